@@ -1,0 +1,22 @@
+"""memd: a memory daemon that keeps an agent's Markdown notes findable.
+
+Only the version and the client live here, and the client is loaded when first asked for:
+`memd query` starts in the time it takes to import this file.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memd.protocol.client import Client
+
+__version__ = "0.1.0"
+__all__ = ["Client", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "Client":
+        from memd.protocol.client import Client
+
+        return Client
+    raise AttributeError(f"module 'memd' has no attribute {name!r}")

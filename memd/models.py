@@ -1,0 +1,80 @@
+"""The frozen values that every floor speaks: workspaces, notes, memories, chunks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+DEFAULT_GLOBS = (
+    "MEMORY.md",
+    "memory/**/*.md",
+    "daily/**/*.md",
+    ".ai-knowledge/*.mdk",
+    ".muxcode/memory/**/*.md",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A directory that holds memory files; `ns` is its name."""
+
+    ns: str
+    root: Path
+    globs: tuple[str, ...] = DEFAULT_GLOBS
+    follow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the Markdown itself says about a memory."""
+
+    title: str = ""
+    summary: str = ""
+    tags: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    kind: str = ""
+    pinned: bool = False
+    priority: str = ""
+    importance: float | None = None
+    ttl: str = ""
+    last_updated: str = ""
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The unit of search: a contiguous piece of one memory."""
+
+    text: str
+    start_line: int
+    end_line: int
+    heading: tuple[str, ...]
+    """The headings above it, outermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The unit with a life: one `##` section, a preamble, or a whole file."""
+
+    slug: str
+    """Empty for a preamble and for a file that is one memory."""
+    heading: str
+    start_line: int
+    end_line: int
+    text: str
+    date: str
+    """YYYY-MM-DD, or empty when neither the name nor a timestamp line gives one."""
+    declared: Declared = field(default_factory=Declared)
+    chunks: tuple[Chunk, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One file, parsed."""
+
+    path: str
+    """Relative to the workspace, with forward slashes."""
+    role: str
+    kind: str
+    memories: tuple[Memory, ...]
+    warnings: tuple[str, ...] = ()
