@@ -1,22 +1,22 @@
 """Every error memd speaks of: what it is on the wire, how a command exits, what a person can do.
 
-    MemdError                 failed                exit 6
-    ├── UsageError            bad_params            exit 2
-    │   ├── BadRequest        bad_request               a line that is not JSON-RPC
-    │   ├── UnknownMethod     unknown_method
-    │   ├── TooLarge          too_large
-    │   ├── ConfigError       bad_config                all problems of a config file at once
-    │   └── UnknownWorkspace  unknown_workspace
-    ├── NotFound              not_found             exit 1
-    ├── NoDaemon              no_daemon             exit 3
-    ├── Refused               refused               exit 5
-    │   ├── AlreadyRunning    already_running
-    │   ├── AlreadyExists     already_exists
-    │   └── UnsafePlace       unsafe_place              a directory that others can write to
-    ├── Busy                  busy                  exit 6, worth trying again
-    ├── StoreBroken           store_broken          exit 6
-    ├── DiskFull              disk_full             exit 6, worth trying again
-    └── ModelUnavailable      model_unavailable     exit 6
+MemdError                 failed                exit 6
+├── UsageError            bad_params            exit 2
+│   ├── BadRequest        bad_request               a line that is not JSON-RPC
+│   ├── UnknownMethod     unknown_method
+│   ├── TooLarge          too_large
+│   ├── ConfigError       bad_config                all problems of a config file at once
+│   └── UnknownWorkspace  unknown_workspace
+├── NotFound              not_found             exit 1
+├── NoDaemon              no_daemon             exit 3
+├── Refused               refused               exit 5
+│   ├── AlreadyRunning    already_running
+│   ├── AlreadyExists     already_exists
+│   └── UnsafePlace       unsafe_place              a directory that others can write to
+├── Busy                  busy                  exit 6, worth trying again
+├── StoreBroken           store_broken          exit 6
+├── DiskFull              disk_full             exit 6, worth trying again
+└── ModelUnavailable      model_unavailable     exit 6
 """
 
 from __future__ import annotations

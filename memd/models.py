@@ -50,6 +50,8 @@ class Chunk:
     end_line: int
     heading: tuple[str, ...]
     """The headings above it, outermost first."""
+    context: str = ""
+    """Words that belong to it without standing in its lines: tags, aliases, a summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class Memory:
     start_line: int
     end_line: int
     text: str
+    kind: str
     date: str
     """YYYY-MM-DD, or empty when neither the name nor a timestamp line gives one."""
     declared: Declared = field(default_factory=Declared)
@@ -75,6 +78,5 @@ class Note:
     path: str
     """Relative to the workspace, with forward slashes."""
     role: str
-    kind: str
     memories: tuple[Memory, ...]
     warnings: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Settings and places: what the user decided, and where memd keeps things."""

@@ -1,0 +1,98 @@
+"""Writes the config file: a sample of every setting, and workspaces added or removed in place."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.items import AoT
+
+from memd.config import paths
+from memd.config.schema import SECTIONS, WORKSPACE_KEYS, settings_of
+from memd.errors import AlreadyExists
+from memd.models import DEFAULT_GLOBS, Workspace
+
+
+def sample() -> str:
+    """Every setting, commented out with its default."""
+    lines = [
+        "# memd's settings. Every line is commented out and shows the default.",
+        "# Precedence: defaults < this file < MEMD_SECTION__NAME in the environment < flags.",
+        "# Check it with: memd config check",
+        "",
+    ]
+    for name, section in SECTIONS.items():
+        lines += [f"# {section.__doc__}", f"[{name}]"]
+        for spec in settings_of(section):
+            lines += [f"# {spec.metadata['doc']}", f"# {spec.name} = {toml_value(spec.default)}"]
+        lines.append("")
+    lines += ["# The directories that hold memory. `memd add DIR` writes these.", "# [[workspace]]"]
+    examples = {
+        "path": '"~/agent"',
+        "ns": '"agent"',
+        "globs": toml_value(list(DEFAULT_GLOBS)),
+        "follow": "false",
+    }
+    for key, doc in WORKSPACE_KEYS.items():
+        lines += [f"# # {doc}", f"# {key} = {examples[key]}"]
+    return "\n".join(lines) + "\n"
+
+
+def toml_value(value: Any) -> str:
+    """How a value is written in TOML."""
+    return str(tomlkit.item(value).as_string())
+
+
+def write_sample(force: bool = False) -> Path:
+    file = paths.config_file()
+    if file.exists() and not force:
+        raise AlreadyExists(f"{file} exists already", "look at it with `memd config show`, or pass --force")
+    _write(file, sample())
+    return file
+
+
+def add_workspace(workspace: Workspace) -> None:
+    """Append one `[[workspace]]`, leaving every other byte of the file alone."""
+    file = paths.config_file()
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    table = tomlkit.table()
+    table["path"] = str(workspace.root)
+    table["ns"] = workspace.ns
+    if workspace.globs != DEFAULT_GLOBS:
+        table["globs"] = list(workspace.globs)
+    if workspace.follow:
+        table["follow"] = True
+    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    _write(file, text + gap + "[[workspace]]\n" + table.as_string())
+
+
+def remove_workspace(ns: str) -> None:
+    file = paths.config_file()
+    document = tomlkit.parse(file.read_text(encoding="utf-8"))
+    tables = document.get("workspace")
+    if not isinstance(tables, AoT):
+        return
+    for nth, table in enumerate(tables):
+        if (table.get("ns") or Path(str(table.get("path"))).name) == ns:
+            del tables[nth]
+            break
+    if not len(tables):
+        del document["workspace"]
+    _write(file, tomlkit.dumps(document))
+
+
+def _write(file: Path, text: str) -> None:
+    """Replace the file in one step; a reader sees the old one or the new one."""
+    target = file.resolve() if file.is_symlink() else file
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)

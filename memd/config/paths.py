@@ -1,0 +1,120 @@
+"""Where memd keeps its config, state and socket (XDG, or all under `MEMD_HOME`).
+
+Standard library only, and little of it: `memd query` needs the socket's place and nothing else. So places
+are text in here, and `pathlib`, which takes as long to import as Python takes to start, is loaded only by
+the functions that hand out a `Path`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from memd.errors import UnsafePlace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAX_SOCKET_BYTES = 107
+"""The kernel's limit on the path of a Unix socket."""
+
+
+def _home() -> str:
+    """`MEMD_HOME` made absolute, or empty."""
+    home = os.environ.get("MEMD_HOME")
+    return os.path.abspath(os.path.expanduser(home)) if home else ""  # noqa: PTH100, PTH111
+
+
+def _xdg(variable: str, fallback: str) -> str:
+    base = os.environ.get(variable)
+    # The XDG specification says that relative paths must be ignored.
+    return base if base and base.startswith("/") else os.path.expanduser("~/" + fallback)  # noqa: PTH111
+
+
+def _config_home() -> str:
+    return _xdg("XDG_CONFIG_HOME", ".config")
+
+
+def _state() -> str:
+    home = _home()
+    return f"{home}/state" if home else f"{_xdg('XDG_STATE_HOME', '.local/state')}/memd"
+
+
+def _run() -> str:
+    home = _home()
+    if home:
+        return f"{home}/run"
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    return f"{runtime}/memd" if runtime.startswith("/") else f"{_state()}/run"
+
+
+def socket_path_str() -> str:
+    """`socket_path()` for those who cannot wait for `pathlib`."""
+    return f"{_run()}/memd.sock"
+
+
+def config_file() -> Path:
+    home = _home()
+    return _path(f"{home}/config.toml" if home else f"{_config_home()}/memd/config.toml")
+
+
+def state_dir() -> Path:
+    return _path(_state())
+
+
+def run_dir() -> Path:
+    """The private directory of the socket."""
+    return _path(_run())
+
+
+def socket_path() -> Path:
+    return _path(socket_path_str())
+
+
+def lock_file() -> Path:
+    return state_dir() / "memd.lock"
+
+
+def log_file() -> Path:
+    return state_dir() / "memd.log"
+
+
+def unit_dir() -> Path:
+    """Where systemd looks for this user's units; never under `MEMD_HOME`."""
+    return _path(_config_home()) / "systemd" / "user"
+
+
+def _path(text: str) -> Path:
+    from pathlib import Path
+
+    return Path(text)
+
+
+def check_socket_length(path: Path) -> None:
+    """Refuse a path that the kernel would cut."""
+    length = len(os.fsencode(path))
+    if length > MAX_SOCKET_BYTES:
+        raise UnsafePlace(
+            f"the socket's path has {length} bytes and the kernel takes {MAX_SOCKET_BYTES}: {path}",
+            "use a shorter directory: export MEMD_HOME=~/.memd, or set XDG_RUNTIME_DIR",
+        )
+
+
+def private_dir(path: Path) -> Path:
+    """Make `path` if need be and make sure that nobody else can change what is in it."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        raise UnsafePlace(f"{path} is a symbolic link", f"remove it: rm {path}")
+    if found.st_uid != os.getuid():
+        raise UnsafePlace(
+            f"{path} belongs to uid {found.st_uid}, not to you (uid {os.getuid()})",
+            f"take it over: sudo chown -R {os.getuid()} {path}",
+        )
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise UnsafePlace(
+            f"{path} can be used by others (mode {stat.S_IMODE(found.st_mode):04o})",
+            f"close it: chmod 700 {path}",
+        )
+    return path

@@ -1,0 +1,132 @@
+"""Every setting, once: its type, default, bounds and the sentence that explains it.
+
+The loader validates against this, `memd config init` writes it as a sample, docs/configuration.md is
+generated from it. Precedence: defaults < config file < `MEMD_SECTION__NAME` environment < flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+from memd.models import Workspace
+
+
+def setting(
+    default: Any,
+    doc: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """A field that knows how to explain and check itself."""
+    return field(default=default, metadata={"doc": doc, "low": low, "high": high, "choices": choices})
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """How changes are noticed."""
+
+    mode: str = setting(
+        "auto",
+        "`auto` uses inotify and falls back to polling where it cannot; `poll` never uses inotify.",
+        choices=("auto", "poll"),
+    )
+    settle_ms: int = setting(80, "A file is read when it has been quiet this long.", low=0, high=10_000)
+    scan_seconds: int = setting(
+        60, "How often every file is compared with the index, whatever the events said.", low=1, high=86_400
+    )
+    poll_seconds: float = setting(2.0, "How often files are compared while polling.", low=0.2, high=3_600)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """What is indexed."""
+
+    max_file_kb: int = setting(
+        4_096, "Larger files are left out and listed in `memd status`.", low=1, high=1_000_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSettings:
+    """How texts become vectors."""
+
+    provider: str = setting(
+        "local",
+        "`local` runs a model on this machine; `none` leaves vectors out.",
+        choices=("local", "none"),
+    )
+    model: str = setting(
+        "", "A folder with `model.onnx` and `tokenizer.json`; empty means the model that comes with memd."
+    )
+    pooling: str = setting("cls", "How a model of your own is pooled.", choices=("cls", "mean"))
+    normalize: bool = setting(True, "Scale the vectors of a model of your own to length one.")
+    threads: int = setting(2, "Threads the model may use.", low=1, high=64)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """How queries are answered."""
+
+    limit: int = setting(8, "Hits when the caller does not say how many.", low=1, high=200)
+    rrf_k: int = setting(60, "The constant of reciprocal rank fusion.", low=1, high=1_000)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """The socket."""
+
+    max_clients: int = setting(1_024, "Connections beyond this are told `busy`.", low=1, high=100_000)
+    line_timeout_s: float = setting(
+        30.0, "A client that has begun a line must finish it within this time.", low=0.1, high=3_600
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What is written down. Never the text of a memory or a query."""
+
+    level: str = setting("info", "The least that is logged.", choices=("debug", "info", "warning", "error"))
+    format: str = setting(
+        "text", "`text` for people, `json` for machines: one line each.", choices=("text", "json")
+    )
+    file_kb: int = setting(1_024, "The log file is rotated at this size.", low=16, high=1_000_000)
+    files: int = setting(3, "Rotated log files that are kept.", low=0, high=100)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything the user can decide."""
+
+    watch: WatchSettings = field(default_factory=WatchSettings)
+    index: IndexSettings = field(default_factory=IndexSettings)
+    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
+    server: ServerSettings = field(default_factory=ServerSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    workspaces: tuple[Workspace, ...] = ()
+
+
+SECTIONS: dict[str, type[Any]] = {
+    "watch": WatchSettings,
+    "index": IndexSettings,
+    "embedding": EmbeddingSettings,
+    "search": SearchSettings,
+    "server": ServerSettings,
+    "log": LogSettings,
+}
+
+WORKSPACE_KEYS = {
+    "path": "The directory. `~` is your home.",
+    "ns": "Its name; the directory's name when left out.",
+    "globs": "Which files are memory; see docs/configuration.md for the default.",
+    "follow": "Follow symbolic links that lead out of the workspace.",
+}
+
+
+def settings_of(section: type[Any]) -> Iterator[Field[Any]]:
+    """The settings of one section, in the order they are written."""
+    return iter(fields(section))

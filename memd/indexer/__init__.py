@@ -1,0 +1,1 @@
+"""The stores and the two paths through them: writing what changed, reading what was asked."""

@@ -1,0 +1,89 @@
+"""The vectors kept in the ledger, so that a collection can be made again without running the model."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+
+RECIPE = 1
+"""How a chunk's embedded text is made; a change makes all vectors anew."""
+
+STORED = np.dtype("<f2")
+"""Half precision: half the file, and a cosine that differs by less than 0.001."""
+
+
+def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: int) -> int:
+    connection.execute(
+        "INSERT OR IGNORE INTO models (name, fingerprint, recipe, dims) VALUES (?, ?, ?, ?)",
+        (name, fingerprint, RECIPE, dims),
+    )
+    row = connection.execute(
+        "SELECT id FROM models WHERE fingerprint = ? AND recipe = ?", (fingerprint, RECIPE)
+    ).fetchone()
+    return int(row["id"])
+
+
+def forget_other_models(connection: sqlite3.Connection, model: int) -> None:
+    connection.execute("DELETE FROM models WHERE id <> ?", (model,))
+
+
+def save(connection: sqlite3.Connection, model: int, digests: Sequence[str], vectors: Vectors) -> None:
+    rows = [(model, digest, row.tobytes()) for digest, row in zip(digests, vectors.astype(STORED), strict=True)]
+    connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+
+
+def pending(connection: sqlite3.Connection, model: int, most: int) -> list[sqlite3.Row]:
+    """Chunks without a vector, newest notes first."""
+    return connection.execute(
+        "SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text FROM chunks c JOIN memories m ON m.id = c.memory"
+        " WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)"
+        " ORDER BY m.date DESC, c.id DESC LIMIT ?",
+        (model, most),
+    ).fetchall()
+
+
+def pending_counts(connection: sqlite3.Connection, model: int) -> dict[int, int]:
+    rows = connection.execute(
+        "SELECT c.workspace AS workspace, COUNT(*) AS count FROM chunks c WHERE NOT EXISTS"
+        " (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest) GROUP BY c.workspace",
+        (model,),
+    )
+    return {row["workspace"]: row["count"] for row in rows}
+
+
+def of_workspace(connection: sqlite3.Connection, model: int, workspace: int, dims: int) -> tuple[list[int], Vectors]:
+    """Every chunk of a workspace that has a vector, with it."""
+    rows = connection.execute(
+        "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest WHERE c.workspace = ?",
+        (model, workspace),
+    ).fetchall()
+    return _unpacked(rows, dims)
+
+
+def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> tuple[list[int], Vectors]:
+    """The vectors of the chunks in a JSON list."""
+    rows = connection.execute(
+        "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
+        " WHERE c.id IN (SELECT value FROM json_each(?))",
+        (model, chunks),
+    ).fetchall()
+    return _unpacked(rows, dims)
+
+
+def _unpacked(rows: list[sqlite3.Row], dims: int) -> tuple[list[int], Vectors]:
+    ids = [row["id"] for row in rows]
+    if not rows:
+        return ids, np.zeros((0, dims), np.float32)
+    packed = np.frombuffer(b"".join(row["vector"] for row in rows), STORED)
+    return ids, packed.reshape(len(rows), dims).astype(np.float32)
+
+
+def sweep(connection: sqlite3.Connection) -> int:
+    """Drop vectors of texts that no chunk has any more."""
+    swept = connection.execute("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM chunks)")
+    return swept.rowcount

@@ -1,0 +1,254 @@
+"""What the ledger knows of files, memories and chunks: the rows of the write path."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+
+from memd.models import Chunk, Memory, Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """A file as it was when it was read."""
+
+    id: int
+    path: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    digest: str
+    racy: bool
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """As much of a memory as finding it again needs."""
+
+    id: int
+    file: int | None
+    slug: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """As much of a chunk as finding it again needs."""
+
+    id: int
+    memory: int
+    digest: str
+
+
+def digest_of_memory(memory: Memory) -> str:
+    return _digest(memory.text)
+
+
+def digest_of_chunk(chunk: Chunk) -> str:
+    """Changes when anything that the caches hold of the chunk does."""
+    return _digest("\0".join((*chunk.heading, chunk.context, chunk.text)))
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+# --- workspaces ---------------------------------------------------------------------------------------------
+
+
+def workspace_id(connection: sqlite3.Connection, workspace: Workspace) -> int:
+    """The number of a workspace, made when it is new; a workspace that moved keeps its memories."""
+    row = connection.execute("SELECT id FROM workspaces WHERE ns = ?", (workspace.ns,)).fetchone()
+    if row:
+        connection.execute("UPDATE workspaces SET root = ? WHERE id = ?", (str(workspace.root), row["id"]))
+        return int(row["id"])
+    made = connection.execute("INSERT INTO workspaces (ns, root) VALUES (?, ?)", (workspace.ns, str(workspace.root)))
+    return int(made.lastrowid or 0)
+
+
+def workspace_rows(connection: sqlite3.Connection) -> list[sqlite3.Row]:
+    return connection.execute("SELECT * FROM workspaces ORDER BY id").fetchall()
+
+
+def forget_workspace(connection: sqlite3.Connection, workspace: int) -> None:
+    connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace,))
+
+
+def mark(
+    connection: sqlite3.Connection, workspace: int, *, text: bool | None = None, vectors: bool | None = None
+) -> None:
+    """Say that a cache may be behind (True) or is known to be right (False)."""
+    if text is not None:
+        connection.execute("UPDATE workspaces SET text_dirty = ? WHERE id = ?", (text, workspace))
+    if vectors is not None:
+        connection.execute("UPDATE workspaces SET vectors_dirty = ? WHERE id = ?", (vectors, workspace))
+
+
+def counts(connection: sqlite3.Connection, workspace: int) -> dict[str, int]:
+    row = connection.execute(
+        "SELECT (SELECT COUNT(*) FROM files WHERE workspace = :w AND problem = '') AS files,"
+        " (SELECT COUNT(*) FROM memories WHERE workspace = :w AND gone IS NULL) AS memories,"
+        " (SELECT COUNT(*) FROM chunks WHERE workspace = :w) AS chunks",
+        {"w": workspace},
+    ).fetchone()
+    return dict(row)
+
+
+# --- files --------------------------------------------------------------------------------------------------
+
+
+def files(connection: sqlite3.Connection, workspace: int) -> dict[str, FileRow]:
+    rows = connection.execute(
+        "SELECT id, path, size, mtime_ns, ctime_ns, inode, digest, racy, problem FROM files WHERE workspace = ?",
+        (workspace,),
+    )
+    return {row["path"]: FileRow(**{**dict(row), "racy": bool(row["racy"])}) for row in rows}
+
+
+def save_file(connection: sqlite3.Connection, workspace: int, stem: str, row: FileRow) -> int:
+    """Insert or update by path; answers the file's number."""
+    saved = connection.execute(
+        "INSERT INTO files (workspace, path, stem, size, mtime_ns, ctime_ns, inode, digest, racy, problem)"
+        " VALUES (:workspace, :path, :stem, :size, :mtime_ns, :ctime_ns, :inode, :digest, :racy, :problem)"
+        " ON CONFLICT (workspace, path) DO UPDATE SET size = :size, mtime_ns = :mtime_ns, ctime_ns = :ctime_ns,"
+        " inode = :inode, digest = :digest, racy = :racy, problem = :problem RETURNING id",
+        {**asdict(row), "workspace": workspace, "stem": stem},
+    ).fetchone()
+    return int(saved["id"])
+
+
+def drop_files(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
+    connection.executemany("DELETE FROM files WHERE id = ?", [(file,) for file in ids])
+
+
+# --- memories -----------------------------------------------------------------------------------------------
+
+
+def memories_of(connection: sqlite3.Connection, file: int) -> list[MemoryRow]:
+    rows = connection.execute("SELECT id, file, slug, digest FROM memories WHERE file = ? ORDER BY start_line", (file,))
+    return [MemoryRow(**dict(row)) for row in rows]
+
+
+def gone_memory(connection: sqlite3.Connection, workspace: int, digest: str, taken: set[int]) -> MemoryRow | None:
+    """A memory that left with this very text: it may have come back under another name."""
+    rows = connection.execute(
+        "SELECT id, file, slug, digest FROM memories WHERE workspace = ? AND digest = ? AND gone IS NOT NULL"
+        " ORDER BY gone DESC",
+        (workspace, digest),
+    )
+    return next((MemoryRow(**dict(row)) for row in rows if row["id"] not in taken), None)
+
+
+def save_memory(
+    connection: sqlite3.Connection,
+    workspace: int,
+    file: int,
+    memory: Memory,
+    role: str,
+    known: int | None,
+    now: str,
+) -> int:
+    """Write a memory's row: a known one keeps its number and with it its life."""
+    values = _memory_values(workspace, file, memory, role, now)
+    if known is not None:
+        connection.execute(
+            "UPDATE memories SET changed = CASE WHEN digest = :digest THEN changed ELSE :now END, file = :file, slug = :slug,"
+            " heading = :heading, start_line = :start_line, end_line = :end_line, digest = :digest, kind = :kind,"
+            " role = :role, date = :date, tags = :tags, declared = :declared, gone = NULL WHERE id = :id",
+            {**values, "id": known},
+        )
+        return known
+    made = connection.execute(
+        "INSERT INTO memories (workspace, file, slug, heading, start_line, end_line, digest, kind, tier, role, date, tags,"
+        " declared, first_seen, changed) VALUES (:workspace, :file, :slug, :heading, :start_line, :end_line, :digest, :kind,"
+        " :tier, :role, :date, :tags, :declared, :now, :now)",
+        values,
+    )
+    return int(made.lastrowid or 0)
+
+
+def _memory_values(workspace: int, file: int, memory: Memory, role: str, now: str) -> dict[str, object]:
+    return {
+        "workspace": workspace,
+        "file": file,
+        "slug": memory.slug,
+        "heading": memory.heading,
+        "start_line": memory.start_line,
+        "end_line": memory.end_line,
+        "digest": digest_of_memory(memory),
+        "kind": memory.kind,
+        "tier": "ltm" if role in ("memory", "topic") else "stm",
+        "role": role,
+        "date": memory.date,
+        "tags": json.dumps(memory.declared.tags, ensure_ascii=False),
+        "declared": json.dumps(asdict(memory.declared), ensure_ascii=False),
+        "now": now,
+    }
+
+
+def let_go(connection: sqlite3.Connection, memories: Iterable[int], now: str) -> None:
+    """Memories whose text left the files: the row stays, so that a life goes on if the text comes back."""
+    connection.executemany(
+        "UPDATE memories SET gone = ?, file = NULL WHERE id = ?", [(now, memory) for memory in memories]
+    )
+
+
+# --- chunks -------------------------------------------------------------------------------------------------
+
+
+def chunks_of(connection: sqlite3.Connection, file: int) -> list[ChunkRow]:
+    rows = connection.execute("SELECT id, memory, digest FROM chunks WHERE file = ? ORDER BY id", (file,))
+    return [ChunkRow(**dict(row)) for row in rows]
+
+
+def add_chunk(connection: sqlite3.Connection, workspace: int, file: int, memory: int, chunk: Chunk) -> int:
+    made = connection.execute(
+        "INSERT INTO chunks (workspace, file, memory, start_line, end_line, heading, context, text, digest)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (workspace, file, memory, chunk.start_line, chunk.end_line, json.dumps(chunk.heading, ensure_ascii=False),
+         chunk.context, chunk.text, digest_of_chunk(chunk)),
+    )  # fmt: skip
+    return int(made.lastrowid or 0)
+
+
+def move_chunk(connection: sqlite3.Connection, known: int, file: int, memory: int, chunk: Chunk) -> None:
+    """The same text at another place."""
+    connection.execute(
+        "UPDATE chunks SET file = ?, memory = ?, start_line = ?, end_line = ? WHERE id = ?",
+        (file, memory, chunk.start_line, chunk.end_line, known),
+    )
+
+
+def drop_chunks(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
+    connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk,) for chunk in ids])
+
+
+def chunk_ids(connection: sqlite3.Connection, workspace: int) -> set[int]:
+    return {row[0] for row in connection.execute("SELECT id FROM chunks WHERE workspace = ?", (workspace,))}
+
+
+def chunk_texts(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[int, Chunk]]:
+    """Chunks by number, as the caches need them."""
+    wanted = json.dumps(list(ids))
+    rows = connection.execute(
+        "SELECT id, text, start_line, end_line, heading, context FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+        (wanted,),
+    )
+    return [
+        (
+            row["id"],
+            Chunk(
+                row["text"],
+                row["start_line"],
+                row["end_line"],
+                tuple(json.loads(row["heading"])),
+                row["context"],
+            ),
+        )
+        for row in rows
+    ]

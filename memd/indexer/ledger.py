@@ -1,0 +1,130 @@
+"""Opens `state.db`, the one commit point: connections, migrations, the clock."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memd.errors import DiskFull, MemdError, StoreBroken
+from memd.failpoints import failpoint
+from memd.indexer.migrations import STEPS, VERSION
+
+FULL = (sqlite3.SQLITE_FULL,)
+BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class Ledger:
+    """One writing connection for the writer thread, one reading connection for every other thread."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        with translated():
+            self._writer = self._connect()
+            self._migrate()
+            self.id, self.seq = self._identity()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        with self._lock:
+            self._opened.append(connection)
+        return connection
+
+    def _migrate(self) -> None:
+        found = self._writer.execute("PRAGMA user_version").fetchone()[0]
+        if found > VERSION:
+            raise StoreBroken(
+                f"{self.path} was written by a newer memd (schema {found}, this one knows {VERSION})",
+                "install the newer memd again, or move the file away and let memd read the notes anew",
+            )
+        if 0 < found < VERSION:
+            self.backup(self.path.with_name(f"state.before-{VERSION}.db"))
+        for number in range(found, VERSION):
+            self._writer.executescript(f"BEGIN;{STEPS[number]};PRAGMA user_version = {number + 1};COMMIT;")
+
+    def _identity(self) -> tuple[str, int]:
+        self._writer.execute("INSERT OR IGNORE INTO meta VALUES ('id', ?), ('seq', '0')", (uuid.uuid4().hex[:8],))
+        rows = dict(self._writer.execute("SELECT key, value FROM meta WHERE key IN ('id', 'seq')").fetchall())
+        return rows["id"], int(rows["seq"])
+
+    @property
+    def clock(self) -> str:
+        return f"c:{self.id}:{self.seq}"
+
+    @property
+    def reader(self) -> sqlite3.Connection:
+        """This thread's own connection for reading."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._connect()
+            connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """One transaction of the writer thread: all of it or nothing."""
+        with translated():
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                failpoint("ledger-commit")
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    def tick(self, connection: sqlite3.Connection) -> None:
+        """Move the clock on, inside a transaction."""
+        connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'seq'")
+        self.seq = int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
+
+    def backup(self, target: Path) -> None:
+        """A consistent copy, made by SQLite itself."""
+        with sqlite3.connect(target) as copy:
+            self._writer.backup(copy)
+        copy.close()
+
+    def check(self) -> str:
+        """What SQLite says of its own file: empty when it is sound."""
+        try:
+            answer = self.reader.execute("PRAGMA quick_check(3)").fetchall()
+        except sqlite3.DatabaseError as error:
+            return str(error)
+        found = "; ".join(str(row[0]) for row in answer)
+        return "" if found == "ok" else found
+
+    def close(self) -> None:
+        with self._lock:
+            for connection in reversed(self._opened):
+                connection.close()
+            self._opened.clear()
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """SQLite's errors in memd's words."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _in_our_words(error) from error
+
+
+def _in_our_words(error: sqlite3.Error) -> MemdError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in FULL or code == sqlite3.SQLITE_IOERR:
+        return DiskFull(f"state.db could not be written: {error}", "make room on the disk; memd goes on by itself")
+    if code in BROKEN:
+        return StoreBroken(f"state.db is damaged: {error}", "memd doctor --fix")
+    return StoreBroken(f"state.db: {error}", "memd doctor")

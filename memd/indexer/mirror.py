@@ -1,0 +1,61 @@
+"""Exact search over a workspace's vectors in memory: what filtered queries use, where Chroma is slow."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from memd.indexer.bank import Vectors
+
+
+class Mirror:
+    """Rows of unit vectors by chunk number; grows by doubling, drops by swapping the last row in."""
+
+    def __init__(self, dims: int) -> None:
+        self._rows = np.zeros((64, dims), np.float32)
+        self._ids = np.zeros(64, np.int64)
+        self._place: dict[int, int] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def add(self, ids: Sequence[int], vectors: Vectors) -> None:
+        with self._lock:
+            self._room_for(len(self._place) + len(ids))
+            for chunk, vector in zip(ids, vectors, strict=True):
+                at = self._place.setdefault(chunk, len(self._place))
+                self._rows[at] = vector
+                self._ids[at] = chunk
+
+    def _room_for(self, count: int) -> None:
+        if count <= len(self._rows):
+            return
+        size = max(count, 2 * len(self._rows))
+        rows = np.zeros((size, self._rows.shape[1]), np.float32)
+        ids = np.zeros(size, np.int64)
+        rows[: len(self._rows)], ids[: len(self._ids)] = self._rows, self._ids
+        self._rows, self._ids = rows, ids
+
+    def drop(self, ids: Iterable[int]) -> None:
+        with self._lock:
+            for chunk in ids:
+                at = self._place.pop(chunk, None)
+                last = len(self._place)
+                if at is not None and at != last:
+                    self._rows[at], self._ids[at] = self._rows[last], self._ids[last]
+                    self._place[int(self._ids[at])] = at
+
+    def search(self, vector: Vectors, limit: int, allowed: Iterable[int] | None = None) -> list[tuple[int, float]]:
+        """Chunk numbers with their cosine, nearest first, among `allowed` where given."""
+        with self._lock:
+            if allowed is None:
+                ids, rows = self._ids[: len(self._place)], self._rows[: len(self._place)]
+            else:
+                at = [self._place[chunk] for chunk in allowed if chunk in self._place]
+                ids, rows = self._ids[at], self._rows[at]
+            scores = rows @ vector
+            order = np.lexsort((ids, -scores))[:limit]
+            return [(int(ids[nth]), float(scores[nth])) for nth in order]

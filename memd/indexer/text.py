@@ -1,0 +1,237 @@
+"""The text index of one workspace (Whoosh): a cache of the chunks' words, by chunk number."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import struct
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from whoosh import fields, index, query, scoring
+from whoosh.analysis import Token
+from whoosh.filedb.filestore import FileStorage
+from whoosh.reading import SegmentReader
+
+from memd.errors import DiskFull, StoreBroken
+from memd.failpoints import failpoint
+from memd.indexer.words import terms_of
+from memd.models import Chunk
+
+FORMAT = 1
+"""The number of this index's form; another number on disk means: make it again."""
+
+HEADING_BOOST = 2.0
+EXACT_BOOST = 0.5
+MEMORY_MB = 64
+MERGE_EVERY = 8
+MERGE_MOST = 1_000
+BROKEN = (index.IndexError, OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, struct.error)
+"""What Whoosh raises when its files are torn; only opening and reading them is guarded so widely."""
+
+
+class TermList:
+    """Whoosh's analyzer for words that are cut already."""
+
+    def __call__(self, value: Sequence[str], **options: Any) -> Iterator[Token]:
+        token = Token(positions=False, chars=False, removestops=True, mode=options.get("mode", ""))
+        for term in value:
+            token.text, token.boost, token.stopped = term, 1.0, False
+            yield token
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TermList)
+
+    def __hash__(self) -> int:
+        return hash(TermList)
+
+
+def _schema() -> fields.Schema:
+    analyzer = TermList()
+    return fields.Schema(
+        chunk=fields.ID(stored=True, unique=True),
+        heading=fields.TEXT(analyzer=analyzer, phrase=False),
+        body=fields.TEXT(analyzer=analyzer, phrase=False),
+        exact=fields.TEXT(analyzer=analyzer, phrase=False),
+    )
+
+
+class TextIndex:
+    """One folder; one writer at a time; searches see the last commit."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._searcher: Any = None
+        self._index = self._open_or_make()
+
+    def _open_or_make(self) -> Any:
+        try:
+            if self._format_on_disk() == FORMAT:
+                opened = FileStorage(str(self.folder)).open_index()
+                self._sweep(opened)
+                return opened
+        except BROKEN as error:
+            raise StoreBroken(f"the text index cannot be opened: {error!r}", "memd doctor --fix") from error
+        return self._make()
+
+    def _format_on_disk(self) -> int:
+        try:
+            return int(json.loads((self.folder / "format.json").read_text())["format"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return 0
+
+    def _make(self) -> Any:
+        """An empty index; the number is written last, so that a half-made folder is made again."""
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        try:
+            self.folder.mkdir(parents=True)
+            made = FileStorage(str(self.folder)).create_index(_schema())
+            (self.folder / "format.json").write_text(json.dumps({"format": FORMAT}))
+        except OSError as error:
+            raise disk_error(error) from error
+        return made
+
+    def _sweep(self, opened: Any) -> None:
+        """Remove what a killed writer left behind: segment files that no table of contents names."""
+        index.clean_files(opened.storage, opened.indexname, opened.latest_generation(), opened._segments())
+        for file in self.folder.glob("*tmp*"):
+            file.unlink(missing_ok=True)
+
+    # --- writing ------------------------------------------------------------------------------------------
+
+    def apply(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int]) -> None:
+        """Add and drop chunks in one commit; after an error the index is as it was."""
+        self._commit(add, drop, keep_all)
+
+    def tidy(self) -> bool:
+        """Join small segments, for a moment when nobody waits; says whether there was anything to do."""
+        if not any(_gathered(alike) for alike in _tiers(self._index._segments()).values()):
+            return False
+        self._commit((), (), merge_alike)
+        return True
+
+    def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], merge: Any) -> None:
+        writer = None
+        try:
+            writer = self._index.writer(compound=False, limitmb=MEMORY_MB)
+            for chunk_id in drop:
+                writer.delete_by_term("chunk", str(chunk_id))
+            for chunk_id, chunk in add:
+                writer.add_document(**document(chunk_id, chunk))
+            failpoint("text-before-commit")
+            writer.commit(mergetype=merge)
+            failpoint("text-after-commit")
+        except OSError as error:
+            self._give_up(writer)
+            raise disk_error(error) from error
+        finally:
+            self._renew()
+
+    def _give_up(self, writer: Any) -> None:
+        """Drop a writer that could not finish; Whoosh keeps its lock until the object lets go of it."""
+        if writer is None:
+            return
+        try:
+            writer.cancel()
+        except OSError:
+            lock = getattr(writer, "writelock", None)
+            if lock is not None:
+                lock.release()
+
+    def _renew(self) -> None:
+        with self._lock:
+            if self._searcher is not None:
+                self._searcher.close()
+            self._searcher = None
+
+    # --- reading ------------------------------------------------------------------------------------------
+
+    def search(self, terms: Sequence[str], exact: Sequence[str], limit: int | None) -> list[tuple[int, float]]:
+        """Chunk numbers with their BM25F score, best first; `None` means every chunk that matches."""
+        asked = _query(terms, exact)
+        if asked is None:
+            return []
+        with self._lock:
+            searcher = self._current()
+            hits = searcher.search(asked, limit=limit, scored=True)
+            return [(int(hit["chunk"]), float(hit.score)) for hit in hits]
+
+    def _current(self) -> Any:
+        if self._searcher is None:
+            self._searcher = self._index.searcher(weighting=scoring.BM25F(B=0.75, K1=1.2))
+        return self._searcher
+
+    def count(self) -> int:
+        return int(self._index.doc_count())
+
+    def ids(self) -> set[int]:
+        """Every chunk the index holds."""
+        try:
+            with self._lock, self._index.reader() as reader:
+                return {int(stored["chunk"]) for stored in reader.all_stored_fields()}
+        except BROKEN as error:
+            raise StoreBroken(f"the text index cannot be read: {error!r}", "memd doctor --fix") from error
+
+    def close(self) -> None:
+        self._renew()
+        self._index.close()
+
+
+def keep_all(writer: Any, segments: list[Any]) -> list[Any]:
+    """Join nothing: an edit should be found at once, not after half a second of tidying."""
+    return segments
+
+
+def merge_alike(writer: Any, segments: list[Any]) -> list[Any]:
+    """Join segments of one size when enough of them have gathered, as a clerk binds loose sheets.
+
+    Every chunk is joined a few times in its life. What is larger than `MERGE_MOST` chunks is left alone:
+    Whoosh would hold the interpreter for seconds; a rebuild in a process of its own joins those.
+    """
+    kept = []
+    for alike in _tiers(segments).values():
+        if not _gathered(alike):
+            kept += alike
+            continue
+        for segment in alike:
+            reader = SegmentReader(writer.storage, writer.schema, segment)
+            writer.add_reader(reader)
+            reader.close()
+    return kept
+
+
+def _tiers(segments: Iterable[Any]) -> dict[int, list[Any]]:
+    """Segments by size: up to 8 chunks, up to 64, up to 512, …"""
+    tiers: dict[int, list[Any]] = {}
+    for segment in segments:
+        tiers.setdefault((segment.doc_count_all() - 1).bit_length() // 3, []).append(segment)
+    return tiers
+
+
+def _gathered(alike: list[Any]) -> bool:
+    return len(alike) >= MERGE_EVERY and sum(segment.doc_count_all() for segment in alike) <= MERGE_MOST
+
+
+def document(chunk_id: int, chunk: Chunk) -> dict[str, Any]:
+    """What the index holds of a chunk."""
+    body, exact = terms_of(chunk.text)
+    heading, _ = terms_of(" ".join((*chunk.heading, chunk.context)))
+    return {"chunk": str(chunk_id), "heading": heading, "body": body, "exact": exact}
+
+
+def _query(terms: Sequence[str], exact: Sequence[str]) -> Any:
+    parts = [query.Term("body", term) for term in terms]
+    parts += [query.Term("heading", term, boost=HEADING_BOOST) for term in terms]
+    parts += [query.Term("exact", form, boost=EXACT_BOOST) for form in exact]
+    return query.Or(parts) if parts else None
+
+
+def disk_error(error: OSError) -> DiskFull | StoreBroken:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
+        return DiskFull(f"the text index could not be written: {error.strerror}", "make room; memd goes on by itself")
+    return StoreBroken(f"the text index could not be written: {error}", "memd doctor --fix")

@@ -1,0 +1,1 @@
+"""Markdown notes: reading files safely and cutting them into memories and chunks."""

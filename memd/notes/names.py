@@ -1,0 +1,47 @@
+"""What a path and a heading say by themselves: keys, roles, dates."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+DATE = re.compile(r"(?<!\d)(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?!\d)")
+STAMP = re.compile(r"_(\d{4}-\d{2}-\d{2})(?:[ T]\d{1,2}:\d{2}(?::\d{2})?)?_")
+MAX_SLUG = 80
+
+
+def slug(heading: str) -> str:
+    """A heading as part of a key: letters and digits of any script, the rest is one dash."""
+    dashed = re.sub(r"[^\w]+|_+", "-", heading.casefold()).strip("-")
+    return dashed[:MAX_SLUG].rstrip("-") or "section"
+
+
+def is_topic(path: str) -> bool:
+    pure = PurePosixPath(path)
+    return "topics" in pure.parts[:-1] or pure.suffix == ".mdk"
+
+
+def is_long_term(path: str) -> bool:
+    return PurePosixPath(path).name == "MEMORY.md"
+
+
+def role_of(path: str) -> str:
+    pure = PurePosixPath(path)
+    if is_long_term(path):
+        return "memory"
+    if is_topic(path):
+        return "topic"
+    return "daily" if DATE.search(pure.stem) else pure.stem
+
+
+def date_of(path: str) -> str:
+    """The date in a file's name, if there is one."""
+    found = DATE.search(PurePosixPath(path).stem)
+    return found.group(0) if found else ""
+
+
+def kind_of(role: str, dated: bool) -> str:
+    """Daily notes and dated entries are episodes; everything else is knowledge."""
+    if role in ("memory", "topic"):
+        return "semantic"
+    return "episodic" if role == "daily" or dated else "semantic"

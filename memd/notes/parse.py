@@ -1,0 +1,141 @@
+"""Turns a file's text into a note: its memories, what they declare, and their chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from memd.models import Chunk, Declared, Memory, Note
+from memd.notes import declared, names
+from memd.notes.blocks import Block, Lines, blocks_of
+from memd.notes.chunks import below_headings, spans
+
+SECTION_LEVEL = 2
+TOPIC_INDEX = "specialized knowledge"
+"""The list of topics is kept for its readers; its lines are never hits."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A run of blocks that is one memory; `above` are the headings over it."""
+
+    heading: str
+    above: tuple[str, ...]
+    blocks: list[Block]
+
+
+def parse(path: str, text: str, fallback_date: str = "") -> Note:
+    """The note that `text` is, when it stands at `path` (relative to its workspace)."""
+    lines = Lines(text)
+    front_end = declared.front_matter_span(text)
+    about, warning = declared.front_matter(text[:front_end]) if front_end else (Declared(), "")
+    role = names.role_of(path)
+    sections = list(_sections(blocks_of(text, lines, front_end), whole=names.is_topic(path)))
+    date = names.date_of(path)
+    taken: dict[str, int] = {}
+    memories = tuple(
+        _memory(section, text, lines, about, role, date or fallback_date, _slug(section, taken), not date)
+        for section in sections
+    )
+    return Note(path, role, memories, (warning,) if warning else ())
+
+
+def _sections(blocks: Sequence[Block], whole: bool) -> Iterator[_Section]:
+    """The preamble, then each `##` section; a file without `##` and a topic are one."""
+    title, heading = "", ""
+    current: list[Block] = []
+    for block in blocks:
+        opens = not whole and (block.level == SECTION_LEVEL or (block.level == 1 and bool(heading)))
+        if opens:
+            yield from _keep(heading, title, current)
+            heading, current = block.title or " ", []
+        if block.level == 1:
+            title = block.title if not opens else title
+            heading = block.title if opens else heading
+        current.append(block)
+    only = [_Section(heading, (title,) if title else (), current)] if not heading and current else []
+    yield from only if only else _keep(heading, title, current)
+
+
+def _keep(heading: str, title: str, blocks: list[Block]) -> Iterator[_Section]:
+    """A section worth a memory: a preamble that is only a title says nothing of its own."""
+    if blocks and (heading or not all(block.level for block in blocks)):
+        yield _Section(heading, (title,) if title else (), blocks)
+
+
+def _slug(section: _Section, taken: dict[str, int]) -> str:
+    if not section.heading:
+        return ""
+    slug = names.slug(section.heading)
+    taken[slug] = taken.get(slug, 0) + 1
+    return slug if taken[slug] == 1 else f"{slug}-{taken[slug]}"
+
+
+def _memory(
+    section: _Section,
+    text: str,
+    lines: Lines,
+    about: Declared,
+    role: str,
+    date: str,
+    slug: str,
+    stamped: bool,
+) -> Memory:
+    start, end = section.blocks[0].start, section.blocks[-1].end
+    body = text[start:end]
+    tags = declared.hashtags(
+        text[block.start : block.end] for block in section.blocks if block.prose and not block.level
+    )
+    facts = declared.merge(about, declared.comment(body), tags)
+    stamp = names.STAMP.search(body[:300]) if stamped else None
+    return Memory(
+        slug=slug,
+        heading=section.heading.strip() or facts.title or (section.above[0] if section.above else ""),
+        start_line=lines.number(start),
+        end_line=lines.number(max(start, end - 1)),
+        text=body,
+        kind=facts.kind or names.kind_of(role, stamp is not None),
+        date=stamp.group(1) if stamp else date,
+        declared=facts,
+        chunks=tuple(_chunks(section, text, lines, facts)),
+    )
+
+
+def _chunks(section: _Section, text: str, lines: Lines, facts: Declared) -> Iterator[Chunk]:
+    if section.heading.strip().casefold() == TOPIC_INDEX:
+        return
+    path = list(section.above or ((facts.title,) if facts.title else ()))
+    context = " ".join((*facts.tags, *facts.aliases))
+    levels = [1] * len(path)
+    first = True
+    for headings, body in below_headings(section.blocks):
+        for heading in headings:
+            _descend(path, levels, heading)
+        for start, end in _with_headings(text, headings, body):
+            yield Chunk(
+                text=text[start:end],
+                start_line=lines.number(start),
+                end_line=lines.number(max(start, end - 1)),
+                heading=tuple(path),
+                context=f"{context} {facts.summary}".strip() if first else context,
+            )
+            first = False
+
+
+def _descend(path: list[str], levels: list[int], heading: Block) -> None:
+    """Replace the part of the heading path that a new heading ends."""
+    while levels and levels[-1] >= heading.level:
+        levels.pop()
+        path.pop()
+    levels.append(heading.level)
+    path.append(heading.title)
+
+
+def _with_headings(text: str, headings: list[Block], body: list[Block]) -> list[tuple[int, int]]:
+    """The body's chunks, the first of them beginning at its heading."""
+    if not headings:
+        return spans(text, body)
+    if not body:
+        return [(headings[0].start, headings[-1].end)]
+    opened = [Block(headings[0].start, body[0].end), *body[1:]]
+    return spans(text, opened)

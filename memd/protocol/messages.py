@@ -1,0 +1,24 @@
+"""The methods of the socket, a sentence each."""
+
+from __future__ import annotations
+
+PROTOCOL = 1
+"""Grows when a client of the old number could misunderstand the new daemon."""
+
+METHODS = {
+    "hello": "Tells the protocol number, the version, the methods and the limits.",
+    "ping": "Answers, to show that the daemon is alive.",
+    "query": "Finds the pieces of memory that answer a question.",
+    "get": "Gives one memory by its key, or lines of a file by its path.",
+    "sync": "Compares every file with the index and returns when all changes are searchable.",
+    "status": "Tells what the daemon watches, what is pending and what is degraded.",
+    "rebuild": "Makes the text index and the vectors anew from the files and the ledger.",
+    "doctor": "Checks the stores against each other, and mends them when asked to.",
+    "shutdown": "Stops the daemon.",
+    "workspaces.list": "Lists the directories that hold memory.",
+    "workspaces.add": "Begins to watch a directory.",
+    "workspaces.remove": "Stops watching a directory and forgets its index, never its files.",
+}
+
+READS = frozenset({"hello", "ping", "query", "get", "status", "workspaces.list"})
+"""These change nothing, so a client may send them twice."""

@@ -1,0 +1,118 @@
+"""JSON-RPC 2.0, one object a line: what client and daemon share, and all that they share."""
+
+from __future__ import annotations
+
+from memd.errors import BY_CODE, BadJson, BadRequest, MemdError, TooLarge
+from memd.protocol import lightjson
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+MAX_REQUEST = 1 << 20
+"""The longest request line in bytes, its newline included."""
+INTERNAL_ERROR = -32603
+
+
+class Request:
+    """One call from a client; without an `id` in the line it wants no answer."""
+
+    __slots__ = ("id", "method", "params", "wants_answer")
+
+    def __init__(
+        self, method: str, params: dict[str, Any], id: str | float | None, wants_answer: bool
+    ) -> None:
+        self.method = method
+        self.params = params
+        self.id = id
+        self.wants_answer = wants_answer
+
+
+def decode(line: bytes) -> Any:
+    """The JSON value of one line; BadJson whatever is wrong with it."""
+    try:
+        return lightjson.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise BadJson(f"the line is not UTF-8: byte {error.start} is {line[error.start]:#04x}") from error
+    except RecursionError:
+        # Without the chain of causes: printing a thousand frames helps nobody.
+        raise BadJson("the line is not usable JSON: it is nested too deep") from None
+    except ValueError as error:
+        raise BadJson(f"the line is not JSON: {error}") from error
+
+
+def decode_request(line: bytes) -> Request:
+    """Read one request line. BadJson, BadRequest or TooLarge, and nothing else, when it is not one."""
+    if len(line) > MAX_REQUEST:
+        raise TooLarge(f"a request may have {MAX_REQUEST} bytes, this one has {len(line)}")
+    value = decode(line)
+    if not isinstance(value, dict):
+        raise BadRequest("a request is one JSON object a line", 'for example {"id": 1, "method": "ping"}')
+    if value.get("jsonrpc", "2.0") != "2.0":
+        raise BadRequest('`jsonrpc` must be "2.0"')
+    method, params, request_id = value.get("method"), value.get("params"), value.get("id")
+    if not isinstance(method, str):
+        raise BadRequest("`method` must be text, such as `ping`")
+    if not (params is None or isinstance(params, dict)):
+        raise BadRequest("`params` must be an object with named parameters")
+    if isinstance(request_id, bool) or not isinstance(request_id, str | int | float | None):
+        raise BadRequest("`id` must be text or a number")
+    return Request(method, params or {}, request_id, "id" in value)
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """One message as one line."""
+    text = lightjson.dumps(message)
+    try:
+        return text.encode("utf-8") + b"\n"
+    except UnicodeEncodeError:
+        # Half of a surrogate pair: a file name that is not UTF-8, kept as Python keeps it. The standard
+        # escape \udcXX stands for it on the wire.
+        return _escape_surrogates(text).encode("utf-8") + b"\n"
+
+
+def _escape_surrogates(text: str) -> str:
+    return "".join(f"\\u{ord(char):04x}" if "\ud800" <= char <= "\udfff" else char for char in text)
+
+
+def encode_request(request_id: int, method: str, params: dict[str, Any] | None) -> bytes:
+    line = encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params or {}})
+    if len(line) > MAX_REQUEST:
+        raise TooLarge(
+            f"the request has {len(line)} bytes and the daemon takes {MAX_REQUEST}",
+            "ask for less at once, or name a file",
+        )
+    return line
+
+
+def encode_result(request_id: str | float | None, result: dict[str, Any]) -> bytes:
+    return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+
+def encode_error(request_id: str | float | None, error: BaseException) -> bytes:
+    return encode({"jsonrpc": "2.0", "id": request_id, "error": error_object(error)})
+
+
+def encode_notification(method: str, params: dict[str, Any]) -> bytes:
+    return encode({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def error_object(error: BaseException) -> dict[str, Any]:
+    """An error as the wire carries it. One that memd does not know gives away its type and no more."""
+    if isinstance(error, MemdError):
+        data = {"code": error.code, "hint": error.hint, "retryable": error.retryable}
+        return {"code": error.rpc_code, "message": error.message, "data": data}
+    return {
+        "code": INTERNAL_ERROR,
+        "message": f"the daemon made a mistake ({type(error).__name__})",
+        "data": {"code": MemdError.code, "hint": "the log tells more: memd logs", "retryable": False},
+    }
+
+
+def raise_error(error: Any) -> NoReturn:
+    """Raise the error that a daemon sent, as the class it was there."""
+    told: dict[str, Any] = error if isinstance(error, dict) else {}
+    data: Any = told.get("data")
+    data = data if isinstance(data, dict) else {}
+    kind = BY_CODE.get(str(data.get("code")), MemdError)
+    raise kind(str(told.get("message") or "the daemon reported an error"), str(data.get("hint") or ""))
