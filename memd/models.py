@@ -80,3 +80,70 @@ class Note:
     role: str
     memories: tuple[Memory, ...]
     warnings: tuple[str, ...] = ()
+
+
+MODES = ("hybrid", "text", "vector", "exact")
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a hit must be; empty means anything."""
+
+    kind: str = ""
+    tags: tuple[str, ...] = ()
+    role: str = ""
+    path: str = ""
+    since: str = ""
+    until: str = ""
+    tier: str = ""
+
+    def __bool__(self) -> bool:
+        return self != Filters()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question, checked and complete."""
+
+    query: str
+    ns: tuple[str, ...]
+    limit: int = 8
+    mode: str = "hybrid"
+    filters: Filters = field(default_factory=Filters)
+    explain: bool = False
+    marks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that answers, with where it stands and why it came up."""
+
+    id: int
+    ns: str
+    root: str
+    key: str
+    path: str
+    start_line: int
+    end_line: int
+    heading: str
+    text: str
+    score: float
+    kind: str
+    tier: str
+    role: str
+    tags: list[str]
+    date: str
+    ranks: dict[str, int]
+    also: list[dict[str, object]] = field(default_factory=list)
+    marks: list[tuple[int, int]] | None = None
+    explain: dict[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a question found."""
+
+    hits: list[Hit]
+    verdict: str
+    confidence: float
+    total: int

@@ -219,7 +219,7 @@ def _workspace(entry: dict[str, Any], nth: int, problems: Problems) -> Workspace
     if (
         not isinstance(globs, list)
         or not globs
-        or not all(isinstance(glob, str) and _glob_ok(glob) for glob in globs)
+        or not all(isinstance(glob, str) and glob_ok(glob) for glob in globs)
     ):
         problems.at("workspace", "globs", "`globs` must be a list of patterns inside the workspace", nth)
     if not isinstance(entry.get("follow", False), bool):
@@ -232,7 +232,7 @@ def _workspace(entry: dict[str, Any], nth: int, problems: Problems) -> Workspace
     return Workspace(ns, Path(str(path)).expanduser(), tuple(globs), entry.get("follow", False))
 
 
-def _glob_ok(glob: str) -> bool:
+def glob_ok(glob: str) -> bool:
     parts = glob.split("/")
     return bool(glob) and not glob.startswith("/") and ".." not in parts and "\0" not in glob
 

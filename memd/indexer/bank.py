@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Vectors = NDArray[np.float32]
+from memd.indexer.recipe import RECIPE
 
-RECIPE = 1
-"""How a chunk's embedded text is made; a change makes all vectors anew."""
+Vectors = NDArray[np.float32]
 
 STORED = np.dtype("<f2")
 """Half precision: half the file, and a cosine that differs by less than 0.001."""
@@ -40,7 +39,8 @@ def save(connection: sqlite3.Connection, model: int, digests: Sequence[str], vec
 def pending(connection: sqlite3.Connection, model: int, most: int) -> list[sqlite3.Row]:
     """Chunks without a vector, newest notes first."""
     return connection.execute(
-        "SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text FROM chunks c JOIN memories m ON m.id = c.memory"
+        "SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text"
+        " FROM chunks c JOIN memories m ON m.id = c.memory"
         " WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)"
         " ORDER BY m.date DESC, c.id DESC LIMIT ?",
         (model, most),
@@ -59,7 +59,8 @@ def pending_counts(connection: sqlite3.Connection, model: int) -> dict[int, int]
 def of_workspace(connection: sqlite3.Connection, model: int, workspace: int, dims: int) -> tuple[list[int], Vectors]:
     """Every chunk of a workspace that has a vector, with it."""
     rows = connection.execute(
-        "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest WHERE c.workspace = ?",
+        "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
+        " WHERE c.workspace = ?",
         (model, workspace),
     ).fetchall()
     return _unpacked(rows, dims)

@@ -157,16 +157,18 @@ def save_memory(
     values = _memory_values(workspace, file, memory, role, now)
     if known is not None:
         connection.execute(
-            "UPDATE memories SET changed = CASE WHEN digest = :digest THEN changed ELSE :now END, file = :file, slug = :slug,"
-            " heading = :heading, start_line = :start_line, end_line = :end_line, digest = :digest, kind = :kind,"
+            "UPDATE memories SET changed = CASE WHEN digest = :digest THEN changed ELSE :now END,"
+            " file = :file, slug = :slug, heading = :heading,"
+            " start_line = :start_line, end_line = :end_line, digest = :digest, kind = :kind,"
             " role = :role, date = :date, tags = :tags, declared = :declared, gone = NULL WHERE id = :id",
             {**values, "id": known},
         )
         return known
     made = connection.execute(
-        "INSERT INTO memories (workspace, file, slug, heading, start_line, end_line, digest, kind, tier, role, date, tags,"
-        " declared, first_seen, changed) VALUES (:workspace, :file, :slug, :heading, :start_line, :end_line, :digest, :kind,"
-        " :tier, :role, :date, :tags, :declared, :now, :now)",
+        "INSERT INTO memories (workspace, file, slug, heading, start_line, end_line, digest, kind, tier, role,"
+        " date, tags, declared, first_seen, changed)"
+        " VALUES (:workspace, :file, :slug, :heading, :start_line, :end_line, :digest, :kind, :tier,"
+        " :role, :date, :tags, :declared, :now, :now)",
         values,
     )
     return int(made.lastrowid or 0)
@@ -236,7 +238,8 @@ def chunk_texts(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tupl
     """Chunks by number, as the caches need them."""
     wanted = json.dumps(list(ids))
     rows = connection.execute(
-        "SELECT id, text, start_line, end_line, heading, context FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+        "SELECT id, text, start_line, end_line, heading, context FROM chunks"
+        " WHERE id IN (SELECT value FROM json_each(?))",
         (wanted,),
     )
     return [

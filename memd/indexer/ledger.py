@@ -90,6 +90,15 @@ class Ledger:
         connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'seq'")
         self.seq = int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
 
+    def setting(self, key: str) -> str:
+        """A fact about the whole ledger, empty when it was never noted."""
+        row = self.reader.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return str(row["value"]) if row else ""
+
+    def remember(self, key: str, value: str) -> None:
+        with self.write() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
     def backup(self, target: Path) -> None:
         """A consistent copy, made by SQLite itself."""
         with sqlite3.connect(target) as copy:

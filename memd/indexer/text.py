@@ -67,6 +67,8 @@ class TextIndex:
         self._lock = threading.Lock()
         self._searcher: Any = None
         self._index = self._open_or_make()
+        self.untidy = self._gathering()
+        """Whether small segments have gathered that are worth joining."""
 
     def _open_or_make(self) -> Any:
         try:
@@ -108,12 +110,12 @@ class TextIndex:
         """Add and drop chunks in one commit; after an error the index is as it was."""
         self._commit(add, drop, keep_all)
 
-    def tidy(self) -> bool:
-        """Join small segments, for a moment when nobody waits; says whether there was anything to do."""
-        if not any(_gathered(alike) for alike in _tiers(self._index._segments()).values()):
-            return False
+    def tidy(self) -> None:
+        """Join small segments, for a moment when nobody waits."""
         self._commit((), (), merge_alike)
-        return True
+
+    def _gathering(self) -> bool:
+        return any(_gathered(alike) for alike in _tiers(self._index._segments()).values())
 
     def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], merge: Any) -> None:
         writer = None
@@ -126,6 +128,7 @@ class TextIndex:
             failpoint("text-before-commit")
             writer.commit(mergetype=merge)
             failpoint("text-after-commit")
+            self.untidy = self._gathering()
         except OSError as error:
             self._give_up(writer)
             raise disk_error(error) from error
@@ -156,10 +159,12 @@ class TextIndex:
         asked = _query(terms, exact)
         if asked is None:
             return []
-        with self._lock:
-            searcher = self._current()
-            hits = searcher.search(asked, limit=limit, scored=True)
-            return [(int(hit["chunk"]), float(hit.score)) for hit in hits]
+        try:
+            with self._lock:
+                hits = self._current().search(asked, limit=limit, scored=True)
+                return [(int(hit["chunk"]), float(hit.score)) for hit in hits]
+        except BROKEN as error:
+            raise StoreBroken(f"the text index cannot be read: {error!r}", "memd doctor --fix") from error
 
     def _current(self) -> Any:
         if self._searcher is None:
@@ -176,6 +181,18 @@ class TextIndex:
                 return {int(stored["chunk"]) for stored in reader.all_stored_fields()}
         except BROKEN as error:
             raise StoreBroken(f"the text index cannot be read: {error!r}", "memd doctor --fix") from error
+
+    def verify(self) -> None:
+        """Read every term and posting; StoreBroken when a file is torn."""
+        try:
+            with self._lock, self._index.reader() as reader:
+                for field, term in reader.all_terms():
+                    matcher = reader.postings(field, term)
+                    while matcher.is_active():
+                        matcher.weight()
+                        matcher.next()
+        except BROKEN as error:
+            raise StoreBroken(f"the text index is torn: {error!r}", "memd doctor --fix") from error
 
     def close(self) -> None:
         self._renew()
@@ -235,3 +252,10 @@ def disk_error(error: OSError) -> DiskFull | StoreBroken:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
         return DiskFull(f"the text index could not be written: {error.strerror}", "make room; memd goes on by itself")
     return StoreBroken(f"the text index could not be written: {error}", "memd doctor --fix")
+
+
+def build(folder: Path, chunks: Iterable[tuple[int, Chunk]]) -> None:
+    """A fresh index of many chunks in one segment."""
+    made = TextIndex(folder)
+    made.apply(chunks, ())
+    made.close()

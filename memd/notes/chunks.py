@@ -20,9 +20,7 @@ def spans(text: str, blocks: Sequence[Block]) -> list[tuple[int, int]]:
     ends = [block.end for block in blocks]
     after = list(range(1, len(blocks) + 1))
     before = list(range(-1, len(blocks) - 1))
-    heap = [
-        pair for left in range(len(blocks) - 1) if (pair := _pair(text, starts[left], ends[left + 1], left))
-    ]
+    heap = [pair for left in range(len(blocks) - 1) if (pair := _pair(text, starts[left], ends[left + 1], left))]
     heapq.heapify(heap)
     alive = [True] * len(blocks)
     while heap:

@@ -10,6 +10,9 @@ from memd.notes import declared, names
 from memd.notes.blocks import Block, Lines, blocks_of
 from memd.notes.chunks import below_headings, spans
 
+FORMAT = 1
+"""The number of this way of cutting; after a change every note is cut again."""
+
 SECTION_LEVEL = 2
 TOPIC_INDEX = "specialized knowledge"
 """The list of topics is kept for its readers; its lines are never hits."""

@@ -30,6 +30,7 @@ class Reading:
     data: bytes
     size: int
     mtime_ns: int
+    ctime_ns: int
     inode: int
     digest: str
 
@@ -65,13 +66,11 @@ def _read_once(path: Path, max_bytes: int) -> Reading | None:
         except OSError as error:
             raise Unreadable(error.strerror or str(error)) from error
         after = os.fstat(descriptor)
-    if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size) or len(
-        data
-    ) != after.st_size:
+    if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size) or len(data) != after.st_size:
         return None
     if is_binary(data):
         raise Skipped("it is binary")
-    return Reading(data, after.st_size, after.st_mtime_ns, after.st_ino, digest_of(data))
+    return Reading(data, after.st_size, after.st_mtime_ns, after.st_ctime_ns, after.st_ino, digest_of(data))
 
 
 def _refuse(found: os.stat_result, max_bytes: int) -> None:

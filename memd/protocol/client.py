@@ -1,8 +1,8 @@
 """The Python client: one connection to the daemon, and a method for everything it can do.
 
-    from memd import Client
-    with Client(autostart=True) as memory:
-        for hit in memory.query("ErsatzTV")["hits"]: ...
+from memd import Client
+with Client(autostart=True) as memory:
+    for hit in memory.query("ErsatzTV")["hits"]: ...
 """
 
 from __future__ import annotations
@@ -157,11 +157,11 @@ class Client:
 
     def workspace_of(self, directory: str | os.PathLike[str]) -> str | None:
         """The name of the innermost workspace that holds `directory`."""
-        place = os.path.realpath(directory) + "/"
+        place = _with_slash(directory)
         holding = [
             (len(root), str(entry["ns"]))
             for entry in self.workspaces()
-            if place.startswith(root := os.path.realpath(entry["root"]) + "/")
+            if place.startswith(root := _with_slash(entry["root"]))
         ]
         return max(holding)[1] if holding else None
 
@@ -188,8 +188,8 @@ class Client:
         longest silence to bear in this call.
         """
         asked = _Call(method, params, on_progress, timeout or self._timeout)
-        # A connection that was used before may lead to a daemon that has been restarted since.
-        tries = 2 if self._link and method in READS else 1
+        # The daemon may have stopped since the last call, or be stopping just now.
+        tries = 2 if method in READS and (self._link or self._autostart) else 1
         for _ in range(tries):
             try:
                 return self._ask(asked)
@@ -258,8 +258,7 @@ class Client:
 
     def _replace_outdated(self) -> bool:
         """After an upgrade the old daemon still runs: restart it, once."""
-        told = self.daemon or {}
-        theirs = str(told.get("version", "of unknown version"))
+        theirs = str((self.daemon or {}).get("version", "of unknown version"))
         if theirs == __version__:
             return False
         if not self._autostart or _release(theirs) > _release(__version__):
@@ -269,7 +268,7 @@ class Client:
         self.close()
         from memd.protocol import start
 
-        start.restart(int(told.get("pid", 0)))
+        start.restart()
         self._greet_new_daemon()
         return True
 
@@ -297,6 +296,10 @@ class _Call:
         self.params = {**(params or {}), "progress": True} if on_progress else params
         self.on_progress = on_progress
         self.patience = patience
+
+
+def _with_slash(directory: str | os.PathLike[str]) -> str:
+    return os.path.realpath(directory).rstrip("/") + "/"
 
 
 def _greeting() -> dict[str, Any]:

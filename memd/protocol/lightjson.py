@@ -56,7 +56,7 @@ def _built_in() -> tuple[Callable[[str, int], tuple[Any, int]], Callable[[Any, i
 def _package() -> tuple[Callable[[str, int], tuple[Any, int]], Callable[[Any, int], Any]]:
     import json
 
-    reader = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+    reader: Any = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
     writer = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return reader.scan_once, lambda value, _: writer.encode(value)
 

@@ -27,7 +27,7 @@ TAGS = ("\U000e0000", "\U000e0fff")
 def _table() -> dict[int, str]:
     """What each unsafe character becomes: control codes turn visible, hidden characters go."""
     table = {code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)}
-    table |= {code: "\ufffd" for code in range(0x80, 0xA0)}
+    table |= dict.fromkeys(range(0x80, 0xA0), "\ufffd")
     table |= {code: "" for first, last in HIDDEN for code in range(first, last + 1)}
     return table | {0x7F: "\u2421", 0x85: "\n", 0x2028: "\n", 0x2029: "\n"}
 

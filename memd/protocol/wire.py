@@ -19,12 +19,10 @@ class Request:
 
     __slots__ = ("id", "method", "params", "wants_answer")
 
-    def __init__(
-        self, method: str, params: dict[str, Any], id: str | float | None, wants_answer: bool
-    ) -> None:
+    def __init__(self, method: str, params: dict[str, Any], request_id: str | float | None, wants_answer: bool) -> None:
         self.method = method
         self.params = params
-        self.id = id
+        self.id = request_id
         self.wants_answer = wants_answer
 
 

@@ -1,0 +1,43 @@
+# memd: two commands matter, `make demo` and `make test`. Both make their own environment in .venv.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo test lint types tests soak bench docs clean
+
+demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+
+test: lint types tests    ## everything that must hold before a change lands
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+tests: $(STAMP)
+	$(BIN)/python -m pytest $(ARGS)
+
+soak: $(STAMP)            ## the fault tests with large counts; takes long
+	MEMD_SOAK=1 $(BIN)/python -m pytest --timeout=3600 tests/faults $(ARGS)
+
+bench: $(STAMP)           ## the measurements behind the figures in docs/performance.md
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+docs: $(STAMP)            ## write the generated parts of docs/
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .demo dist build
+
+# The environment is made once and again when the dependencies change.
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "memd needs Python 3.11 or newer"'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $(STAMP)

@@ -1,0 +1,28 @@
+"""The front door. `memd query` is answered without loading the rest of the command line."""
+
+from __future__ import annotations
+
+import sys
+
+INTERRUPTED = 130
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    args = sys.argv[1:] if argv is None else argv
+    try:
+        return _run(args)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(args: list[str]) -> int:
+    if args and args[0] in ("query", "search"):
+        from memd.cli import fast
+
+        asked = fast.parse(args[1:])
+        if asked is not None:
+            return fast.run(asked)
+    from memd.cli import app
+
+    return app.run(args)

@@ -1,0 +1,66 @@
+"""The whole command line, in Typer; `memd query` comes here only for help and for mistakes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from memd import __version__
+from memd.cli import (
+    INTERRUPTED,
+    ask_commands,
+    config_commands,
+    daemon_commands,
+    say,
+    service_commands,
+    workspace_commands,
+)
+from memd.errors import MemdError, UsageError
+
+app = typer.Typer(
+    name="memd",
+    help="A memory daemon: keeps Markdown notes findable in milliseconds.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+ask_commands.register(app)
+workspace_commands.register(app)
+daemon_commands.register(app)
+app.add_typer(config_commands.app, name="config")
+app.add_typer(service_commands.app, name="service")
+
+
+@app.callback(invoke_without_command=True)
+def memd(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    if version:
+        say.out(f"memd {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        say.out(context.get_help())
+
+
+def run(args: list[str]) -> int:
+    """Run one command and turn whatever happens into an exit code."""
+    try:
+        done = app(args, prog_name="memd", standalone_mode=False)
+    except MemdError as error:
+        return say.report(error)
+    except typer.Abort:
+        return INTERRUPTED
+    except typer.TyperException as error:
+        return _explain(error)
+    return done if isinstance(done, int) else 0
+
+
+def _explain(error: typer.TyperException) -> int:
+    """A mistake in the command itself: what it is, and where to read on."""
+    context: typer.Context | None = getattr(error, "ctx", None)
+    hint = f"to see how it is meant: {context.command_path} --help" if context else ""
+    if context and context.info_name in ("query", "search"):
+        hint += "\nwords that look like flags go after --"
+    return say.report(UsageError(error.format_message().rstrip("."), hint))

@@ -1,0 +1,106 @@
+"""`memd query`, `memd search` and `memd get`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+import typer
+
+from memd.cli import fast, hits, options, say, talk
+from memd.errors import UsageError
+
+Mode = Literal["hybrid", "text", "vector", "exact"]
+
+
+def query(
+    words: Annotated[
+        list[str], typer.Argument(metavar="WORDS...", help="What to look for; several words need no quotes.")
+    ],
+    ns: options.Ns = None,
+    workspace: options.Workspace = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-l", min=1, max=fast.MAX_LIMIT, help="At most this many hits.")
+    ] = None,
+    mode: Annotated[
+        Mode | None, typer.Option("--mode", "-m", help="By words and meaning, by one of them, or letter by letter.")
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="Only semantic, episodic or procedural memories.")] = None,
+    tags: Annotated[list[str] | None, typer.Option(help="Only memories with all of these tags: a,b")] = None,
+    role: Annotated[str | None, typer.Option(help="Only files of this role: daily, memory, topic, …")] = None,
+    path: Annotated[str | None, typer.Option(help="Only files under this path, or that match this pattern.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="DATE", help="Only notes of this day or later.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="DATE", help="Only notes of this day or earlier.")] = None,
+    sync: Annotated[
+        Literal["auto", "none", "full"] | None,
+        typer.Option(help="Wait for changes: those seen already, none, or all on disk."),
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show how each hit got its rank.")] = False,
+    color: Annotated[Literal["auto", "always", "never"], typer.Option(help="Colours and links.")] = "auto",
+    no_start: options.NoStart = False,
+    json: options.Json = False,
+) -> None:
+    """Find what was written down.
+
+    Inside a workspace it asks that workspace, elsewhere all of them. Words that look like flags go after `--`.
+    """
+    if not any(word.strip() for word in words):
+        raise UsageError("there is nothing to look for", "for example: memd query ErsatzTV")
+    given: dict[str, Any] = {
+        "ns": ns,
+        "limit": limit,
+        "mode": mode,
+        "kind": kind,
+        "tags": [tag for group in tags for tag in group.split(",") if tag] if tags else None,
+        "role": role,
+        "path": path,
+        "since": since,
+        "until": until,
+        "sync": sync,
+        "explain": explain or None,
+        "color": color,
+        "no_start": no_start,
+        "json": json,
+    }
+    if workspace:
+        given["workspace"] = workspace
+    raise typer.Exit(fast.answer(fast.Asked(words, given)))
+
+
+def get(
+    what: Annotated[str, typer.Argument(metavar="KEY|PATH[:LINE]", help="A memory's key, or a file of notes.")],
+    first: Annotated[int | None, typer.Option("--from", min=1, help="Begin at this line of the file.")] = None,
+    lines: Annotated[int | None, typer.Option(min=1, help="This many lines.")] = None,
+    ns: options.Ns = None,
+    workspace: options.Workspace = None,
+    no_start: options.NoStart = False,
+    json: options.Json = False,
+) -> None:
+    """Show one memory, or lines of a file."""
+    path, line = _as_path(what)
+    with talk.client(not no_start) as caller:
+        name = talk.chosen(caller, ns, workspace)
+        result = caller.get(
+            None if path else what, path=path, ns=name, cwd=None if name else fast.working_directory(),
+            first=first or line, lines=lines,
+        )  # fmt: skip
+    if json:
+        say.json(result)
+    elif say.wants_colour():
+        say.out(hits.memory(result))
+    else:
+        say.text(result["text"])
+
+
+def _as_path(what: str) -> tuple[str | None, int | None]:
+    """`memory/2026-02-15.md:12` as path and line; a key is neither."""
+    found = re.fullmatch(r"(?P<path>[^#]+\.mdk?)(:(?P<line>[1-9]\d{0,8}))?", what)
+    if not found:
+        return None, None
+    return found["path"], int(found["line"]) if found["line"] else None
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(query)
+    app.command(name="search", hidden=True, help="The same as `memd query`.")(query)
+    app.command()(get)

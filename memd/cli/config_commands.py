@@ -1,0 +1,106 @@
+"""`memd config init`, `show` and `check`; none of them needs a daemon."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from typing import Annotated, Any
+
+import typer
+
+from memd.cli import options, say, show
+from memd.config import edit, load, paths
+from memd.config.schema import SECTIONS, Settings, settings_of
+from memd.errors import ConfigError
+
+app = typer.Typer(help="Write, show or check the settings.", rich_markup_mode=None)
+
+
+@app.command()
+def init(
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Write a config file that shows every setting with its default."""
+    file = edit.write_sample(force)
+    if json:
+        say.json({"config": str(file)})
+    else:
+        say.line(f"wrote {file}")
+
+
+@app.command(name="show")
+def show_settings(json: options.Json = False) -> None:
+    """Show the settings in force, and where each came from."""
+    settings = load.load()
+    if json:
+        say.json(_as_json(settings))
+    else:
+        say.out(_as_toml(settings))
+
+
+@app.command()
+def check(json: options.Json = False) -> None:
+    """Check the config file and the environment; all problems at once."""
+    file = paths.config_file()
+    try:
+        settings = load.load()
+    except ConfigError as error:
+        if not json:
+            raise
+        say.json({"ok": False, "config": str(file), "problems": error.message.split("\n  ")[1:] or [error.message]})
+        raise typer.Exit(ConfigError.exit_code) from None
+    if json:
+        say.json({"ok": True, "config": str(file), "problems": []})
+    else:
+        where = str(file) if file.exists() else f"no config file (it would be {file}), so the defaults hold"
+        say.line(f"all is well: {where}, {show.count(len(settings.workspaces), 'workspace')}")
+
+
+def _source(given: dict[str, Any], section: str, name: str) -> str:
+    variable = f"{load.ENV_PREFIX}{section}__{name}".upper()
+    # The loader ignores case in names, so this does.
+    if any(known.upper() == variable for known in os.environ):
+        return f"${variable}"
+    return str(paths.config_file()) if name in given.get(section, {}) else "default"
+
+
+def _given() -> dict[str, Any]:
+    file = paths.config_file()
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def _as_json(settings: Settings) -> dict[str, Any]:
+    given = _given()
+    return {
+        "config": str(paths.config_file()),
+        "settings": {
+            section: {
+                spec.name: {
+                    "value": getattr(getattr(settings, section), spec.name),
+                    "source": _source(given, section, spec.name),
+                }
+                for spec in settings_of(kind)
+            }
+            for section, kind in SECTIONS.items()
+        },
+        "workspaces": [
+            {"ns": place.ns, "path": str(place.root), "globs": list(place.globs), "follow": place.follow}
+            for place in settings.workspaces
+        ],
+    }
+
+
+def _as_toml(settings: Settings) -> str:
+    given = _given()
+    lines: list[str] = []
+    for section, kind in SECTIONS.items():
+        lines.append(f"[{section}]")
+        for spec in settings_of(kind):
+            value = edit.toml_value(getattr(getattr(settings, section), spec.name))
+            lines.append(f"{f'{spec.name} = {value}':<32}  # {_source(given, section, spec.name)}")
+        lines.append("")
+    for place in settings.workspaces:
+        lines += ["[[workspace]]", f"path = {edit.toml_value(str(place.root))}", f"ns = {edit.toml_value(place.ns)}"]
+        lines += [f"globs = {edit.toml_value(list(place.globs))}", f"follow = {edit.toml_value(place.follow)}", ""]
+    return "\n".join(lines).rstrip("\n")

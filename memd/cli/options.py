@@ -1,0 +1,16 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, as the daemon sent it.")]
+Ns = Annotated[str | None, typer.Option("--ns", "-n", metavar="NAME", help="The workspace, by its name.")]
+Workspace = Annotated[
+    Path | None, typer.Option("--workspace", "-w", metavar="DIR", help="The workspace, by its directory.")
+]
+NoStart = Annotated[bool, typer.Option("--no-start", help="Do not start the daemon when none runs.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

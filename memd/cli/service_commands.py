@@ -1,0 +1,111 @@
+"""`memd service install`, `uninstall` and `status`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from memd.cli import leftovers, options, say, service, units
+from memd.config import paths
+from memd.errors import UsageError
+from memd.protocol.safe_text import one_line
+
+app = typer.Typer(help="memd as a systemd service of this user.", rich_markup_mode=None)
+
+
+@app.command()
+def install(
+    print_only: Annotated[bool, typer.Option("--print", help="Show the units and change nothing.")] = False,
+    linger: Annotated[bool, typer.Option("--linger", help="Let it go on after logout.")] = False,
+    now: Annotated[bool, typer.Option("--now/--no-now", help="Start it at once.")] = True,
+    json: options.Json = False,
+) -> None:
+    """Install memd as a service: it starts at login, and whenever someone asks."""
+    if print_only:
+        _print_units(json)
+        return
+    state = service.install(now, linger)
+    if json:
+        say.json(state)
+        return
+    say.out(describe(state))
+    if not state["confined"]:
+        say.note(
+            "this system does not allow namespaces to its users: "
+            "the service runs without PrivateTmp=, ProtectHome= and the like"
+        )
+    if state["linger"] is False:
+        say.note("without linger the service stops when you log out; to let it go on: memd service install --linger")
+
+
+def _print_units(json: bool) -> None:
+    written = {units.SERVICE: units.service(), units.SOCKET: units.socket()}
+    if json:
+        say.json(dict(written))
+    else:
+        say.out("\n".join(f"# {paths.unit_dir() / name}\n{text}" for name, text in written.items()).rstrip())
+
+
+@app.command()
+def uninstall(
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Also remove state, settings and socket: everything but the notes.")
+    ] = False,
+    yes: options.Yes = False,
+    json: options.Json = False,
+) -> None:
+    """Take the service out; with --purge, leave nothing behind but the notes."""
+    if purge and not yes:
+        _confirm(leftovers.places())
+    removed = service.uninstall()
+    gone = service.purge() if purge else []
+    if json:
+        say.json({"uninstalled": removed, "removed": [str(place) for place in gone]})
+        return
+    say.out("the service is uninstalled" if removed else "the service was not installed")
+    for place in gone:
+        say.line(f"removed {place}")
+
+
+def _confirm(places: list[Path]) -> None:
+    if not (say.on_terminal(sys.stdin) and say.on_terminal(sys.stderr)):
+        raise UsageError(
+            "--purge removes memd's state and settings, and nobody can be asked here", "if you mean it: --yes"
+        )
+    for place in places:
+        say.note(f"to be removed: {place}")
+    if not typer.confirm("Remove all of this? The notes stay.", err=True):
+        raise typer.Exit(5)
+
+
+@app.command()
+def status(json: options.Json = False) -> None:
+    """Show whether the service is installed and how it is."""
+    state = service.state()
+    if json:
+        say.json(state)
+    else:
+        say.out(describe(state))
+
+
+def describe(state: dict[str, Any]) -> str:
+    """The service in a few lines."""
+    if not state["installed"]:
+        return "the service is not installed; to install it: memd service install"
+    lines = [f"{name:<8} {_unit(state[name])}" for name in ("service", "socket")]
+    confined = "yes" if state["confined"] else "without namespaces"
+    linger = {True: "yes", False: "no, it stops at logout", None: "unknown"}[state["linger"]]
+    return "\n".join([*lines, f"unit     {one_line(state['unit'])}", f"confined {confined}", f"linger   {linger}"])
+
+
+def _unit(shown: dict[str, str]) -> str:
+    """`active (running), enabled, pid 42`."""
+    parts = [f"{shown.get('ActiveState', 'unknown')} ({shown.get('SubState', '?')})", shown.get("UnitFileState", "")]
+    if shown.get("MainPID", "0") != "0":
+        parts.append(f"pid {shown['MainPID']}")
+    if shown.get("NRestarts", "0") != "0":
+        parts.append(f"restarted {shown['NRestarts']} times")
+    return ", ".join(part for part in parts if part)

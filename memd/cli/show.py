@@ -1,0 +1,192 @@
+"""Puts the daemon's reports into words: status, workspaces, what a sync did, what the doctor found."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from memd.protocol.safe_text import one_line
+
+MARKS = {"ok": "ok      ", "warn": "warning ", "broken": "BROKEN  ", "mended": "mended  "}
+MAX_SKIPPED = 5
+
+
+def status(told: dict[str, Any]) -> str:
+    """The screen of `memd status`."""
+    blocks = [
+        [_headline(told)],
+        workspaces(told["workspaces"]).splitlines() or ["no workspaces yet; begin with: memd add ."],
+        [*_fact("pending", _pending(told)), *_fact("model", _model(told)), *_jobs(told["jobs"])],
+        _skipped(told["workspaces"]),
+        _degraded(told),
+        [line for name in ("config", "state_dir", "socket", "log") for line in _fact(name, told.get(name))],
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def workspaces(listed: list[dict[str, Any]]) -> str:
+    """A table, or nothing when there are none."""
+    rows = [_workspace_row(entry) for entry in listed]
+    head = ("workspace", "files", "memories", "chunks", "vectors", "watched by", "last change", "directory")
+    return table([head, *rows]) if rows else ""
+
+
+def _workspace_row(entry: dict[str, Any]) -> tuple[str, ...]:
+    waiting = entry.get("pending_vectors") or 0
+    watch = "gone, waiting" if entry.get("missing") else str(entry.get("watch", ""))
+    return (
+        one_line(entry["ns"]),
+        str(entry.get("files", 0)),
+        str(entry.get("memories", 0)),
+        str(entry.get("chunks", 0)),
+        f"{entry.get('vectors', 0)}" + (f" (+{waiting})" if waiting else ""),
+        watch + (", held" if entry.get("held") else ""),
+        moment(entry.get("last_change")),
+        one_line(entry["root"]),
+    )
+
+
+def table(rows: list[tuple[str, ...]]) -> str:
+    """Columns as wide as their widest cell."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _headline(told: dict[str, Any]) -> str:
+    parts = [f"memd {told['version']} has been running for {duration(told.get('uptime_s') or 0)}", f"pid {told['pid']}"]
+    if told.get("memory_mb"):
+        parts.append(f"{told['memory_mb']:.0f} MB")
+    return one_line(", ".join(parts))
+
+
+def _fact(name: str, value: Any) -> list[str]:
+    return [f"{name.removesuffix('_dir'):<9} {one_line(str(value))}"] if value else []
+
+
+def _pending(told: dict[str, Any]) -> str:
+    files, vectors = told.get("pending_files") or 0, told.get("pending_vectors") or 0
+    if not files and not vectors:
+        return "nothing; everything on disk can be found"
+    parts = [count(files, "file") if files else "", count(vectors, "vector") if vectors else ""]
+    left = f", about {duration(told['eta_s'])} left" if told.get("eta_s") else ""
+    return " and ".join(part for part in parts if part) + left
+
+
+def _model(told: dict[str, Any]) -> str:
+    model = told.get("model") or {}
+    name = model.get("name") or model.get("provider") or "none"
+    size = f" ({model['dims']} dimensions)" if model.get("dims") else ""
+    note = f": {model['note']}" if model.get("note") else ""
+    made = count(told.get("embedded") or 0, "text")
+    return f"{name}{size}, {model.get('state', 'off')}{note}; {made} embedded since the start"
+
+
+def _jobs(jobs: list[dict[str, Any]]) -> list[str]:
+    return [line for job in jobs for line in _fact("job", _job(job))]
+
+
+def _job(job: dict[str, Any]) -> str:
+    parts = [f"{job['name']} every {duration(job.get('every_s') or 0)}"]
+    if job.get("last"):
+        took = f" in {job['took_ms']:.0f} ms" if job.get("took_ms") is not None else ""
+        parts.append(f"last {moment(job['last'])}{took}" + (f": {job['result']}" if job.get("result") else ""))
+    if job.get("next"):
+        parts.append(f"next {moment(job['next'])}")
+    return ", ".join(parts)
+
+
+def _skipped(listed: list[dict[str, Any]]) -> list[str]:
+    lines: list[str] = []
+    for entry in listed:
+        skipped = entry.get("skipped") or []
+        lines += [
+            one_line(f"left out  {entry['ns']}: {file['path']} ({file['why']})") for file in skipped[:MAX_SKIPPED]
+        ]
+        if len(skipped) > MAX_SKIPPED:
+            lines.append(f"          and {len(skipped) - MAX_SKIPPED} more")
+    return lines
+
+
+def _degraded(told: dict[str, Any]) -> list[str]:
+    details = told.get("degraded_details") or [{"what": what} for what in told.get("degraded") or ()]
+    if not details:
+        return ["degraded  nothing; all is well"]
+    lines = []
+    for detail in details:
+        lines.append(one_line(f"degraded  {detail['what']}" + (f": {detail['why']}" if detail.get("why") else "")))
+        if detail.get("fix"):
+            lines.append(one_line(f"          to mend it: {detail['fix']}"))
+    return lines
+
+
+def added(result: dict[str, Any], waited: bool) -> str:
+    """What `memd add` says."""
+    entry = result["workspace"]
+    name, root, globs = one_line(entry["ns"]), one_line(entry["root"]), entry.get("globs") or []
+    verb = "is watched now" if result.get("added", True) else "was a workspace already"
+    if not waited:
+        return f"{name} {verb} ({root}); its files are being indexed: memd status"
+    if not result["files"]:
+        return (
+            f"{name} {verb} ({root}), and no file matches yet\n"
+            f"  memd looks for: {one_line(', '.join(globs))}\n"
+            f"  for other files: memd remove {name} && memd add {root} --glob '**/*.md'"
+        )
+    text = f"{name} {verb} ({root}): {count(result['files'], 'file')}, {count(result['chunks'], 'chunk')} searchable"
+    pending = result.get("pending") or 0
+    return text + (f"\n  {pending} still to be embedded; text search works meanwhile" if pending else "")
+
+
+def synced(result: dict[str, Any]) -> str:
+    parts = [count(result["files"], "file"), f"{result['changed']} changed", f"{result['removed']} removed"]
+    text = ", ".join(parts) + f" ({result['took_ms']:.0f} ms)"
+    if result.get("held"):
+        text += (
+            "\n  many files vanished at once, so nothing was forgotten; if that is meant: memd sync --accept-missing"
+        )
+    return text
+
+
+def rebuilt(result: dict[str, Any]) -> str:
+    files, chunks, vectors = (count(result[f"{name}s"], name) for name in ("file", "chunk", "vector"))
+    return f"made anew: {files}, {chunks}, {vectors} ({duration(result['took_ms'] / 1000)})"
+
+
+def doctor(result: dict[str, Any]) -> str:
+    """One line a finding, and what to do about those that are not well."""
+    lines = []
+    for finding in result["findings"]:
+        detail = f": {finding['detail']}" if finding.get("detail") else ""
+        lines.append(one_line(f"{MARKS.get(finding['state'], finding['state'])}{finding['name']}{detail}"))
+        if finding["state"] in ("warn", "broken") and finding.get("fix"):
+            lines.append(one_line(f"        to mend it: {finding['fix']}"))
+    lines.append("all is well" if result["ok"] else "something is broken; to mend it: memd doctor --fix")
+    return "\n".join(lines)
+
+
+def count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def duration(seconds: float) -> str:
+    """`7 s`, `12 min`, `3 h 5 min`, `4 days`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes < 48 * 60 else f"{minutes // 1440} days"
+
+
+def moment(iso: str | None) -> str:
+    """A time in the reader's own zone."""
+    if not iso:
+        return "never"
+    try:
+        return datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return one_line(iso)

@@ -1,0 +1,47 @@
+"""Talks to the daemon for the commands: connects, finds the workspace that is meant, shows progress."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from memd.cli import say
+from memd.cli.fast import working_directory
+from memd.errors import NoDaemon, UnknownWorkspace
+from memd.protocol.client import Client
+
+
+def client(start: bool = True) -> Client:
+    """A client that starts or upgrades the daemon where it must, and says so."""
+    return Client(autostart=start, notice=say.note)
+
+
+def running() -> dict[str, Any] | None:
+    """What the running daemon says of itself, or None."""
+    try:
+        with Client() as caller:
+            return caller.hello()
+    except NoDaemon:
+        return None
+
+
+def chosen(caller: Client, ns: str | None, directory: Path | None) -> str | None:
+    """The workspace that was named, else the one around the working directory, else None for all."""
+    if ns or directory:
+        return ns or caller.must_be_workspace(directory or Path())
+    here = working_directory()
+    return caller.workspace_of(here) if here else None
+
+
+def named(caller: Client, name: str) -> dict[str, Any]:
+    """The workspace that a person calls `name`: its name, or its directory."""
+    known = caller.workspaces()
+    for entry in known:
+        if entry["ns"] == name:
+            return entry
+    place = Path(name).expanduser().resolve()
+    for entry in known:
+        if Path(entry["root"]).resolve() == place:
+            return entry
+    names = ", ".join(str(entry["ns"]) for entry in known)
+    raise UnknownWorkspace(f"no workspace is called {name}", f"there are: {names}" if names else "begin: memd add .")

@@ -1,0 +1,49 @@
+"""`python -m memd.daemon`: the daemon in the foreground, or with `--doctor` its check without serving."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from dataclasses import asdict
+
+# Before numpy is imported: two BLAS threads are five times slower than one on these small matrices.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+warnings.filterwarnings("ignore", category=SyntaxWarning, module="whoosh")
+
+from memd.config.load import load  # noqa: E402
+from memd.errors import MemdError  # noqa: E402
+
+
+def serve() -> int:
+    from memd.daemon.app import main
+
+    return main(load())
+
+
+def doctor(fix: bool) -> int:
+    from memd.daemon.doctor import examine
+
+    findings = examine(fix)
+    ok = all(finding.state != "broken" for finding in findings)
+    print(json.dumps({"ok": ok, "findings": [asdict(finding) for finding in findings]}, ensure_ascii=False))
+    return 0 if ok else MemdError.exit_code
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        if "--doctor" in arguments:
+            return doctor("--fix" in arguments)
+        return serve()
+    except MemdError as error:
+        print(f"memd: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"  {error.hint}", file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,242 @@
+"""The daemon's life: started as a list, stopped as the same list backwards."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Coroutine
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+from memd import __version__
+from memd.config import paths
+from memd.config.schema import Settings
+from memd.daemon import logs, systemd, tasks
+from memd.daemon.embedding import Embedding
+from memd.daemon.handlers import Handlers
+from memd.daemon.health import Health
+from memd.daemon.lock import Lock
+from memd.daemon.scheduler import Scheduler
+from memd.daemon.server import Server, listen
+from memd.daemon.watcher import Watcher
+from memd.daemon.worker import How, Worker
+from memd.errors import MemdError
+from memd.indexer.stores import Stores
+from memd.models import Workspace
+from memd.notes import parse
+
+log = logging.getLogger("memd")
+
+STOP_SECONDS = 4.0
+"""Every store survives being killed; so a stop that takes longer is cut short."""
+
+RESTART = 75
+"""The exit code that asks for a new process: the package was upgraded."""
+
+DAY = 86_400
+
+
+class App:
+    """Everything that runs, and the few things that touch several of them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.pid = os.getpid()
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self.began = time.monotonic()
+        self.health = Health()
+        self.scheduler = Scheduler()
+        self.exit_code = 0
+        self._stack = ExitStack()
+        self._scans: set[str] = set()
+        self._scans_lock = threading.Lock()
+        self._versions: list[str] = []
+        self._background: set[asyncio.Task[Any]] = set()
+
+    # --- start and stop -----------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(name, self.stop_soon)
+        with self._stack:
+            await self._boot()
+            systemd.notify(f"READY=1\nSTATUS=answering, {len(self.stores.shelves)} workspaces")
+            log.info("ready version=%s pid=%d workspaces=%d", __version__, self.pid, len(self.stores.shelves))
+            await self._serve_until_stopped()
+            systemd.notify("STOPPING=1")
+            threading.Thread(target=_exit_late, args=(self.exit_code,), daemon=True).start()
+            await self.server.stop()
+        log.info("stopped")
+        return self.exit_code
+
+    async def _boot(self) -> None:
+        state = paths.private_dir(paths.state_dir())
+        run = paths.private_dir(paths.run_dir())
+        paths.check_socket_length(paths.socket_path())
+        lock = Lock(paths.lock_file())
+        self._stack.callback(lock.release)
+        logs.start(self.settings.log, paths.log_file(), systemd.managed())
+        _raise_limits()
+        self.stores = Stores(state)
+        self._stack.callback(self.stores.close)
+        for workspace in self.settings.workspaces:
+            self.stores.open_shelf(workspace)
+        self._forget_others()
+        self.worker = Worker(self.stores, self.settings, self.health)
+        self.worker.start()
+        self._stack.callback(self.worker.stop, STOP_SECONDS)
+        self.watcher = Watcher(self.settings.watch, self.worker.note, self.rescan)
+        self.embedding = Embedding(self.worker, self.settings.embedding, state, self.health)
+        self.handlers = Handlers(self)
+        listener = systemd.inherited_socket() or listen(run / "memd.sock")
+        self.server = Server(listener, self.handlers.call, self.settings.server)
+        await self.server.start()
+        self._stack.callback(paths.socket_path().unlink, missing_ok=True)
+        self._begin_work()
+
+    def _begin_work(self) -> None:
+        """What goes on behind the answering socket: watching, the first scan, jobs, the model."""
+        self.watcher.start()
+        self._stack.callback(self.watcher.stop)
+        for shelf in self.stores.shelves.values():
+            self.watcher.add(shelf.workspace)
+        self._first_scan()
+        self.scheduler.every(self.settings.watch.scan_seconds, "scan", self._scan_job)
+        self.scheduler.every(DAY, "sweep", self._sweep_job)
+        self.scheduler.start()
+        self._stack.callback(self.scheduler.stop)
+        self.embedding.start()
+        self._stack.callback(self.embedding.stop, STOP_SECONDS)
+
+    def _forget_others(self) -> None:
+        """Workspaces that were taken out of the config while no daemon ran."""
+        from memd.indexer import catalog
+
+        known = {shelf.id for shelf in self.stores.shelves.values()}
+        for row in catalog.workspace_rows(self.stores.ledger.reader):
+            if row["id"] not in known:
+                log.info("forgetting ns=%s, which is no longer in the config", row["ns"])
+                self.stores.forget_number(row["id"])
+
+    def _first_scan(self) -> None:
+        """Find what changed while nobody watched; a new way of cutting notes cuts all of them again."""
+        deep = self.stores.ledger.setting("notes_format") != str(parse.FORMAT)
+        scan = self.worker.submit(tasks.Scan(how=How(deep=deep)))
+        scan.add_done_callback(lambda done: self._scanned(deep) if not done.exception() else None)
+
+    def _scanned(self, deep: bool) -> None:
+        if deep:
+            remember = self.stores.ledger.remember
+            self.worker.submit(tasks.Call(lambda: remember("notes_format", str(parse.FORMAT))))
+
+    async def _serve_until_stopped(self) -> None:
+        every = systemd.watchdog_seconds()
+        while not self._stop.is_set():
+            if every:
+                # Sent from the loop itself: when the loop hangs, the watchdog hears nothing.
+                systemd.notify("WATCHDOG=1")
+            try:
+                await asyncio.wait_for(self._stop.wait(), every or None)
+            except TimeoutError:
+                continue
+
+    def stop_soon(self) -> None:
+        """Stop after the answer that is under way; from any thread."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+
+    def in_background(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    # --- workspaces come and go ---------------------------------------------------------------------------
+
+    async def open_workspace(self, workspace: Workspace) -> None:
+        await asyncio.wrap_future(self.worker.submit(tasks.Open(workspace)))
+        self.watcher.add(workspace)
+
+    async def forget_workspace(self, ns: str) -> None:
+        self.watcher.remove(ns)
+        await asyncio.wrap_future(self.worker.submit(tasks.Forget(ns)))
+
+    def rescan(self, ns: str) -> None:
+        """Look at a whole workspace soon; many wishes are one scan."""
+        with self._scans_lock:
+            if ns in self._scans or ns not in self.stores.shelves:
+                return
+            self._scans.add(ns)
+        self.worker.submit(_Rescan(ns, self._begun))
+
+    def _begun(self, ns: str) -> None:
+        with self._scans_lock:
+            self._scans.discard(ns)
+
+    # --- jobs ---------------------------------------------------------------------------------------------
+
+    def _scan_job(self) -> str:
+        """Repair whatever events missed, and notice an upgrade."""
+        report = self.worker.submit(tasks.Scan(settle=True)).result()
+        self._notice_upgrade()
+        return f"{report.files} changed, {report.removed} removed"
+
+    def _sweep_job(self) -> str:
+        if not self.embedding.pending:
+            self.worker.submit(tasks.ForgetOldModels()).result()
+        return "swept"
+
+    def _notice_upgrade(self) -> None:
+        """Two looks that agree: an upgrade that is still being written is left to finish."""
+        try:
+            installed = metadata.version("memd")
+        except metadata.PackageNotFoundError:
+            return
+        self._versions = [*self._versions[-1:], installed]
+        if installed != __version__ and self._versions == [installed] * 2:
+            log.warning("memd %s was installed over %s; starting again", installed, __version__)
+            self.exit_code = RESTART
+            self.stop_soon()
+
+
+class _Rescan:
+    """A scan on a hint; further hints from now on are a scan of their own."""
+
+    def __init__(self, ns: str, begun: Any) -> None:
+        self.ns = ns
+        self.begun = begun
+
+    def run(self, worker: Worker) -> Any:
+        self.begun(self.ns)
+        return tasks.Scan((self.ns,), settle=True).run(worker) if self.ns in worker.stores.shelves else None
+
+
+def _exit_late(code: int) -> None:
+    time.sleep(STOP_SECONDS)
+    log.warning("stopping took too long and is cut short; nothing is lost")
+    os._exit(code)
+
+
+def _raise_limits() -> None:
+    """As many open files as the system allows: a thousand clients are a thousand descriptors."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def main(settings: Settings) -> int:
+    sys.setswitchinterval(0.001)
+    try:
+        code = asyncio.run(App(settings).run())
+    except MemdError:
+        raise
+    if code == RESTART and not systemd.managed():
+        os.execv(sys.executable, [sys.executable, "-m", "memd.daemon"])
+    return code

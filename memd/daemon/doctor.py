@@ -1,0 +1,36 @@
+"""The doctor without a daemon: takes the lock, opens the stores as the daemon would, and looks."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from memd.config import paths
+from memd.config.load import load
+from memd.daemon.lock import Lock
+from memd.errors import ConfigError, UnsafePlace
+from memd.indexer import check
+from memd.indexer.check import Finding
+from memd.indexer.stores import Stores
+
+
+def examine(fix: bool) -> list[Finding]:
+    """Every finding; a store that keeps the daemon from starting is one of them."""
+    try:
+        settings = load()
+        state = paths.private_dir(paths.state_dir())
+        paths.private_dir(paths.run_dir())
+        paths.check_socket_length(paths.socket_path())
+    except ConfigError as error:
+        return [Finding("config", "broken", error.message, error.hint)]
+    except UnsafePlace as error:
+        return [Finding("places", "broken", error.message, error.hint)]
+    with ExitStack() as stack:
+        stack.callback(Lock(paths.lock_file()).release)
+        findings = [Finding("config", "ok", str(paths.config_file())), *check.open_ledger(state, fix)]
+        if not check.sound(findings):
+            return findings
+        stores = Stores(state)
+        stack.callback(stores.close)
+        for workspace in settings.workspaces:
+            stores.open_shelf(workspace)
+        return findings + check.examine(stores, settings, fix, running=False)

@@ -1,0 +1,166 @@
+"""The thread that makes vectors: newest notes first, at low priority, never in the way of a text query."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from pathlib import Path
+from sqlite3 import Row
+
+from memd.config.schema import EmbeddingSettings
+from memd.daemon import tasks
+from memd.daemon.health import Health
+from memd.daemon.worker import Worker
+from memd.errors import MemdError, ModelUnavailable, StoreBroken
+from memd.indexer import bank
+from memd.indexer.recipe import embedded_text
+from memd.indexer.stores import quarantine
+
+log = logging.getLogger("memd.embedding")
+
+FETCH = 64
+BATCH = 8
+"""Larger batches gain nothing and cost memory."""
+
+RETRY_SECONDS = 30.0
+NICE = 10
+FADE = 0.9
+
+
+class Embedding:
+    """Loads the model and the collections, then embeds whatever has no vector yet."""
+
+    def __init__(self, worker: Worker, settings: EmbeddingSettings, state: Path, health: Health) -> None:
+        self.worker = worker
+        self.settings = settings
+        self.state = state
+        self.health = health
+        self.phase = "off" if settings.provider == "none" else "loading"
+        self.note = ""
+        self.pending = 0
+        self._rate = 0.0
+        self._work = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memd-embedding", daemon=True)
+        worker.on_text = self.more
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        self._stopping.set()
+        self._work.set()
+        self._thread.join(seconds)
+
+    def more(self, count: int) -> None:
+        """Some chunks want a vector."""
+        if self.phase != "off":
+            self.pending += count
+            self._work.set()
+
+    @property
+    def eta_s(self) -> float | None:
+        """When the vectors will have caught up, from the pace so far."""
+        return round(self.pending / self._rate, 1) if self.pending and self._rate else None
+
+    # --- the thread ---------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        if self.phase == "off":
+            return
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        while not self._stopping.is_set():
+            try:
+                self._step()
+            except ModelUnavailable as error:
+                self._unavailable(error)
+            except MemdError as error:
+                log.error("%s", error)
+                self._stopping.wait(RETRY_SECONDS / 10)
+            except Exception:
+                log.exception("embedding goes on after an unexpected error")
+                self._stopping.wait(RETRY_SECONDS)
+
+    def _step(self) -> None:
+        stores = self.worker.stores
+        if stores.model is None:
+            self._load_model()
+        if stores.vectors is None:
+            self._open_collections()
+        if not self._embed_some():
+            self._work.wait(RETRY_SECONDS)
+            self._work.clear()
+
+    def _load_model(self) -> None:
+        from memd.indexer.embedder import load_embedder
+
+        embedder = load_embedder(self.settings, self.state / "model")
+        if embedder is None:
+            raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
+        self.worker.submit(tasks.UseModel(embedder)).result()
+        self._recount()
+        self.phase, self.note = "ready", ""
+        self.health.clear("vectors")
+        log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
+
+    def _unavailable(self, error: ModelUnavailable) -> None:
+        self.phase, self.note, self.pending = "failed", error.message, 0
+        if self.health.set("vectors", error.message, error.hint or "memd doctor"):
+            log.error("text search goes on without vectors: %s", error)
+        self._stopping.wait(RETRY_SECONDS)
+
+    def _open_collections(self) -> None:
+        """Open Chroma; a folder that would crash the daemon is looked at from a child first."""
+        from memd.indexer.vectors import VectorStore, needs_probe, probe
+
+        folder = self.state / "chroma"
+        broken = self.worker.stores.trouble or (needs_probe(folder) and probe(folder))
+        if broken:
+            log.warning("the vector store is put aside and made again: %s", broken)
+            quarantine(self.state, folder)
+        try:
+            self.worker.submit(tasks.UseVectors(VectorStore(folder))).result()
+        except StoreBroken as error:
+            log.warning("the vector store is put aside and made again: %s", error)
+            quarantine(self.state, folder)
+            self.worker.submit(tasks.UseVectors(VectorStore(folder))).result()
+        if not self.pending:
+            self.worker.submit(tasks.ForgetOldModels()).result()
+
+    def _embed_some(self) -> bool:
+        """Embed the most urgent chunks; False when there are none."""
+        model = self.worker.stores.model
+        if model is None:
+            return False
+        rows = bank.pending(self.worker.stores.ledger.reader, model.id, FETCH)
+        if not rows:
+            self.pending = 0
+            return False
+        # Longest first pads least, and the whole lot is the newest that there is.
+        rows.sort(key=lambda row: -len(row["text"]))
+        for at in range(0, len(rows), BATCH):
+            if self._stopping.is_set():
+                return True
+            self._embed(rows[at : at + BATCH])
+        return True
+
+    def _embed(self, rows: list[Row]) -> None:
+        model = self.worker.stores.model
+        assert model is not None
+        started = time.monotonic()
+        texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
+        vectors = model.embedder.embed(texts)
+        saved = self.worker.submit(tasks.SaveVectors(rows, vectors)).result()
+        pace = len(rows) / max(time.monotonic() - started, 1e-6)
+        self._rate = pace if not self._rate else FADE * self._rate + (1 - FADE) * pace
+        self.pending = max(0, self.pending - saved)
+        if not self.pending:
+            self._recount()
+
+    def _recount(self) -> None:
+        model = self.worker.stores.model
+        if model is not None:
+            self.pending = sum(bank.pending_counts(self.worker.stores.ledger.reader, model.id).values())

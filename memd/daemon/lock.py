@@ -1,0 +1,39 @@
+"""The lock that decides which process owns the stores."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+
+from memd import __version__
+from memd.errors import AlreadyRunning
+
+
+class Lock:
+    """Held from before the stores open until after they close; the kernel lets go of it when the process dies."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            owner = _owner(self._descriptor)
+            os.close(self._descriptor)
+            raise AlreadyRunning(f"a memd daemon is running already{owner}", "stop it with: memd stop") from error
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, json.dumps({"pid": os.getpid(), "version": __version__}).encode(), 0)
+
+    def release(self) -> None:
+        os.ftruncate(self._descriptor, 0)
+        os.close(self._descriptor)
+
+
+def _owner(descriptor: int) -> str:
+    try:
+        said = json.loads(os.pread(descriptor, 1000, 0))
+        return f" (pid {said['pid']}, version {said['version']})"
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -1,0 +1,81 @@
+"""Reads a call's parameters and says what is wrong with them, before anything is done."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any
+
+from memd.errors import UsageError
+
+DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
+
+
+class Params:
+    """The named parameters of one call; `done` refuses what nobody asked for."""
+
+    def __init__(self, method: str, given: dict[str, Any]) -> None:
+        self.method = method
+        self.given = given
+        self._known: set[str] = {"progress"}
+
+    def _take(self, name: str) -> Any:
+        self._known.add(name)
+        return self.given.get(name)
+
+    def text(self, name: str, default: str = "") -> str:
+        value = self._take(name)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            raise UsageError(f"`{name}` must be text, not {value!r}")
+        return value
+
+    def required(self, name: str) -> str:
+        value = self.text(name)
+        if not value.strip():
+            raise UsageError(f"`{self.method}` needs `{name}`")
+        return value
+
+    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        value = self.text(name, default)
+        if value not in choices:
+            raise UsageError(f"`{name}` must be one of {', '.join(choices)}, not {value!r}")
+        return value
+
+    def number(self, name: str, default: int, low: int, high: int) -> int:
+        value = self._take(name)
+        if value is None:
+            return default
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise UsageError(f"`{name}` must be a whole number from {low} to {high}, not {value!r}")
+        return value
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        value = self._take(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise UsageError(f"`{name}` must be true or false, not {value!r}")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of texts; a single text is a list of one."""
+        value = self._take(name)
+        values = [value] if isinstance(value, str) else [] if value is None else value
+        if not isinstance(values, list) or not all(isinstance(entry, str) and entry for entry in values):
+            raise UsageError(f"`{name}` must be a list of texts, not {value!r}")
+        return tuple(values)
+
+    def date(self, name: str) -> str:
+        value = self.text(name)
+        if value and not DATE.fullmatch(value):
+            raise UsageError(f"`{name}` must be a date such as 2026-02-15, not {value!r}")
+        return value
+
+    def done(self) -> None:
+        for name in self.given:
+            if name not in self._known:
+                near = difflib.get_close_matches(name, sorted(self._known), n=1, cutoff=0.5)
+                meant = f"; did you mean `{near[0]}`?" if near else ""
+                raise UsageError(f"`{self.method}` has no parameter `{name}`{meant}")

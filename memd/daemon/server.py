@@ -1,0 +1,163 @@
+"""The socket: reads lines, asks the dispatcher, writes answers, and trusts no client to be quick or kind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from memd.config.schema import ServerSettings
+from memd.errors import Busy, MemdError, TooLarge
+from memd.protocol import wire
+from memd.protocol.wire import MAX_REQUEST, Request
+
+log = logging.getLogger("memd.server")
+
+BACKLOG = 1024
+READ_BYTES = 65_536
+WRITE_BUFFER = 1 << 20
+PEER = struct.Struct("3i")
+
+Tell = Callable[[dict[str, Any]], Awaitable[None]]
+Dispatch = Callable[[str, dict[str, Any], Tell], Awaitable[dict[str, Any]]]
+
+
+def listen(path: Path) -> socket.socket:
+    """Bind the socket, replacing one that a dead daemon left. Call it only while holding the lock."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(str(path))
+    finally:
+        os.umask(before)
+    return listener
+
+
+class Server:
+    """Serves one listening socket."""
+
+    def __init__(self, listener: socket.socket, dispatch: Dispatch, settings: ServerSettings) -> None:
+        self._listener = listener
+        self._dispatch = dispatch
+        self._settings = settings
+        self._clients: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        self._listener.setblocking(False)
+        self._server = await asyncio.start_unix_server(self._connected, sock=self._listener, backlog=BACKLOG)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for client in list(self._clients):
+            client.cancel()
+        await asyncio.gather(*self._clients, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._clients.add(task)
+        try:
+            if _is_us(writer):
+                await self._serve(_Lines(reader, self._settings.line_timeout_s), _Out(writer, self._settings))
+        except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self._clients.discard(task)
+            writer.transport.abort() if not writer.is_closing() and task.cancelling() else writer.close()
+
+    async def _serve(self, lines: _Lines, out: _Out) -> None:
+        if len(self._clients) > self._settings.max_clients:
+            await out.send(wire.encode_error(None, Busy("memd has too many connections", "try again in a moment")))
+            return
+        while True:
+            try:
+                line = await lines.next()
+            except TooLarge as error:
+                await out.send(wire.encode_error(None, error))
+                return
+            if line is None:
+                return
+            if line.strip():
+                await self._answer(line, out)
+
+    async def _answer(self, line: bytes, out: _Out) -> None:
+        try:
+            request = wire.decode_request(line)
+        except MemdError as error:
+            await out.send(wire.encode_error(None, error))
+            return
+        answer = await self._call(request, out)
+        if request.wants_answer:
+            await out.send(answer)
+
+    async def _call(self, request: Request, out: _Out) -> bytes:
+        async def tell(params: dict[str, Any]) -> None:
+            await out.send(wire.encode_notification("progress", {"id": request.id, **params}))
+
+        try:
+            return wire.encode_result(request.id, await self._dispatch(request.method, request.params, tell))
+        except MemdError as error:
+            return wire.encode_error(request.id, error)
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception as error:
+            log.exception("a call of %s failed unexpectedly", request.method)
+            return wire.encode_error(request.id, error)
+
+
+class _Lines:
+    """Lines from a client: any wait before one begins, a short one until it ends, never more than the limit."""
+
+    def __init__(self, reader: asyncio.StreamReader, seconds: float) -> None:
+        self._reader = reader
+        self._seconds = seconds
+        self._buffer = bytearray()
+
+    async def next(self) -> bytes | None:
+        if not self._buffer:
+            self._buffer += await self._reader.read(READ_BYTES)
+            if not self._buffer:
+                return None
+        async with asyncio.timeout(self._seconds):
+            while (end := self._buffer.find(b"\n")) < 0:
+                if len(self._buffer) > MAX_REQUEST:
+                    raise TooLarge(f"a request may have {MAX_REQUEST} bytes")
+                more = await self._reader.read(READ_BYTES)
+                if not more:
+                    return None
+                self._buffer += more
+        line = bytes(self._buffer[: end + 1])
+        del self._buffer[: end + 1]
+        return line
+
+
+class _Out:
+    """Answers to a client that may read slowly or not at all."""
+
+    def __init__(self, writer: asyncio.StreamWriter, settings: ServerSettings) -> None:
+        self._writer = writer
+        self._seconds = settings.line_timeout_s
+        writer.transport.set_write_buffer_limits(high=WRITE_BUFFER)
+
+    async def send(self, line: bytes) -> None:
+        self._writer.write(line)
+        async with asyncio.timeout(self._seconds):
+            await self._writer.drain()
+
+
+def _is_us(writer: asyncio.StreamWriter) -> bool:
+    """Whether the other end belongs to the same user; nobody else is listened to."""
+    peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
+    _, uid, _ = PEER.unpack(peer)
+    if uid == os.getuid():
+        return True
+    log.warning("a connection of uid %d was closed", uid)
+    return False

@@ -1,0 +1,60 @@
+"""What `status` tells: workspaces, what is pending, what is degraded and how to mend it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from memd.indexer import catalog
+from memd.indexer.stores import Shelf
+
+if TYPE_CHECKING:
+    from memd.daemon.app import App
+
+MANY = 50
+
+
+def workspace_status(app: App, shelf: Shelf) -> dict[str, Any]:
+    counts = catalog.counts(app.stores.ledger.reader, shelf.id)
+    mode, why = app.watcher.mode(shelf.workspace.ns)
+    vectors = len(shelf.mirror) if shelf.mirror is not None else 0
+    pending = max(0, counts["chunks"] - vectors) if app.embedding.phase != "off" else 0
+    changed = app.stores.ledger.reader.execute("SELECT changed FROM workspaces WHERE id = ?", (shelf.id,)).fetchone()
+    return {
+        "ns": shelf.workspace.ns,
+        "root": str(shelf.workspace.root),
+        "globs": list(shelf.workspace.globs),
+        **counts,
+        "vectors": vectors,
+        "pending_vectors": pending,
+        "watch": mode,
+        "watch_note": why,
+        "held": len(shelf.held),
+        "missing": shelf.missing,
+        "last_change": changed[0] if changed else None,
+        "skipped": _skipped(shelf),
+    }
+
+
+def _skipped(shelf: Shelf) -> list[dict[str, str]]:
+    """Files that are left out or could not be read, the first fifty."""
+    problems = {path: row.problem for path, row in shelf.files.items() if row.problem} | shelf.skipped
+    return [{"path": path, "why": why} for path, why in sorted(problems.items())[:MANY]]
+
+
+def model_status(app: App) -> dict[str, Any]:
+    model = app.stores.model
+    return {
+        "provider": app.settings.embedding.provider,
+        "state": app.embedding.phase,
+        "name": model.embedder.name if model else "",
+        "dims": model.embedder.dims if model else 0,
+        "fingerprint": model.embedder.fingerprint if model else "",
+        "note": app.embedding.note,
+    }
+
+
+def memory_mb() -> float:
+    """Resident memory, as the kernel counts it."""
+    with open("/proc/self/statm") as statm:  # noqa: PTH123
+        return round(int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)

@@ -1,0 +1,43 @@
+"""What systemd hands over and wants to hear: the socket it listens on, ready, watchdog."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+FIRST_DESCRIPTOR = 3
+
+
+def notify(state: str) -> None:
+    """Tell the manager something, where there is one."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        try:
+            sender.sendto(state.encode(), address)
+        except OSError:
+            # A manager that went away is no reason to stop serving.
+            return
+
+
+def watchdog_seconds() -> float:
+    """How often the watchdog wants to hear from us; 0 when it does not."""
+    usec, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
+    if not usec.isdigit() or (pid and pid != str(os.getpid())):
+        return 0.0
+    return int(usec) / 1e6 / 3
+
+
+def inherited_socket() -> socket.socket | None:
+    """The listening socket of a socket unit."""
+    if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS") != "1":
+        return None
+    return socket.socket(fileno=FIRST_DESCRIPTOR)
+
+
+def managed() -> bool:
+    """Whether systemd started this process as a service."""
+    return bool(os.environ.get("NOTIFY_SOCKET") or os.environ.get("INVOCATION_ID"))

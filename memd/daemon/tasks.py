@@ -1,0 +1,217 @@
+"""Everything the writer can be asked to do, a sentence each."""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from sqlite3 import Row
+from typing import TYPE_CHECKING, Any
+
+from memd.daemon.worker import PLAIN, How, Job, Worker
+from memd.errors import StoreBroken
+from memd.indexer import bank, catalog, ingest
+from memd.indexer.bank import Vectors
+from memd.indexer.scan import Scan as Found
+from memd.indexer.scan import newest_first, scan
+from memd.indexer.stores import Shelf
+from memd.models import Workspace
+
+if TYPE_CHECKING:
+    from memd.indexer.embedder import Embedder
+    from memd.indexer.vectors import VectorStore
+
+log = logging.getLogger("memd.tasks")
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Begin to keep a workspace: open its shelf and mend what a killed process left."""
+
+    workspace: Workspace
+
+    def run(self, worker: Worker) -> Shelf:
+        shelf = worker.stores.open_shelf(self.workspace)
+        worker.stores.load_mirror(shelf)
+        worker.stores.open_collection(shelf)
+        return shelf
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Drop a workspace's index and rows, never its files."""
+
+    ns: str
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.forget(worker.stores.shelf(self.ns))
+        worker.health.clear(f"held:{self.ns}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Compare every file with the ledger and import what differs; the future waits for the import."""
+
+    ns: tuple[str, ...] = ()
+    how: How = PLAIN
+    settle: bool = False
+    """Leave what was written a moment ago to settle, as an event would."""
+
+    def run(self, worker: Worker) -> Job:
+        job = Job(Future(), 0)
+        names = self.ns or tuple(worker.stores.shelves)
+        found = [(worker.stores.shelf(ns), self._look(worker, worker.stores.shelf(ns))) for ns in names]
+        todo = [
+            (shelf, seen, self._settled(worker, shelf, seen, _order(shelf, seen, self.how.deep)))
+            for shelf, seen in found
+        ]
+        job.total = sum(len(paths) for _, _, paths in todo)
+        for shelf, seen, paths in todo:
+            sizes = {path: stat.size for path, stat in seen.files.items()}
+            worker.enqueue(shelf, paths, sizes, job, self.how)
+        return job
+
+    def _settled(self, worker: Worker, shelf: Shelf, seen: Found, paths: list[str]) -> list[str]:
+        if not self.settle:
+            return paths
+        restless = time.time_ns() - worker.settings.watch.settle_ms * 1_000_000
+        fresh = {path for path in paths if path in seen.files and seen.files[path].mtime_ns > restless}
+        for path in fresh:
+            worker.note(shelf.workspace.ns, path)
+        return [path for path in paths if path not in fresh]
+
+    def _look(self, worker: Worker, shelf: Shelf) -> Found:
+        mend(worker, shelf)
+        seen = scan(shelf.workspace)
+        shelf.missing, shelf.skipped = seen.missing, seen.skipped
+        if not seen.missing and not (shelf.held - seen.files.keys()):
+            shelf.held = frozenset()
+            worker.health.clear(f"held:{shelf.workspace.ns}")
+        return seen
+
+
+def _order(shelf: Shelf, seen: Found, deep: bool) -> list[str]:
+    """What vanished first, so that a renamed file finds its memories; then the newest."""
+    paths = ingest.changed_paths(shelf, seen) | (seen.files.keys() if deep else set())
+    gone = sorted(path for path in paths if path not in seen.files)
+    return gone + list(newest_first(paths - set(gone), seen.files))
+
+
+def mend(worker: Worker, shelf: Shelf) -> None:
+    """Compare the caches with the ledger where the ledger says that they may differ."""
+    row = worker.stores.ledger.reader.execute("SELECT * FROM workspaces WHERE id = ?", (shelf.id,)).fetchone()
+    wanted = catalog.counts(worker.stores.ledger.reader, shelf.id)["chunks"]
+    if row["text_dirty"] or shelf.text.count() != wanted:
+        mend_text(worker, shelf)
+    if shelf.collection is not None and row["vectors_dirty"]:
+        differed = ingest.reconcile_vectors(worker.stores, shelf)
+        log.info("vectors compared ns=%s differed=%d", shelf.workspace.ns, differed)
+
+
+def mend_text(worker: Worker, shelf: Shelf) -> int:
+    try:
+        differed = ingest.reconcile_text(worker.stores, shelf)
+    except StoreBroken as error:
+        log.warning("%s", error)
+        worker.stores.renew_text(shelf)
+        differed = ingest.reconcile_text(worker.stores, shelf)
+    log.log(logging.INFO if differed else logging.DEBUG, "text compared ns=%s differed=%d", shelf.workspace.ns, differed)
+    return differed
+
+
+@dataclass(frozen=True, slots=True)
+class SwapText:
+    """Use a text index that another process built, and add what changed meanwhile."""
+
+    ns: str
+    fresh: Path
+
+    def run(self, worker: Worker) -> int:
+        shelf = worker.stores.shelf(self.ns)
+        worker.stores.swap_text(shelf, self.fresh)
+        return mend_text(worker, shelf)
+
+
+@dataclass(frozen=True, slots=True)
+class RenewVectors:
+    """Make a workspace's collection anew from the vectors in the ledger."""
+
+    ns: str
+
+    def run(self, worker: Worker) -> int:
+        stores, shelf = worker.stores, worker.stores.shelf(self.ns)
+        stores.load_mirror(shelf)
+        if stores.vectors is not None:
+            stores.vectors.drop(shelf.id)
+            stores.open_collection(shelf)
+        return ingest.reconcile_vectors(stores, shelf)
+
+
+@dataclass(frozen=True, slots=True)
+class UseModel:
+    """Begin to embed with a model; vectors of another one are not used."""
+
+    embedder: Embedder
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.use_model(self.embedder)
+
+
+@dataclass(frozen=True, slots=True)
+class UseVectors:
+    """Begin to use the collections, comparing those that may differ."""
+
+    vectors: VectorStore
+
+    def run(self, worker: Worker) -> None:
+        stores = worker.stores
+        stores.use_vectors(self.vectors)
+        for leftover in self.vectors.workspaces() - {shelf.id for shelf in stores.shelves.values()}:
+            self.vectors.drop(leftover)
+        for shelf in stores.shelves.values():
+            mirror = len(shelf.mirror) if shelf.mirror is not None else 0
+            dirty = stores.ledger.reader.execute(
+                "SELECT vectors_dirty FROM workspaces WHERE id = ?", (shelf.id,)
+            ).fetchone()[0]
+            if shelf.collection is not None and (dirty or shelf.collection.count() != mirror):
+                differed = ingest.reconcile_vectors(stores, shelf)
+                log.info("vectors compared ns=%s differed=%d", shelf.workspace.ns, differed)
+
+
+@dataclass(frozen=True, slots=True)
+class SaveVectors:
+    """Keep freshly made vectors: in the ledger, then in the collection."""
+
+    rows: list[Row]
+    vectors: Vectors
+
+    def run(self, worker: Worker) -> int:
+        return ingest.save_vectors(worker.stores, self.rows, self.vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetOldModels:
+    """Drop the vectors and collections of models that are no longer used."""
+
+    def run(self, worker: Worker) -> None:
+        stores = worker.stores
+        if stores.model is None:
+            return
+        with stores.ledger.write() as connection:
+            bank.forget_other_models(connection, stores.model.id)
+            bank.sweep(connection)
+        if stores.vectors is not None:
+            for shelf in stores.shelves.values():
+                stores.vectors.drop(shelf.id, keep_model=stores.model.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Run something that must not meet another write, such as the doctor."""
+
+    what: Any
+
+    def run(self, worker: Worker) -> Any:
+        return self.what()

@@ -1,0 +1,223 @@
+"""Turns file events into hints for the writer, and notices when events stop coming.
+
+Events are hints, the scan is the truth: whatever is lost here is found by the next scan.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from watchdog.events import (
+    DirCreatedEvent,
+    DirDeletedEvent,
+    DirMovedEvent,
+    FileClosedEvent,
+    FileCreatedEvent,
+    FileDeletedEvent,
+    FileModifiedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver, ObservedWatch
+
+from memd.config.schema import WatchSettings
+from memd.indexer.scan import is_memory_path, watched_folders
+from memd.models import Workspace
+
+log = logging.getLogger("memd.watcher")
+
+EVENTS: list[type[FileSystemEvent]] = [
+    FileCreatedEvent, FileModifiedEvent, FileClosedEvent, FileMovedEvent, FileDeletedEvent,
+    DirCreatedEvent, DirMovedEvent, DirDeletedEvent,
+]  # fmt: skip
+"""Reading a file makes events too; they are left out."""
+
+TICK_SECONDS = 1.0
+LIMIT_FIX = "raise the limit: sudo sysctl fs.inotify.max_user_watches=524288 fs.inotify.max_user_instances=1024"
+
+Note = Callable[[str, str], None]
+Rescan = Callable[[str], None]
+
+
+@dataclass(slots=True, eq=False)
+class _Watched:
+    """A workspace and the folders of it that are being watched, by what they were when watching began."""
+
+    workspace: Workspace
+    watches: dict[str, tuple[tuple[int, int], ObservedWatch]] = field(default_factory=dict)
+    polling: str = ""
+    polled: float = 0.0
+
+
+class Watcher:
+    """Watches every workspace, by inotify where it can and by polling where it cannot."""
+
+    def __init__(self, settings: WatchSettings, note: Note, rescan: Rescan) -> None:
+        self.settings = settings
+        self._note = note
+        self._rescan = rescan
+        self._observer: BaseObserver = Observer()
+        self._watched: dict[str, _Watched] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._supervise, name="memd-watcher", daemon=True)
+        self._overflow = _OverflowEar(self._overflowed)
+        self._unusable = 'watch.mode = "poll"' if settings.mode == "poll" else ""
+
+    def start(self) -> None:
+        logging.getLogger("watchdog").addHandler(self._overflow)
+        try:
+            self._observer.start()
+        except OSError as error:
+            log.warning("inotify cannot be used, polling instead: %s", error)
+            self._unusable = f"{error.strerror}; {LIMIT_FIX}"
+        self._thread.start()
+
+    def stop(self) -> None:
+        logging.getLogger("watchdog").removeHandler(self._overflow)
+        self._stopping.set()
+        self._thread.join(5)
+        if self._observer.is_alive():
+            self._observer.stop()
+            self._observer.join(5)
+
+    def add(self, workspace: Workspace) -> None:
+        with self._lock:
+            watched = self._watched[workspace.ns] = _Watched(workspace, polling=self._unusable)
+            self._attend(watched)
+
+    def remove(self, ns: str) -> None:
+        with self._lock:
+            watched = self._watched.pop(ns, None)
+            if watched is not None:
+                for folder in list(watched.watches):
+                    self._release(watched, folder)
+
+    def mode(self, ns: str) -> tuple[str, str]:
+        """How a workspace is watched, and why if it is not by inotify."""
+        watched = self._watched.get(ns)
+        if watched is None:
+            return "waiting", ""
+        if watched.polling:
+            return "poll", watched.polling
+        return ("inotify", "") if watched.watches else ("waiting", f"{watched.workspace.root} does not exist yet")
+
+    # --- supervision --------------------------------------------------------------------------------------
+
+    def _supervise(self) -> None:
+        """A folder that was removed and made again sends no events, and its emitter does not say so."""
+        while not self._stopping.wait(TICK_SECONDS):
+            with self._lock:
+                for watched in self._watched.values():
+                    if self._attend(watched):
+                        self._rescan(watched.workspace.ns)
+
+    def _attend(self, watched: _Watched) -> bool:
+        """Watch what should be watched; True when the files should be looked at."""
+        if watched.polling:
+            return self._poll_due(watched)
+        changed = False
+        for folder, deep in watched_folders(watched.workspace):
+            now = _identity(watched.workspace.root / folder)
+            before = watched.watches.get(folder)
+            if (before[0] if before else None) == now:
+                continue
+            changed = True
+            if before:
+                self._release(watched, folder)
+            if now and not self._watch(watched, folder, deep, now):
+                break
+        return changed
+
+    def _poll_due(self, watched: _Watched) -> bool:
+        due = time.monotonic() - watched.polled >= self.settings.poll_seconds
+        if due:
+            watched.polled = time.monotonic()
+        return due
+
+    def _watch(self, watched: _Watched, folder: str, deep: bool, identity: tuple[int, int]) -> bool:
+        handler = _Hints(watched.workspace, self._note, self._rescan)
+        place = str(watched.workspace.root / folder)
+        try:
+            watch = self._observer.schedule(handler, place, recursive=deep, event_filter=EVENTS)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            self._fall_back(watched, error)
+            return False
+        watched.watches[folder] = (identity, watch)
+        return True
+
+    def _fall_back(self, watched: _Watched, error: OSError) -> None:
+        limit = error.errno in (errno.ENOSPC, errno.EMFILE)
+        watched.polling = f"{error.strerror}; {LIMIT_FIX}" if limit else str(error)
+        for folder in list(watched.watches):
+            self._release(watched, folder)
+        log.warning("polling ns=%s: %s", watched.workspace.ns, watched.polling)
+
+    def _release(self, watched: _Watched, folder: str) -> None:
+        _, watch = watched.watches.pop(folder)
+        try:
+            self._observer.unschedule(watch)
+        except (KeyError, OSError):
+            # The emitter went with its folder.
+            return
+
+    def _overflowed(self) -> None:
+        log.warning("file events were lost; every workspace is scanned")
+        for ns in list(self._watched):
+            self._rescan(ns)
+
+
+class _Hints(FileSystemEventHandler):
+    """Hands on what concerns memory files; anything about a folder means: look at the whole workspace."""
+
+    def __init__(self, workspace: Workspace, note: Note, rescan: Rescan) -> None:
+        self.workspace = workspace
+        self.note = note
+        self.rescan = rescan
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.is_directory:
+            self.rescan(self.workspace.ns)
+            return
+        for place in (event.src_path, event.dest_path):
+            if place:
+                self._hint(Path(os.fsdecode(place)))
+
+    def _hint(self, place: Path) -> None:
+        try:
+            path = place.relative_to(self.workspace.root).as_posix()
+        except ValueError:
+            return
+        if is_memory_path(self.workspace, path):
+            self.note(self.workspace.ns, path)
+
+
+class _OverflowEar(logging.Handler):
+    """watchdog tells of an overflow only in its log."""
+
+    def __init__(self, heard: Callable[[], None]) -> None:
+        super().__init__(logging.WARNING)
+        self.heard = heard
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "overflow" in record.getMessage():
+            self.heard()
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

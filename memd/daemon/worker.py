@@ -1,0 +1,332 @@
+"""The one thread that writes: takes hints and tasks, and brings the stores in step.
+
+What it does, in the order of urgency:
+    tasks     asked for by a handler or another thread, each answered by a future (see tasks.py)
+    changes   paths that the watcher saw, when they have been quiet for the settle time
+    imports   what a scan found, in slices, so that tasks and changes get in between
+    tidying   joining small pieces of a text index, when there is nothing else to do
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from memd.config.schema import Settings
+from memd.daemon.health import Health
+from memd.errors import DiskFull, MemdError, StoreBroken
+from memd.indexer import ingest
+from memd.indexer.ingest import Report
+from memd.indexer.stores import Shelf, Stores
+
+log = logging.getLogger("memd.worker")
+
+SLICE_BYTES = 1_000_000
+SLICE_FILES = 2_000
+"""A slice is one commit of each store, about two seconds at the most."""
+
+LONGEST_SETTLE = 2.0
+"""A file that never comes to rest is read all the same after this many seconds."""
+
+RETRY_SECONDS = 2.0
+IDLE_SECONDS = 0.5
+
+
+class Task(Protocol):
+    """Something the writer is asked to do; tasks.py has the list."""
+
+    def run(self, worker: Worker) -> Any: ...
+
+
+@dataclass(slots=True)
+class Job:
+    """An import under way: who waits for it and how far it is."""
+
+    future: Future[Report]
+    total: int
+    report: Report = field(default_factory=Report)
+    done: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of an import that is applied in one go."""
+
+    ns: str
+    paths: tuple[str, ...]
+    job: Job
+    how: How
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How paths are applied: whether mass loss is believed, whether unchanged text is parsed again."""
+
+    accept_missing: bool = False
+    deep: bool = False
+
+
+PLAIN = How()
+
+
+class Worker:
+    """Owns every write. Other threads leave hints and tasks here."""
+
+    def __init__(self, stores: Stores, settings: Settings, health: Health) -> None:
+        self.stores = stores
+        self.settings = settings
+        self.health = health
+        self.max_bytes = settings.index.max_file_kb * 1024
+        self.on_text: Callable[[int], None] = lambda count: None
+        """Called with the number of chunks that want a vector."""
+        self._tasks: deque[tuple[Task, Future[Any]]] = deque()
+        self._imports: deque[Slice] = deque()
+        self._noted: dict[tuple[str, str], tuple[float, float]] = {}
+        self._taken = 0
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._seen = self._done = 0
+        self._waiters: list[tuple[int, Future[None]]] = []
+        self._thread = threading.Thread(target=self._run, name="memd-writer", daemon=True)
+
+    # --- what others leave here ---------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, seconds: float) -> bool:
+        """Finish what is in hand; says whether it was finished in time."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def note(self, ns: str, path: str) -> None:
+        """A hint that a path changed."""
+        now = time.monotonic()
+        with self._wake:
+            first, _ = self._noted.get((ns, path), (now, now))
+            self._noted[ns, path] = (first, now)
+            self._seen += 1
+            self._wake.notify()
+
+    def submit(self, task: Task) -> Future[Any]:
+        future: Future[Any] = Future()
+        with self._wake:
+            if self._stopping:
+                future.set_exception(MemdError("memd is stopping"))
+            else:
+                self._tasks.append((task, future))
+                self._wake.notify()
+        return future
+
+    def applied(self) -> Future[None]:
+        """Done when every change noted so far is in the stores."""
+        future: Future[None] = Future()
+        with self._wake:
+            if self._done >= self._seen:
+                future.set_result(None)
+            else:
+                self._waiters.append((self._seen, future))
+        return future
+
+    # --- what others may know -----------------------------------------------------------------------------
+
+    @property
+    def pending_files(self) -> int:
+        with self._wake:
+            return len(self._noted) + self._taken + sum(len(part.paths) for part in self._imports)
+
+    @property
+    def importing(self) -> Job | None:
+        with self._wake:
+            return self._imports[0].job if self._imports else None
+
+    @property
+    def lag_ms(self) -> float:
+        """How long the oldest change that is not yet searchable has waited."""
+        with self._wake:
+            begun = [first for first, _ in self._noted.values()] + [part.job.started for part in self._imports]
+            return round((time.monotonic() - min(begun)) * 1000, 1) if begun else 0.0
+
+    # --- the thread ---------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            step = self._next()
+            if step is None:
+                return
+            try:
+                step()
+            except MemdError as error:
+                log.error("%s", error)
+            except Exception:
+                log.exception("the writer goes on after an unexpected error")
+
+    def _next(self) -> Callable[[], None] | None:
+        """Wait for the next thing to do."""
+        with self._wake:
+            while not self._stopping:
+                if self._tasks:
+                    task, future = self._tasks.popleft()
+                    return lambda: self._answer(task, future)
+                due, wait = self._due()
+                if due:
+                    return lambda: self._changes(*due)
+                if self._imports:
+                    part = self._imports.popleft()
+                    self._taken = len(part.paths)
+                    return lambda: self._slice(part)
+                if not self._wake.wait(min(wait, IDLE_SECONDS)) and wait > IDLE_SECONDS:
+                    shelf = next((shelf for shelf in self.stores.shelves.values() if shelf.text.untidy), None)
+                    if shelf is not None:
+                        return lambda: self._tidy(shelf)
+            return None
+
+    def _due(self) -> tuple[tuple[str, tuple[str, ...], int] | None, float]:
+        """The settled changes of one workspace, or how long until some are."""
+        now, settle = time.monotonic(), self.settings.watch.settle_ms / 1000
+        ready = [key for key, (first, last) in self._noted.items() if now >= min(last + settle, first + LONGEST_SETTLE)]
+        if not ready:
+            ends = [min(last + settle, first + LONGEST_SETTLE) for first, last in self._noted.values()]
+            return None, (min(ends) - now if ends else float("inf"))
+        ns = ready[0][0]
+        paths = tuple(path for name, path in ready if name == ns)
+        for path in paths:
+            del self._noted[ns, path]
+        self._taken = len(paths)
+        return (ns, paths, self._seen if not self._noted else 0), 0.0
+
+    def _answer(self, task: Task, future: Future[Any]) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            result = task.run(self)
+        except BaseException as error:
+            future.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        if not isinstance(result, Job):
+            future.set_result(result)
+        elif result.total == 0:
+            future.set_result(result.report)
+        else:
+            result.future = future
+
+    def _changes(self, ns: str, paths: tuple[str, ...], seen: int) -> None:
+        shelf = self.stores.shelves.get(ns)
+        if shelf is not None:
+            self._apply(shelf, paths)
+        with self._wake:
+            self._taken = 0
+            self._done = max(self._done, seen)
+            ready = [future for target, future in self._waiters if target <= self._done]
+            self._waiters = [(target, future) for target, future in self._waiters if target > self._done]
+        for future in ready:
+            future.set_result(None)
+
+    def _slice(self, part: Slice) -> None:
+        shelf, job = self.stores.shelves.get(part.ns), part.job
+        try:
+            if shelf is not None:
+                add_up(job.report, self._apply(shelf, part.paths, part.how))
+        finally:
+            job.done += len(part.paths)
+            with self._wake:
+                self._taken = 0
+            if job.done >= job.total:
+                job.report.took_ms = (time.monotonic() - job.started) * 1000
+                job.future.set_result(job.report)
+
+    def _tidy(self, shelf: Shelf) -> None:
+        try:
+            shelf.text.tidy()
+        except DiskFull as error:
+            self.health.set("disk", error.message, error.hint)
+
+    # --- applying -----------------------------------------------------------------------------------------
+
+    def _apply(self, shelf: Shelf, paths: Iterable[str], how: How = PLAIN) -> Report:
+        """Bring the stores in step with some paths; what cannot be written now is tried again."""
+        paths = tuple(paths)
+        try:
+            report = ingest.apply(
+                self.stores, shelf, paths, self.max_bytes, accept_missing=how.accept_missing, deep=how.deep
+            )
+        except DiskFull as error:
+            if self.health.set("disk", error.message, error.hint):
+                log.error("%s", error)
+            self._later(shelf.workspace.ns, paths)
+            return Report()
+        except StoreBroken as error:
+            log.error("%s", error)
+            self.stores.renew_text(shelf)
+            ingest.reconcile_text(self.stores, shelf)
+            return Report()
+        self.health.clear("disk")
+        self._tell(shelf, report)
+        return report
+
+    def _later(self, ns: str, paths: Iterable[str]) -> None:
+        again = time.monotonic() + RETRY_SECONDS
+        with self._wake:
+            for path in paths:
+                self._noted[ns, path] = (again, again)
+
+    def _tell(self, shelf: Shelf, report: Report) -> None:
+        ns = shelf.workspace.ns
+        if report.held:
+            why = (
+                f"{report.held} files of {ns} vanished at once"
+                if not shelf.missing
+                else f"{shelf.workspace.root} is gone"
+            )
+            if self.health.set(
+                f"held:{ns}", why, f"bring them back, or let them go: memd sync -n {ns} --accept-missing"
+            ):
+                log.warning("%s; their memories are held", why)
+        elif not shelf.held:
+            self.health.clear(f"held:{ns}")
+        for warning in report.warnings:
+            log.warning("%s/%s", ns, warning)
+        if report.changed:
+            log.info(
+                "indexed ns=%s files=%d removed=%d chunks=+%d-%d embed=%d ms=%.0f",
+                ns, report.files, report.removed, report.chunks_added, report.chunks_dropped, report.to_embed,
+                report.took_ms,
+            )  # fmt: skip
+        if report.to_embed:
+            self.on_text(report.to_embed)
+
+    def enqueue(self, shelf: Shelf, paths: list[str], sizes: dict[str, int], job: Job, how: How) -> None:
+        """Cut an import into slices; called by the scan, on this thread."""
+        cut = list(slices(paths, sizes))
+        with self._wake:
+            self._imports.extend(Slice(shelf.workspace.ns, part, job, how) for part in cut)
+
+
+def slices(paths: list[str], sizes: dict[str, int]) -> Iterable[tuple[str, ...]]:
+    part: list[str] = []
+    size = 0
+    for path in paths:
+        part.append(path)
+        size += sizes.get(path, 0)
+        if size >= SLICE_BYTES or len(part) >= SLICE_FILES:
+            yield tuple(part)
+            part, size = [], 0
+    if part:
+        yield tuple(part)
+
+
+def add_up(total: Report, part: Report) -> None:
+    for name in ("files", "removed", "held", "touched", "chunks_added", "chunks_dropped", "to_embed"):
+        setattr(total, name, getattr(total, name) + getattr(part, name))

@@ -1,0 +1,364 @@
+"""The write path: from changed paths to all three stores, in an order that survives being killed anywhere.
+
+    read → parse → diff → ledger (dirty) → text, vectors → ledger (clean, clock + 1)
+
+The ledger's first commit is the decision; what follows only brings the caches in step. A process that dies
+in between leaves the workspace marked, and the next start compares the caches with the ledger.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from sqlite3 import Connection, Row
+
+from memd.errors import DiskFull, StoreBroken
+from memd.failpoints import failpoint
+from memd.indexer import bank, catalog
+from memd.indexer.bank import Vectors
+from memd.indexer.catalog import ChunkRow, FileRow, MemoryRow
+from memd.indexer.diff import ChunkPool, Incoming, incoming, match_memories
+from memd.indexer.scan import Scan, Seen, scan
+from memd.indexer.stores import Shelf, Stores
+from memd.models import Chunk, Note
+from memd.notes.parse import parse
+from memd.notes.read import Reading, Skipped, Unreadable, read
+
+RACY_NS = 2_000_000_000
+"""A file read this soon after its last change is read again: a second change may share the timestamp."""
+
+HOLD_FILES = 20
+"""When more files than this, and more than half, vanish at once, a disk was unmounted rather than a memory lost."""
+
+RECONCILE_BATCH = 1_000
+
+
+@dataclass(slots=True)
+class Report:
+    """What one batch did."""
+
+    files: int = 0
+    removed: int = 0
+    held: int = 0
+    touched: int = 0
+    chunks_added: int = 0
+    chunks_dropped: int = 0
+    to_embed: int = 0
+    took_ms: float = 0.0
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.files or self.removed)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What the disk says about a set of paths."""
+
+    notes: dict[str, tuple[FileRow, Note]] = field(default_factory=dict)
+    rows: list[FileRow] = field(default_factory=list)
+    """Files whose entry changes without their text: touched, skipped or unreadable."""
+    emptied: list[str] = field(default_factory=list)
+    """Files that are left out from now on; their memories go."""
+    removed: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What the ledger decided and the caches have to follow."""
+
+    added: list[tuple[int, Chunk]] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+
+
+def changed_paths(shelf: Shelf, found: Scan) -> set[str]:
+    """The paths whose stat differs from what the ledger knows, and those that are gone."""
+    paths = {path for path, seen in found.files.items() if not _unchanged(shelf.files.get(path), seen)}
+    return paths | (shelf.files.keys() - found.files.keys())
+
+
+def _unchanged(row: FileRow | None, seen: Seen) -> bool:
+    return row is not None and not row.racy and Seen(row.size, row.mtime_ns, row.ctime_ns, row.inode) == seen
+
+
+def apply(
+    stores: Stores,
+    shelf: Shelf,
+    paths: Iterable[str],
+    max_bytes: int,
+    *,
+    accept_missing: bool = False,
+    deep: bool = False,
+) -> Report:
+    """Bring the stores in step with the given paths; `deep` parses also what has not changed."""
+    started = time.monotonic()
+    report = Report()
+    batch = _look(shelf, sorted(paths), max_bytes, deep)
+    if batch.removed and not accept_missing:
+        _hold(shelf, batch, report)
+    elif accept_missing:
+        shelf.held = frozenset()
+    if batch.notes or batch.removed or batch.emptied:
+        changes = _decide(stores, shelf, batch, report)
+        _follow(stores, shelf, changes, report)
+    elif batch.rows:
+        _touch(stores, shelf, batch.rows)
+    report.touched = len(batch.rows)
+    report.took_ms = (time.monotonic() - started) * 1000
+    return report
+
+
+# --- looking ------------------------------------------------------------------------------------------------
+
+
+def _look(shelf: Shelf, paths: Sequence[str], max_bytes: int, deep: bool) -> _Batch:
+    batch = _Batch()
+    for path in paths:
+        known = shelf.files.get(path)
+        try:
+            reading = read(shelf.workspace.root / path, max_bytes)
+        except (FileNotFoundError, NotADirectoryError):
+            if known is not None:
+                batch.removed.append(path)
+        except Unreadable as error:
+            batch.rows.append(_kept(path, known, f"unreadable: {error}"))
+        except Skipped as error:
+            batch.rows.append(_left_out(shelf, path, str(error)))
+            batch.emptied.append(path)
+        else:
+            _sort(batch, path, known, reading, deep)
+    return batch
+
+
+def _sort(batch: _Batch, path: str, known: FileRow | None, reading: Reading, deep: bool) -> None:
+    row = _row(path, reading)
+    if known is not None and known.digest == reading.digest and not (known.problem or deep):
+        batch.rows.append(replace(row, id=known.id))
+        return
+    written = datetime.fromtimestamp(reading.mtime_ns / 1e9).date().isoformat()
+    batch.notes[path] = (row, parse(path, reading.text, written))
+
+
+def _row(path: str, reading: Reading) -> FileRow:
+    racy = time.time_ns() - max(reading.mtime_ns, reading.ctime_ns) < RACY_NS
+    return FileRow(0, path, reading.size, reading.mtime_ns, reading.ctime_ns, reading.inode, reading.digest, racy, "")
+
+
+def _kept(path: str, known: FileRow | None, problem: str) -> FileRow:
+    """A file that cannot be read now: what is known of it stays, and it is tried again."""
+    base = known or FileRow(0, path, -1, 0, 0, 0, "", True, problem)
+    return replace(base, racy=True, problem=problem)
+
+
+def _left_out(shelf: Shelf, path: str, why: str) -> FileRow:
+    try:
+        status = (shelf.workspace.root / path).stat()
+    except OSError:
+        return FileRow(0, path, -1, 0, 0, 0, "", True, why)
+    return FileRow(0, path, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, "", False, why)
+
+
+def _hold(shelf: Shelf, batch: _Batch, report: Report) -> None:
+    """Keep the entries of files that vanished in a mass, or with their directory."""
+    found = scan(shelf.workspace)
+    shelf.missing = found.missing
+    vanished = shelf.files.keys() - found.files.keys()
+    if found.missing or (len(vanished) > HOLD_FILES and len(vanished) > len(shelf.files) / 2):
+        shelf.held = frozenset(vanished)
+        report.held = len(vanished)
+        batch.removed.clear()
+    else:
+        shelf.held = frozenset()
+
+
+# --- deciding: one transaction ------------------------------------------------------------------------------
+
+
+def _decide(stores: Stores, shelf: Shelf, batch: _Batch, report: Report) -> _Changes:
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    changes = _Changes()
+    failpoint("before-ledger")
+    with stores.ledger.write() as connection:
+        catalog.mark(connection, shelf.id, text=True, vectors=True)
+        old_memories, old_chunks = _before(connection, shelf, batch)
+        saved, new = _save_files(connection, shelf, batch)
+        found = match_memories(old_memories, old_chunks, new)
+        kept = set(found.values())
+        pool = ChunkPool(old_chunks)
+        for place, now_there in enumerate(new):
+            known = found.get(place)
+            if known is None:
+                back = catalog.gone_memory(connection, shelf.id, now_there.digest, kept)
+                known = back.id if back else None
+            number = catalog.save_memory(
+                connection, shelf.id, now_there.file, now_there.memory, now_there.role, known, now
+            )
+            kept.add(number)
+            _save_chunks(connection, shelf, now_there, number, pool, changes)
+        catalog.let_go(connection, [row.id for row in old_memories if row.id not in kept], now)
+        changes.dropped = pool.left()
+        catalog.drop_chunks(connection, changes.dropped)
+        catalog.drop_files(connection, [shelf.files[path].id for path in batch.removed])
+        connection.execute("UPDATE workspaces SET changed = ? WHERE id = ?", (now, shelf.id))
+    failpoint("after-ledger")
+    shelf.files = {path: row for path, row in shelf.files.items() if path not in batch.removed} | saved
+    shelf.changed = now
+    _count(report, batch, changes)
+    return changes
+
+
+def _before(connection: Connection, shelf: Shelf, batch: _Batch) -> tuple[list[MemoryRow], list[ChunkRow]]:
+    known = [shelf.files[path].id for path in (*batch.notes, *batch.removed, *batch.emptied) if path in shelf.files]
+    memories = [row for file in known for row in catalog.memories_of(connection, file)]
+    chunks = [row for file in known for row in catalog.chunks_of(connection, file)]
+    return memories, chunks
+
+
+def _save_files(connection: Connection, shelf: Shelf, batch: _Batch) -> tuple[dict[str, FileRow], list[Incoming]]:
+    saved: dict[str, FileRow] = {}
+    new: list[Incoming] = []
+    for row in batch.rows:
+        saved[row.path] = replace(row, id=catalog.save_file(connection, shelf.id, _stem(row.path), row))
+    for path, (row, note) in batch.notes.items():
+        number = catalog.save_file(connection, shelf.id, _stem(path), row)
+        saved[path] = replace(row, id=number)
+        new += [incoming(number, note.role, memory) for memory in note.memories]
+    return saved, new
+
+
+def _save_chunks(
+    connection: Connection,
+    shelf: Shelf,
+    now_there: Incoming,
+    memory: int,
+    pool: ChunkPool,
+    changes: _Changes,
+) -> None:
+    for chunk, digest in zip(now_there.memory.chunks, now_there.chunks, strict=True):
+        known = pool.take(digest, memory)
+        if known is not None:
+            catalog.move_chunk(connection, known, now_there.file, memory, chunk)
+        else:
+            added = catalog.add_chunk(connection, shelf.id, now_there.file, memory, chunk)
+            changes.added.append((added, chunk))
+
+
+def _touch(stores: Stores, shelf: Shelf, rows: list[FileRow]) -> None:
+    with stores.ledger.write() as connection:
+        for row in rows:
+            number = catalog.save_file(connection, shelf.id, _stem(row.path), row)
+            shelf.files[row.path] = replace(row, id=number)
+
+
+def _stem(path: str) -> str:
+    return PurePosixPath(path).stem
+
+
+def _count(report: Report, batch: _Batch, changes: _Changes) -> None:
+    report.files = len(batch.notes)
+    report.removed = len(batch.removed) + len(batch.emptied)
+    report.chunks_added, report.chunks_dropped = len(changes.added), len(changes.dropped)
+    report.warnings = [f"{path}: {warning}" for path, (_, note) in batch.notes.items() for warning in note.warnings]
+
+
+# --- following: the caches ----------------------------------------------------------------------------------
+
+
+def _follow(stores: Stores, shelf: Shelf, changes: _Changes, report: Report) -> None:
+    if changes.added or changes.dropped:
+        shelf.text.apply(changes.added, changes.dropped)
+    failpoint("after-text")
+    known = _follow_vectors(stores, shelf, changes)
+    failpoint("after-vectors")
+    report.to_embed = len(changes.added) - known
+    with stores.ledger.write() as connection:
+        # A collection that is not open cannot have followed; it is compared when it opens.
+        catalog.mark(connection, shelf.id, text=False, vectors=shelf.collection is None)
+        stores.ledger.tick(connection)
+
+
+def _follow_vectors(stores: Stores, shelf: Shelf, changes: _Changes) -> int:
+    """Add what the ledger has a vector for already, then drop what is gone; says how many were known."""
+    if stores.model is None:
+        return 0
+    added = json.dumps([number for number, _ in changes.added])
+    ids, vectors = bank.of_chunks(stores.ledger.reader, stores.model.id, added, stores.model.embedder.dims)
+    if shelf.mirror is not None:
+        shelf.mirror.add(ids, vectors)
+        shelf.mirror.drop(changes.dropped)
+    _into_collection(stores, shelf, ids, vectors, changes.dropped)
+    return len(ids)
+
+
+def _into_collection(stores: Stores, shelf: Shelf, ids: list[int], vectors: Vectors, dropped: list[int]) -> None:
+    """Add first, then drop. A store that fails is given up: the ledger has everything it had."""
+    if shelf.collection is None:
+        return
+    try:
+        shelf.collection.add(ids, vectors)
+        shelf.collection.drop(dropped)
+    except (StoreBroken, DiskFull) as error:
+        stores.drop_vectors(error.message)
+
+
+def save_vectors(stores: Stores, rows: Sequence[Row], vectors: Vectors) -> int:
+    """Keep freshly made vectors: in the ledger, then in the collections; says how many."""
+    model = stores.model
+    if model is None:
+        return 0
+    with stores.ledger.write() as connection:
+        bank.save(connection, model.id, [row["digest"] for row in rows], vectors)
+        for workspace in {row["workspace"] for row in rows}:
+            catalog.mark(connection, workspace, vectors=True)
+        stores.ledger.tick(connection)
+    failpoint("vectors-in-ledger")
+    for shelf in stores.shelves.values():
+        mine = json.dumps([row["id"] for row in rows if row["workspace"] == shelf.id])
+        # Read back: a chunk that went meanwhile has no row, and every store holds the same rounded numbers.
+        ids, kept = bank.of_chunks(stores.ledger.reader, model.id, mine, model.embedder.dims)
+        if not ids:
+            continue
+        if shelf.mirror is not None:
+            shelf.mirror.add(ids, kept)
+        _into_collection(stores, shelf, ids, kept, [])
+        with stores.ledger.write() as connection:
+            catalog.mark(connection, shelf.id, vectors=shelf.collection is None)
+    stores.embedded += len(rows)
+    return len(rows)
+
+
+def reconcile_text(stores: Stores, shelf: Shelf, progress: Callable[[int, int], None] | None = None) -> int:
+    """Make the text index hold the ledger's chunks and nothing else; says how many differed."""
+    wanted, held = catalog.chunk_ids(stores.ledger.reader, shelf.id), shelf.text.ids()
+    missing, extra = sorted(wanted - held, reverse=True), sorted(held - wanted)
+    if extra:
+        shelf.text.apply((), extra)
+    for at in range(0, len(missing), RECONCILE_BATCH):
+        part = missing[at : at + RECONCILE_BATCH]
+        shelf.text.apply(catalog.chunk_texts(stores.ledger.reader, part), ())
+        if progress:
+            progress(at + len(part), len(missing))
+    with stores.ledger.write() as connection:
+        catalog.mark(connection, shelf.id, text=False)
+    return len(missing) + len(extra)
+
+
+def reconcile_vectors(stores: Stores, shelf: Shelf) -> int:
+    """Make the collection hold the ledger's vectors and nothing else; says how many differed."""
+    if stores.model is None or shelf.collection is None:
+        return 0
+    ids, vectors = bank.of_workspace(stores.ledger.reader, stores.model.id, shelf.id, stores.model.embedder.dims)
+    held = shelf.collection.ids()
+    missing = [place for place, number in enumerate(ids) if number not in held]
+    extra = sorted(held - set(ids))
+    if missing:
+        shelf.collection.add([ids[place] for place in missing], vectors[missing])
+    shelf.collection.drop(extra)
+    with stores.ledger.write() as connection:
+        catalog.mark(connection, shelf.id, vectors=False)
+    return len(missing) + len(extra)

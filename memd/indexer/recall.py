@@ -1,0 +1,103 @@
+"""Joins what the caches found to the ledger: a chunk that the ledger does not have is never shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from sqlite3 import Connection, Row
+
+from memd.models import Filters
+
+COLUMNS = (
+    "c.id, c.workspace, c.start_line, c.end_line, c.heading, c.text, m.slug, m.kind, m.tier, m.role, m.tags, m.date,"
+    " f.path, f.stem"
+)
+TABLES = "chunks c JOIN memories m ON m.id = c.memory JOIN files f ON f.id = c.file"
+
+
+def join(connection: Connection, ids: Iterable[int], filters: Filters) -> dict[int, Row]:
+    """The rows of these chunks, as far as they exist and pass the filters."""
+    clause, values = _where(filters)
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM {TABLES} WHERE c.id IN (SELECT value FROM json_each(:ids)){clause}",
+        {"ids": json.dumps(list(ids)), **values},
+    )
+    return {row["id"]: row for row in rows}
+
+
+def allowed(connection: Connection, workspace: int, filters: Filters) -> list[int]:
+    """Every chunk of a workspace that passes the filters."""
+    clause, values = _where(filters)
+    rows = connection.execute(f"SELECT c.id FROM {TABLES} WHERE c.workspace = :w{clause}", {"w": workspace, **values})
+    return [row["id"] for row in rows]
+
+
+def _where(filters: Filters) -> tuple[str, dict[str, str]]:
+    parts, values = [""], {}
+    for column in ("kind", "role", "tier"):
+        if wanted := getattr(filters, column):
+            parts.append(f"m.{column} = :{column}")
+            values[column] = wanted
+    if filters.since:
+        parts.append("m.date >= :since")
+        values["since"] = filters.since
+    if filters.until:
+        # "2026-02" takes in its days: whatever begins with it is not after it.
+        parts.append("substr(m.date, 1, length(:until)) <= :until")
+        values["until"] = filters.until
+    if filters.path:
+        parts.append("(f.path = :path OR f.path GLOB :path OR substr(f.path, 1, length(:path) + 1) = :path || '/')")
+        values["path"] = filters.path.rstrip("/")
+    for nth, tag in enumerate(filters.tags):
+        parts.append(f"EXISTS (SELECT 1 FROM json_each(m.tags) WHERE lower(value) = :tag{nth})")
+        values[f"tag{nth}"] = tag.lstrip("#").lower()
+    return " AND ".join(parts), values
+
+
+def shared_stems(connection: Connection, workspace: int, stems: Iterable[str]) -> set[str]:
+    """Those stems that more than one file has: their keys need the whole path."""
+    rows = connection.execute(
+        "SELECT stem FROM files WHERE workspace = ? AND stem IN (SELECT value FROM json_each(?))"
+        " GROUP BY stem HAVING COUNT(*) > 1",
+        (workspace, json.dumps(list(set(stems)))),
+    )
+    return {row["stem"] for row in rows}
+
+
+def key_of(stem: str, path: str, slug: str, shared: set[str]) -> str:
+    base = path if stem in shared else stem
+    return f"{base}#{slug}" if slug else base
+
+
+def memories(connection: Connection, workspace: int, stem_or_path: str, slug: str) -> list[Row]:
+    """The memories that a key names."""
+    return connection.execute(
+        "SELECT m.*, f.path, f.stem, f.problem FROM memories m JOIN files f ON f.id = m.file"
+        " WHERE m.workspace = ? AND (f.stem = ? OR f.path = ?) AND m.slug = ? ORDER BY f.path",
+        (workspace, stem_or_path, stem_or_path, slug),
+    ).fetchall()
+
+
+def keys(connection: Connection, workspace: int) -> list[str]:
+    """Every key of a workspace."""
+    rows = connection.execute(
+        "SELECT f.stem, f.path, m.slug FROM memories m JOIN files f ON f.id = m.file WHERE m.workspace = ?",
+        (workspace,),
+    ).fetchall()
+    shared = shared_stems(connection, workspace, (row["stem"] for row in rows))
+    return [key_of(row["stem"], row["path"], row["slug"], shared) for row in rows]
+
+
+def chunks_at(connection: Connection, workspace: int, path: str, lines: Iterable[int]) -> dict[int, int]:
+    """Which chunk stands at each of these lines of a file."""
+    rows = connection.execute(
+        "SELECT c.id, c.start_line, c.end_line FROM chunks c JOIN files f ON f.id = c.file"
+        " WHERE f.workspace = ? AND f.path = ? ORDER BY c.start_line DESC",
+        (workspace, path),
+    ).fetchall()
+    found = {}
+    for line in lines:
+        chunk = next((row["id"] for row in rows if row["start_line"] <= line <= row["end_line"]), None)
+        if chunk is not None:
+            found[line] = chunk
+    return found

@@ -1,0 +1,185 @@
+"""Holds the open stores: the ledger, each workspace's shelf of caches, and the model's vectors."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memd.errors import StoreBroken, UnknownWorkspace
+from memd.indexer import bank, catalog
+from memd.indexer.catalog import FileRow
+from memd.indexer.ledger import Ledger
+from memd.indexer.mirror import Mirror
+from memd.indexer.text import TextIndex
+from memd.models import Workspace
+
+if TYPE_CHECKING:
+    from memd.indexer.embedder import Embedder
+    from memd.indexer.vectors import Collection, VectorStore
+
+log = logging.getLogger("memd.stores")
+
+
+@dataclass(slots=True, eq=False)
+class Shelf:
+    """One workspace and its caches. Only the writer thread changes it."""
+
+    id: int
+    workspace: Workspace
+    text: TextIndex
+    files: dict[str, FileRow]
+    collection: Collection | None = None
+    mirror: Mirror | None = None
+    held: frozenset[str] = frozenset()
+    """Files that vanished together and are kept until they come back or the user lets them go."""
+    missing: bool = False
+    skipped: dict[str, str] = field(default_factory=dict)
+    changed: str = ""
+
+
+@dataclass(slots=True)
+class Model:
+    """The embedder in use and its number in the ledger."""
+
+    id: int
+    embedder: Embedder
+
+
+class Stores:
+    """Everything that is open. One process has it, under the lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ledger = Ledger(folder / "state.db")
+        self.shelves: dict[str, Shelf] = {}
+        self.vectors: VectorStore | None = None
+        self.model: Model | None = None
+        self.trouble = ""
+        """Why Chroma was given up, until it is opened again."""
+        self.embedded = 0
+        """Texts that went through the model since the start."""
+
+    # --- shelves ------------------------------------------------------------------------------------------
+
+    def open_shelf(self, workspace: Workspace) -> Shelf:
+        with self.ledger.write() as connection:
+            number = catalog.workspace_id(connection, workspace)
+        text = self._open_text(number)
+        files = catalog.files(self.ledger.reader, number)
+        shelf = Shelf(number, workspace, text, files)
+        self.shelves = {**self.shelves, workspace.ns: shelf}
+        return shelf
+
+    def _open_text(self, number: int) -> TextIndex:
+        folder = self.text_folder(number)
+        try:
+            return TextIndex(folder)
+        except StoreBroken as error:
+            log.warning("text index of workspace %d is put aside and made again: %s", number, error)
+            quarantine(self.folder, folder)
+            with self.ledger.write() as connection:
+                catalog.mark(connection, number, text=True)
+            return TextIndex(folder)
+
+    def renew_text(self, shelf: Shelf) -> None:
+        """Put a text index that fails aside and begin an empty one; the caller fills it from the ledger."""
+        shelf.text.close()
+        quarantine(self.folder, self.text_folder(shelf.id))
+        with self.ledger.write() as connection:
+            catalog.mark(connection, shelf.id, text=True)
+        shelf.text = TextIndex(self.text_folder(shelf.id))
+
+    def swap_text(self, shelf: Shelf, fresh: Path) -> None:
+        """Use an index that was built elsewhere; what changed meanwhile is for the caller to compare."""
+        shelf.text.close()
+        with self.ledger.write() as connection:
+            catalog.mark(connection, shelf.id, text=True)
+        folder = self.text_folder(shelf.id)
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.rename(folder)
+        shelf.text = TextIndex(folder)
+
+    def text_folder(self, number: int) -> Path:
+        return self.folder / "text" / str(number)
+
+    def close_shelf(self, ns: str) -> None:
+        shelf = self.shelves[ns]
+        self.shelves = {name: other for name, other in self.shelves.items() if name != ns}
+        shelf.text.close()
+
+    def forget(self, shelf: Shelf) -> None:
+        """Remove every trace of a workspace but its files."""
+        self.close_shelf(shelf.workspace.ns)
+        self.forget_number(shelf.id)
+
+    def forget_number(self, number: int) -> None:
+        with self.ledger.write() as connection:
+            catalog.forget_workspace(connection, number)
+            bank.sweep(connection)
+            self.ledger.tick(connection)
+        shutil.rmtree(self.text_folder(number), ignore_errors=True)
+        if self.vectors is not None:
+            self.vectors.drop(number)
+
+    def shelf(self, ns: str) -> Shelf:
+        if ns not in self.shelves:
+            known = ", ".join(sorted(self.shelves)) or "none yet"
+            raise UnknownWorkspace(f"no workspace is called `{ns}` (known: {known})", "memd workspaces")
+        return self.shelves[ns]
+
+    # --- vectors ------------------------------------------------------------------------------------------
+
+    def use_model(self, embedder: Embedder) -> None:
+        with self.ledger.write() as connection:
+            number = bank.model_id(connection, embedder.name, embedder.fingerprint, embedder.dims)
+        self.model = Model(number, embedder)
+        for shelf in self.shelves.values():
+            self.load_mirror(shelf)
+
+    def load_mirror(self, shelf: Shelf) -> None:
+        if self.model is None:
+            return
+        mirror = Mirror(self.model.embedder.dims)
+        mirror.add(*bank.of_workspace(self.ledger.reader, self.model.id, shelf.id, self.model.embedder.dims))
+        shelf.mirror = mirror
+
+    def use_vectors(self, vectors: VectorStore) -> None:
+        self.vectors, self.trouble = vectors, ""
+        for shelf in self.shelves.values():
+            self.open_collection(shelf)
+
+    def open_collection(self, shelf: Shelf) -> None:
+        if self.vectors is not None and self.model is not None:
+            shelf.collection = self.vectors.collection(shelf.id, self.model.id)
+
+    def drop_vectors(self, why: str) -> None:
+        """Go on without Chroma: the mirror answers, the ledger keeps the vectors."""
+        log.error("the vector store is given up for now: %s", why)
+        self.vectors, self.trouble = None, why
+        for shelf in self.shelves.values():
+            shelf.collection = None
+
+    def close(self) -> None:
+        for ns in list(self.shelves):
+            self.close_shelf(ns)
+        if self.vectors is not None:
+            self.vectors.close()
+        self.ledger.close()
+
+
+def quarantine(state: Path, folder: Path) -> Path | None:
+    """Put a broken cache aside, where a person can look at it; only the last one of a name is kept."""
+    if not folder.exists():
+        return None
+    aside = state / "quarantine"
+    aside.mkdir(mode=0o700, exist_ok=True)
+    name = "-".join(folder.relative_to(state).parts)
+    for older in aside.glob(f"{name}.*"):
+        shutil.rmtree(older, ignore_errors=True) if older.is_dir() else older.unlink(missing_ok=True)
+    target = aside / f"{name}.{time.strftime('%Y%m%dT%H%M%S')}"
+    folder.rename(target)
+    return target

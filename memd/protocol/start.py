@@ -1,0 +1,250 @@
+"""Starts and stops the daemon: through systemd where its unit is installed, else as a process of its own.
+
+Whoever starts a daemon may race with others who do the same. The daemon's own lock decides; all that is
+promised here is that a daemon accepts connections when `start` returns.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import memd
+from memd.config import paths
+from memd.errors import MemdError, NoDaemon
+from memd.protocol import lightjson
+from memd.protocol.client import Client
+from memd.protocol.link import connect
+
+START_SECONDS = 60.0
+STOP_SECONDS = 15.0
+ANSWER_SECONDS = 5.0
+UNITS = ("memd.socket", "memd.service")
+ALREADY_RUNNING = 5
+"""The exit code of a daemon that found another one holding the lock."""
+QUOTED = 4_000
+SYSTEMD_OWN = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
+"""Meant for the process that systemd started, which may be the one that calls us."""
+
+
+def start(seconds: float = START_SECONDS) -> None:
+    """Return when a daemon accepts connections; NoDaemon with its own words when it cannot be started."""
+    if systemd_in_charge():
+        systemctl("reset-failed", *UNITS)
+        _systemctl_or_fail("start", *UNITS)
+    else:
+        _spawn_until_it_listens(time.monotonic() + seconds)
+
+
+def stop() -> int:
+    """Stop the daemon and return when it is gone: its process id, or 0 when none ran."""
+    pid = lock_holder()
+    if systemd_in_charge():
+        _systemctl_or_fail("stop", *UNITS)
+    if listens():
+        pid = _ask_to_stop() or pid
+    elif pid and _alive(pid):
+        # It is just starting, or it hangs.
+        os.kill(pid, signal.SIGTERM)
+    if pid:
+        _wait_for_exit(pid)
+    return pid
+
+
+def restart() -> None:
+    stop()
+    start()
+
+
+def lock_holder() -> int:
+    """The process that holds the daemon's lock, as far as its lock file and /proc tell; else 0."""
+    try:
+        pid = int(lightjson.loads(paths.lock_file().read_text(encoding="utf-8"))["pid"])
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+    return pid if b"memd.daemon" in command else 0
+
+
+def _ask_to_stop() -> int:
+    """Send `shutdown`; a daemon that hangs gets a signal instead."""
+    try:
+        with Client(timeout=ANSWER_SECONDS) as client:
+            pid = int(client.hello().get("pid", 0))
+            client.shutdown()
+            return pid
+    except NoDaemon:
+        pid = lock_holder()
+        if pid:
+            os.kill(pid, signal.SIGTERM)
+        return pid
+
+
+def listens() -> bool:
+    """Whether something accepts connections at the socket."""
+    try:
+        connect(paths.socket_path_str(), 1.0).close()
+    except NoDaemon:
+        return False
+    return True
+
+
+# systemd
+
+
+def unit_file() -> Path:
+    return paths.unit_dir() / "memd.service"
+
+
+def systemd_in_charge() -> bool:
+    """Whether the unit is installed for this home and a user manager answers."""
+    if os.environ.get("MEMD_HOME") or not unit_file().is_file():
+        return False
+    return systemctl("show", "--property=Version").returncode == 0
+
+
+def systemctl(*args: str) -> subprocess.CompletedProcess[str]:
+    """Run `systemctl --user`; where there is none, it fails like one that cannot reach its manager."""
+    command = ["systemctl", "--user", *args]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    except FileNotFoundError:
+        return subprocess.CompletedProcess(command, 127, "", "systemctl is not installed")
+
+
+def _systemctl_or_fail(verb: str, *units: str) -> None:
+    done = systemctl(verb, *units)
+    if done.returncode:
+        raise NoDaemon(
+            f"systemd could not {verb} memd: {done.stderr.strip()}",
+            "see why: journalctl --user -u memd -n 30; check the stores: memd doctor",
+        )
+
+
+# A process of its own
+
+
+def daemon_command(*flags: str) -> list[str]:
+    """How the daemon is started. -P: what lies in the working directory is not memd's code."""
+    return [sys.executable, "-P", "-m", "memd.daemon", *flags]
+
+
+def daemon_environment() -> dict[str, str]:
+    """This environment, with relative places made absolute: the daemon runs in `/`."""
+    environment = {name: value for name, value in os.environ.items() if name not in SYSTEMD_OWN}
+    if environment.get("MEMD_HOME"):
+        environment["MEMD_HOME"] = str(paths.state_dir().parent)
+    if source := source_dir():
+        environment["PYTHONPATH"] = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return environment
+
+
+def source_dir() -> str:
+    """The checkout that this memd runs from; empty when it is installed."""
+    home = Path(memd.__file__).resolve().parent.parent
+    return "" if home.name in ("site-packages", "dist-packages") else str(home)
+
+
+def _spawn_until_it_listens(deadline: float) -> None:
+    while True:
+        process, errors = _spawn()
+        if _listens_before_exit(process, deadline):
+            return
+        if process.returncode != ALREADY_RUNNING:
+            raise NoDaemon(*_last_words(process, errors))
+        if listens():
+            return
+        # Another daemon holds the lock and does not listen: it is just starting, or just stopping.
+        if time.monotonic() > deadline:
+            raise NoDaemon(*_last_words(process, errors))
+        time.sleep(0.1)
+
+
+_spawned: list[subprocess.Popen[bytes]] = []
+"""Kept, so that Python does not complain of children that outlive the variable that held them."""
+
+
+def _spawn() -> tuple[subprocess.Popen[bytes], tuple[Path, int]]:
+    """A daemon in a session of its own, and where its complaints begin."""
+    try:
+        file = paths.private_dir(paths.state_dir()) / "start.log"
+        file.touch(mode=0o600)
+        if file.stat().st_size > QUOTED:
+            os.truncate(file, 0)
+        begin = file.stat().st_size
+        with file.open("ab") as errors:
+            process = subprocess.Popen(
+                daemon_command(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                cwd="/",
+                env={**daemon_environment(), "MEMD_DETACHED": "1"},
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise NoDaemon(f"the daemon could not be started: {error}", "see what is there: memd doctor") from error
+    _spawned.append(process)
+    return process, (file, begin)
+
+
+def _listens_before_exit(process: subprocess.Popen[bytes], deadline: float) -> bool:
+    pause = 0.01
+    while process.poll() is None:
+        if listens():
+            return True
+        if time.monotonic() > deadline:
+            raise NoDaemon(
+                f"the daemon (pid {process.pid}) was started and does not listen yet",
+                "see what it is doing: memd logs",
+            )
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.1)
+    return False
+
+
+def _last_words(process: subprocess.Popen[bytes], errors: tuple[Path, int]) -> tuple[str, str]:
+    """What the daemon said before it went, as a message and a hint."""
+    file, begin = errors
+    with file.open("rb") as said:
+        said.seek(begin)
+        words = said.read().decode("utf-8", "replace").strip()[-QUOTED:]
+    if process.returncode == ALREADY_RUNNING:
+        return words or "another daemon runs and does not listen", _other_socket()
+    return (
+        f"the daemon stopped as it started (exit code {process.returncode}):\n  "
+        + (words.replace("\n", "\n  ") or "it said nothing"),
+        "check the stores: memd doctor; read the log: memd logs",
+    )
+
+
+def _other_socket() -> str:
+    """The daemon of a login session listens where XDG_RUNTIME_DIR points; not every shell has it set."""
+    usual = f"/run/user/{os.getuid()}"
+    if "XDG_RUNTIME_DIR" not in os.environ and Path(usual, "memd", "memd.sock").exists():
+        return f"this shell does not know its place: export XDG_RUNTIME_DIR={usual}"
+    return "stop it first: memd stop"
+
+
+def _wait_for_exit(pid: int) -> None:
+    deadline = time.monotonic() + STOP_SECONDS
+    while _alive(pid):
+        if time.monotonic() > deadline:
+            raise MemdError(f"the daemon (pid {pid}) does not stop", f"end it, nothing is lost: kill -9 {pid}")
+        time.sleep(0.02)
+
+
+def _alive(pid: int) -> bool:
+    for child in _spawned:
+        child.poll()  # A child that ended is "alive" until it has been asked about.
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

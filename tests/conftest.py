@@ -1,0 +1,142 @@
+"""What the tests share: real daemons in homes of their own, and workspaces made of real files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.protocol.client import Client
+
+ROOT = Path(__file__).parent.parent
+
+NOTES = {
+    "MEMORY.md": "# Memory\n\n## Home network\n\nThe router is at 10.0.0.1 and is called fjord.\n\n"
+    "## Preferences\n\nPierce likes short answers. #style\n",
+    "memory/2026-02-15.md": "# 2026-02-15\n\n## ErsatzTV\n\nSet up the ErsatzTV skill for Pierce.\n"
+    "The API endpoint is http://192.0.2.18:8409.\n\n## Garden\n\nPlanted two apple trees behind the shed.\n",
+    "memory/2026-02-16.md": "# 2026-02-16\n\n## Backup\n\nThe backup of the photo archive failed: disk full.\n",
+    "memory/topics/sourdough.md": "---\ntitle: Sourdough\ntags: [baking, bread]\n---\n\nFeed the starter daily.\n",
+}
+
+
+class Home:
+    """A MEMD_HOME with, when asked for, a daemon in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.env = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("MEMD_")},
+            "MEMD_HOME": str(path),
+            "MEMD_TEST_EMBEDDER": "hash",
+            "NO_COLOR": "1",
+        }
+        self.daemon: subprocess.Popen[bytes] | None = None
+
+    @property
+    def state(self) -> Path:
+        return self.path / "state"
+
+    @property
+    def socket(self) -> Path:
+        return self.path / "run" / "memd.sock"
+
+    @property
+    def log(self) -> str:
+        file = self.path / "daemon.stderr"
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    def configure(self, text: str) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / "config.toml").write_text(text)
+
+    def start(self, **env: str) -> Client:
+        """Start the daemon and wait until it answers."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / "daemon.stderr").open("ab") as stderr:
+            self.daemon = subprocess.Popen(
+                [sys.executable, "-m", "memd.daemon"], env={**self.env, **env}, stderr=stderr, stdin=subprocess.DEVNULL
+            )
+        return self.wait()
+
+    def wait(self, seconds: float = 30) -> Client:
+        """A client, as soon as the daemon answers."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if self.daemon is not None and self.daemon.poll() is not None:
+                raise AssertionError(f"the daemon exited with {self.daemon.returncode}:\n{self.log}")
+            try:
+                client = Client(str(self.socket))
+                client.ping()
+                return client
+            except Exception:
+                time.sleep(0.02)
+        raise AssertionError(f"no answer within {seconds} s:\n{self.log}")
+
+    def kill(self) -> None:
+        assert self.daemon is not None
+        self.daemon.kill()
+        self.daemon.wait()
+
+    def stop(self) -> int:
+        """Stop as systemd would."""
+        assert self.daemon is not None
+        self.daemon.send_signal(signal.SIGTERM)
+        return self.daemon.wait(30)
+
+    def run(
+        self, *arguments: str, cwd: Path | None = None, input: str | None = None, **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the `memd` command in this home."""
+        return subprocess.run(
+            [sys.executable, "-m", "memd", *arguments],
+            env={**self.env, **env}, cwd=cwd or self.path, input=input, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Kill whatever runs here, also what a command started."""
+        if self.daemon is not None and self.daemon.poll() is None:
+            self.daemon.kill()
+            self.daemon.wait()
+        for process in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if f"MEMD_HOME={self.path}\0".encode() in process.read_bytes() + b"\0":
+                    os.kill(int(process.parent.name), signal.SIGKILL)
+            except (OSError, ProcessLookupError):
+                continue
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    # Not pytest's own directory: its long names do not fit into a socket's path.
+    path = Path(tempfile.mkdtemp(prefix="memd-"))
+    made = Home(path / "h")
+    made.path.mkdir()
+    yield made
+    made.close()
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def run(home: Home) -> Callable[..., subprocess.CompletedProcess[str]]:
+    return home.run
+
+
+def write_notes(root: Path, notes: dict[str, str] = NOTES) -> Path:
+    for path, text in notes.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+@pytest.fixture
+def workspace(home: Home) -> Path:
+    return write_notes(home.path.parent / "agent")

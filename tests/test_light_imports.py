@@ -1,0 +1,96 @@
+"""`memd query` and `from memd import Client` stay light: what they may import is counted."""
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
+
+import pytest
+
+import memd
+
+HEAVY = """
+argparse asyncio chromadb click collections contextlib dataclasses datetime enum functools importlib.metadata inspect
+json logging numpy pathlib pydantic re rich shutil socket subprocess tempfile tomlkit tomllib typer typing urllib.parse
+whoosh
+""".split()
+
+HIT = {
+    "id": 1, "ns": "agent", "key": "2026-02-15#tv", "path": "memory/2026-02-15.md", "start_line": 3, "end_line": 4,
+    "heading": "TV", "text": "ErsatzTV is set up", "score": 0.03, "kind": "episodic", "tier": "stm", "role": "daily",
+    "tags": [], "date": "2026-02-15", "ranks": {"text": 1}, "also": [], "marks": [[0, 8]], "root": "/tmp/agent",
+}  # fmt: skip
+ANSWERS = {
+    "hello": {"protocol": 1, "version": memd.__version__, "pid": 1, "capabilities": [], "limits": {}},
+    "query": {"hits": [HIT], "verdict": "found", "ns": ["agent"], "degraded": [], "pending": 0},
+    "workspaces.list": {"workspaces": [{"ns": "agent", "root": "/"}]},
+}
+
+
+class Answerer(StreamRequestHandler):
+    """Just enough of a daemon: the question is what the client loads."""
+
+    def handle(self):
+        for line in self.rfile:
+            request = json.loads(line)
+            self.server.lines.append(request)
+            reply = {"jsonrpc": "2.0", "id": request["id"], "result": ANSWERS[request["method"]]}
+            self.wfile.write(json.dumps(reply).encode() + b"\n")
+
+
+@pytest.fixture
+def answerer(tmp_path):
+    (tmp_path / "run").mkdir(mode=0o700)
+    with ThreadingUnixStreamServer(str(tmp_path / "run" / "memd.sock"), Answerer) as server:
+        server.lines = []
+        server.home = tmp_path
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def imported_by(code, home):
+    """What `code` adds to what a bare interpreter has loaded, and what it printed."""
+    probe = f"import sys; before = set(sys.modules)\n{code}\nprint(*sorted(set(sys.modules) - before), file=sys.stderr)"
+    root = str(Path(memd.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {root!r})\n{probe}"],
+        env={"MEMD_HOME": str(home), "HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines()[-1].split()), done.stdout
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["query", "ErsatzTV"], ["search", "--color=always", "-l", "3", "a", "b"], ["query", "-w", "/tmp", "x", "--json"]],
+)
+def test_query_loads_little(answerer, args):
+    loaded, printed = imported_by(f"from memd.cli import main\nmain({args!r})", answerer.home)
+    assert "ErsatzTV" in printed
+    assert loaded.isdisjoint(HEAVY), loaded & set(HEAVY)
+    standard = {name for name in loaded if not name.startswith("memd")}
+    assert standard <= {"__future__", "_json", "_socket", "time", "errno", "encodings.idna"}, standard
+    assert not any(name.startswith(("memd.daemon", "memd.indexer", "memd.notes")) for name in loaded)
+
+
+def test_hello_and_query_leave_in_one_write(answerer):
+    imported_by("from memd.cli import main\nmain(['query', 'ErsatzTV'])", answerer.home)
+    assert [line["method"] for line in answerer.lines] == ["hello", "query"]
+
+
+def test_the_client_is_standard_library_only(answerer):
+    code = f"from memd import Client\nassert Client({str(answerer.home / 'run' / 'memd.sock')!r}).query('x')['hits']"
+    loaded, _ = imported_by(code, answerer.home)
+    assert loaded.isdisjoint(HEAVY), loaded & set(HEAVY)
+
+
+def test_the_command_line_never_loads_the_daemon(answerer):
+    loaded, _ = imported_by("from memd.cli import app\napp.run(['workspaces'])", answerer.home)
+    floors = ("memd.daemon", "memd.indexer", "memd.notes")
+    assert not any(name.startswith(floors) for name in loaded)
+    assert loaded.isdisjoint({"chromadb", "whoosh", "numpy", "pydantic"})
