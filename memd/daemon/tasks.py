@@ -14,6 +14,8 @@ from memd.daemon.worker import PLAIN, How, Job, Worker
 from memd.errors import StoreBroken
 from memd.indexer import bank, catalog, ingest
 from memd.indexer.bank import Vectors
+from memd.indexer.look import changed_paths
+from memd.indexer.reconcile import reconcile_text, reconcile_vectors
 from memd.indexer.scan import Scan as Found
 from memd.indexer.scan import newest_first, scan
 from memd.indexer.stores import Shelf
@@ -94,7 +96,7 @@ class Scan:
 
 def _order(shelf: Shelf, seen: Found, deep: bool) -> list[str]:
     """What vanished first, so that a renamed file finds its memories; then the newest."""
-    paths = ingest.changed_paths(shelf, seen) | (seen.files.keys() if deep else set())
+    paths = changed_paths(shelf, seen) | (seen.files.keys() if deep else set())
     gone = sorted(path for path in paths if path not in seen.files)
     return gone + list(newest_first(paths - set(gone), seen.files))
 
@@ -106,18 +108,20 @@ def mend(worker: Worker, shelf: Shelf) -> None:
     if row["text_dirty"] or shelf.text.count() != wanted:
         mend_text(worker, shelf)
     if shelf.collection is not None and row["vectors_dirty"]:
-        differed = ingest.reconcile_vectors(worker.stores, shelf)
+        differed = reconcile_vectors(worker.stores, shelf)
         log.info("vectors compared ns=%s differed=%d", shelf.workspace.ns, differed)
 
 
 def mend_text(worker: Worker, shelf: Shelf) -> int:
     try:
-        differed = ingest.reconcile_text(worker.stores, shelf)
+        differed = reconcile_text(worker.stores, shelf)
     except StoreBroken as error:
         log.warning("%s", error)
         worker.stores.renew_text(shelf)
-        differed = ingest.reconcile_text(worker.stores, shelf)
-    log.log(logging.INFO if differed else logging.DEBUG, "text compared ns=%s differed=%d", shelf.workspace.ns, differed)
+        differed = reconcile_text(worker.stores, shelf)
+    log.log(
+        logging.INFO if differed else logging.DEBUG, "text compared ns=%s differed=%d", shelf.workspace.ns, differed
+    )
     return differed
 
 
@@ -146,7 +150,7 @@ class RenewVectors:
         if stores.vectors is not None:
             stores.vectors.drop(shelf.id)
             stores.open_collection(shelf)
-        return ingest.reconcile_vectors(stores, shelf)
+        return reconcile_vectors(stores, shelf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +180,7 @@ class UseVectors:
                 "SELECT vectors_dirty FROM workspaces WHERE id = ?", (shelf.id,)
             ).fetchone()[0]
             if shelf.collection is not None and (dirty or shelf.collection.count() != mirror):
-                differed = ingest.reconcile_vectors(stores, shelf)
+                differed = reconcile_vectors(stores, shelf)
                 log.info("vectors compared ns=%s differed=%d", shelf.workspace.ns, differed)
 
 

@@ -23,6 +23,7 @@ from memd.daemon.health import Health
 from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer import ingest
 from memd.indexer.ingest import Report
+from memd.indexer.reconcile import reconcile_text
 from memd.indexer.stores import Shelf, Stores
 
 log = logging.getLogger("memd.worker")
@@ -270,7 +271,7 @@ class Worker:
         except StoreBroken as error:
             log.error("%s", error)
             self.stores.renew_text(shelf)
-            ingest.reconcile_text(self.stores, shelf)
+            reconcile_text(self.stores, shelf)
             return Report()
         self.health.clear("disk")
         self._tell(shelf, report)

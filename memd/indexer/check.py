@@ -11,6 +11,8 @@ from memd.config.schema import Settings
 from memd.errors import MemdError, ModelUnavailable, StoreBroken
 from memd.indexer import bank, catalog, ingest
 from memd.indexer.ledger import Ledger
+from memd.indexer.look import changed_paths
+from memd.indexer.reconcile import reconcile_text, reconcile_vectors
 from memd.indexer.scan import scan
 from memd.indexer.stores import Shelf, Stores, quarantine
 
@@ -164,14 +166,14 @@ def _shelf(stores: Stores, shelf: Shelf, settings: Settings, fix: bool) -> Itera
         yield _compare(
             f"{ns}: vectors",
             lambda: _vectors_differ(stores, shelf),
-            lambda: ingest.reconcile_vectors(stores, shelf),
+            lambda: reconcile_vectors(stores, shelf),
             fix,
         )
 
 
 def _files(stores: Stores, shelf: Shelf, settings: Settings, fix: bool) -> Finding:
     """Whether the ledger has every file as it is on the disk now."""
-    changed = ingest.changed_paths(shelf, scan(shelf.workspace))
+    changed = changed_paths(shelf, scan(shelf.workspace))
     stale = {path for path in changed if not _same_text(shelf, path, settings)}
     name = f"{shelf.workspace.ns}: files"
     if not stale:
@@ -217,10 +219,10 @@ def _mend_text(stores: Stores, shelf: Shelf) -> None:
     """Compare; where the index cannot even be read, begin an empty one."""
     try:
         shelf.text.verify()
-        ingest.reconcile_text(stores, shelf)
+        reconcile_text(stores, shelf)
     except StoreBroken:
         stores.renew_text(shelf)
-        ingest.reconcile_text(stores, shelf)
+        reconcile_text(stores, shelf)
 
 
 def _vectors_differ(stores: Stores, shelf: Shelf) -> str:

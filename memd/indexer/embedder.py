@@ -132,11 +132,15 @@ def _model_files(folder: Path) -> list[Path]:
     return files
 
 
+def _unreadable(path: Path, error: OSError | ValueError) -> ModelUnavailable:
+    return ModelUnavailable(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.", _HINT)
+
+
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise ModelUnavailable(f"{path} cannot be read: {error}.", _HINT) from error
+        raise _unreadable(path, error) from error
 
 
 def _file_digest(path: Path) -> str:
@@ -144,7 +148,7 @@ def _file_digest(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise ModelUnavailable(f"{path} cannot be read: {error}.", _HINT) from error
+        raise _unreadable(path, error) from error
 
 
 def _digest(*parts: str) -> str:
@@ -204,7 +208,8 @@ def _onnx_errors(model: str) -> Iterator[None]:
         RuntimeError,
         ValueError,
     ) as error:
-        raise ModelUnavailable(f"The embedding model {model} cannot run: {error}", _HINT) from error
+        reason = " ".join(str(error).split())
+        raise ModelUnavailable(f"The embedding model {model} cannot run: {reason}", _HINT) from error
 
 
 class OnnxEmbedder:

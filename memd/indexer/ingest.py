@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -22,19 +22,13 @@ from memd.indexer import bank, catalog
 from memd.indexer.bank import Vectors
 from memd.indexer.catalog import ChunkRow, FileRow, MemoryRow
 from memd.indexer.diff import ChunkPool, Incoming, incoming, match_memories
-from memd.indexer.scan import Scan, Seen, scan
+from memd.indexer.look import Batch, look
+from memd.indexer.scan import scan
 from memd.indexer.stores import Shelf, Stores
-from memd.models import Chunk, Note
-from memd.notes.parse import parse
-from memd.notes.read import Reading, Skipped, Unreadable, read
-
-RACY_NS = 2_000_000_000
-"""A file read this soon after its last change is read again: a second change may share the timestamp."""
+from memd.models import Chunk
 
 HOLD_FILES = 20
 """When more files than this, and more than half, vanish at once, a disk was unmounted rather than a memory lost."""
-
-RECONCILE_BATCH = 1_000
 
 
 @dataclass(slots=True)
@@ -57,33 +51,11 @@ class Report:
 
 
 @dataclass(slots=True)
-class _Batch:
-    """What the disk says about a set of paths."""
-
-    notes: dict[str, tuple[FileRow, Note]] = field(default_factory=dict)
-    rows: list[FileRow] = field(default_factory=list)
-    """Files whose entry changes without their text: touched, skipped or unreadable."""
-    emptied: list[str] = field(default_factory=list)
-    """Files that are left out from now on; their memories go."""
-    removed: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class _Changes:
     """What the ledger decided and the caches have to follow."""
 
     added: list[tuple[int, Chunk]] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
-
-
-def changed_paths(shelf: Shelf, found: Scan) -> set[str]:
-    """The paths whose stat differs from what the ledger knows, and those that are gone."""
-    paths = {path for path, seen in found.files.items() if not _unchanged(shelf.files.get(path), seen)}
-    return paths | (shelf.files.keys() - found.files.keys())
-
-
-def _unchanged(row: FileRow | None, seen: Seen) -> bool:
-    return row is not None and not row.racy and Seen(row.size, row.mtime_ns, row.ctime_ns, row.inode) == seen
 
 
 def apply(
@@ -98,7 +70,7 @@ def apply(
     """Bring the stores in step with the given paths; `deep` parses also what has not changed."""
     started = time.monotonic()
     report = Report()
-    batch = _look(shelf, sorted(paths), max_bytes, deep)
+    batch = look(shelf, sorted(paths), max_bytes, deep)
     if batch.removed and not accept_missing:
         _hold(shelf, batch, report)
     elif accept_missing:
@@ -113,57 +85,7 @@ def apply(
     return report
 
 
-# --- looking ------------------------------------------------------------------------------------------------
-
-
-def _look(shelf: Shelf, paths: Sequence[str], max_bytes: int, deep: bool) -> _Batch:
-    batch = _Batch()
-    for path in paths:
-        known = shelf.files.get(path)
-        try:
-            reading = read(shelf.workspace.root / path, max_bytes)
-        except (FileNotFoundError, NotADirectoryError):
-            if known is not None:
-                batch.removed.append(path)
-        except Unreadable as error:
-            batch.rows.append(_kept(path, known, f"unreadable: {error}"))
-        except Skipped as error:
-            batch.rows.append(_left_out(shelf, path, str(error)))
-            batch.emptied.append(path)
-        else:
-            _sort(batch, path, known, reading, deep)
-    return batch
-
-
-def _sort(batch: _Batch, path: str, known: FileRow | None, reading: Reading, deep: bool) -> None:
-    row = _row(path, reading)
-    if known is not None and known.digest == reading.digest and not (known.problem or deep):
-        batch.rows.append(replace(row, id=known.id))
-        return
-    written = datetime.fromtimestamp(reading.mtime_ns / 1e9).date().isoformat()
-    batch.notes[path] = (row, parse(path, reading.text, written))
-
-
-def _row(path: str, reading: Reading) -> FileRow:
-    racy = time.time_ns() - max(reading.mtime_ns, reading.ctime_ns) < RACY_NS
-    return FileRow(0, path, reading.size, reading.mtime_ns, reading.ctime_ns, reading.inode, reading.digest, racy, "")
-
-
-def _kept(path: str, known: FileRow | None, problem: str) -> FileRow:
-    """A file that cannot be read now: what is known of it stays, and it is tried again."""
-    base = known or FileRow(0, path, -1, 0, 0, 0, "", True, problem)
-    return replace(base, racy=True, problem=problem)
-
-
-def _left_out(shelf: Shelf, path: str, why: str) -> FileRow:
-    try:
-        status = (shelf.workspace.root / path).stat()
-    except OSError:
-        return FileRow(0, path, -1, 0, 0, 0, "", True, why)
-    return FileRow(0, path, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, "", False, why)
-
-
-def _hold(shelf: Shelf, batch: _Batch, report: Report) -> None:
+def _hold(shelf: Shelf, batch: Batch, report: Report) -> None:
     """Keep the entries of files that vanished in a mass, or with their directory."""
     found = scan(shelf.workspace)
     shelf.missing = found.missing
@@ -179,7 +101,7 @@ def _hold(shelf: Shelf, batch: _Batch, report: Report) -> None:
 # --- deciding: one transaction ------------------------------------------------------------------------------
 
 
-def _decide(stores: Stores, shelf: Shelf, batch: _Batch, report: Report) -> _Changes:
+def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report) -> _Changes:
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     changes = _Changes()
     failpoint("before-ledger")
@@ -212,14 +134,14 @@ def _decide(stores: Stores, shelf: Shelf, batch: _Batch, report: Report) -> _Cha
     return changes
 
 
-def _before(connection: Connection, shelf: Shelf, batch: _Batch) -> tuple[list[MemoryRow], list[ChunkRow]]:
+def _before(connection: Connection, shelf: Shelf, batch: Batch) -> tuple[list[MemoryRow], list[ChunkRow]]:
     known = [shelf.files[path].id for path in (*batch.notes, *batch.removed, *batch.emptied) if path in shelf.files]
     memories = [row for file in known for row in catalog.memories_of(connection, file)]
     chunks = [row for file in known for row in catalog.chunks_of(connection, file)]
     return memories, chunks
 
 
-def _save_files(connection: Connection, shelf: Shelf, batch: _Batch) -> tuple[dict[str, FileRow], list[Incoming]]:
+def _save_files(connection: Connection, shelf: Shelf, batch: Batch) -> tuple[dict[str, FileRow], list[Incoming]]:
     saved: dict[str, FileRow] = {}
     new: list[Incoming] = []
     for row in batch.rows:
@@ -259,7 +181,7 @@ def _stem(path: str) -> str:
     return PurePosixPath(path).stem
 
 
-def _count(report: Report, batch: _Batch, changes: _Changes) -> None:
+def _count(report: Report, batch: Batch, changes: _Changes) -> None:
     report.files = len(batch.notes)
     report.removed = len(batch.removed) + len(batch.emptied)
     report.chunks_added, report.chunks_dropped = len(changes.added), len(changes.dropped)
@@ -330,35 +252,3 @@ def save_vectors(stores: Stores, rows: Sequence[Row], vectors: Vectors) -> int:
             catalog.mark(connection, shelf.id, vectors=shelf.collection is None)
     stores.embedded += len(rows)
     return len(rows)
-
-
-def reconcile_text(stores: Stores, shelf: Shelf, progress: Callable[[int, int], None] | None = None) -> int:
-    """Make the text index hold the ledger's chunks and nothing else; says how many differed."""
-    wanted, held = catalog.chunk_ids(stores.ledger.reader, shelf.id), shelf.text.ids()
-    missing, extra = sorted(wanted - held, reverse=True), sorted(held - wanted)
-    if extra:
-        shelf.text.apply((), extra)
-    for at in range(0, len(missing), RECONCILE_BATCH):
-        part = missing[at : at + RECONCILE_BATCH]
-        shelf.text.apply(catalog.chunk_texts(stores.ledger.reader, part), ())
-        if progress:
-            progress(at + len(part), len(missing))
-    with stores.ledger.write() as connection:
-        catalog.mark(connection, shelf.id, text=False)
-    return len(missing) + len(extra)
-
-
-def reconcile_vectors(stores: Stores, shelf: Shelf) -> int:
-    """Make the collection hold the ledger's vectors and nothing else; says how many differed."""
-    if stores.model is None or shelf.collection is None:
-        return 0
-    ids, vectors = bank.of_workspace(stores.ledger.reader, stores.model.id, shelf.id, stores.model.embedder.dims)
-    held = shelf.collection.ids()
-    missing = [place for place, number in enumerate(ids) if number not in held]
-    extra = sorted(held - set(ids))
-    if missing:
-        shelf.collection.add([ids[place] for place in missing], vectors[missing])
-    shelf.collection.drop(extra)
-    with stores.ledger.write() as connection:
-        catalog.mark(connection, shelf.id, vectors=False)
-    return len(missing) + len(extra)
