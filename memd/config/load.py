@@ -57,9 +57,7 @@ def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] 
     _environment(values, os.environ if environ is None else environ, problems)
     _overrides(values, overrides or {}, problems)
     problems.raise_if_any()
-    return Settings(
-        **{name: SECTIONS[name](**given) for name, given in values.items()}, workspaces=workspaces
-    )
+    return Settings(**{name: SECTIONS[name](**given) for name, given in values.items()}, workspaces=workspaces)
 
 
 def _read(file: Path) -> str:
@@ -68,9 +66,7 @@ def _read(file: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"{file} cannot be read: {error}", "mend it, or move it away to use the defaults"
-        ) from error
+        raise ConfigError(f"{file} cannot be read: {error}", "mend it, or move it away to use the defaults") from error
 
 
 def _parse(text: str, problems: Problems) -> dict[str, Any]:
@@ -128,9 +124,7 @@ def _section(name: str, given: Any, problems: Problems) -> dict[str, Any]:
     return values
 
 
-def _keep(
-    values: dict[str, Any], spec: Field[Any], value: Any, complain: Callable[[str], None], section: str
-) -> None:
+def _keep(values: dict[str, Any], spec: Field[Any], value: Any, complain: Callable[[str], None], section: str) -> None:
     """Check one value against its setting and keep it when it is right."""
     kind = str(spec.type)
     if kind == "float" and type(value) is int:
@@ -142,15 +136,12 @@ def _keep(
     if bounds["choices"] and value not in bounds["choices"]:
         wanted = " or ".join(f'"{choice}"' for choice in bounds["choices"])
         complain(
-            f"`{section}.{spec.name}` must be {wanted}, not {value!r}"
-            + _did_you_mean(str(value), bounds["choices"])
+            f"`{section}.{spec.name}` must be {wanted}, not {value!r}" + _did_you_mean(str(value), bounds["choices"])
         )
     elif (bounds["low"] is not None and value < bounds["low"]) or (
         bounds["high"] is not None and value > bounds["high"]
     ):
-        complain(
-            f"`{section}.{spec.name}` must be between {bounds['low']:g} and {bounds['high']:g}, not {value!r}"
-        )
+        complain(f"`{section}.{spec.name}` must be between {bounds['low']:g} and {bounds['high']:g}, not {value!r}")
     else:
         values[spec.name] = value
 
@@ -191,9 +182,7 @@ def _from_text(raw: str, kind: str) -> Any:
     except ValueError:
         return raw
     if kind == "bool":
-        return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}.get(
-            raw.lower(), raw
-        )
+        return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}.get(raw.lower(), raw)
     return raw
 
 
@@ -216,11 +205,7 @@ def _workspace(entry: dict[str, Any], nth: int, problems: Problems) -> Workspace
         problems.at("workspace", "path", "a workspace needs a `path`", nth)
     elif not Path(path).expanduser().is_absolute():
         problems.at("workspace", "path", f"`path` must be absolute or begin with ~, not {path!r}", nth)
-    if (
-        not isinstance(globs, list)
-        or not globs
-        or not all(isinstance(glob, str) and glob_ok(glob) for glob in globs)
-    ):
+    if not isinstance(globs, list) or not globs or not all(isinstance(glob, str) and glob_ok(glob) for glob in globs):
         problems.at("workspace", "globs", "`globs` must be a list of patterns inside the workspace", nth)
     if not isinstance(entry.get("follow", False), bool):
         problems.at("workspace", "follow", "`follow` must be true or false", nth)

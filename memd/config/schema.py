@@ -45,9 +45,7 @@ class WatchSettings:
 class IndexSettings:
     """What is indexed."""
 
-    max_file_kb: int = setting(
-        4_096, "Larger files are left out and listed in `memd status`.", low=1, high=1_000_000
-    )
+    max_file_kb: int = setting(4_096, "Larger files are left out and listed in `memd status`.", low=1, high=1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +88,7 @@ class LogSettings:
     """What is written down. Never the text of a memory or a query."""
 
     level: str = setting("info", "The least that is logged.", choices=("debug", "info", "warning", "error"))
-    format: str = setting(
-        "text", "`text` for people, `json` for machines: one line each.", choices=("text", "json")
-    )
+    format: str = setting("text", "`text` for people, `json` for machines: one line each.", choices=("text", "json"))
     file_kb: int = setting(1_024, "The log file is rotated at this size.", low=16, high=1_000_000)
     files: int = setting(3, "Rotated log files that are kept.", low=0, high=100)
 

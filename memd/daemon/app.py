@@ -13,15 +13,16 @@ import time
 from collections.abc import Coroutine
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from typing import Any
 
 from memd import __version__
 from memd.config import paths
 from memd.config.schema import Settings
-from memd.daemon import logs, systemd, tasks
+from memd.daemon import handlers, logs, systemd, tasks
+from memd.daemon.desk import Desk
 from memd.daemon.embedding import Embedding
-from memd.daemon.handlers import Handlers
 from memd.daemon.health import Health
 from memd.daemon.lock import Lock
 from memd.daemon.scheduler import Scheduler
@@ -97,9 +98,9 @@ class App:
         self._stack.callback(self.worker.stop, STOP_SECONDS)
         self.watcher = Watcher(self.settings.watch, self.worker.note, self.rescan)
         self.embedding = Embedding(self.worker, self.settings.embedding, state, self.health)
-        self.handlers = Handlers(self)
+        dispatch = partial(handlers.call, Desk(self))
         listener = systemd.inherited_socket() or listen(run / "memd.sock")
-        self.server = Server(listener, self.handlers.call, self.settings.server)
+        self.server = Server(listener, dispatch, self.settings.server)
         await self.server.start()
         self._stack.callback(paths.socket_path().unlink, missing_ok=True)
         self._begin_work()

@@ -42,6 +42,7 @@ class Embedding:
         self.note = ""
         self.pending = 0
         self._rate = 0.0
+        self._opened = False
         self._work = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memd-embedding", daemon=True)
@@ -65,6 +66,16 @@ class Embedding:
     def eta_s(self) -> float | None:
         """When the vectors will have caught up, from the pace so far."""
         return round(self.pending / self._rate, 1) if self.pending and self._rate else None
+
+    def caught_up(self) -> bool:
+        """Whether every chunk has its vector and the collections hold them, or waiting for it is of no use."""
+        if self.phase in ("off", "failed") or "vectors" in self.health.names:
+            return True
+        if self.phase == "loading" or not self._opened or self.worker.stores.vectors is None:
+            return False
+        # Counted in the ledger: `pending` is a running number that may be a moment behind.
+        self._recount()
+        return self.pending == 0
 
     # --- the thread ---------------------------------------------------------------------------------------
 
@@ -116,6 +127,7 @@ class Embedding:
         """Open Chroma; a folder that would crash the daemon is looked at from a child first."""
         from memd.indexer.vectors import VectorStore, needs_probe, probe
 
+        self._opened = False
         folder = self.state / "chroma"
         broken = self.worker.stores.trouble or (needs_probe(folder) and probe(folder))
         if broken:
@@ -127,6 +139,7 @@ class Embedding:
             log.warning("the vector store is put aside and made again: %s", error)
             quarantine(self.state, folder)
             self.worker.submit(tasks.UseVectors(VectorStore(folder))).result()
+        self._opened = True
         if not self.pending:
             self.worker.submit(tasks.ForgetOldModels()).result()
 

@@ -74,8 +74,13 @@ def query_terms(text: str) -> tuple[list[str], list[str]]:
     found = list(words(text))
     telling = [word for word in found if word.exact[0] not in STOPWORDS] or found
     terms = dict.fromkeys(term for word in telling for term in word.terms)
-    exact = dict.fromkeys(form for word in telling for form in word.exact)
+    exact = dict.fromkeys(form for word in telling for form in word.exact if not _is_pair(word))
     return list(terms), list(exact)
+
+
+def _is_pair(word: Word) -> bool:
+    """A pair says more than its two characters, which stand in many other words."""
+    return word.end - word.start == 2 and len(word.terms[0]) == 2 and bool(UNSPACED_RUN.fullmatch(word.terms[0]))
 
 
 def _pairs(run: str, start: int) -> Iterator[Word]:

@@ -1,0 +1,134 @@
+"""A real daemon in a MEMD_HOME of its own: started, waited for, looked at, stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from memd.errors import MemdError
+from memd.protocol.client import Client
+
+CALM_SHARE = 0.03
+"""A daemon that uses less of a core than this has nothing left to do."""
+
+
+class Home:
+    """One MEMD_HOME with one workspace, `notes`, and at most one daemon."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.workspace = path / "notes"
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith("MEMD_")}
+        self.env |= {"MEMD_HOME": str(path), "NO_COLOR": "1"}
+        self.daemon: subprocess.Popen[bytes] | None = None
+
+    @property
+    def state(self) -> Path:
+        return self.path / "state"
+
+    @property
+    def socket(self) -> str:
+        return str(self.path / "run" / "memd.sock")
+
+    @property
+    def pid(self) -> int:
+        assert self.daemon is not None, "no daemon was started"
+        return self.daemon.pid
+
+    def configure(self) -> None:
+        self.workspace.mkdir(parents=True, exist_ok=True)
+        (self.path / "config.toml").write_text(f'[[workspaces]]\npath = "{self.workspace}"\nns = "notes"\n')
+
+    def client(self) -> Client:
+        return Client(self.socket, timeout=600)
+
+    # --- its life -----------------------------------------------------------------------------------------
+
+    def spawn(self, **env: str) -> None:
+        """Start the daemon without waiting for it."""
+        with (self.path / "daemon.stderr").open("ab") as stderr:
+            self.daemon = subprocess.Popen(
+                [sys.executable, "-m", "memd.daemon"],
+                env=self.env | env, cwd=self.path, stdin=subprocess.DEVNULL, stderr=stderr,
+            )  # fmt: skip
+
+    def start(self, **env: str) -> Client:
+        """Start the daemon and wait until it answers."""
+        self.spawn(**env)
+        return self.wait()
+
+    def wait(self, seconds: float = 60, pause: float = 0.005) -> Client:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            client = self.client()
+            try:
+                client.ping()
+                return client
+            except MemdError:
+                self._must_live()
+                time.sleep(pause)
+        raise RuntimeError(f"no answer within {seconds} s: {self._errors()}")
+
+    def stop(self) -> None:
+        """Stop as systemd would, and wait for the end."""
+        if self.daemon is not None and self.daemon.poll() is None:
+            self.daemon.send_signal(signal.SIGTERM)
+            try:
+                self.daemon.wait(60)
+            except subprocess.TimeoutExpired:
+                self.daemon.kill()
+                self.daemon.wait()
+
+    def _must_live(self) -> None:
+        if self.daemon is not None and self.daemon.poll() is not None:
+            raise RuntimeError(f"the daemon exited with {self.daemon.returncode}: {self._errors()}")
+
+    def _errors(self) -> str:
+        return (self.path / "daemon.stderr").read_text(errors="replace")[-2_000:]
+
+    # --- waiting for more than an answer ------------------------------------------------------------------
+
+    def ready(self, client: Client, seconds: float = 3_600) -> dict[str, Any]:
+        """Wait until the model runs, Chroma is open and nothing is left to do; what `status` says then."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            told = client.status()
+            if told["model"]["state"] == "ready" and not told["pending"] and self._chroma_open() and self.calm():
+                return client.status()
+            self._must_live()
+            time.sleep(0.1)
+        raise RuntimeError(f"not ready within {seconds} s")
+
+    def _chroma_open(self) -> bool:
+        try:
+            return bool(json.loads((self.state / "chroma" / "open.json").read_text())["pid"] == self.pid)
+        except (OSError, ValueError, KeyError):
+            return False
+
+    def calm(self, seconds: float = 0.7) -> bool:
+        """Whether the daemon rests; also the sign that the last thing it began is done."""
+        before = self.cpu_seconds()
+        time.sleep(seconds)
+        return self.cpu_seconds() - before < CALM_SHARE * seconds
+
+    # --- what the kernel says about it --------------------------------------------------------------------
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory_mb(self) -> dict[str, float]:
+        """VmRSS, its anonymous and file-backed parts, and PSS, in MB of 10^6 bytes."""
+        lines = Path(f"/proc/{self.pid}/status").read_text() + Path(f"/proc/{self.pid}/smaps_rollup").read_text()
+        parts = (line.split() for line in lines.splitlines())
+        return {
+            part[0].rstrip(":"): int(part[1]) * 1024 / 1e6
+            for part in parts
+            if part[0] in ("VmRSS:", "RssAnon:", "RssFile:", "Pss:")
+        }

@@ -1,0 +1,84 @@
+"""Measures memd on a workspace of 10,000 chunks and prints what it found beside what was promised.
+
+python benchmarks/run.py [fresh] [start] [shell] [throughput] [--chunks 10000] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import fresh
+import shell
+import start
+import throughput
+from figures import Figure, table
+from store import Store, prepare, say
+
+BENCHMARKS: dict[str, tuple[str, Callable[[Store], list[Figure]]]] = {
+    "fresh": ("An edit is found", fresh.measure),
+    "start": ("A start, its memory, and what it embeds", start.measure),
+    "shell": ("One question from the shell", shell.measure),
+    "throughput": ("Throughput", throughput.measure),
+}
+
+
+def main() -> int:
+    options = _options()
+    place = options.keep or Path(tempfile.mkdtemp(prefix="memd-bench-"))
+    try:
+        store = prepare(place.resolve() / "home", options.chunks, options.real_vectors)
+        results = {name: _run(name, store) for name in options.names or BENCHMARKS}
+    finally:
+        if options.keep is None:
+            shutil.rmtree(place, ignore_errors=True)
+    if options.json:
+        options.json.write_text(json.dumps(_record(store, results), indent=1, ensure_ascii=False) + "\n")
+    return 0 if all(figure.met is not False for figures in results.values() for figure in figures) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="name", choices=[*BENCHMARKS, []], help=", ".join(BENCHMARKS))
+    parser.add_argument("--chunks", type=int, default=10_000, help="size of the workspace (10000)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the indexed workspace there and use it again")
+    parser.add_argument(
+        "--real-vectors", action="store_true", help="embed the whole workspace with the model; takes minutes"
+    )
+    parser.add_argument(
+        "--synthetic-vectors", action="store_false", dest="real_vectors",
+        help="random vectors for the workspace; what is edited is embedded for real (the default)",
+    )  # fmt: skip
+    return parser.parse_args()
+
+
+def _run(name: str, store: Store) -> list[Figure]:
+    title, measure = BENCHMARKS[name]
+    say(f"measuring: {name}")
+    figures = measure(store)
+    print("\n" + table(f"{title} ({store.title})", figures) + "\n", flush=True)
+    return figures
+
+
+def _record(store: Store, results: dict[str, list[Figure]]) -> dict[str, object]:
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "chunks": store.chunks,
+        "real_vectors": store.real_vectors,
+        "figures": {
+            name: [asdict(figure) | {"met": figure.met} for figure in found] for name, found in results.items()
+        },
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""The store that the benchmarks share: the corpus indexed once, with a vector for each of its chunks."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import corpus
+import numpy as np
+from figures import Figure
+from home import Home
+
+from memd.config.schema import EmbeddingSettings
+from memd.indexer import bank
+from memd.indexer.embedder import load_embedder
+from memd.indexer.ledger import Ledger
+
+BATCH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A home whose daemon is stopped and whose stores are complete."""
+
+    home: Home
+    chunks: int
+    real_vectors: bool
+    figures: list[Figure]
+    """What making it measured; empty when it was there already."""
+
+    @property
+    def title(self) -> str:
+        kind = "real vectors" if self.real_vectors else "synthetic vectors for the corpus, edits embedded for real"
+        return f"{self.chunks:,} chunks; {kind}"
+
+
+def prepare(path: Path, chunks: int, real_vectors: bool) -> Store:
+    """Make the store under `path`, or take the one that a run before this one left there."""
+    home = Home(path)
+    figures = []
+    if not (home.state / "state.db").exists():
+        say(f"writing a workspace of {chunks:,} chunks")
+        home.configure()
+        corpus.write(home.workspace, chunks)
+        figures.append(index_text(home))
+        if not real_vectors:
+            synthetic_vectors(home)
+        figures.append(fill_collection(home))
+    return Store(home, count_chunks(home), real_vectors, figures)
+
+
+def say(text: str) -> None:
+    print(f"… {text}", file=sys.stderr, flush=True)
+
+
+def count_chunks(home: Home) -> int:
+    with sqlite3.connect(home.state / "state.db") as connection:
+        (count,) = connection.execute("SELECT COUNT(*) FROM chunks").fetchone()
+    connection.close()
+    return int(count)
+
+
+def index_text(home: Home) -> Figure:
+    """The first indexing, by a daemon without a model: files to ledger and text index."""
+    say("indexing its text")
+    try:
+        client = home.start(MEMD_EMBEDDING__PROVIDER="none")
+        started = time.monotonic()
+        client.sync()
+        took = time.monotonic() - started
+        chunks = client.workspaces()[0]["chunks"]
+    finally:
+        home.stop()
+    return Figure("first indexing, text", chunks / took, "chunks/s", note=f"{chunks:,} chunks in {took:.1f} s")
+
+
+def synthetic_vectors(home: Home) -> None:
+    """A random unit vector for every chunk, as if the model had made it: 10,000 real ones take minutes."""
+    say("giving each chunk a random vector")
+    model = load_embedder(EmbeddingSettings(), home.state / "model")
+    assert model is not None
+    rng = np.random.default_rng(1)
+    ledger = Ledger(home.state / "state.db")
+    digests = [row[0] for row in ledger.reader.execute("SELECT DISTINCT digest FROM chunks").fetchall()]
+    with ledger.write() as connection:
+        number = bank.model_id(connection, model.name, model.fingerprint, model.dims)
+        for at in range(0, len(digests), BATCH):
+            part = digests[at : at + BATCH]
+            drawn = rng.standard_normal((len(part), model.dims), np.float32)
+            bank.save(connection, number, part, drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
+    ledger.close()
+
+
+def fill_collection(home: Home) -> Figure:
+    """The first start with the model: what has no vector gets one, and Chroma is filled."""
+    say("filling Chroma (and embedding, with real vectors)")
+    try:
+        started = time.monotonic()
+        told = home.ready(home.start())
+        took = time.monotonic() - started
+    finally:
+        home.stop()
+    note = f"{told['embedded']:,} embedded, {told['workspaces'][0]['vectors']:,} in all"
+    return Figure("first start with the model, until idle", took, "s", note=note)

@@ -1,0 +1,73 @@
+"""Questions: `query` and `get`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+
+from memd.daemon.desk import Desk, Result
+from memd.daemon.handlers.talk import MAX_HITS
+from memd.daemon.params import Params
+from memd.daemon.server import Tell
+from memd.errors import UsageError
+from memd.indexer import get as getting
+from memd.indexer.search import search
+from memd.models import MODES, Answer, Ask, Filters
+
+
+async def query(desk: Desk, params: Params, tell: Tell) -> Result:
+    started = time.monotonic()
+    ask = _ask(desk, params)
+    sync = params.choice("sync", ("auto", "none", "full"), "auto")
+    params.done()
+    await desk.catch_up(sync, ask.ns)
+    answer = await _search(desk, ask)
+    checked = not answer.hits and sync != "none"
+    if checked:
+        # Never an empty answer without a look at the files themselves.
+        await desk.scan(ask.ns)
+        answer = await _search(desk, ask)
+    hits = [{name: value for name, value in asdict(hit).items() if value is not None} for hit in answer.hits]
+    took = round((time.monotonic() - started) * 1000, 2)
+    return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence, "checked": checked,
+            "ns": list(ask.ns), "mode": ask.mode, "total": answer.total, "took_ms": took}  # fmt: skip
+
+
+def _ask(desk: Desk, params: Params) -> Ask:
+    limit = params.number("limit", desk.app.settings.search.limit, 0, MAX_HITS)
+    filters = Filters(
+        kind=params.text("kind"),
+        tags=params.texts("tags"),
+        role=params.text("role"),
+        path=params.text("path"),
+        since=params.date("since"),
+        until=params.date("until"),
+        tier=params.text("tier"),
+    )
+    return Ask(
+        query=params.required("query"),
+        ns=desk.names(params),
+        limit=limit or MAX_HITS,
+        mode=params.choice("mode", MODES, "hybrid"),
+        filters=filters,
+        explain=params.flag("explain"),
+        marks=params.flag("marks"),
+    )
+
+
+async def _search(desk: Desk, ask: Ask) -> Answer:
+    settings = desk.app.settings
+    return await desk.read(search, desk.app.stores, ask, settings.search.rrf_k, desk.app.worker.max_bytes)
+
+
+async def get(desk: Desk, params: Params, tell: Tell) -> Result:
+    key, path = params.text("key"), params.text("path")
+    first, count = params.number("from", 1, 1, 10**9), params.number("lines", 0, 0, 10**9)
+    shelves = [desk.app.stores.shelf(ns) for ns in desk.names(params)]
+    params.done()
+    if bool(key) == bool(path):
+        raise UsageError("`get` needs a `key` or a `path`")
+    await desk.catch_up("auto", ())
+    if path:
+        return await desk.read(getting.by_path, shelves, path, first, count, desk.app.worker.max_bytes)
+    return await desk.read(getting.by_key, desk.app.stores, shelves, key, desk.app.worker.max_bytes)

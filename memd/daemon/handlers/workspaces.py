@@ -1,0 +1,99 @@
+"""Directories that hold memory: listed, added, removed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from memd.config import edit
+from memd.config.load import NS, glob_ok
+from memd.daemon import status
+from memd.daemon.desk import Desk, Result, teller
+from memd.daemon.params import Params
+from memd.daemon.server import Tell
+from memd.daemon.worker import How
+from memd.errors import AlreadyExists, UnknownWorkspace, UsageError
+from memd.indexer.stores import Shelf
+from memd.models import DEFAULT_GLOBS, Workspace
+
+
+async def listed(desk: Desk, params: Params, tell: Tell) -> Result:
+    params.done()
+    shelves = list(desk.app.stores.shelves.values())
+    return {"workspaces": [await desk.read(status.workspace_status, desk.app, shelf) for shelf in shelves]}
+
+
+async def add(desk: Desk, params: Params, tell: Tell) -> Result:
+    workspace = _workspace(params)
+    wait = params.flag("wait", True)
+    params.done()
+    known = _same(desk, workspace, ns_given=bool(params.text("ns")))
+    if known is None:
+        await desk.read(edit.add_workspace, workspace)
+        await desk.app.open_workspace(workspace)
+    ns = known.workspace.ns if known else workspace.ns
+    scanned = desk.scan((ns,), How(), teller(params, tell))
+    if wait:
+        await scanned
+    else:
+        desk.app.in_background(scanned)
+    told = await desk.read(status.workspace_status, desk.app, desk.app.stores.shelf(ns))
+    return {"workspace": told, "files": told["files"], "chunks": told["chunks"], "added": known is None}
+
+
+def _same(desk: Desk, workspace: Workspace, ns_given: bool) -> Shelf | None:
+    """The shelf of this very directory; a name that another one has is refused."""
+    for shelf in desk.app.stores.shelves.values():
+        if shelf.workspace.root == workspace.root:
+            return _unless_changed(shelf, workspace, ns_given)
+        if shelf.workspace.ns == workspace.ns:
+            raise AlreadyExists(
+                f"`{workspace.ns}` is {shelf.workspace.root} already",
+                f"give this one a name: --ns {workspace.ns}-2",
+            )
+    return None
+
+
+def _unless_changed(shelf: Shelf, wanted: Workspace, ns_given: bool) -> Shelf:
+    """Adding a directory again is fine; adding it differently would be ignored, and is refused instead."""
+    known = shelf.workspace
+    same = wanted.globs in (known.globs, DEFAULT_GLOBS) and (known.ns == wanted.ns or not ns_given)
+    if same and wanted.follow in (known.follow, False):
+        return shelf
+    raise AlreadyExists(
+        f"{known.root} is added already, as `{known.ns}` with other settings", f"first: memd remove {known.ns}"
+    )
+
+
+async def remove(desk: Desk, params: Params, tell: Tell) -> Result:
+    ns, path = params.text("ns"), params.text("path")
+    params.done()
+    shelf = desk.app.stores.shelf(ns) if ns else _at(desk, Path(path).expanduser())
+    await desk.read(edit.remove_workspace, shelf.workspace.ns)
+    await desk.app.forget_workspace(shelf.workspace.ns)
+    return {"ns": shelf.workspace.ns, "root": str(shelf.workspace.root), "removed": True}
+
+
+def _at(desk: Desk, directory: Path) -> Shelf:
+    for shelf in desk.app.stores.shelves.values():
+        if shelf.workspace.root == directory:
+            return shelf
+    raise UnknownWorkspace(f"{directory} is no workspace", "memd workspaces")
+
+
+def _workspace(params: Params) -> Workspace:
+    """The workspace that a call of `workspaces.add` describes."""
+    path = Path(params.required("path")).expanduser()
+    globs = params.texts("globs") or DEFAULT_GLOBS
+    ns = params.text("ns") or path.name
+    workspace = Workspace(ns, path, globs, params.flag("follow"))
+    if not path.is_absolute():
+        raise UsageError(f"`path` must be absolute, not {str(path)!r}")
+    if not NS.fullmatch(ns):
+        raise UsageError(f"`ns` must be a name without spaces or slashes, not {ns!r}", "name it with --ns")
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path} is no directory", "add the directory that holds your notes")
+    for glob in globs:
+        if not glob_ok(glob):
+            raise UsageError(f"the glob {glob!r} leaves the workspace", "globs are relative, such as '**/*.md'")
+    return replace(workspace, root=Path(path.resolve()) if path.exists() else path)

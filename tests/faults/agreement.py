@@ -1,0 +1,155 @@
+"""The overall proof: what a naive reader finds in the files is what the ledger, Whoosh and Chroma hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import chromadb
+import numpy as np
+from chromadb.config import Settings as ChromaSettings
+from conftest import Home
+from whoosh.filedb.filestore import FileStorage
+
+from memd.notes.parse import parse
+from memd.notes.read import decode
+from memd.protocol.client import Client
+
+SOAK = os.environ.get("MEMD_SOAK") == "1"
+
+Piece = tuple[str, int, int, str, tuple[str, ...], str]
+"""A chunk as the files have it: path, first and last line, text, headings, context."""
+
+
+def rounds(few: int, many: int) -> int:
+    """How often to try: a few times by default, many times in a soak."""
+    return many if SOAK else few
+
+
+def eventually(holds: Callable[[], Any], seconds: float = 10, every: float = 0.03) -> Any:
+    """Wait until something holds, and answer it."""
+    until = time.monotonic() + seconds
+    while True:
+        found = holds()
+        if found:
+            return found
+        if time.monotonic() > until:
+            raise AssertionError(f"this did not come true within {seconds} s")
+        time.sleep(every)
+
+
+def serve(home: Home, workspace: Path, more: str = "", **env: str) -> Client:
+    """A daemon that keeps one workspace, `agent`, in step."""
+    home.configure(f'{more}\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    return home.start(**env)
+
+
+def shown(client: Client, question: str, **how: Any) -> str:
+    """Everything that a query shows, as one text."""
+    hits = client.query(question, limit=50, **{"mode": "text", **how})["hits"]
+    return "\n".join(f"{hit['path']}:{hit['start_line']} {hit['text']}" for hit in hits)
+
+
+def naive_reading(root: Path) -> Counter[Piece]:
+    """Parse every memory file there is, without any help from the indexer."""
+    files = [root / "MEMORY.md", *(root / "memory").rglob("*.md"), *(root / "daily").rglob("*.md")]
+    found: Counter[Piece] = Counter()
+    for file in files:
+        if file.is_file():
+            path = file.relative_to(root).as_posix()
+            note = parse(path, decode(file.read_bytes()))
+            pieces = [chunk for memory in note.memories for chunk in memory.chunks]
+            found.update((path, c.start_line, c.end_line, c.text, c.heading, c.context) for c in pieces)
+    return found
+
+
+class Stores:
+    """A copy of a daemon's stores, opened without memd."""
+
+    def __init__(self, state: Path) -> None:
+        self.ledger = sqlite3.connect(state / "state.db")
+        self.state = state
+
+    def workspace(self) -> int:
+        return int(self.ledger.execute("SELECT id FROM workspaces WHERE ns = 'agent'").fetchone()[0])
+
+    def pieces(self) -> dict[int, Piece]:
+        rows = self.ledger.execute(
+            "SELECT c.id, f.path, c.start_line, c.end_line, c.text, c.heading, c.context"
+            " FROM chunks c JOIN files f ON f.id = c.file JOIN memories m ON m.id = c.memory WHERE m.gone IS NULL"
+        )
+        return {
+            number: (path, first, last, text, tuple(json.loads(heading)), context)
+            for number, path, first, last, text, heading, context in rows
+        }
+
+    def vectors(self) -> dict[int, np.ndarray]:
+        rows = self.ledger.execute("SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.digest = c.digest")
+        return {number: np.frombuffer(vector, "<f2").astype(np.float32) for number, vector in rows}
+
+    def in_text(self) -> list[int]:
+        opened = FileStorage(str(self.state / "text" / str(self.workspace()))).open_index()
+        with opened.reader() as reader:
+            return sorted(int(stored["chunk"]) for stored in reader.all_stored_fields())
+
+    def in_chroma(self) -> dict[int, np.ndarray]:
+        """What the collection holds; each vector must also be found by a search, which goes another way."""
+        client = chromadb.PersistentClient(
+            str(self.state / "chroma"), settings=ChromaSettings(anonymized_telemetry=False)
+        )
+        try:
+            mine = [c for c in client.list_collections() if c.name.startswith(f"ws-{self.workspace()}-")]
+            assert len(mine) <= 1, [collection.name for collection in mine]
+            held = mine[0].get(include=["embeddings"]) if mine else {"ids": [], "embeddings": []}
+            if held["ids"]:
+                first = np.asarray(held["embeddings"][:1], np.float32)
+                found = mine[0].query(query_embeddings=first, n_results=min(300, len(held["ids"])), include=[])
+                assert len(set(found["ids"][0])) == min(300, len(held["ids"])), "the graph lacks rows"
+            return {
+                int(number): np.asarray(vector, np.float32)
+                for number, vector in zip(held["ids"], held["embeddings"], strict=True)
+            }
+        finally:
+            client.close()
+
+
+def assert_agreement(home: Home, workspace: Path, vectors: bool = True) -> int:
+    """Compare all four on a copy of the stores; call it when nothing is pending. Says how many chunks there are."""
+    with tempfile.TemporaryDirectory(prefix="memd-copy-") as place:
+        copy = Path(place) / "state"
+        shutil.copytree(home.state, copy, ignore=shutil.ignore_patterns("quarantine", "memd.log*", "model"))
+        stores = Stores(copy)
+        pieces = stores.pieces()
+        in_files, in_ledger = naive_reading(workspace), Counter(pieces.values())
+        assert in_ledger == in_files, _difference(in_files, in_ledger, home)
+        assert stores.in_text() == sorted(pieces), f"text index {stores.in_text()}, ledger {sorted(pieces)}\n{home.log}"
+        if vectors:
+            _compare_vectors(stores, pieces, home)
+        stores.ledger.close()
+        return len(pieces)
+
+
+def _compare_vectors(stores: Stores, pieces: dict[int, Piece], home: Home) -> None:
+    banked, held = stores.vectors(), stores.in_chroma()
+    assert banked.keys() == pieces.keys(), f"vectors {sorted(banked)}, ledger {sorted(pieces)}\n{home.log}"
+    assert held.keys() == pieces.keys(), f"Chroma {sorted(held)}, ledger {sorted(pieces)}\n{home.log}"
+    for number, vector in held.items():
+        # Chroma may keep a vector scaled to length one; its direction is what counts.
+        assert np.allclose(_unit(vector), _unit(banked[number]), atol=2e-3), f"chunk {number} has another text's vector"
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    return vector / max(float(np.linalg.norm(vector)), 1e-9)
+
+
+def _difference(in_files: Counter[Piece], in_ledger: Counter[Piece], home: Home) -> str:
+    missing, extra = in_files - in_ledger, in_ledger - in_files
+    return f"in the files only: {list(missing)[:5]}\nin the ledger only: {list(extra)[:5]}\n{home.log}"

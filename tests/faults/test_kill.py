@@ -1,0 +1,173 @@
+"""kill -9 at named places and at random moments: afterwards files, ledger, Whoosh and Chroma agree."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Home
+from faults.agreement import SOAK, assert_agreement, eventually, rounds, serve, shown
+
+from memd.protocol.client import Client
+
+DECIDED = (
+    "after-ledger", "text-before-commit", "text-after-commit", "after-text", "vectors-before-add",
+    "vectors-after-add", "vectors-after-drop", "after-vectors", "vectors-in-ledger",
+)  # fmt: skip
+"""Places behind the ledger's commit: what was forgotten there must not be shown, whatever the caches hold."""
+
+PLACES = ("before-ledger", *DECIDED)
+
+
+def add(note: Path, nth: int) -> None:
+    (note.parent / f"2026-03-{nth % 28 + 1:02d}-{nth}.md").write_text(f"# Day\n\n## New {nth}\n\nfresh walrus{nth}.\n")
+
+
+def edit(note: Path, nth: int) -> None:
+    note.write_text(f"# Day\n\n## Heron\n\nnothing but walrus{nth} is here now.\n\n## Kept\n\nsteady badger stays.\n")
+
+
+def delete(note: Path, nth: int) -> None:
+    note.unlink()
+
+
+def prepare(workspace: Path, nth: int) -> Path:
+    """A note whose text is about to be forgotten."""
+    note = workspace / "memory" / f"2026-01-01-{nth}.md"
+    note.write_text(f"# Day\n\n## Heron\n\nthe heron{nth} stands here.\n\n## Kept\n\nsteady badger stays.\n")
+    return note
+
+
+def reachable(place: str, act: Callable[[Path, int], None]) -> bool:
+    """A deletion adds nothing to the caches, an addition drops nothing."""
+    if act is delete:
+        return place not in ("vectors-before-add", "vectors-after-add", "vectors-in-ledger")
+    return not (act is add and place == "vectors-after-drop")
+
+
+def test_killed_at_each_place_while_it_watches(home: Home, workspace: Path) -> None:
+    every = [(place, act) for place in PLACES for act in (add, edit, delete) if reachable(place, act)]
+    few = [(place, act) for nth, place in enumerate(PLACES) for act in _one_of(place, nth)]
+    cases = every if SOAK else few
+    notes = [prepare(workspace, nth) for nth in range(len(cases))]
+    serve(home, workspace).sync(vectors=True)
+    for nth, (place, act) in enumerate(cases):
+        _again(home, workspace, place)
+        act(notes[nth], nth)
+        _dies(home)
+        client = serve(home, workspace)
+        if act is not add and place in DECIDED:
+            for mode in ("text", "vector", "hybrid"):
+                assert f"heron{nth} stands" not in shown(client, f"heron{nth}", mode=mode, sync="none")
+        client.sync(vectors=True)
+        assert_agreement(home, workspace)
+        wanted = "badger" if act is delete else f"walrus{nth}"
+        assert wanted in shown(client, wanted)
+
+
+def _one_of(place: str, nth: int) -> list[Callable[[Path, int], None]]:
+    acts = [act for act in (edit, delete, add) if reachable(place, act)]
+    return [acts[nth % len(acts)]]
+
+
+def _again(home: Home, workspace: Path, place: str) -> Client:
+    """Restart with a failpoint set; only changes, not the start itself, come past it."""
+    home.stop()
+    client = serve(home, workspace, MEMD_FAILPOINT=place)
+    client.sync(vectors=True)
+    return client
+
+
+def _dies(home: Home) -> None:
+    assert home.daemon is not None
+    assert home.daemon.wait(20) == -9
+
+
+@pytest.mark.parametrize("act", [add, edit, delete])
+def test_killed_in_each_commit_of_a_start(home: Home, workspace: Path, act: Callable[[Path, int], None]) -> None:
+    """The changes were made while no daemon ran; each start dies one ledger commit later than the one before."""
+    note = prepare(workspace, 0)
+    serve(home, workspace).sync(vectors=True)
+    home.stop()
+    act(note, 0)
+    for nth in range(1, rounds(5, 12)):
+        try:
+            home.configure(f'[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+            home.start(MEMD_FAILPOINT=f"ledger-commit:{nth}").sync(vectors=True)
+            home.kill()
+        except Exception:  # noqa: BLE001 - it may die before, while or after it answers
+            _dies(home)
+    serve(home, workspace).sync(vectors=True)
+    assert_agreement(home, workspace)
+
+
+def test_killed_at_random_moments(home: Home, workspace: Path) -> None:
+    """Writes go on while the daemon is killed again and again; Chroma has more than 1,000 rows in a soak."""
+    chance = random.Random(7)
+    for nth in range(rounds(3, 60)):
+        body = "\n\n".join(f"## Part {part}\n\nbulk text number {part} of file {nth}." for part in range(20))
+        (workspace / "memory" / f"bulk-{nth}.md").write_text(f"# Bulk\n\n{body}\n")
+    serve(home, workspace).sync(vectors=True)
+    for nth in range(rounds(4, 100)):
+        for _ in range(chance.randint(1, 6)):
+            _scribble(workspace, chance, nth)
+        time.sleep(chance.random() * 0.6)
+        home.kill()
+        client = serve(home, workspace)
+        if chance.random() < 0.5:
+            client.sync(vectors=chance.random() < 0.5)
+    home.kill()
+    client = serve(home, workspace)
+    client.sync(vectors=True)
+    assert_agreement(home, workspace)
+    assert client.doctor()["ok"]
+
+
+def _scribble(workspace: Path, chance: random.Random, nth: int) -> None:
+    files = sorted((workspace / "memory").glob("*.md"))
+    note = chance.choice(files)
+    match chance.randrange(4):
+        case 0:
+            (workspace / "memory" / f"new-{nth}-{chance.randrange(99)}.md").write_text(f"## New\n\nword{nth}\n")
+        case 1:
+            with note.open("a") as file:
+                file.write(f"\n## Later {nth}\n\nappended word{nth}\n")
+        case 2:
+            note.write_text(note.read_text().replace("text", f"text{nth}", 5))
+        case _ if len(files) > 3:
+            note.unlink()
+
+
+def test_what_was_acknowledged_is_there_after_a_kill(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace)
+    for nth in range(rounds(3, 30)):
+        (workspace / "MEMORY.md").write_text(f"# Memory\n\n## Only\n\nacknowledged otter{nth}\n")
+        client.sync()
+        clock = client.ping()["clock"]
+        home.kill()
+        client = home.start()
+        # Without a look at the files: the stores themselves have it.
+        assert f"otter{nth}" in shown(client, f"otter{nth}", sync="none")
+        assert int(client.ping()["clock"].split(":")[2]) >= int(clock.split(":")[2])
+
+
+def test_a_killed_writer_leaves_no_files_behind(home: Home, workspace: Path) -> None:
+    serve(home, workspace).sync(vectors=True)
+    text = next((home.state / "text").iterdir())
+    for nth in range(rounds(2, 20)):
+        _again(home, workspace, "text-before-commit")
+        (workspace / "MEMORY.md").write_text(f"## Only\n\nlynx{nth}\n")
+        _dies(home)
+        client = serve(home, workspace)
+        client.sync(vectors=True)
+        eventually(lambda: client.doctor()["ok"])
+    named = {file.name.split(".")[0] for file in text.iterdir() if file.suffix in (".trm", ".pst", ".col")}
+    client.sync(vectors=True)
+    home.stop()
+    from whoosh.filedb.filestore import FileStorage
+
+    kept = {f"MAIN_{segment.segid}" for segment in FileStorage(str(text)).open_index()._segments()}
+    assert {name for name in named if not name.startswith("_")} <= kept

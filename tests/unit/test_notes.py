@@ -1,0 +1,221 @@
+"""Markdown in, memories and chunks out: lines exact, text untouched, borders stable."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.models import Note
+from memd.notes.blocks import MAX_CHUNK
+from memd.notes.parse import parse
+
+DAILY = """# 2026-02-15
+
+## ErsatzTV
+
+Set up the skill. #media
+
+- one
+- two
+  - nested
+
+### Details
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+## Garden
+
+Apples.
+"""
+
+
+def keys(note: Note) -> list[str]:
+    return [memory.slug for memory in note.memories]
+
+
+def test_sections_are_memories_and_their_lines_are_exact():
+    note = parse("memory/2026-02-15.md", DAILY)
+    assert keys(note) == ["ersatztv", "garden"]
+    first, second = note.memories
+    assert (first.start_line, first.end_line) == (3, 15)
+    assert (second.start_line, second.end_line) == (17, 19)
+    assert (note.role, first.kind, first.date) == ("daily", "episodic", "2026-02-15")
+    assert first.declared.tags == ("media",)
+
+
+def test_chunks_do_not_cross_headings_and_know_their_path():
+    first = parse("memory/2026-02-15.md", DAILY).memories[0]
+    assert [chunk.heading for chunk in first.chunks] == [
+        ("2026-02-15", "ErsatzTV"),
+        ("2026-02-15", "ErsatzTV", "Details"),
+    ]
+    assert first.chunks[1].text == "### Details\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+
+
+@pytest.mark.parametrize(
+    ("path", "role", "kind"),
+    [
+        ("MEMORY.md", "memory", "semantic"),
+        ("memory/MEMORY.md", "memory", "semantic"),
+        ("memory/2026-02-15.md", "daily", "episodic"),
+        ("daily/2026-02-15-late.md", "daily", "episodic"),
+        ("memory/topics/bread.md", "topic", "semantic"),
+        (".ai-knowledge/bread.mdk", "topic", "semantic"),
+        (".muxcode/memory/edit.md", "edit", "semantic"),
+    ],
+)
+def test_what_a_path_says(path: str, role: str, kind: str):
+    note = parse(path, "# T\n\n## S\n\ntext\n")
+    assert (note.role, note.memories[0].kind) == (role, kind)
+
+
+def test_a_preamble_is_a_memory_unless_it_is_only_a_title():
+    with_words = parse("MEMORY.md", "# Memory\n\nWords first.\n\n## A\n\na\n")
+    assert keys(with_words) == ["", "a"]
+    assert keys(parse("MEMORY.md", "# Memory\n\n## A\n\na\n")) == ["a"]
+    assert keys(parse("MEMORY.md", "# Only a title\n")) == [""]
+
+
+def test_a_topic_is_one_memory_whatever_headings_it_has():
+    text = "---\ntitle: Bread\ntags: [baking, '#food']\nsummary: How to bake\npinned: true\n---\n\n## A\n\na\n\n## B\n\nb\n"
+    note = parse("memory/topics/bread.md", text)
+    assert keys(note) == [""]
+    memory = note.memories[0]
+    assert memory.declared.tags == ("baking", "food")
+    assert memory.declared.pinned
+    assert memory.chunks[0].context == "baking food How to bake"
+    assert memory.chunks[0].heading == ("Bread", "A")
+    assert "title:" not in memory.chunks[0].text
+
+
+def test_equal_headings_are_told_apart_and_keys_keep_their_script():
+    note = parse("MEMORY.md", "## 京都 旅行\n\na\n\n## Todo!\n\nb\n\n## todo\n\nc\n")
+    assert keys(note) == ["京都-旅行", "todo", "todo-2"]
+
+
+def test_a_role_entry_takes_its_date_from_its_timestamp():
+    entry = parse("memory/roles/edit.md", "## Fix\n_2026-02-21 14:27_\n\nUse pnpm.\n", "2020-01-01").memories[0]
+    assert (entry.date, entry.kind) == ("2026-02-21", "episodic")
+    assert parse("notes.md", "## Fix\n\nno stamp\n", "2020-01-01").memories[0].date == "2020-01-01"
+
+
+def test_a_comment_declares_facts_for_its_section_only():
+    note = parse("MEMORY.md", "## A\n<!-- memd: pinned tags=x,y importance=0.8 -->\n\na\n\n## B\n\nb\n")
+    first, second = (memory.declared for memory in note.memories)
+    assert (first.pinned, first.tags, first.importance) == (True, ("x", "y"), 0.8)
+    assert (second.pinned, second.tags, second.importance) == (False, (), None)
+
+
+def test_hashtags_are_not_taken_from_code_or_links():
+    text = "## A\n\nreal #one and #two/three, not a#b, not &#38;, not # alone\n\n```\n#include <x>\n```\n"
+    assert parse("MEMORY.md", text).memories[0].declared.tags == ("one", "two/three")
+
+
+def test_the_list_of_topics_is_never_a_hit():
+    note = parse("MEMORY.md", "## Specialized Knowledge\n\n- bread: how to bake\n\n## Other\n\nx\n")
+    assert [len(memory.chunks) for memory in note.memories] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["---\na: [1, 2\n---\n\n## A\n\na\n", "---\n" + "a:\n " * 400 + "\n---\n\n## A\n\na\n", "---\n- 1\n---\n## A\n\na\n",
+     "---\na: &x [*x]\n---\n## A\n\na\n", "---\n" + "[" * 20_000 + "\n---\n## A\n\na\n"],
+)  # fmt: skip
+def test_front_matter_that_cannot_be_read_costs_nothing_but_itself(broken: str):
+    assert parse("MEMORY.md", broken).memories[0].chunks[0].text == "## A\n\na"
+
+
+def test_a_long_paragraph_is_cut_at_sentences_and_a_long_word_anywhere():
+    sentences = " ".join(f"Sentence number {n} says something of its own." for n in range(60))
+    chunks = parse("MEMORY.md", f"## A\n\n{sentences}\n").memories[0].chunks
+    assert all(len(chunk.text) <= MAX_CHUNK for chunk in chunks)
+    assert all(chunk.text.endswith(".") for chunk in chunks)
+    blob = parse("MEMORY.md", "## A\n\n" + "x" * 5_000 + "\n").memories[0].chunks
+    assert sum(chunk.text.count("x") for chunk in blob) == 5_000
+
+
+def test_code_and_tables_stay_whole_when_they_fit():
+    code = "```python\n" + "\n".join(f"line_{n} = {n}" for n in range(30)) + "\n```"
+    chunks = parse("MEMORY.md", f"## A\n\n{'word ' * 80}\n\n{code}\n\n{'word ' * 80}\n").memories[0].chunks
+    assert any(code in chunk.text for chunk in chunks)
+
+
+def test_an_edit_moves_only_the_chunks_near_it():
+    paragraphs = [f"Paragraph {n} tells about thing {n * 7919 % 1000}. " + "filler words " * (n % 13) for n in range(200)]
+
+    def chunks(parts: list[str]) -> set[str]:
+        return {chunk.text for chunk in parse("MEMORY.md", "# Long\n\n" + "\n\n".join(parts)).memories[0].chunks}
+
+    before = chunks(paragraphs)
+    for place in (3, 77, 150):
+        inserted = [*paragraphs[:place], "A new paragraph.", *paragraphs[place:]]
+        edited = [*paragraphs[:place], paragraphs[place] + " And more.", *paragraphs[place + 1 :]]
+        assert len(chunks(inserted) - before) <= 4
+        assert len(chunks(edited) - before) <= 4
+
+
+def test_crlf_and_lone_carriage_returns_keep_lines_right():
+    note = parse("MEMORY.md", "## A\r\n\r\none\r\ntwo\r\n\r\n## B\r\n\r\nb\rb\r\n")
+    assert [(memory.start_line, memory.end_line) for memory in note.memories] == [(1, 4), (6, 8)]
+    assert note.memories[0].chunks[0].text == "## A\r\n\r\none\r\ntwo"
+
+
+TEXTS = st.text(
+    st.one_of(st.sampled_from(list("#-*>`|~_[]()!0123 \n\n\n\tabc.京")), st.characters(exclude_categories=["Cs"])),
+    max_size=400,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+def test_every_chunk_is_what_the_file_says_at_its_lines(text: str):
+    lines = text.split("\n")
+    for memory in parse("memory/2026-02-15.md", text).memories:
+        assert memory.text in text
+        for chunk in memory.chunks:
+            assert chunk.text in "\n".join(lines[chunk.start_line - 1 : chunk.end_line])
+            assert memory.start_line <= chunk.start_line <= chunk.end_line <= memory.end_line
+            assert len(chunk.text) <= MAX_CHUNK + 200 or not chunk.text.strip()
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+def test_no_word_is_lost_between_chunks(text: str):
+    """What stands in a file stands in a chunk, but for the title and front matter."""
+    note = parse("MEMORY.md", "## A\n\n" + text.replace("---", "-").replace("[", ""))
+    held = "".join(chunk.text for memory in note.memories for chunk in memory.chunks)
+    for word in text.replace("---", "-").replace("[", "").split():
+        if word.isalnum() and len(word) > 2:
+            assert word in held
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    ["- " * 2_000 + "x", "> " * 2_000 + "x", "#" * 50_000, "*" * 50_000, "[" * 50_000, "|" * 50_000, "a|" * 20_000 + "\n-|-\n",
+     "x\n" * 40_000, "- x\n" * 40_000, "`" * 50_000, "<!--" * 10_000, "## A\n" * 20_000],
+    ids=lambda bomb: repr(bomb[:4]),
+)  # fmt: skip
+def test_hostile_markdown_is_cut_in_linear_time(bomb: str):
+    """Four times the size takes about four times as many calls, not sixteen: counted, not timed."""
+
+    def calls(text: str) -> int:
+        count = 0
+
+        def seen(frame: object, event: str, argument: object) -> None:
+            nonlocal count
+            count += 1
+
+        sys.setprofile(seen)
+        try:
+            parse("MEMORY.md", text)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    small, large = calls(bomb[: len(bomb) // 4]), calls(bomb)
+    assert large < 6 * small + 10_000

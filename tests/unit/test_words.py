@@ -1,0 +1,73 @@
+"""What is indexed and what is searched: stems, accents, identifiers, scripts without spaces."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.indexer.words import query_terms, terms_of, words
+
+
+def found(text: str, question: str) -> bool:
+    """Whether a question's words meet a text's words."""
+    terms, exact = terms_of(text)
+    wanted_terms, wanted_exact = query_terms(question)
+    return bool(set(terms) & set(wanted_terms) or set(exact) & set(wanted_exact))
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("the backups failed", "backup failing"),
+        ("Grüße aus Zürich", "zurich"),
+        ("a café nearby", "cafe"),
+        ("un cafe\u0301", "café"),
+        ("ErsatzTV runs", "ersatztv"),
+        ("ErsatzTV runs", "ersatz"),
+        ("call getUserById()", "user"),
+        ("call getUserById()", "getUserById"),
+        ("snake_case_name", "case"),
+        ("kebab-case-name", "kebab-case-name"),
+        ("os.path.join", "path"),
+        ("os.path.join", "os.path.join"),
+        ("HTTPServer2", "server"),
+        ("at 192.0.2.18:8409", "8409"),
+        ("at 192.0.2.18:8409", "192.0.2.18"),
+        ("Pierce's disk", "pierce"),
+        ("Pierce’s disk", "pierce"),
+        ("京都に行きました", "京都"),
+        ("黒い猫がいる", "猫"),
+        ("我们去了北京", "北京"),
+        ("ｆｕｌｌ width", "full"),
+        ("สวัสดีครับ", "สวัสดี"),
+        ("हिन्दी भाषा", "भाषा"),
+        ("Привет, мир", "мир"),
+        ("한국어 공부", "한국어"),
+        ("STRASSE", "straße"),
+    ],
+)
+def test_a_question_meets_its_text(text: str, question: str):
+    assert found(text, question)
+
+
+@pytest.mark.parametrize(("text", "question"), [("the cat", "dog"), ("東京", "京都"), ("general", "generous")])
+def test_what_should_not_meet_does_not(text: str, question: str):
+    assert not found(text, question)
+
+
+def test_question_words_are_dropped_unless_they_are_all_there_is():
+    assert query_terms("what is the backup")[0] == ["backup"]
+    assert query_terms("who is")[0]
+    assert query_terms("?!  …") == ([], [])
+
+
+@given(st.text(max_size=200))
+def test_every_word_stands_where_it_says(text: str):
+    last = 0
+    for word in words(text):
+        assert 0 <= word.start < word.end <= len(text)
+        assert word.start >= last
+        assert word.terms
+        assert all(word.terms)
+        last = word.start
