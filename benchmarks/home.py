@@ -43,7 +43,7 @@ class Home:
 
     def configure(self) -> None:
         self.workspace.mkdir(parents=True, exist_ok=True)
-        (self.path / "config.toml").write_text(f'[[workspaces]]\npath = "{self.workspace}"\nns = "notes"\n')
+        (self.path / "config.toml").write_text(f'[[workspace]]\npath = "{self.workspace}"\nns = "notes"\n')
 
     def client(self) -> Client:
         return Client(self.socket, timeout=600)
