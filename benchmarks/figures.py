@@ -22,9 +22,9 @@ class Figure:
         return None if self.most is None else self.value <= self.most
 
     def row(self) -> tuple[str, str, str, str, str]:
-        target = "" if self.most is None else f"≤ {_number(self.most)} {self.unit}"
+        target = "" if self.most is None else f"≤ {_number(self.most)} {self.unit}".rstrip()
         verdict = {None: "", True: "met", False: "NOT MET"}[self.met]
-        return self.what, f"{_number(self.value)} {self.unit}", target, verdict, self.note
+        return self.what, f"{_number(self.value)} {self.unit}".rstrip(), target, verdict, self.note
 
 
 def _number(value: float) -> str:

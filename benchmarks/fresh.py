@@ -6,12 +6,12 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from figures import Figure, spread
 from home import Home
 from store import Store
 
+from memd.errors import MemdError
 from memd.protocol.client import Client
 
 TEXT_EDITS = 60
@@ -32,56 +32,68 @@ def measure(store: Store) -> list[Figure]:
     try:
         client = home.start()
         home.ready(client)
-        rng = random.Random(3)
-        text = _text_times(home, client, rng)
+        trial = Trial(home, client, random.Random(time.time_ns()))
+        text = _text_times(trial)
         home.ready(client)
-        vector = _vector_times(home, client, rng)
+        vector = _vector_times(trial)
     finally:
         home.stop()
-    return text + vector
+    failed = Figure("questions meanwhile that failed", trial.failed, "", most=0, note=trial.why)
+    return [*text, *vector, failed]
 
 
-def _text_times(home: Home, client: Client, rng: random.Random) -> list[Figure]:
-    words = [f"zqx{rng.getrandbits(40):010x}" for _ in range(TEXT_EDITS)]
+class Trial:
+    """Edits notes and asks for them, over one connection."""
+
+    def __init__(self, home: Home, client: Client, rng: random.Random) -> None:
+        self.notes = sorted((home.workspace / "memory").glob("2*.md"))
+        self.client = client
+        self.rng = rng
+        self.failed, self.why = 0, ""
+
+    def one(self, edit: Edit, text: str, wanted: str, mode: str, pause: float) -> float:
+        """Edit some daily note and ask until the answer has it; milliseconds."""
+        time.sleep(self.rng.uniform(*PAUSE))
+        edit(self.rng.choice(self.notes), text)
+        written = time.monotonic()
+        while not self.found(wanted, mode):
+            if time.monotonic() - written > PATIENCE:
+                raise RuntimeError(f"an edit was not found within {PATIENCE} s (mode {mode})")
+            time.sleep(pause)
+        return (time.monotonic() - written) * 1000
+
+    def found(self, wanted: str, mode: str) -> bool:
+        try:
+            answer = self.client.query(wanted, mode=mode, sync="none")
+        except MemdError as error:
+            self.failed, self.why = self.failed + 1, error.message
+            return False
+        return any(wanted in hit["text"] for hit in answer["hits"])
+
+
+def _text_times(trial: Trial) -> list[Figure]:
+    words = [f"zqx{trial.rng.getrandbits(40):010x}" for _ in range(TEXT_EDITS)]
     times: dict[str, list[float]] = {}
     for nth, word in enumerate(words):
         edit = (append, in_place)[nth % 2]
-        took = _one(home, client, rng, edit, f"The parcel {word} is in the hall.", word, "text", 0.001)
+        took = trial.one(edit, f"The parcel {word} is in the hall.", word, "text", 0.001)
         times.setdefault(edit.__name__, []).append(took)
     both = [took for part in times.values() for took in part]
     figures = spread("edit → text query", both, p95=TEXT_WITHIN, note="sync none, half appended, half in place")
     return figures + [spread(f"  {kind.replace('_', ' ')}", part)[1] for kind, part in times.items()]
 
 
-def _vector_times(home: Home, client: Client, rng: random.Random) -> list[Figure]:
+def _vector_times(trial: Trial) -> list[Figure]:
     times = []
     for nth in range(VECTOR_EDITS):
-        sentence = _sentence(rng, nth)
-        times.append(_one(home, client, rng, (append, in_place)[nth % 2], sentence, sentence, "vector", 0.01))
+        sentence = _sentence(trial.rng, nth)
+        times.append(trial.one((append, in_place)[nth % 2], sentence, sentence, "vector", 0.01))
     return spread("edit → vector query", times, p95=VECTOR_WITHIN, note="the real model")
 
 
 def _sentence(rng: random.Random, nth: int) -> str:
     scene, other = rng.sample(SCENES, 2)
     return f"On day {nth + 1} the {scene} {rng.choice(ACTS)} beside the {other} of {rng.choice(PLACES)}."
-
-
-def _one(
-    home: Home, client: Client, rng: random.Random, edit: Edit, text: str, wanted: str, mode: str, pause: float
-) -> float:
-    """Edit some daily note and ask until the answer has it; milliseconds."""
-    time.sleep(rng.uniform(*PAUSE))
-    edit(rng.choice(sorted((home.workspace / "memory").glob("2*.md"))), text)
-    written = time.monotonic()
-    while not _found(client.query(wanted, mode=mode, sync="none"), wanted):
-        if time.monotonic() - written > PATIENCE:
-            raise RuntimeError(f"an edit was not found within {PATIENCE} s (mode {mode})")
-        time.sleep(pause)
-    return (time.monotonic() - written) * 1000
-
-
-def _found(answer: dict[str, Any], wanted: str) -> bool:
-    return any(wanted in hit["text"] for hit in answer["hits"])
 
 
 def append(file: Path, text: str) -> None:

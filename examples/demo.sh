@@ -18,7 +18,7 @@ memd sync --vectors >/dev/null
 say "2. Find a note by a word it has."
 show memd query --limit 2 ErsatzTV
 
-say "3. Find it by meaning: none of these words is in that note."
+say "3. Find it by meaning: that note speaks of a lineup of animated shows on weekend mornings."
 show memd query --limit 2 tv schedule for saturday cartoons
 
 say "4. Edit a note, as any editor would, and ask a moment later."

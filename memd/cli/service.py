@@ -31,6 +31,7 @@ def dropin_file() -> Path:
 def install(now: bool, linger: bool) -> dict[str, Any]:
     """Write the units, hand over from a daemon that was started by hand, enable and start them."""
     _check_manager()
+    _make_own_places()
     namespaces = namespaces_allowed()
     if now:
         start.stop()
@@ -60,6 +61,12 @@ def _check_manager() -> None:
             "no systemd user manager answers",
             "install from a login session of this user, or go without the service: memd start",
         )
+
+
+def _make_own_places() -> None:
+    """What is not there when the service starts stays closed to it."""
+    paths.private_dir(paths.state_dir())
+    paths.config_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def namespaces_allowed() -> bool:

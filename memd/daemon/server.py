@@ -64,14 +64,17 @@ class Server:
         task = asyncio.current_task()
         assert task is not None
         self._clients.add(task)
+        out = _Out(writer, self._settings)
         try:
             if _is_us(writer):
-                await self._serve(_Lines(reader, self._settings.line_timeout_s), _Out(writer, self._settings))
-        except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
+                await self._serve(_Lines(reader, self._settings.line_timeout_s), out)
+            await out.close()
+        except (ConnectionError, TimeoutError):
             pass
         finally:
             self._clients.discard(task)
-            writer.transport.abort() if not writer.is_closing() and task.cancelling() else writer.close()
+            # What a client has not read by now is thrown away; merely closing would keep it for ever.
+            writer.transport.abort()
 
     async def _serve(self, lines: _Lines, out: _Out) -> None:
         if len(self._clients) > self._settings.max_clients:
@@ -100,7 +103,8 @@ class Server:
 
     async def _call(self, request: Request, out: _Out) -> bytes:
         async def tell(params: dict[str, Any]) -> None:
-            await out.send(wire.encode_notification("progress", {"id": request.id, **params}))
+            if request.wants_answer:
+                await out.send(wire.encode_notification("progress", {"id": request.id, **params}))
 
         try:
             return wire.encode_result(request.id, await self._dispatch(request.method, request.params, tell))
@@ -151,6 +155,12 @@ class _Out:
         self._writer.write(line)
         async with asyncio.timeout(self._seconds):
             await self._writer.drain()
+
+    async def close(self) -> None:
+        """Hang up when everything has been read, or when that takes too long."""
+        self._writer.close()
+        async with asyncio.timeout(self._seconds):
+            await self._writer.wait_closed()
 
 
 def _is_us(writer: asyncio.StreamWriter) -> bool:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from memd.daemon.worker import PLAIN, How, Job, Worker
 from memd.errors import StoreBroken
 from memd.indexer import bank, catalog, ingest
-from memd.indexer.bank import Vectors
 from memd.indexer.look import changed_paths
+from memd.indexer.pooling import Vectors
 from memd.indexer.reconcile import reconcile_text, reconcile_vectors
 from memd.indexer.scan import Scan as Found
 from memd.indexer.scan import newest_first, scan

@@ -6,11 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from memd.indexer.pooling import Vectors
 from memd.indexer.recipe import RECIPE
-
-Vectors = NDArray[np.float32]
 
 STORED = np.dtype("<f2")
 """Half precision: half the file, and a cosine that differs by less than 0.001."""

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,27 +16,17 @@ from numpy.typing import NDArray
 
 from memd.errors import ModelUnavailable
 from memd.indexer import granite
+from memd.indexer.pooling import MOST_TEXTS, Pooling, Vectors, batches, padded, pooled, unit
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
     from memd.config.schema import EmbeddingSettings
 
-Vectors = NDArray[np.float32]
-
-_MOST_TEXTS = 8  # more at once gain nothing and cost memory
-_MOST_TOKENS = 512  # padded tokens at once: what a run leaves in the arena grows with this, speed does not
 _MOST_CHARS = 64  # of a token; text beyond the last token the model can take is not even tokenised
 _HINT = "Check embedding.model in the config; with embedding.provider = none memd searches text only."
 
 _log = logging.getLogger(__name__)
-
-
-class Pooling(StrEnum):
-    """How the vectors of a text's tokens become one."""
-
-    CLS = "cls"
-    MEAN = "mean"
 
 
 class Embedder(Protocol):
@@ -276,7 +265,7 @@ class OnnxEmbedder:
 
     def _most_texts(self) -> int:
         """Without a mask the model cannot tell padding from text: then one at a time."""
-        return _MOST_TEXTS if "attention_mask" in self._inputs else 1
+        return MOST_TEXTS if "attention_mask" in self._inputs else 1
 
     def _run(self, ids: list[list[int]]) -> Vectors:
         """One run of the model, pooled."""
@@ -332,47 +321,6 @@ def _one_a_text(output: Any, mask: NDArray[np.int64]) -> bool:
     if not isinstance(output, np.ndarray) or not np.issubdtype(output.dtype, np.floating):
         return False
     return output.ndim in (2, 3) and output.shape[: output.ndim - 1] == mask.shape[: output.ndim - 1]
-
-
-def batches(lengths: Sequence[int], most: int = _MOST_TEXTS) -> Iterator[list[int]]:
-    """The indices of texts of about the same length, few enough to go through the model together."""
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) == most or (len(batch) + 1) * lengths[index] > _MOST_TOKENS):
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
-
-
-def padded(ids: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Token ids as a rectangle, and a mask that says where they are."""
-    longest = max(map(len, ids))
-    mask = np.array([[1] * len(row) + [0] * (longest - len(row)) for row in ids], np.int64)
-    tokens = np.array([row + [0] * (longest - len(row)) for row in ids], np.int64)
-    return tokens, mask
-
-
-def pooled(output: NDArray[Any], mask: NDArray[np.int64], pooling: Pooling) -> Vectors:
-    """One vector a text from a model's output; one that is pooled already stays as it is."""
-    output = output.astype(np.float32)
-    if output.ndim == 2:
-        return output
-    if pooling is Pooling.CLS:
-        return output[:, 0]
-    total = (output * mask[..., None].astype(np.float32)).sum(axis=1)
-    mean: Vectors = total / mask.sum(axis=1, keepdims=True, dtype=np.float32)
-    return mean
-
-
-def unit(rows: Vectors) -> Vectors:
-    """The rows at length one; a row that has no direction gets the first axis."""
-    lengths = np.linalg.norm(rows, axis=1)
-    lost = ~np.isfinite(lengths) | (lengths == 0)
-    axis = np.eye(1, rows.shape[1], dtype=np.float32)
-    scaled: Vectors = np.where(lost[:, None], axis, rows / np.where(lost, 1, lengths)[:, None])
-    return scaled.astype(np.float32)
 
 
 def _encodable(text: str) -> str:

@@ -19,10 +19,10 @@ from sqlite3 import Connection, Row
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
 from memd.indexer import bank, catalog
-from memd.indexer.bank import Vectors
 from memd.indexer.catalog import ChunkRow, FileRow, MemoryRow
 from memd.indexer.diff import ChunkPool, Incoming, incoming, match_memories
 from memd.indexer.look import Batch, look
+from memd.indexer.pooling import Vectors
 from memd.indexer.scan import scan
 from memd.indexer.stores import Shelf, Stores
 from memd.models import Chunk

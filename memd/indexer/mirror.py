@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from memd.indexer.bank import Vectors
+from memd.indexer.pooling import Vectors
 
 
 class Mirror:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from sqlite3 import Row
 
 from memd.indexer import grep, recall
-from memd.indexer.bank import Vectors
 from memd.indexer.fusion import Ranked, confidence, reciprocal_ranks, verdict
+from memd.indexer.pooling import Vectors
 from memd.indexer.stores import Shelf, Stores
 from memd.indexer.words import query_terms, words
 from memd.models import Answer, Ask, Filters, Hit

@@ -18,7 +18,7 @@ from chromadb.errors import ChromaError, NotFoundError
 
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
-from memd.indexer.bank import Vectors
+from memd.indexer.pooling import Vectors
 
 FORMAT = 1
 """The number of this folder's form; another number on disk means: make it again."""

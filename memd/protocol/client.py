@@ -198,7 +198,7 @@ class Client:
             except NoDaemon:
                 self.close()
                 raise
-        raise NoDaemon("the daemon stopped before it answered", "see why: memd logs; then: memd start")
+        raise NoDaemon("the daemon hung up before it answered", "see why: memd logs; then try again")
 
     def _ask(self, asked: _Call) -> dict[str, Any]:
         link = self._open()

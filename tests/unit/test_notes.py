@@ -146,7 +146,9 @@ def test_code_and_tables_stay_whole_when_they_fit():
 
 
 def test_an_edit_moves_only_the_chunks_near_it():
-    paragraphs = [f"Paragraph {n} tells about thing {n * 7919 % 1000}. " + "filler words " * (n % 13) for n in range(200)]
+    paragraphs = [
+        f"Paragraph {n} tells about thing {n * 7919 % 1000}. " + "filler words " * (n % 13) for n in range(200)
+    ]
 
     def chunks(parts: list[str]) -> set[str]:
         return {chunk.text for chunk in parse("MEMORY.md", "# Long\n\n" + "\n\n".join(parts)).memories[0].chunks}
@@ -214,5 +216,5 @@ def test_hostile_markdown_is_cut_in_linear_time(unit: str):
             sys.setprofile(None)
         return count
 
-    small, large = calls(unit * 5_000 + "x"), calls(unit * 20_000 + "x")
+    small, large = calls(unit * 1_000 + "x"), calls(unit * 4_000 + "x")
     assert large < 6 * small + 1_000
