@@ -10,9 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Coroutine
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from functools import partial
 from importlib import metadata
 from typing import Any
@@ -25,13 +23,13 @@ from memd.daemon.desk import Desk
 from memd.daemon.embedding import Embedding
 from memd.daemon.health import Health
 from memd.daemon.lock import Lock
+from memd.daemon.parts import Parts
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import Server, listen
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import How, Worker
 from memd.errors import MemdError
 from memd.indexer.stores import Stores
-from memd.models import Workspace
 from memd.notes import parse
 
 log = logging.getLogger("memd")
@@ -50,9 +48,6 @@ class App:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.pid = os.getpid()
-        self.started = datetime.now(UTC).isoformat(timespec="seconds")
-        self.began = time.monotonic()
         self.health = Health()
         self.scheduler = Scheduler()
         self.exit_code = 0
@@ -60,7 +55,6 @@ class App:
         self._scans: set[str] = set()
         self._scans_lock = threading.Lock()
         self._versions: list[str] = []
-        self._background: set[asyncio.Task[Any]] = set()
 
     # --- start and stop -----------------------------------------------------------------------------------
 
@@ -72,7 +66,7 @@ class App:
         with self._stack:
             await self._boot()
             systemd.notify(f"READY=1\nSTATUS=answering, {len(self.stores.shelves)} workspaces")
-            log.info("ready version=%s pid=%d workspaces=%d", __version__, self.pid, len(self.stores.shelves))
+            log.info("ready version=%s pid=%d workspaces=%d", __version__, os.getpid(), len(self.stores.shelves))
             await self._serve_until_stopped()
             systemd.notify("STOPPING=1")
             threading.Thread(target=_exit_late, args=(self.exit_code,), daemon=True).start()
@@ -98,7 +92,11 @@ class App:
         self._stack.callback(self.worker.stop, STOP_SECONDS)
         self.watcher = Watcher(self.settings.watch, self.worker.note, self.rescan)
         self.embedding = Embedding(self.worker, self.settings.embedding, state, self.health)
-        dispatch = partial(handlers.call, Desk(self))
+        parts = Parts(
+            self.settings, self.health, self.stores, self.worker, self.watcher, self.embedding, self.scheduler,
+            self.stop_soon,
+        )  # fmt: skip
+        dispatch = partial(handlers.call, Desk(parts))
         listener = systemd.inherited_socket() or listen(run / "memd.sock")
         self.server = Server(listener, dispatch, self.settings.server)
         await self.server.start()
@@ -155,20 +153,7 @@ class App:
         """Stop after the answer that is under way; from any thread."""
         self._loop.call_soon_threadsafe(self._stop.set)
 
-    def in_background(self, work: Coroutine[Any, Any, Any]) -> None:
-        task = asyncio.ensure_future(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    # --- workspaces come and go ---------------------------------------------------------------------------
-
-    async def open_workspace(self, workspace: Workspace) -> None:
-        await asyncio.wrap_future(self.worker.submit(tasks.Open(workspace)))
-        self.watcher.add(workspace)
-
-    async def forget_workspace(self, ns: str) -> None:
-        self.watcher.remove(ns)
-        await asyncio.wrap_future(self.worker.submit(tasks.Forget(ns)))
+    # --- looking again ---------------------------------------------------------------------------------------
 
     def rescan(self, ns: str) -> None:
         """Look at a whole workspace soon; many wishes are one scan."""

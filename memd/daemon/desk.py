@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from memd.daemon import tasks
 from memd.daemon.params import Params
+from memd.daemon.parts import Parts
 from memd.daemon.server import Tell
 from memd.daemon.worker import PLAIN, How
 from memd.errors import UnknownWorkspace
 from memd.indexer.ingest import Report
-
-if TYPE_CHECKING:
-    from memd.daemon.app import App
 
 READERS = 4
 AUTO_SYNC_SECONDS = 0.5
@@ -32,27 +30,34 @@ Told = Callable[[str, int, int], Awaitable[None]]
 class Desk:
     """Where handlers do their work."""
 
-    def __init__(self, app: App) -> None:
-        self.app = app
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
         self.readers = ThreadPoolExecutor(READERS, "memd-reader")
+        self._background: set[asyncio.Task[Any]] = set()
 
     def freshness(self) -> Result:
         """What every answer says: how new it is and what is missing from it."""
         return {
-            "clock": self.app.stores.ledger.clock,
-            "lag_ms": self.app.worker.lag_ms,
-            "pending": self.app.worker.pending_files + self.app.embedding.pending,
-            "degraded": self.app.health.names,
+            "clock": self.parts.stores.ledger.clock,
+            "lag_ms": self.parts.worker.lag_ms,
+            "pending": self.parts.worker.pending_files + self.parts.embedding.pending,
+            "degraded": self.parts.health.names,
         }
+
+    def in_background(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Go on with something nobody waits for."""
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def names(self, params: Params) -> tuple[str, ...]:
         """The workspaces a call is about: named, or the one around `cwd`, or all."""
         named, cwd = params.texts("ns"), params.text("cwd")
-        shelves = self.app.stores.shelves
+        shelves = self.parts.stores.shelves
         if not shelves:
             raise UnknownWorkspace("no workspace has been added yet", "go to your notes and run: memd add .")
         if named:
-            return tuple(self.app.stores.shelf(ns).workspace.ns for ns in named)
+            return tuple(self.parts.stores.shelf(ns).workspace.ns for ns in named)
         around = [shelf for shelf in shelves.values() if cwd and Path(cwd).is_relative_to(shelf.workspace.root)]
         if around:
             return (max(around, key=lambda shelf: len(shelf.workspace.root.parts)).workspace.ns,)
@@ -65,24 +70,24 @@ class Desk:
         """Wait for changes that were seen already, but not for a long import."""
         if sync == "full":
             await self.scan(ns)
-        elif sync == "auto" and self.app.worker.importing is None:
-            await asyncio.wait([asyncio.wrap_future(self.app.worker.applied())], timeout=AUTO_SYNC_SECONDS)
+        elif sync == "auto" and self.parts.worker.importing is None:
+            await asyncio.wait([asyncio.wrap_future(self.parts.worker.applied())], timeout=AUTO_SYNC_SECONDS)
 
     async def scan(self, ns: tuple[str, ...], how: How = PLAIN, told: Told | None = None) -> Report:
         scan = tasks.Scan(ns, how)
-        return await self.with_progress(self.app.worker.submit(scan), told)
+        return await self.with_progress(self.parts.worker.submit(scan), told)
 
     async def with_progress(self, future: Future[T], told: Told | None) -> T:
         waiting = asyncio.wrap_future(future)
         while told and not waiting.done():
             await asyncio.wait([waiting], timeout=PROGRESS_SECONDS)
-            job = self.app.worker.importing
+            job = self.parts.worker.importing
             if job is not None:
                 await told("text", job.done, job.total)
         return await waiting
 
     async def vectors_made(self, told: Told | None) -> None:
-        embedding, total = self.app.embedding, 0
+        embedding, total = self.parts.embedding, 0
         while not await self.read(embedding.caught_up):
             total = max(total, embedding.pending)
             if told:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from memd.daemon.parts import Parts
 from memd.indexer import catalog
 from memd.indexer.stores import Shelf
-
-if TYPE_CHECKING:
-    from memd.daemon.app import App
 
 MANY = 50
 
 
-def workspace_status(app: App, shelf: Shelf) -> dict[str, Any]:
-    counts = catalog.counts(app.stores.ledger.reader, shelf.id)
-    mode, why = app.watcher.mode(shelf.workspace.ns)
+def workspace_status(parts: Parts, shelf: Shelf) -> dict[str, Any]:
+    counts = catalog.counts(parts.stores.ledger.reader, shelf.id)
+    mode, why = parts.watcher.mode(shelf.workspace.ns)
     vectors = len(shelf.mirror) if shelf.mirror is not None else 0
-    pending = max(0, counts["chunks"] - vectors) if app.embedding.phase != "off" else 0
-    changed = app.stores.ledger.reader.execute("SELECT changed FROM workspaces WHERE id = ?", (shelf.id,)).fetchone()
+    pending = max(0, counts["chunks"] - vectors) if parts.embedding.phase != "off" else 0
+    changed = parts.stores.ledger.reader.execute("SELECT changed FROM workspaces WHERE id = ?", (shelf.id,)).fetchone()
     return {
         "ns": shelf.workspace.ns,
         "root": str(shelf.workspace.root),
@@ -42,15 +40,15 @@ def _skipped(shelf: Shelf) -> list[dict[str, str]]:
     return [{"path": path, "why": why} for path, why in sorted(problems.items())[:MANY]]
 
 
-def model_status(app: App) -> dict[str, Any]:
-    model = app.stores.model
+def model_status(parts: Parts) -> dict[str, Any]:
+    model = parts.stores.model
     return {
-        "provider": app.settings.embedding.provider,
-        "state": app.embedding.phase,
+        "provider": parts.settings.embedding.provider,
+        "state": parts.embedding.phase,
         "name": model.embedder.name if model else "",
         "dims": model.embedder.dims if model else 0,
         "fingerprint": model.embedder.fingerprint if model else "",
-        "note": app.embedding.note,
+        "note": parts.embedding.note,
     }
 
 

@@ -27,8 +27,11 @@ UNITS = ("memd.socket", "memd.service")
 ALREADY_RUNNING = 5
 """The exit code of a daemon that found another one holding the lock."""
 QUOTED = 4_000
-SYSTEMD_OWN = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
-"""Meant for the process that systemd started, which may be the one that calls us."""
+SYSTEMD_OWN = frozenset(
+    ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
+    + ("INVOCATION_ID", "JOURNAL_STREAM")
+)
+"""Meant for the process that systemd started, such as the terminal or the agent that calls us."""
 
 
 def start(seconds: float = START_SECONDS) -> None:

@@ -34,7 +34,7 @@ async def query(desk: Desk, params: Params, tell: Tell) -> Result:
 
 
 def _ask(desk: Desk, params: Params) -> Ask:
-    limit = params.number("limit", desk.app.settings.search.limit, 0, MAX_HITS)
+    limit = params.number("limit", desk.parts.settings.search.limit, 0, MAX_HITS)
     filters = Filters(
         kind=params.text("kind"),
         tags=params.texts("tags"),
@@ -56,18 +56,18 @@ def _ask(desk: Desk, params: Params) -> Ask:
 
 
 async def _search(desk: Desk, ask: Ask) -> Answer:
-    settings = desk.app.settings
-    return await desk.read(search, desk.app.stores, ask, settings.search.rrf_k, desk.app.worker.max_bytes)
+    settings = desk.parts.settings
+    return await desk.read(search, desk.parts.stores, ask, settings.search.rrf_k, desk.parts.worker.max_bytes)
 
 
 async def get(desk: Desk, params: Params, tell: Tell) -> Result:
     key, path = params.text("key"), params.text("path")
     first, count = params.number("from", 1, 1, 10**9), params.number("lines", 0, 0, 10**9)
-    shelves = [desk.app.stores.shelf(ns) for ns in desk.names(params)]
+    shelves = [desk.parts.stores.shelf(ns) for ns in desk.names(params)]
     params.done()
     if bool(key) == bool(path):
         raise UsageError("`get` needs a `key` or a `path`")
     await desk.catch_up("auto", ())
     if path:
-        return await desk.read(getting.by_path, shelves, path, first, count, desk.app.worker.max_bytes)
-    return await desk.read(getting.by_key, desk.app.stores, shelves, key, desk.app.worker.max_bytes)
+        return await desk.read(getting.by_path, shelves, path, first, count, desk.parts.worker.max_bytes)
+    return await desk.read(getting.by_key, desk.parts.stores, shelves, key, desk.parts.worker.max_bytes)

@@ -22,7 +22,7 @@ async def sync(desk: Desk, params: Params, tell: Tell) -> Result:
     report = await desk.scan(ns, How(accept_missing=accept), teller(params, tell))
     if vectors:
         await desk.vectors_made(teller(params, tell))
-    files = sum(len(desk.app.stores.shelf(name).files) for name in ns)
+    files = sum(len(desk.parts.stores.shelf(name).files) for name in ns)
     return {"files": files, "changed": report.files, "removed": report.removed, "held": report.held,
             "took_ms": round(report.took_ms, 1)}  # fmt: skip
 
@@ -34,10 +34,10 @@ async def rebuild(desk: Desk, params: Params, tell: Tell) -> Result:
     told = teller(params, tell)
     await desk.scan(ns, How(deep=True), told)
     for name in ns:
-        fresh = await desk.read(build_elsewhere, desk.app.stores.folder, desk.app.stores.shelf(name).id)
-        await asyncio.wrap_future(desk.app.worker.submit(tasks.SwapText(name, fresh)))
-        await asyncio.wrap_future(desk.app.worker.submit(tasks.RenewVectors(name)))
-    found = [await desk.read(status.workspace_status, desk.app, desk.app.stores.shelf(name)) for name in ns]
+        fresh = await desk.read(build_elsewhere, desk.parts.stores.folder, desk.parts.stores.shelf(name).id)
+        await asyncio.wrap_future(desk.parts.worker.submit(tasks.SwapText(name, fresh)))
+        await asyncio.wrap_future(desk.parts.worker.submit(tasks.RenewVectors(name)))
+    found = [await desk.read(status.workspace_status, desk.parts, desk.parts.stores.shelf(name)) for name in ns]
     totals = {what: sum(entry[what] for entry in found) for what in ("files", "chunks", "vectors")}
     return {**totals, "took_ms": round((time.monotonic() - started) * 1000, 1)}
 
@@ -45,6 +45,6 @@ async def rebuild(desk: Desk, params: Params, tell: Tell) -> Result:
 async def doctor(desk: Desk, params: Params, tell: Tell) -> Result:
     fix = params.flag("fix")
     params.done()
-    work = tasks.Call(lambda: check.examine(desk.app.stores, desk.app.settings, fix, running=True))
-    findings = await asyncio.wrap_future(desk.app.worker.submit(work))
+    work = tasks.Call(lambda: check.examine(desk.parts.stores, desk.parts.settings, fix, running=True))
+    findings = await asyncio.wrap_future(desk.parts.worker.submit(work))
     return {"ok": check.sound(findings), "findings": [asdict(finding) for finding in findings]}

@@ -23,7 +23,7 @@ async def hello(desk: Desk, params: Params, tell: Tell) -> Result:
     params.number("protocol", PROTOCOL, 0, 1_000_000)
     params.done()
     limits = {"request_bytes": MAX_REQUEST, "hits": MAX_HITS}
-    pid = desk.app.pid
+    pid = desk.parts.pid
     return {
         "protocol": PROTOCOL,
         "version": __version__,
@@ -40,7 +40,7 @@ async def ping(desk: Desk, params: Params, tell: Tell) -> Result:
 
 async def shutdown(desk: Desk, params: Params, tell: Tell) -> Result:
     params.done()
-    desk.app.stop_soon()
+    desk.parts.stop_soon()
     return {"stopping": True}
 
 
@@ -50,22 +50,22 @@ async def status(desk: Desk, params: Params, tell: Tell) -> Result:
 
 
 def _status(desk: Desk) -> Result:
-    app = desk.app
+    parts = desk.parts
     return {
-        "pid": app.pid,
+        "pid": parts.pid,
         "version": __version__,
         "protocol": PROTOCOL,
-        "started": app.started,
-        "uptime_s": round(time.monotonic() - app.began, 1),
-        "pending_files": app.worker.pending_files,
-        "pending_vectors": app.embedding.pending,
-        "eta_s": app.embedding.eta_s,
-        "embedded": app.stores.embedded,
+        "started": parts.started,
+        "uptime_s": round(time.monotonic() - parts.began, 1),
+        "pending_files": parts.worker.pending_files,
+        "pending_vectors": parts.embedding.pending,
+        "eta_s": parts.embedding.eta_s,
+        "embedded": parts.stores.embedded,
         "memory_mb": told.memory_mb(),
-        "degraded_details": [asdict(trouble) for trouble in app.health.troubles],
-        "model": told.model_status(app),
-        "workspaces": [told.workspace_status(app, shelf) for shelf in app.stores.shelves.values()],
-        "jobs": app.scheduler.states(),
+        "degraded_details": [asdict(trouble) for trouble in parts.health.troubles],
+        "model": told.model_status(parts),
+        "workspaces": [told.workspace_status(parts, shelf) for shelf in parts.stores.shelves.values()],
+        "jobs": parts.scheduler.states(),
         "log": str(paths.log_file()),
         "state_dir": str(paths.state_dir()),
         "config": str(paths.config_file()),

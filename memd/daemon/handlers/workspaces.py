@@ -19,8 +19,8 @@ from memd.models import DEFAULT_GLOBS, Workspace
 
 async def listed(desk: Desk, params: Params, tell: Tell) -> Result:
     params.done()
-    shelves = list(desk.app.stores.shelves.values())
-    return {"workspaces": [await desk.read(status.workspace_status, desk.app, shelf) for shelf in shelves]}
+    shelves = list(desk.parts.stores.shelves.values())
+    return {"workspaces": [await desk.read(status.workspace_status, desk.parts, shelf) for shelf in shelves]}
 
 
 async def add(desk: Desk, params: Params, tell: Tell) -> Result:
@@ -30,20 +30,20 @@ async def add(desk: Desk, params: Params, tell: Tell) -> Result:
     known = _same(desk, workspace, ns_given=bool(params.text("ns")))
     if known is None:
         await desk.read(edit.add_workspace, workspace)
-        await desk.app.open_workspace(workspace)
+        await desk.parts.open_workspace(workspace)
     ns = known.workspace.ns if known else workspace.ns
     scanned = desk.scan((ns,), How(), teller(params, tell))
     if wait:
         await scanned
     else:
-        desk.app.in_background(scanned)
-    told = await desk.read(status.workspace_status, desk.app, desk.app.stores.shelf(ns))
+        desk.in_background(scanned)
+    told = await desk.read(status.workspace_status, desk.parts, desk.parts.stores.shelf(ns))
     return {"workspace": told, "files": told["files"], "chunks": told["chunks"], "added": known is None}
 
 
 def _same(desk: Desk, workspace: Workspace, ns_given: bool) -> Shelf | None:
     """The shelf of this very directory; a name that another one has is refused."""
-    for shelf in desk.app.stores.shelves.values():
+    for shelf in desk.parts.stores.shelves.values():
         if shelf.workspace.root == workspace.root:
             return _unless_changed(shelf, workspace, ns_given)
         if shelf.workspace.ns == workspace.ns:
@@ -68,14 +68,14 @@ def _unless_changed(shelf: Shelf, wanted: Workspace, ns_given: bool) -> Shelf:
 async def remove(desk: Desk, params: Params, tell: Tell) -> Result:
     ns, path = params.text("ns"), params.text("path")
     params.done()
-    shelf = desk.app.stores.shelf(ns) if ns else _at(desk, Path(path).expanduser())
+    shelf = desk.parts.stores.shelf(ns) if ns else _at(desk, Path(path).expanduser())
     await desk.read(edit.remove_workspace, shelf.workspace.ns)
-    await desk.app.forget_workspace(shelf.workspace.ns)
+    await desk.parts.forget_workspace(shelf.workspace.ns)
     return {"ns": shelf.workspace.ns, "root": str(shelf.workspace.root), "removed": True}
 
 
 def _at(desk: Desk, directory: Path) -> Shelf:
-    for shelf in desk.app.stores.shelves.values():
+    for shelf in desk.parts.stores.shelves.values():
         if shelf.workspace.root == directory:
             return shelf
     raise UnknownWorkspace(f"{directory} is no workspace", "memd workspaces")

@@ -1,0 +1,45 @@
+"""The running parts of the daemon, as handlers and status see them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from memd.config.schema import Settings
+from memd.daemon import tasks
+from memd.daemon.embedding import Embedding
+from memd.daemon.health import Health
+from memd.daemon.scheduler import Scheduler
+from memd.daemon.watcher import Watcher
+from memd.daemon.worker import Worker
+from memd.indexer.stores import Stores
+from memd.models import Workspace
+
+
+@dataclass(slots=True, eq=False)
+class Parts:
+    """What runs. The app makes and ends it; everyone else only uses it."""
+
+    settings: Settings
+    health: Health
+    stores: Stores
+    worker: Worker
+    watcher: Watcher
+    embedding: Embedding
+    scheduler: Scheduler
+    stop_soon: Callable[[], None]
+    pid: int = field(default_factory=os.getpid)
+    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    began: float = field(default_factory=time.monotonic)
+
+    async def open_workspace(self, workspace: Workspace) -> None:
+        await asyncio.wrap_future(self.worker.submit(tasks.Open(workspace)))
+        self.watcher.add(workspace)
+
+    async def forget_workspace(self, ns: str) -> None:
+        self.watcher.remove(ns)
+        await asyncio.wrap_future(self.worker.submit(tasks.Forget(ns)))
