@@ -106,7 +106,7 @@ def doctor(
     if json:
         say.json(result)
     else:
-        say.out(show.doctor(result))
+        say.out(show.doctor(result, fix))
     raise typer.Exit(0 if result["ok"] else MemdError.exit_code)
 
 
@@ -114,15 +114,13 @@ def _doctor_without_daemon(fix: bool) -> dict[str, Any]:
     """The daemon's own check, run under its lock in a process of its own."""
     command = process.daemon_command("--doctor", *(["--fix"] if fix else []))
     done = subprocess.run(command, capture_output=True, env=process.daemon_environment(), cwd="/", check=False)
-    words = done.stderr.decode("utf-8", "replace").strip()
-    if done.returncode == process.ALREADY_RUNNING:
-        raise AlreadyRunning(words or "a daemon runs and does not answer", "stop it first: memd stop")
+    message, hint = process.daemon_words(done.stderr, done.returncode)
+    if done.returncode == process.REFUSED:
+        raise AlreadyRunning(f"{message}, and it does not answer", hint)
     try:
         result = lightjson.loads(done.stdout.decode("utf-8").strip().rpartition("\n")[2])
     except ValueError:
-        raise MemdError(
-            f"the check failed (exit code {done.returncode}):\n  {words}", "read the log: memd logs"
-        ) from None
+        raise MemdError(f"the check could not be made: {message}", hint) from None
     return dict(result)
 
 

@@ -32,7 +32,7 @@ def remarks(query: str, result: dict[str, Any], verbose: bool) -> list[str]:
         asked = ", ".join(one_line(name) for name in result.get("ns", ()))
         lines.append(f"nothing found for “{one_line(query)}”" + (f" in {asked}" if asked else ""))
         if result.get("pending"):
-            lines.append(f"{result['pending']} pieces are still being indexed; to wait for them: --sync full")
+            lines.append(f"{result['pending']} pieces are still being indexed; ask again in a moment")
     elif result.get("verdict") == "weak" and verbose:
         lines.append("these match weakly")
     if result["degraded"]:
@@ -94,7 +94,7 @@ def _text(hit: dict[str, Any], colour: bool) -> list[str]:
     if len(lines) > MAX_LINES and spans:
         match = neutralise(text[: spans[0][0]]).count("\n")
         first = max(0, min(match - 2, len(lines) - MAX_LINES))
-    shown = [f"  {line}" for line in lines[first : first + MAX_LINES]]
+    shown = [f"  {line}".rstrip() for line in lines[first : first + MAX_LINES]]
     left = len(lines) - len(shown)
     return [*shown, _dim(f"  … {left} more lines: memd get {one_line(hit['key'])}", colour)] if left else shown
 

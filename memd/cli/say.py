@@ -30,9 +30,8 @@ def line(text: str) -> None:
 
 
 def text(exact: str) -> None:
-    """Write to standard output what a file says, and nothing else."""
-    if sys.stdout is not None:
-        _flush(sys.stdout, exact.encode("utf-8", "surrogateescape"))
+    """Write to standard output what a file says, and nothing else but the newline at its end."""
+    _flush(sys.stdout, exact.encode("utf-8", "replace") + (b"" if exact.endswith("\n") else b"\n"))
 
 
 def json(result: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from memd.protocol.safe_text import one_line
+from memd.protocol.safe_text import neutralise, one_line
 
 MARKS = {"ok": "ok      ", "warn": "warning ", "broken": "BROKEN  ", "mended": "mended  "}
 MAX_SKIPPED = 5
@@ -117,7 +117,7 @@ def _degraded(told: dict[str, Any]) -> list[str]:
     for detail in details:
         lines.append(one_line(f"degraded  {detail['what']}" + (f": {detail['why']}" if detail.get("why") else "")))
         if detail.get("fix"):
-            lines.append(one_line(f"          to mend it: {detail['fix']}"))
+            lines.append(one_line(f"          → {detail['fix']}"))
     return lines
 
 
@@ -154,16 +154,23 @@ def rebuilt(result: dict[str, Any]) -> str:
     return f"made anew: {files}, {chunks}, {vectors} ({duration(result['took_ms'] / 1000)})"
 
 
-def doctor(result: dict[str, Any]) -> str:
+def doctor(result: dict[str, Any], fixed: bool) -> str:
     """One line a finding, and what to do about those that are not well."""
-    lines = []
-    for finding in result["findings"]:
-        detail = f": {finding['detail']}" if finding.get("detail") else ""
-        lines.append(one_line(f"{MARKS.get(finding['state'], finding['state'])}{finding['name']}{detail}"))
-        if finding["state"] in ("warn", "broken") and finding.get("fix"):
-            lines.append(one_line(f"        to mend it: {finding['fix']}"))
-    lines.append("all is well" if result["ok"] else "something is broken; to mend it: memd doctor --fix")
-    return "\n".join(lines)
+    lines = [line for finding in result["findings"] for line in _finding(finding)]
+    if result["ok"]:
+        return "\n".join([*lines, "all is well"])
+    more = "what is still broken needs you" if fixed else "memd mends what it can with: memd doctor --fix"
+    return "\n".join([*lines, more])
+
+
+def _finding(finding: dict[str, Any]) -> list[str]:
+    first, *rest = neutralise(
+        f"{finding['name']}: {finding['detail']}" if finding.get("detail") else finding["name"]
+    ).split("\n")
+    lines = [f"{MARKS.get(finding['state'], finding['state'])}{first}", *(f"        {line}" for line in rest)]
+    if finding["state"] in ("warn", "broken") and finding.get("fix"):
+        lines.append(one_line(f"        → {finding['fix']}"))
+    return lines
 
 
 def count(number: int, what: str) -> str:
@@ -179,7 +186,9 @@ def duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 120:
         return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min" if minutes < 48 * 60 else f"{minutes // 1440} days"
+    if minutes >= 48 * 60:
+        return f"{minutes // 1440} days"
+    return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
 
 
 def moment(iso: str | None) -> str:

@@ -33,6 +33,8 @@ class Desk:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self.readers = ThreadPoolExecutor(READERS, "memd-reader")
+        self.changing = asyncio.Lock()
+        """Held while the list of workspaces changes, so that two callers cannot add one directory twice."""
         self._background: set[asyncio.Task[Any]] = set()
 
     def freshness(self) -> Result:
@@ -52,7 +54,7 @@ class Desk:
 
     def names(self, params: Params) -> tuple[str, ...]:
         """The workspaces a call is about: named, or the one around `cwd`, or all."""
-        named, cwd = params.texts("ns"), params.text("cwd")
+        named, cwd = params.texts("ns"), params.place("cwd")
         shelves = self.parts.stores.shelves
         if not shelves:
             raise UnknownWorkspace("no workspace has been added yet", "go to your notes and run: memd add .")

@@ -58,7 +58,7 @@ class Embedding:
 
     def more(self, count: int) -> None:
         """Some chunks want a vector."""
-        if self.phase != "off":
+        if self.phase in ("loading", "ready"):
             self.pending += count
             self._work.set()
 

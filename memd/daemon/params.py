@@ -29,7 +29,14 @@ class Params:
             return default
         if not isinstance(value, str):
             raise UsageError(f"`{name}` must be text, not {value!r}")
-        return value
+        return _whole(name, value)
+
+    def place(self, name: str) -> str:
+        """A path on this machine, as the caller's system spells it: it need not be valid Unicode."""
+        value = self._take(name)
+        if not isinstance(value, str | None):
+            raise UsageError(f"`{name}` must be text, not {value!r}")
+        return value or ""
 
     def required(self, name: str) -> str:
         value = self.text(name)
@@ -65,7 +72,7 @@ class Params:
         values = [value] if isinstance(value, str) else [] if value is None else value
         if not isinstance(values, list) or not all(isinstance(entry, str) and entry for entry in values):
             raise UsageError(f"`{name}` must be a list of texts, not {value!r}")
-        return tuple(values)
+        return tuple(_whole(name, entry) for entry in values)
 
     def date(self, name: str) -> str:
         value = self.text(name)
@@ -79,3 +86,10 @@ class Params:
                 near = difflib.get_close_matches(name, sorted(self._known), n=1, cutoff=0.5)
                 meant = f"; did you mean `{near[0]}`?" if near else ""
                 raise UsageError(f"`{self.method}` has no parameter `{name}`{meant}")
+
+
+def _whole(name: str, value: str) -> str:
+    """JSON can spell half of a surrogate pair; no store can keep it."""
+    if any("\ud800" <= char <= "\udfff" for char in value):
+        raise UsageError(f"`{name}` is not valid Unicode")
+    return value

@@ -34,6 +34,7 @@ class MemoryRow:
     file: int | None
     slug: str
     digest: str
+    body: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,12 @@ class ChunkRow:
 
 def digest_of_memory(memory: Memory) -> str:
     return _digest(memory.text)
+
+
+def digest_of_body(memory: Memory) -> str:
+    """Stays the same under another heading."""
+    heading, _, body = memory.text.partition("\n")
+    return _digest(body.strip() if memory.slug else memory.text) if body.strip() else _digest(heading)
 
 
 def digest_of_chunk(chunk: Chunk) -> str:
@@ -130,14 +137,16 @@ def drop_files(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
 
 
 def memories_of(connection: sqlite3.Connection, file: int) -> list[MemoryRow]:
-    rows = connection.execute("SELECT id, file, slug, digest FROM memories WHERE file = ? ORDER BY start_line", (file,))
+    rows = connection.execute(
+        "SELECT id, file, slug, digest, body FROM memories WHERE file = ? ORDER BY start_line", (file,)
+    )
     return [MemoryRow(**dict(row)) for row in rows]
 
 
 def gone_memory(connection: sqlite3.Connection, workspace: int, digest: str, taken: set[int]) -> MemoryRow | None:
     """A memory that left with this very text: it may have come back under another name."""
     rows = connection.execute(
-        "SELECT id, file, slug, digest FROM memories WHERE workspace = ? AND digest = ? AND gone IS NOT NULL"
+        "SELECT id, file, slug, digest, body FROM memories WHERE workspace = ? AND digest = ? AND gone IS NOT NULL"
         " ORDER BY gone DESC",
         (workspace, digest),
     )
@@ -159,15 +168,15 @@ def save_memory(
         connection.execute(
             "UPDATE memories SET changed = CASE WHEN digest = :digest THEN changed ELSE :now END,"
             " file = :file, slug = :slug, heading = :heading,"
-            " start_line = :start_line, end_line = :end_line, digest = :digest, kind = :kind,"
+            " start_line = :start_line, end_line = :end_line, digest = :digest, body = :body, kind = :kind,"
             " role = :role, date = :date, tags = :tags, declared = :declared, gone = NULL WHERE id = :id",
             {**values, "id": known},
         )
         return known
     made = connection.execute(
-        "INSERT INTO memories (workspace, file, slug, heading, start_line, end_line, digest, kind, tier, role,"
+        "INSERT INTO memories (workspace, file, slug, heading, start_line, end_line, digest, body, kind, tier, role,"
         " date, tags, declared, first_seen, changed)"
-        " VALUES (:workspace, :file, :slug, :heading, :start_line, :end_line, :digest, :kind, :tier,"
+        " VALUES (:workspace, :file, :slug, :heading, :start_line, :end_line, :digest, :body, :kind, :tier,"
         " :role, :date, :tags, :declared, :now, :now)",
         values,
     )
@@ -183,6 +192,7 @@ def _memory_values(workspace: int, file: int, memory: Memory, role: str, now: st
         "start_line": memory.start_line,
         "end_line": memory.end_line,
         "digest": digest_of_memory(memory),
+        "body": digest_of_body(memory),
         "kind": memory.kind,
         "tier": "ltm" if role in ("memory", "topic") else "stm",
         "role": role,

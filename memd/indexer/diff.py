@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from memd.indexer.catalog import ChunkRow, MemoryRow, digest_of_chunk, digest_of_memory
+from memd.indexer.catalog import ChunkRow, MemoryRow, digest_of_body, digest_of_chunk, digest_of_memory
 from memd.models import Memory
 
 ALIKE = 0.5
@@ -21,12 +21,14 @@ class Incoming:
     role: str
     memory: Memory
     digest: str
+    body: str
     chunks: tuple[str, ...]
     """The digests of its chunks, in order."""
 
 
 def incoming(file: int, role: str, memory: Memory) -> Incoming:
-    return Incoming(file, role, memory, digest_of_memory(memory), tuple(map(digest_of_chunk, memory.chunks)))
+    chunks = tuple(map(digest_of_chunk, memory.chunks))
+    return Incoming(file, role, memory, digest_of_memory(memory), digest_of_body(memory), chunks)
 
 
 def match_memories(old: Sequence[MemoryRow], old_chunks: Iterable[ChunkRow], new: Sequence[Incoming]) -> dict[int, int]:
@@ -47,6 +49,7 @@ def match_memories(old: Sequence[MemoryRow], old_chunks: Iterable[ChunkRow], new
     matching.by(lambda row: (row.file, row.digest, row.slug), lambda now: (now.file, now.digest, now.memory.slug))
     matching.by(lambda row: (row.file, row.digest), lambda now: (now.file, now.digest))
     matching.by(lambda row: (row.file, row.slug), lambda now: (now.file, now.memory.slug))
+    matching.by(lambda row: (row.file, row.body), lambda now: (now.file, now.body))
     matching.by(lambda row: (row.file,), lambda now: (now.file,), alike)
     matching.by(lambda row: (row.digest,), lambda now: (now.digest,))
     matching.by(lambda row: (row.slug,), lambda now: (now.memory.slug,), alike)

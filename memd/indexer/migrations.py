@@ -40,7 +40,8 @@ STEPS: tuple[str, ...] = (
         heading TEXT NOT NULL,
         start_line INTEGER NOT NULL,
         end_line INTEGER NOT NULL,
-        digest TEXT NOT NULL,
+        digest TEXT NOT NULL,                       -- of the text
+        body TEXT NOT NULL,                         -- of the text without its heading
         kind TEXT NOT NULL,
         tier TEXT NOT NULL,
         role TEXT NOT NULL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from sqlite3 import Row
 
@@ -28,7 +29,7 @@ def search(stores: Stores, ask: Ask, k: int, max_bytes: int) -> Answer:
     rows = recall.join(stores.ledger.reader, {chunk for scored in voices.values() for chunk, _ in scored}, ask.filters)
     heard = {voice: [chunk for chunk, _ in scored if chunk in rows][:depth] for voice, scored in voices.items()}
     fused = reciprocal_ranks(heard, k)
-    order = sorted(fused, key=lambda chunk: (-fused[chunk].score, rows[chunk]["path"], rows[chunk]["start_line"]))
+    order = sorted(fused, key=lambda chunk: _place(fused[chunk], rows[chunk]))
     hits = _hits(stores, shelves, ask, [(rows[chunk], fused[chunk]) for chunk in order[: ask.limit]], voices)
     sure = _confidence(ask, hits, voices.get("vector", []))
     return Answer(hits, verdict(bool(hits), sure), sure, len(fused))
@@ -80,6 +81,11 @@ def _exact(stores: Stores, shelves: Iterable[Shelf], needle: str, max_bytes: int
 
 def _best_first(scored: Iterable[tuple[int, float]]) -> Scored:
     return sorted(scored, key=lambda pair: (-pair[1], pair[0]))
+
+
+def _place(ranked: Ranked, row: Row) -> tuple[float, int, str, int]:
+    """By score; among equals the one that has the very words, then by where it stands, so that order never wavers."""
+    return -ranked.score, ranked.ranks.get("text", sys.maxsize), row["path"], row["start_line"]
 
 
 # --- the hits -----------------------------------------------------------------------------------------------

@@ -24,12 +24,12 @@ START_SECONDS = 60.0
 STOP_SECONDS = 15.0
 ANSWER_SECONDS = 5.0
 UNITS = ("memd.socket", "memd.service")
-ALREADY_RUNNING = 5
-"""The exit code of a daemon that found another one holding the lock."""
-QUOTED = 4_000
+REFUSED = 5
+"""The exit code of a daemon that found another one holding the lock, or an unsafe directory."""
+START_LOG_BYTES = 65_536
+QUOTED_LINES = 12
 SYSTEMD_OWN = frozenset(
-    ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
-    + ("INVOCATION_ID", "JOURNAL_STREAM")
+    "NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID LISTEN_FDS LISTEN_PID LISTEN_FDNAMES INVOCATION_ID JOURNAL_STREAM".split()
 )
 """Meant for the process that systemd started, such as the terminal or the agent that calls us."""
 
@@ -39,6 +39,9 @@ def start(seconds: float = START_SECONDS) -> None:
     if systemd_in_charge():
         systemctl("reset-failed", *UNITS)
         _systemctl_or_fail("start", *UNITS)
+        if not listens():
+            # The socket was deleted under systemd, which does not notice.
+            _systemctl_or_fail("restart", *UNITS)
     else:
         _spawn_until_it_listens(time.monotonic() + seconds)
 
@@ -153,16 +156,15 @@ def source_dir() -> str:
 
 
 def _spawn_until_it_listens(deadline: float) -> None:
+    refusals = 0
     while True:
         process, errors = _spawn()
-        if _listens_before_exit(process, deadline):
+        if _listens_before_exit(process, deadline) or (process.returncode == REFUSED and listens()):
             return
-        if process.returncode != ALREADY_RUNNING:
-            raise NoDaemon(*_last_words(process, errors))
-        if listens():
-            return
-        # Another daemon holds the lock and does not listen: it is just starting, or just stopping.
-        if time.monotonic() > deadline:
+        # A daemon that holds the lock and does not listen is just starting or just stopping: try again. Without
+        # one it was refused for something else, unless the other has just gone.
+        refusals += not lock_holder()
+        if process.returncode != REFUSED or refusals > 1 or time.monotonic() > deadline:
             raise NoDaemon(*_last_words(process, errors))
         time.sleep(0.1)
 
@@ -176,7 +178,7 @@ def _spawn() -> tuple[subprocess.Popen[bytes], tuple[Path, int]]:
     try:
         file = paths.private_dir(paths.state_dir()) / "start.log"
         file.touch(mode=0o600)
-        if file.stat().st_size > QUOTED:
+        if file.stat().st_size > START_LOG_BYTES:
             os.truncate(file, 0)
         begin = file.stat().st_size
         with file.open("ab") as errors:
@@ -215,14 +217,21 @@ def _last_words(process: subprocess.Popen[bytes], errors: tuple[Path, int]) -> t
     file, begin = errors
     with file.open("rb") as said:
         said.seek(begin)
-        words = said.read().decode("utf-8", "replace").strip()[-QUOTED:]
-    if process.returncode == ALREADY_RUNNING:
-        return words or "another daemon runs and does not listen", _other_socket()
-    return (
-        f"the daemon stopped as it started (exit code {process.returncode}):\n  "
-        + (words.replace("\n", "\n  ") or "it said nothing"),
-        "check the stores: memd doctor; read the log: memd logs",
-    )
+        message, hint = daemon_words(said.read(), process.returncode)
+    if process.returncode == REFUSED and lock_holder():
+        return f"{message}, and it does not listen", _other_socket()
+    return f"the daemon could not start: {message}", hint
+
+
+def daemon_words(stderr: bytes, code: int) -> tuple[str, str]:
+    """The message and the hint of a daemon that gave up, from what it wrote; of one that crashed, its last lines."""
+    words = stderr.decode("utf-8", "replace").strip()
+    _, found, told = ("\n" + words).rpartition("\nmemd: ")
+    if not found:
+        lines = "\n  ".join(words.splitlines()[-QUOTED_LINES:]) or "it said nothing"
+        return f"it ended with code {code}:\n  {lines}", "check the stores: memd doctor; read the log: memd logs"
+    *message, hint = told.split("\n")
+    return ("\n".join(message), hint.strip()) if message else (hint, "")
 
 
 def _other_socket() -> str:

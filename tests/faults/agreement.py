@@ -16,7 +16,7 @@ from typing import Any
 import chromadb
 import numpy as np
 from chromadb.config import Settings as ChromaSettings
-from conftest import Home
+from tests.conftest import Home
 from whoosh.filedb.filestore import FileStorage
 
 from memd.notes.parse import parse

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import Home
-from faults.agreement import SOAK, assert_agreement, rounds, serve, shown
+from tests.conftest import Home
+from tests.faults.agreement import SOAK, assert_agreement, rounds, serve, shown
 from whoosh.filedb.filestore import FileStorage
 
 from memd.errors import MemdError
@@ -81,6 +81,7 @@ def _one_of(place: str, nth: int) -> list[Callable[[Path, int], None]]:
 
 def _again(home: Home, workspace: Path, place: str) -> Client:
     """Restart with a failpoint set; only changes, not the start itself, come past it."""
+    home.wait().sync(vectors=place in BY_CHROMA)
     home.stop()
     client = serve(home, workspace, MEMD_FAILPOINT=place)
     client.sync(vectors=place in BY_CHROMA or SOAK)

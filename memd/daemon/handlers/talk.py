@@ -15,6 +15,8 @@ from memd.protocol.messages import METHODS, PROTOCOL
 from memd.protocol.wire import MAX_REQUEST
 
 MAX_HITS = 200
+MAX_QUERY = 10_000
+"""Characters of a question. A longer one is a document, and takes seconds from everyone else."""
 
 
 async def hello(desk: Desk, params: Params, tell: Tell) -> Result:
@@ -22,7 +24,7 @@ async def hello(desk: Desk, params: Params, tell: Tell) -> Result:
         params.text(name)
     params.number("protocol", PROTOCOL, 0, 1_000_000)
     params.done()
-    limits = {"request_bytes": MAX_REQUEST, "hits": MAX_HITS}
+    limits = {"request_bytes": MAX_REQUEST, "hits": MAX_HITS, "query_chars": MAX_QUERY}
     pid = desk.parts.pid
     return {
         "protocol": PROTOCOL,

@@ -1,0 +1,510 @@
+"""Whatever happens to the files, the index follows: by events at once, by the scan at the latest."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.conftest import Home
+from tests.faults.agreement import assert_agreement, eventually, rounds, serve, shown
+
+from memd.protocol.client import Client
+
+
+def found(client: Client, word: str) -> bool:
+    """Whether the stores have it, without a look at the files."""
+    return word in shown(client, word, sync="none")
+
+
+def indexed(home: Home) -> int:
+    """How many times something was indexed so far."""
+    return home.log.count("INFO memd.worker: indexed ")
+
+
+def the(client: Client) -> dict:
+    return client.status()["workspaces"][0]
+
+
+def skipped(client: Client) -> dict[str, str]:
+    return {entry["path"]: entry["why"] for entry in the(client)["skipped"]}
+
+
+def life_of(home: Home, word: str) -> list[tuple[int, str]]:
+    """The number and first sight of the memory that has a word."""
+    import sqlite3
+
+    with sqlite3.connect(f"file:{home.state / 'state.db'}?mode=ro", uri=True) as ledger:
+        return ledger.execute(
+            "SELECT m.id, m.first_seen FROM memories m JOIN chunks c ON c.memory = m.id WHERE c.text LIKE ?",
+            (f"%{word}%",),
+        ).fetchall()
+
+
+# --- events: nobody asks for a scan, which comes once an hour here ------------------------------------------
+
+CALM = "[watch]\nscan_seconds = 3600\n"
+
+
+def test_create_edit_delete_rename_and_atomic_replace_are_noticed(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace, CALM)
+    client.sync()
+    note = workspace / "memory" / "2026-03-01.md"
+    note.write_text("# Day\n\n## Kite\n\nthe kite flies\n")
+    eventually(lambda: found(client, "kite"))
+    note.write_text("# Day\n\n## Kite\n\nthe kite flies with a pelican\n")
+    eventually(lambda: found(client, "pelican"))
+    life = life_of(home, "pelican")
+
+    note.rename(note.with_name("2026-03-02.md"))
+    eventually(lambda: "2026-03-02.md" in shown(client, "pelican", sync="none"))
+    eventually(lambda: "2026-03-01.md" not in shown(client, "pelican", sync="none"))
+    assert life_of(home, "pelican") == life, "a renamed file's memories keep their lives"
+
+    before = indexed(home)
+    fresh = note.with_name(".2026-03-02.md.tmp")
+    fresh.write_text("# Day\n\n## Kite\n\nthe kite flies with a pelican and an ostrich\n")
+    fresh.rename(note.with_name("2026-03-02.md"))
+    eventually(lambda: found(client, "ostrich"))
+    time.sleep(0.3)
+    assert indexed(home) == before + 1, "an atomic replace is one re-index"
+    assert life_of(home, "ostrich") == life, "an edit keeps a memory's life"
+
+    note.with_name("2026-03-02.md").unlink()
+    eventually(lambda: not found(client, "ostrich"))
+    client.sync(vectors=True)
+    assert_agreement(home, workspace)
+
+
+def test_a_folder_is_removed_and_made_again(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace, CALM)
+    client.sync()
+    for nth in range(rounds(2, 10)):
+        shutil.rmtree(workspace / "memory")
+        eventually(lambda: not found(client, "ErsatzTV"))
+        (workspace / "memory" / "deep" / "er").mkdir(parents=True)
+        (workspace / "memory" / "deep" / "er" / "note.md").write_text(f"## Again\n\nErsatzTV is back {nth}\n")
+        eventually(lambda: found(client, "ErsatzTV"))
+        # The folder that was made again must be watched again.
+        time.sleep(1.2)
+        (workspace / "memory" / "deep" / "er" / "note.md").write_text(f"## Again\n\nErsatzTV and gannet{nth}\n")
+        eventually(lambda nth=nth: found(client, f"gannet{nth}"))
+    assert_agreement(home, workspace, vectors=False)
+
+
+def test_a_workspace_that_does_not_exist_yet(home: Home) -> None:
+    place = home.path.parent / "later" / "agent"
+    client = serve(home, place, CALM)
+    client.sync()
+    assert the(client)["watch"] == "waiting"
+    assert client.status()["degraded"] == []
+    (place / "memory").mkdir(parents=True)
+    (place / "memory" / "first.md").write_text("## First\n\nthe first puffin\n")
+    eventually(lambda: found(client, "puffin"))
+    eventually(lambda: the(client)["watch"] == "inotify")
+    (place / "MEMORY.md").write_text("## Second\n\nthe second razorbill\n")
+    eventually(lambda: found(client, "razorbill"), 3)
+
+
+def test_a_workspace_that_vanishes_is_held_and_comes_back(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace, CALM)
+    client.sync(vectors=True)
+    life = life_of(home, "apple trees")
+    away = workspace.with_name("away")
+    workspace.rename(away)
+    eventually(lambda: client.status()["degraded"] == ["held:agent"])
+    told = client.sync()
+    assert told["held"] == 4 and told["degraded"] == ["held:agent"]
+    assert found(client, "ErsatzTV"), "nothing is lost"
+    assert the(client)["missing"]
+    assert "--accept-missing" in client.status()["degraded_details"][0]["fix"]
+    home.stop()
+    client = home.start()
+    client.sync()
+    assert found(client, "ErsatzTV") and client.status()["degraded"] == ["held:agent"], "nor after a restart"
+    away.rename(workspace)
+    eventually(lambda: client.status()["degraded"] == [])
+    (workspace / "memory" / "2026-02-16.md").write_text("## Back\n\nthe cormorant came back\n")
+    eventually(lambda: found(client, "cormorant"))
+    client.sync(vectors=True)
+    assert_agreement(home, workspace)
+    assert life_of(home, "apple trees") == life
+    assert client.status()["embedded"] <= 1
+
+
+def test_mass_deletion_is_held_until_it_is_accepted(home: Home, workspace: Path) -> None:
+    many = workspace / "memory" / "many"
+    many.mkdir()
+    for nth in range(30):
+        (many / f"note{nth}.md").write_text(f"## Note\n\nguillemot number{nth}\n")
+    client = serve(home, workspace, CALM)
+    client.sync()
+    shutil.rmtree(many)
+    assert client.sync()["held"] == 30
+    assert client.status()["degraded"] == ["held:agent"]
+    assert found(client, "guillemot")
+    # What else happens is indexed meanwhile, and does not let go of them.
+    (workspace / "MEMORY.md").write_text("## Other\n\nan unrelated dunlin\n")
+    eventually(lambda: found(client, "dunlin"))
+    assert client.sync()["degraded"] == ["held:agent"]
+    let_go = client.sync(accept_missing=True)
+    assert let_go["removed"] == 30 and let_go["degraded"] == []
+    assert not found(client, "guillemot")
+    assert_agreement(home, workspace, vectors=False)
+
+
+def test_a_few_deletions_are_believed(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace, CALM)
+    client.sync()
+    for note in (workspace / "memory").glob("*.md"):
+        note.unlink()
+    assert client.sync()["removed"] == 2
+    assert client.status()["degraded"] == []
+
+
+# --- settling -----------------------------------------------------------------------------------------------
+
+
+def test_a_dribbling_writer_is_not_indexed_half_written(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace, "[watch]\nscan_seconds = 3600\nsettle_ms = 400\n")
+    client.sync()
+    before = indexed(home)
+    with (workspace / "memory" / "slow.md").open("w") as file:
+        for nth in range(12):
+            file.write(f"sentence {nth} of the heronry. ")
+            file.flush()
+            assert not found(client, "heronry")
+            time.sleep(0.1)
+    eventually(lambda: found(client, "heronry"))
+    assert "sentence 11" in shown(client, "heronry", sync="none")
+    assert indexed(home) == before + 1
+
+
+def test_a_burst_of_saves_is_one_re_index(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace, "[watch]\nscan_seconds = 3600\nsettle_ms = 300\n")
+    client.sync()
+    before = indexed(home)
+    for nth in range(50):
+        (workspace / "MEMORY.md").write_text(f"## Burst\n\nversion {nth} of the plover\n")
+    eventually(lambda: "version 49" in shown(client, "plover", sync="none"))
+    time.sleep(0.6)
+    assert indexed(home) == before + 1
+
+
+def test_a_checkout_of_a_thousand_files_is_one_batch(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace, "[watch]\nscan_seconds = 3600\nsettle_ms = 500\n")
+    client.sync()
+    before = indexed(home)
+    for nth in range(1_000):
+        (workspace / "memory" / f"note-{nth}.md").write_text(f"## Note\n\nsanderling number{nth}\n")
+    eventually(lambda: found(client, "number999") and the(client)["files"] == 1_004, 60)
+    assert indexed(home) == before + 1, home.log
+
+
+def test_an_edit_with_the_same_size_and_time_is_found(home: Home, workspace: Path) -> None:
+    note = workspace / "MEMORY.md"
+    client = serve(home, workspace, '[watch]\nmode = "poll"\npoll_seconds = 3600\nscan_seconds = 3600\n')
+    for nth, (old, new) in enumerate([("whimbrel", "redshank"), ("redshank", "bluethro"), ("bluethro", "whimbrel")]):
+        note.write_text(f"## Same\n\nthe {old} calls\n")
+        client.sync()
+        status = note.stat()
+        with note.open("r+") as file:
+            file.write(f"## Same\n\nthe {new} calls\n")
+        os.utime(note, ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert note.stat().st_mtime_ns == status.st_mtime_ns and note.stat().st_size == status.st_size
+        client.sync()
+        assert found(client, new) and not found(client, old), nth
+
+
+# --- embedding no more than needed --------------------------------------------------------------------------
+
+
+def test_what_did_not_change_is_not_embedded_again(home: Home, workspace: Path) -> None:
+    paragraphs = [f"Paragraph {nth} tells of knot{nth}. " + "It goes on for quite a while. " * 12 for nth in range(60)]
+    long = workspace / "memory" / "long.md"
+    long.write_text("# Long\n\n## All of it\n\n" + "\n\n".join(paragraphs) + "\n")
+    client = serve(home, workspace)
+    client.sync(vectors=True)
+    chunks = the(client)["chunks"]
+    assert client.status()["embedded"] == chunks > 60
+    home.stop()
+
+    client = home.start()
+    client.sync(vectors=True)
+    assert client.status()["embedded"] == 0, "a restart embeds nothing"
+    for note in workspace.rglob("*.md"):
+        os.utime(note)
+    client.sync(vectors=True)
+    assert client.status()["embedded"] == 0, "a touch embeds nothing"
+    paragraphs[30] = "Something else: the turnstone. " + "It goes on for quite a while. " * 12
+    long.write_text("# Long\n\n## All of it\n\n" + "\n\n".join(paragraphs) + "\n")
+    client.sync(vectors=True)
+    assert 1 <= client.status()["embedded"] <= 3, "one paragraph embeds its chunks and at most their neighbours"
+    embedded = client.status()["embedded"]
+    long.rename(long.with_name("renamed.md"))
+    client.sync(vectors=True)
+    assert client.status()["embedded"] == embedded, "a renamed file embeds nothing"
+    assert_agreement(home, workspace)
+
+
+# --- the limits of inotify ----------------------------------------------------------------------------------
+
+
+def test_lost_events_are_made_up_for(home: Home, workspace: Path) -> None:
+    """The daemon stands still while the kernel's queue runs over; the machine's own queue size is used."""
+    queue = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    if queue > 50_000:
+        pytest.skip(f"fs.inotify.max_queued_events = {queue} would take too long to fill")
+    client = serve(home, workspace, CALM)
+    client.sync()
+    assert home.daemon is not None
+    home.daemon.send_signal(signal.SIGSTOP)
+    notes = [workspace / "memory" / f"flood-{nth}.md" for nth in range(200)]
+    for nth in range(20_000):
+        notes[nth % 200].write_text(f"## Flood\n\nrising water{nth // 200} in file{nth % 200}\n")
+    (workspace / "memory" / "last.md").write_text("## Last\n\nthe last dotterel\n")
+    home.daemon.send_signal(signal.SIGCONT)
+    eventually(lambda: found(client, "dotterel"), 30)
+    assert "file events were lost" in home.log
+    eventually(lambda: "water99 in file199" in shown(client, "file199", sync="none"), 30)
+    client.sync()
+    assert_agreement(home, workspace, vectors=False)
+
+
+def test_when_there_are_no_watches_left_it_polls_and_says_so(home: Home, workspace: Path) -> None:
+    """In a user namespace of its own, whose limit is nobody else's."""
+    limit = "/proc/sys/user/max_inotify_watches"
+    tried = subprocess.run(["unshare", "-Ur", "sh", "-c", f"echo 5 > {limit} && cat {limit}"], capture_output=True)
+    if tried.stdout.strip() != b"5":
+        pytest.skip(f"no user namespace with a watch limit of its own: {tried.stderr.decode().strip()}")
+    for nth in range(10):
+        (workspace / "memory" / f"folder{nth}").mkdir()
+    home.configure(f'{CALM}poll_seconds = 0.3\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    with (home.path / "daemon.stderr").open("ab") as stderr:
+        home.daemon = subprocess.Popen(
+            ["unshare", "-Ur", "sh", "-c", f"echo 5 > {limit} && exec {sys.executable} -m memd.daemon"],
+            env=home.env, stderr=stderr, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    client = home.wait()
+    eventually(lambda: the(client)["watch"] == "poll")
+    assert "max_user_watches" in the(client)["watch_note"]
+    assert client.status()["degraded"] == [], "polling is not degraded"
+    (workspace / "memory" / "folder9" / "note.md").write_text("## Polled\n\nthe polled ruff\n")
+    eventually(lambda: found(client, "ruff"), 5)
+
+
+def test_polling_by_choice(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace, '[watch]\nmode = "poll"\npoll_seconds = 0.3\nscan_seconds = 3600\n')
+    client.sync()
+    assert the(client)["watch"] == "poll"
+    (workspace / "memory" / "poll.md").write_text("## Polled\n\nthe polled godwit\n")
+    eventually(lambda: found(client, "godwit"), 5)
+    (workspace / "memory" / "poll.md").unlink()
+    eventually(lambda: not found(client, "godwit"), 5)
+
+
+# --- odd things in the folder -------------------------------------------------------------------------------
+
+
+def oddities(workspace: Path, outside: Path) -> None:
+    """Everything that should be left out, in front of a watching daemon or a starting one."""
+    memory = workspace / "memory"
+    outside.mkdir(exist_ok=True)
+    (outside / "secret.md").write_text("## Secret\n\nthe smuggled osprey\n")
+    (memory / "out.md").symlink_to(outside / "secret.md")
+    (memory / "outdir").symlink_to(outside)
+    (memory / "loop").symlink_to(memory)
+    (memory / "self.md").symlink_to(memory / "self.md")
+    (memory / "dangling.md").symlink_to(memory / "nowhere.md")
+    os.mkfifo(memory / "pipe.md")
+    (memory / "socket.md").symlink_to("/dev/zero")
+    (memory / "node_modules").mkdir(exist_ok=True)
+    (memory / "node_modules" / "readme.md").write_text("## Package\n\nthe packaged osprey\n")
+    with (memory / "huge.md").open("wb") as file:
+        file.truncate(100_000_000)
+    (memory / "binary.md").write_bytes(bytes(range(256)) * 40 + b"osprey")
+    (memory / "inside.md").symlink_to(workspace / "MEMORY.md")
+
+
+LEFT_OUT = ("memory/out.md", "memory/self.md", "memory/dangling.md", "memory/pipe.md", "memory/huge.md",
+            "memory/binary.md", "memory/socket.md")  # fmt: skip
+
+
+@pytest.mark.parametrize("when", ["before the start", "while it watches"])
+def test_what_is_no_memory_is_left_out_and_never_blocks(home: Home, workspace: Path, when: str) -> None:
+    outside = home.path.parent / "outside"
+    if when == "before the start":
+        oddities(workspace, outside)
+    client = serve(home, workspace, CALM)
+    client.sync()
+    if when == "while it watches":
+        oddities(workspace, outside)
+    begun = time.monotonic()
+    (workspace / "memory" / "good.md").write_text("## Good\n\nthe welcome avocet\n")
+    client.sync()
+    assert found(client, "avocet")
+    assert time.monotonic() - begun < 2
+    time.sleep(0.4)
+    client.sync()
+    assert not found(client, "osprey"), shown(client, "osprey", sync="none")
+    why = skipped(client)
+    assert set(LEFT_OUT) <= why.keys(), why
+    assert "max_file_kb" in why["memory/huge.md"]
+    assert client.status()["memory_mb"] < 400
+    assert "memory/inside.md" in shown(client, "fjord"), "a link to a file inside is read"
+    with pytest.raises(Exception, match=r"."):
+        client.get(path="memory/out.md")
+
+
+def test_a_note_that_becomes_a_link_out_is_let_go(home: Home, workspace: Path) -> None:
+    outside = home.path.parent / "outside.md"
+    outside.write_text("## Secret\n\nthe smuggled osprey\n")
+    client = serve(home, workspace, CALM)
+    client.sync()
+    note = workspace / "memory" / "2026-02-16.md"
+    note.unlink()
+    note.symlink_to(outside)
+    client.sync()
+    time.sleep(0.4)
+    client.sync()
+    assert not found(client, "osprey") and not found(client, "photo archive")
+    assert "memory/2026-02-16.md" in skipped(client)
+
+
+def test_a_memory_folder_that_leads_out_is_left_out(home: Home, workspace: Path) -> None:
+    away = home.path.parent / "away"
+    (workspace / "memory").rename(away)
+    (workspace / "memory").symlink_to(away)
+    client = serve(home, workspace, CALM)
+    client.sync()
+    assert not found(client, "ErsatzTV") and found(client, "fjord")
+    assert "memory" in skipped(client)
+
+
+def test_links_are_followed_when_the_user_says_so(home: Home, workspace: Path) -> None:
+    outside = home.path.parent / "outside"
+    outside.mkdir()
+    (outside / "note.md").write_text("## Outside\n\nthe invited dunnock\n")
+    (workspace / "memory" / "out").symlink_to(outside)
+    (workspace / "memory" / "loop").symlink_to(workspace / "memory")
+    home.configure(f'{CALM}[[workspace]]\npath = "{workspace}"\nns = "agent"\nfollow = true\n')
+    client = home.start()
+    client.sync()
+    assert found(client, "dunnock")
+    (outside / "note.md").write_text("## Outside\n\nthe invited wryneck\n")
+    client.sync()
+    assert found(client, "wryneck") and not found(client, "dunnock")
+
+
+def test_a_hard_link_is_read(home: Home, workspace: Path) -> None:
+    elsewhere = home.path.parent / "elsewhere.md"
+    elsewhere.write_text("## Linked\n\nthe linked siskin\n")
+    os.link(elsewhere, workspace / "memory" / "linked.md")
+    client = serve(home, workspace)
+    client.sync()
+    assert found(client, "siskin")
+    # A change through the other name makes no event here; the scan finds it.
+    elsewhere.write_text("## Linked\n\nthe linked linnet\n")
+    client.sync()
+    assert found(client, "linnet") and not found(client, "siskin")
+
+
+ENCODINGS = {
+    "bad.md": b"## Bad\n\ncaf\xe9 and brambling \xff\xfe here\n",
+    "bom.md": b"\xef\xbb\xbf## Marked\n\nthe fieldfare\n",
+    "crlf.md": b"# Dos\r\n\r\n## Lines\r\n\r\nthe redwing\r\n",
+    "nul.md": b"## Nul\n\nthe mistle\x00thrush and the whinchat\n",
+    "utf16.md": "## Wide\n\nthe stonechat\n".encode("utf-16"),
+    "mac.md": b"## Mac\r\rthe wheatear\r",
+    "empty.md": b"",
+    "blank.md": b"\n\n  \n",
+}
+
+
+def test_odd_bytes_are_read_leniently_and_left_as_they_are(home: Home, workspace: Path) -> None:
+    for name, data in ENCODINGS.items():
+        (workspace / "memory" / name).write_bytes(data)
+    client = serve(home, workspace)
+    client.sync(vectors=True)
+    for bird in ("brambling", "fieldfare", "redwing", "whinchat", "stonechat", "wheatear"):
+        assert found(client, bird), bird
+    assert_agreement(home, workspace)
+    for name, data in ENCODINGS.items():
+        assert (workspace / "memory" / name).read_bytes() == data
+
+
+def test_a_file_that_may_not_be_read_keeps_its_entry(home: Home, workspace: Path) -> None:
+    """root passes every check, so the reading is done by a child with another uid."""
+    if os.getuid() != 0:
+        note = workspace / "MEMORY.md"
+        client = serve(home, workspace)
+        client.sync()
+        note.chmod(0)
+        client.sync()
+        assert found(client, "fjord") and "unreadable" in skipped(client)["MEMORY.md"]
+        note.chmod(0o600)
+        client.sync()
+        assert "MEMORY.md" not in skipped(client)
+        return
+    assert _as_nobody(home.path.parent / "nobody") == 0
+
+
+def _as_nobody(place: Path) -> int:
+    """Index, take the right away, index, give it back, index: all at the level of ingest."""
+    place.parent.chmod(0o755)
+    place.mkdir()
+    os.chown(place, 65534, 65534)
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgid(65534)
+            os.setuid(65534)
+            _unreadable(place)
+        except BaseException:  # noqa: BLE001 - the parent hears of it by the exit code
+            import traceback
+
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _unreadable(place: Path) -> None:
+    from memd.indexer import ingest
+    from memd.indexer.stores import Stores
+    from memd.models import Workspace
+
+    root = place / "agent"
+    root.mkdir()
+    (root / "MEMORY.md").write_text("## Home\n\nthe router is called fjord\n")
+    stores = Stores(place)
+    shelf = stores.open_shelf(Workspace("agent", root))
+    ingest.apply(stores, shelf, ["MEMORY.md"], 1_000_000)
+    for mode, problem in ((0o000, "unreadable"), (0o600, "")):
+        (root / "MEMORY.md").chmod(mode)
+        ingest.apply(stores, shelf, ["MEMORY.md"], 1_000_000)
+        assert shelf.files["MEMORY.md"].problem.startswith(problem)
+        assert shelf.files["MEMORY.md"].problem == "" or mode == 0
+        assert shelf.text.search(["fjord"], ["fjord"], 5), "the old entry stays"
+    assert sorted(file.name for file in root.iterdir()) == ["MEMORY.md"], "no temporary files"
+
+
+# --- standing still -----------------------------------------------------------------------------------------
+
+
+def test_changes_while_the_daemon_stands_still(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace, CALM)
+    client.sync()
+    assert home.daemon is not None
+    home.daemon.send_signal(signal.SIGSTOP)
+    (workspace / "memory" / "still.md").write_text("## Still\n\nthe silent bittern\n")
+    (workspace / "memory" / "2026-02-16.md").unlink()
+    threading.Timer(0.2, home.daemon.send_signal, [signal.SIGCONT]).start()
+    client.sync()
+    assert found(client, "bittern") and not found(client, "photo archive")

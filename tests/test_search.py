@@ -1,0 +1,219 @@
+"""Asking over the socket: modes, filters, freshness, keys; each against a real daemon."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memd.errors import NotFound, UnknownWorkspace, UsageError
+from memd.protocol.client import Client
+from tests.conftest import Home, write_notes
+
+
+@pytest.fixture
+def memory(home: Home, workspace: Path) -> Iterator[Client]:
+    with home.start() as client:
+        client.add(str(workspace))
+        client.sync(vectors=True)
+        yield client
+
+
+def paths_of(answer: dict[str, Any]) -> list[str]:
+    return [hit["path"] for hit in answer["hits"]]
+
+
+def test_a_hit_says_everything_about_itself(memory: Client, workspace: Path):
+    answer = memory.query("ErsatzTV")
+    hit = answer["hits"][0]
+    assert hit["text"] == (
+        "## ErsatzTV\n\nSet up the ErsatzTV skill for Pierce.\nThe API endpoint is http://192.0.2.18:8409."
+    )
+    assert (hit["path"], hit["start_line"], hit["end_line"]) == ("memory/2026-02-15.md", 3, 6)
+    assert (hit["key"], hit["heading"]) == ("2026-02-15#ersatztv", "2026-02-15 › ErsatzTV")
+    assert (hit["kind"], hit["tier"], hit["role"], hit["date"]) == ("episodic", "stm", "daily", "2026-02-15")
+    assert (hit["ns"], hit["root"], hit["also"]) == ("agent", str(workspace), [])
+    assert hit["ranks"]["text"] == 1
+    assert answer["verdict"] == "found"
+    assert answer["degraded"] == []
+    assert answer["pending"] == 0
+    assert answer["clock"].startswith("c:")
+
+
+def test_every_mode_finds_it_and_says_by_which_voice(memory: Client):
+    for mode, voices in (("text", {"text"}), ("vector", {"vector"}), ("exact", {"exact"}), ("hybrid", {"text", "vector"})):
+        hit = memory.query("ErsatzTV skill", mode=mode)["hits"][0]
+        assert hit["key"] == "2026-02-15#ersatztv"
+        assert set(hit["ranks"]) == voices
+
+
+def test_exact_reads_the_files_whatever_the_case_and_the_borders_of_words(memory: Client):
+    assert paths_of(memory.query("atzT", mode="exact")) == ["memory/2026-02-15.md"]
+    assert memory.query("no such words at all", mode="exact")["verdict"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"path": "memory/topics"}, {"memory/topics/sourdough.md"}),
+        ({"path": "memory/2026-*"}, {"memory/2026-02-15.md", "memory/2026-02-16.md"}),
+        ({"path": "MEMORY.md"}, {"MEMORY.md"}),
+        ({"since": "2026-02-16", "role": "daily"}, {"memory/2026-02-16.md"}),
+        ({"until": "2026-02-15", "role": "daily"}, {"memory/2026-02-15.md"}),
+        ({"since": "2026-02", "until": "2026-02", "role": "daily"}, {"memory/2026-02-15.md", "memory/2026-02-16.md"}),
+        ({"kind": "semantic"}, {"MEMORY.md", "memory/topics/sourdough.md"}),
+        ({"tags": ["Bread"]}, {"memory/topics/sourdough.md"}),
+        ({"tags": ["bread", "style"]}, set()),
+        ({"tags": ["#style"]}, {"MEMORY.md"}),
+        ({"tier": "ltm"}, {"MEMORY.md", "memory/topics/sourdough.md"}),
+    ],
+)
+def test_filters_hold_in_every_mode(memory: Client, filters: dict[str, Any], expected: set[str]):
+    question = "the router ErsatzTV apple backup starter answers"
+    assert set(paths_of(memory.query(question, limit=50, mode="hybrid", **filters))) == expected
+    assert set(paths_of(memory.query(question, limit=50, mode="vector", **filters))) == expected
+    assert set(paths_of(memory.query(question, limit=50, mode="text", **filters))) <= expected
+
+
+def test_an_edit_is_found_at_once_and_the_old_text_never_again(memory: Client, workspace: Path):
+    note = workspace / "memory/2026-02-16.md"
+    note.write_text(note.read_text().replace("disk full", "a squirrel ate the cable"))
+    assert paths_of(memory.query("squirrel", sync="full", mode="text")) == ["memory/2026-02-16.md"]
+    assert all("disk full" not in hit["text"] for hit in memory.query("disk full", limit=50)["hits"])
+
+
+def test_an_empty_answer_was_checked_against_the_files(memory: Client, workspace: Path):
+    answer = memory.query("zyzzyva", mode="text")
+    assert answer["hits"] == []
+    assert (answer["checked"], answer["verdict"]) == (True, "none")
+    (workspace / "memory/2026-02-17.md").write_text("# 2026-02-17\n\n## Words\n\nA zyzzyva is a weevil.\n")
+    assert paths_of(memory.query("zyzzyva", mode="text")) == ["memory/2026-02-17.md"]
+
+
+def test_the_same_question_gets_the_same_bytes(memory: Client):
+    def asked() -> str:
+        answer = memory.query("where is the router and the backup", limit=20, explain=True)
+        return json.dumps(answer["hits"])
+
+    assert asked() == asked() == asked()
+
+
+def test_marks_show_where_the_words_stand(memory: Client):
+    hit = memory.query("apple tree planting", marks=True)["hits"][0]
+    assert {hit["text"][start:end] for start, end in hit["marks"]} == {"Planted", "apple", "trees"}
+
+
+def test_workspaces_are_asked_by_name_by_place_or_all_together(memory: Client, workspace: Path):
+    other = write_notes(workspace.parent / "other", {"MEMORY.md": "## Router\n\nThis router is another one.\n"})
+    memory.add(str(other), ns="agent:two")
+    assert {hit["ns"] for hit in memory.query("router")["hits"]} == {"agent", "agent:two"}
+    assert {hit["ns"] for hit in memory.query("router", ns="agent:two")["hits"]} == {"agent:two"}
+    assert memory.query("router", cwd=str(workspace / "memory"))["ns"] == ["agent"]
+    with pytest.raises(UnknownWorkspace, match="agent:two"):
+        memory.query("router", ns="nobody")
+    memory.remove(ns="agent:two")
+    assert {hit["ns"] for hit in memory.query("router")["hits"]} == {"agent"}
+    assert (other / "MEMORY.md").exists()
+
+
+def test_get_by_key_and_by_path(memory: Client, workspace: Path):
+    garden = memory.get(key="2026-02-15#garden")
+    assert garden["text"] == "## Garden\n\nPlanted two apple trees behind the shed."
+    assert (garden["start_line"], garden["end_line"]) == (8, 10)
+    assert memory.get(key="sourdough")["tags"] == ["baking", "bread"]
+    assert memory.get(path="memory/2026-02-15.md", first=8, lines=1)["text"] == "## Garden"
+    with pytest.raises(NotFound) as missing:
+        memory.get(key="2026-02-15#gardn")
+    assert "2026-02-15#garden" in missing.value.hint
+    for escape in ("../h/config.toml", "/etc/passwd", "memory/../../h/config.toml"):
+        with pytest.raises(NotFound):
+            memory.get(path=escape)
+
+
+def test_stems_that_are_not_unique_make_keys_of_paths(memory: Client, workspace: Path):
+    (workspace / "daily").mkdir()
+    (workspace / "daily/2026-02-15.md").write_text("## Garden\n\nA pear tree.\n")
+    memory.sync()
+    assert memory.query("pear")["hits"][0]["key"] == "daily/2026-02-15.md#garden"
+    assert memory.get(key="daily/2026-02-15.md#garden")["text"].endswith("A pear tree.")
+    with pytest.raises(UsageError, match="several"):
+        memory.get(key="2026-02-15#garden")
+
+
+def test_identity_follows_edits_moves_and_renames(memory: Client, workspace: Path, home: Home):
+    def lives() -> dict[str, int]:
+        import sqlite3
+
+        with sqlite3.connect(home.state / "state.db") as ledger:
+            rows = ledger.execute("SELECT heading, id FROM memories WHERE gone IS NULL").fetchall()
+        return dict(rows)
+
+    before = lives()
+    note = workspace / "memory/2026-02-15.md"
+    ersatz, garden = note.read_text().split("## Garden")
+    note.write_text(f"# 2026-02-15\n\n## Garden{garden}\n" + ersatz.split("\n", 2)[2].replace("8409", "8410"))
+    memory.sync()
+    assert lives() == before
+    note.rename(workspace / "memory/2026-02-18.md")
+    memory.sync()
+    assert lives() == before
+    moved = workspace / "memory/2026-02-18.md"
+    moved.write_text(moved.read_text().replace("## Garden", "## Orchard"))
+    memory.sync()
+    assert lives()["Orchard"] == before["Garden"]
+
+
+def test_without_a_model_it_is_a_text_search_and_says_so(home: Home, workspace: Path):
+    home.configure('[embedding]\nmodel = "/no/such/model"\n')
+    del home.env["MEMD_TEST_EMBEDDER"]
+    with home.start() as client:
+        client.add(str(workspace))
+        answer = client.query("ErsatzTV")
+        assert answer["hits"][0]["ranks"] == {"text": 1}
+        until_failed(client)
+        answer = client.query("ErsatzTV")
+        assert answer["degraded"] == ["vectors"]
+        assert answer["hits"]
+        assert answer["pending"] == 0
+        trouble = client.status()["degraded_details"][0]
+        assert "/no/such/model" in trouble["why"]
+        assert trouble["fix"]
+
+
+def until_failed(client: Client) -> None:
+    import time
+
+    while client.status()["model"]["state"] == "loading":
+        time.sleep(0.05)
+
+
+def test_with_vectors_turned_off_nothing_is_degraded(home: Home, workspace: Path):
+    home.configure('[embedding]\nprovider = "none"\n')
+    with home.start() as client:
+        client.add(str(workspace))
+        answer = client.query("ErsatzTV")
+        assert answer["hits"]
+        assert (answer["degraded"], answer["pending"]) == ([], 0)
+        assert client.status()["model"]["state"] == "off"
+
+
+def test_ten_lines_of_any_language_are_enough(memory: Client, home: Home):
+    with socket.socket(socket.AF_UNIX) as raw:
+        raw.connect(str(home.socket))
+        raw.sendall(b'{"jsonrpc":"2.0","id":1,"method":"query","params":{"query":"router"}}\n')
+        answer = json.loads(raw.makefile().readline())
+    assert answer["result"]["hits"][0]["path"] == "MEMORY.md"
+
+
+def test_no_text_of_a_memory_or_a_question_reaches_the_log(memory: Client, workspace: Path, home: Home):
+    (workspace / "memory/2026-02-19.md").write_text("## Secret\n\nThe password is hunter2banana.\n")
+    memory.sync(vectors=True)
+    memory.query("unusual-question-word")
+    written = home.log + (home.state / "memd.log").read_text()
+    assert "indexed" in written
+    assert "hunter2banana" not in written
+    assert "unusual-question-word" not in written
