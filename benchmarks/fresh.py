@@ -76,7 +76,7 @@ def _text_times(trial: Trial) -> list[Figure]:
     times: dict[str, list[float]] = {}
     for nth, word in enumerate(words):
         edit = (append, in_place)[nth % 2]
-        took = trial.one(edit, f"The parcel {word} is in the hall.", word, "text", 0.001)
+        took = trial.one(edit, f"The parcel {word} is in the hall.", word, "text", 0.005)
         times.setdefault(edit.__name__, []).append(took)
     both = [took for part in times.values() for took in part]
     figures = spread("edit → text query", both, p95=TEXT_WITHIN, note="sync none, half appended, half in place")

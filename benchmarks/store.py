@@ -86,7 +86,7 @@ def synthetic_vectors(home: Home) -> None:
     ledger = Ledger(home.state / "state.db")
     digests = [row[0] for row in ledger.reader.execute("SELECT DISTINCT digest FROM chunks").fetchall()]
     with ledger.write() as connection:
-        number = bank.model_id(connection, model.name, model.fingerprint, model.dims)
+        number = bank.model_id(connection, model.name, model.fingerprint, model.dims, "{}")
         for at in range(0, len(digests), BATCH):
             part = digests[at : at + BATCH]
             drawn = rng.standard_normal((len(part), model.dims), np.float32)

@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Row
 
@@ -42,6 +43,7 @@ class Embedding:
         self.note = ""
         self.pending = 0
         self._rate = 0.0
+        self._swept = False
         self._opened = False
         self._work = threading.Event()
         self._stopping = threading.Event()
@@ -106,16 +108,38 @@ class Embedding:
             self._work.clear()
 
     def _load_model(self) -> None:
-        from memd.indexer.embedder import load_embedder
+        from memd.indexer.embedder import load_embedder, source_of
 
         embedder = load_embedder(self.settings, self.state / "model")
         if embedder is None:
             raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
-        self.worker.submit(tasks.UseModel(embedder)).result()
-        self._recount()
-        self.phase, self.note = "ready", ""
         self.health.clear("vectors")
+        self.worker.submit(tasks.UseModel(embedder, source_of(self.settings))).result()
+        self._recount()
+        self._load_former()
+        self.phase, self.note = "ready", ""
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
+
+    def _load_former(self) -> None:
+        """After a change of model the old vectors serve, with the model that made them, until the new are ready."""
+        stores = self.worker.stores
+        row = bank.former_model(stores.ledger.reader, stores.model.id) if stores.model and self.pending else None
+        if row is None:
+            return
+        from memd.indexer.embedder import load_embedder
+
+        log.info("the model changed from %s; %d chunks are embedded anew", row["name"], self.pending)
+        try:
+            former = load_embedder(replace(self.settings, **json.loads(row["source"])), self.state / "model")
+        except ModelUnavailable as error:
+            former = None
+            log.warning("the model before cannot be loaded: %s", error)
+        if former is not None and former.fingerprint == row["fingerprint"]:
+            self.worker.submit(tasks.UseFormer(row["id"], former)).result()
+        else:
+            self.health.set(
+                "vectors", "the model changed and its vectors are being made", "wait: memd status shows when"
+            )
 
     def _unavailable(self, error: ModelUnavailable) -> None:
         self.phase, self.note, self.pending = "failed", error.message, 0
@@ -141,7 +165,13 @@ class Embedding:
             self.worker.submit(tasks.UseVectors(VectorStore(folder))).result()
         self._opened = True
         if not self.pending:
+            self._caught_up()
+
+    def _caught_up(self) -> None:
+        """Every chunk has its vector: what an earlier model left can go."""
+        if self.worker.stores.former is not None or self.health.clear("vectors") or not self._swept:
             self.worker.submit(tasks.ForgetOldModels()).result()
+            self._swept = True
 
     def _embed_some(self) -> bool:
         """Embed the most urgent chunks; False when there are none."""
@@ -151,6 +181,7 @@ class Embedding:
         rows = bank.pending(self.worker.stores.ledger.reader, model.id, FETCH)
         if not rows:
             self.pending = 0
+            self._caught_up()
             return False
         # Longest first pads least, and the whole lot is the newest that there is.
         rows.sort(key=lambda row: -len(row["text"]))

@@ -158,9 +158,21 @@ class UseModel:
     """Begin to embed with a model; vectors of another one are not used."""
 
     embedder: Embedder
+    source: str
 
     def run(self, worker: Worker) -> None:
-        worker.stores.use_model(self.embedder)
+        worker.stores.use_model(self.embedder, self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class UseFormer:
+    """Let the model before answer questions while the vectors are made anew."""
+
+    number: int
+    embedder: Embedder
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.use_former(self.number, self.embedder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +215,7 @@ class ForgetOldModels:
         stores = worker.stores
         if stores.model is None:
             return
+        stores.drop_former()
         with stores.ledger.write() as connection:
             bank.forget_other_models(connection, stores.model.id)
             bank.sweep(connection)

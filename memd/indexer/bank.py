@@ -14,15 +14,26 @@ STORED = np.dtype("<f2")
 """Half precision: half the file, and a cosine that differs by less than 0.001."""
 
 
-def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: int) -> int:
+def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: int, source: str) -> int:
     connection.execute(
-        "INSERT OR IGNORE INTO models (name, fingerprint, recipe, dims) VALUES (?, ?, ?, ?)",
-        (name, fingerprint, RECIPE, dims),
+        "INSERT INTO models (name, fingerprint, recipe, dims, source) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (fingerprint, recipe) DO UPDATE SET source = excluded.source",
+        (name, fingerprint, RECIPE, dims, source),
     )
     row = connection.execute(
         "SELECT id FROM models WHERE fingerprint = ? AND recipe = ?", (fingerprint, RECIPE)
     ).fetchone()
     return int(row["id"])
+
+
+def former_model(connection: sqlite3.Connection, model: int) -> sqlite3.Row | None:
+    """The model that was in use before this one, if its vectors are still there."""
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM models m WHERE id <> ? AND EXISTS (SELECT 1 FROM vectors v WHERE v.model = m.id)"
+        " ORDER BY id DESC LIMIT 1",
+        (model,),
+    ).fetchone()
+    return row
 
 
 def forget_other_models(connection: sqlite3.Connection, model: int) -> None:

@@ -106,13 +106,13 @@ def _model(stores: Stores, settings: Settings) -> Iterator[Finding]:
     if stores.model is not None:
         yield Finding("model", "ok", f"{stores.model.embedder.name}, {stores.model.embedder.dims} dimensions")
         return
-    from memd.indexer.embedder import load_embedder
+    from memd.indexer.embedder import load_embedder, source_of
 
     try:
         embedder = load_embedder(settings.embedding, stores.folder / "model")
         if embedder is not None:
             embedder.embed(["one real run"])
-            stores.use_model(embedder)
+            stores.use_model(embedder, source_of(settings.embedding))
             yield Finding("model", "ok", f"{embedder.name}, {embedder.dims} dimensions")
     except ModelUnavailable as error:
         yield Finding("model", "broken", error.message, error.hint)

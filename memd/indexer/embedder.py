@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 import re
@@ -64,6 +65,11 @@ def load_embedder(settings: EmbeddingSettings, cache: Path) -> Embedder | None:
     if settings.model:
         return load_folder(_folder(settings.model), settings)
     return load_granite(cache, settings.threads)
+
+
+def source_of(settings: EmbeddingSettings) -> str:
+    """What it takes to load the same model again, for the ledger."""
+    return json.dumps({name: getattr(settings, name) for name in ("model", "pooling", "normalize")})
 
 
 def load_granite(cache: Path, threads: int, pack: Path | None = None) -> Embedder:

@@ -213,6 +213,8 @@ def _follow_vectors(stores: Stores, shelf: Shelf, changes: _Changes) -> int:
     if shelf.mirror is not None:
         shelf.mirror.add(ids, vectors)
         shelf.mirror.drop(changes.dropped)
+    if shelf.former is not None:
+        shelf.former.drop(changes.dropped)
     _into_collection(stores, shelf, ids, vectors, changes.dropped)
     return len(ids)
 

@@ -78,6 +78,7 @@ STEPS: tuple[str, ...] = (
         fingerprint TEXT NOT NULL,
         recipe INTEGER NOT NULL,                    -- how a chunk's embedded text is made
         dims INTEGER NOT NULL,
+        source TEXT NOT NULL,                       -- the settings that load it again, as JSON
         UNIQUE (fingerprint, recipe)
     );
 

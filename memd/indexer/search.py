@@ -44,8 +44,9 @@ def _voices(stores: Stores, shelves: Sequence[Shelf], ask: Ask, depth: int, max_
     voices: dict[str, Scored] = {}
     if ask.mode in ("hybrid", "text"):
         voices["text"] = _text(shelves, ask, depth)
-    if ask.mode in ("hybrid", "vector") and stores.model is not None:
-        vector = stores.model.embedder.embed([ask.query])[0]
+    model = stores.former or stores.model
+    if ask.mode in ("hybrid", "vector") and model is not None:
+        vector = model.embedder.embed([ask.query])[0]
         voices["vector"] = _vector(stores, shelves, ask.filters, vector, depth)
     return voices
 
@@ -62,12 +63,13 @@ def _vector(stores: Stores, shelves: Iterable[Shelf], filters: Filters, vector: 
 
 
 def _nearest(stores: Stores, shelf: Shelf, filters: Filters, vector: Vectors, depth: int) -> Scored:
-    """Chroma for the open question; the exact search in memory for a filtered one, or while Chroma is not there."""
-    if filters and shelf.mirror is not None:
-        return shelf.mirror.search(vector, depth, recall.allowed(stores.ledger.reader, shelf.id, filters))
-    if shelf.collection is not None:
+    """Chroma for the open question; the exact search in memory for a filtered one, and while Chroma cannot answer."""
+    mirror = shelf.former or shelf.mirror
+    if filters and mirror is not None:
+        return mirror.search(vector, depth, recall.allowed(stores.ledger.reader, shelf.id, filters))
+    if shelf.collection is not None and shelf.former is None:
         return shelf.collection.search(vector, depth)
-    return shelf.mirror.search(vector, depth) if shelf.mirror is not None else []
+    return mirror.search(vector, depth) if mirror is not None else []
 
 
 def _exact(stores: Stores, shelves: Iterable[Shelf], needle: str, max_bytes: int) -> Scored:

@@ -34,6 +34,8 @@ class Shelf:
     files: dict[str, FileRow]
     collection: Collection | None = None
     mirror: Mirror | None = None
+    former: Mirror | None = None
+    """The vectors of the model before, while those of the new one are being made."""
     held: frozenset[str] = frozenset()
     """Files that vanished together and are kept until they come back or the user lets them go."""
     missing: bool = False
@@ -58,6 +60,7 @@ class Stores:
         self.shelves: dict[str, Shelf] = {}
         self.vectors: VectorStore | None = None
         self.model: Model | None = None
+        self.former: Model | None = None
         self.trouble = ""
         """Why Chroma was given up, until it is opened again."""
         self.embedded = 0
@@ -133,19 +136,33 @@ class Stores:
 
     # --- vectors ------------------------------------------------------------------------------------------
 
-    def use_model(self, embedder: Embedder) -> None:
+    def use_model(self, embedder: Embedder, source: str) -> None:
         with self.ledger.write() as connection:
-            number = bank.model_id(connection, embedder.name, embedder.fingerprint, embedder.dims)
+            number = bank.model_id(connection, embedder.name, embedder.fingerprint, embedder.dims, source)
         self.model = Model(number, embedder)
         for shelf in self.shelves.values():
             self.load_mirror(shelf)
 
     def load_mirror(self, shelf: Shelf) -> None:
-        if self.model is None:
-            return
-        mirror = Mirror(self.model.embedder.dims)
-        mirror.add(*bank.of_workspace(self.ledger.reader, self.model.id, shelf.id, self.model.embedder.dims))
-        shelf.mirror = mirror
+        if self.model is not None:
+            shelf.mirror = self._mirror(shelf, self.model)
+
+    def _mirror(self, shelf: Shelf, model: Model) -> Mirror:
+        mirror = Mirror(model.embedder.dims)
+        mirror.add(*bank.of_workspace(self.ledger.reader, model.id, shelf.id, model.embedder.dims))
+        return mirror
+
+    def use_former(self, number: int, embedder: Embedder) -> None:
+        """Let the model before answer until the new one's vectors are complete."""
+        former = Model(number, embedder)
+        for shelf in self.shelves.values():
+            shelf.former = self._mirror(shelf, former)
+        self.former = former
+
+    def drop_former(self) -> None:
+        self.former = None
+        for shelf in self.shelves.values():
+            shelf.former = None
 
     def use_vectors(self, vectors: VectorStore) -> None:
         self.vectors, self.trouble = vectors, ""

@@ -6,10 +6,10 @@ import time
 from dataclasses import asdict
 
 from memd.daemon.desk import Desk, Result
-from memd.daemon.handlers.talk import MAX_HITS
+from memd.daemon.handlers.talk import MAX_HITS, MAX_QUERY
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
-from memd.errors import UsageError
+from memd.errors import NotFound, TooLarge, UsageError
 from memd.indexer import get as getting
 from memd.indexer.search import search
 from memd.models import MODES, Answer, Ask, Filters
@@ -45,7 +45,7 @@ def _ask(desk: Desk, params: Params) -> Ask:
         tier=params.text("tier"),
     )
     return Ask(
-        query=params.required("query"),
+        query=_question(params),
         ns=desk.names(params),
         limit=limit or MAX_HITS,
         mode=params.choice("mode", MODES, "hybrid"),
@@ -53,6 +53,13 @@ def _ask(desk: Desk, params: Params) -> Ask:
         explain=params.flag("explain"),
         marks=params.flag("marks"),
     )
+
+
+def _question(params: Params) -> str:
+    query = params.required("query")
+    if len(query) > MAX_QUERY:
+        raise TooLarge(f"a question may have {MAX_QUERY} characters, this one has {len(query)}", "ask in fewer words")
+    return query
 
 
 async def _search(desk: Desk, ask: Ask) -> Answer:
@@ -69,5 +76,8 @@ async def get(desk: Desk, params: Params, tell: Tell) -> Result:
         raise UsageError("`get` needs a `key` or a `path`")
     await desk.catch_up("auto", ())
     if path:
-        return await desk.read(getting.by_path, shelves, path, first, count, desk.parts.worker.max_bytes)
+        try:
+            return await desk.read(getting.by_path, shelves, path, first, count, desk.parts.worker.max_bytes)
+        except OSError as error:
+            raise NotFound(f"that path cannot be read: {error.strerror}", "memd workspaces") from error
     return await desk.read(getting.by_key, desk.parts.stores, shelves, key, desk.parts.worker.max_bytes)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from memd.config import edit
+from memd.config import edit, paths
 from memd.config.load import NS, glob_ok
 from memd.daemon import status
 from memd.daemon.desk import Desk, Result, teller
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.daemon.worker import How
-from memd.errors import AlreadyExists, UnknownWorkspace, UsageError
+from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.stores import Shelf
 from memd.models import DEFAULT_GLOBS, Workspace
 
@@ -27,10 +30,11 @@ async def add(desk: Desk, params: Params, tell: Tell) -> Result:
     workspace = _workspace(params)
     wait = params.flag("wait", True)
     params.done()
-    known = _same(desk, workspace, ns_given=bool(params.text("ns")))
-    if known is None:
-        await desk.read(edit.add_workspace, workspace)
-        await desk.parts.open_workspace(workspace)
+    async with desk.changing:
+        known = _same(desk, workspace, ns_given=bool(params.text("ns")))
+        if known is None:
+            await _configure(desk, edit.add_workspace, workspace)
+            await desk.parts.open_workspace(workspace)
     ns = known.workspace.ns if known else workspace.ns
     scanned = desk.scan((ns,), How(), teller(params, tell))
     if wait:
@@ -68,10 +72,37 @@ def _unless_changed(shelf: Shelf, wanted: Workspace, ns_given: bool) -> Shelf:
 async def remove(desk: Desk, params: Params, tell: Tell) -> Result:
     ns, path = params.text("ns"), params.text("path")
     params.done()
-    shelf = desk.parts.stores.shelf(ns) if ns else _at(desk, Path(path).expanduser())
-    await desk.read(edit.remove_workspace, shelf.workspace.ns)
-    await desk.parts.forget_workspace(shelf.workspace.ns)
+    if bool(ns) == bool(path):
+        raise UsageError("`workspaces.remove` needs an `ns` or a `path`")
+    async with desk.changing:
+        shelf = desk.parts.stores.shelf(ns) if ns else _at(desk, _place(path))
+        await _configure(desk, edit.remove_workspace, shelf.workspace.ns)
+        await desk.parts.forget_workspace(shelf.workspace.ns)
     return {"ns": shelf.workspace.ns, "root": str(shelf.workspace.root), "removed": True}
+
+
+async def _configure(desk: Desk, change: Callable[[Any], None], what: Any) -> None:
+    """Change the config file, or say why that cannot be done."""
+    try:
+        await desk.read(change, what)
+    except OSError as error:
+        kind = DiskFull if error.errno == errno.ENOSPC else MemdError
+        file = paths.config_file()
+        raise kind(f"{file} could not be changed: {error.strerror}", f"look at it: ls -la {file.parent}") from error
+
+
+def _place(given: str) -> Path:
+    """An absolute directory, `~` allowed."""
+    try:
+        path = Path(given).expanduser()
+        path.exists()
+    except RuntimeError:
+        raise UsageError(f"{given} is of no user of this machine") from None
+    except OSError as error:
+        raise UsageError(f"this path cannot be used: {error.strerror}") from None
+    if not path.is_absolute() or "\0" in given:
+        raise UsageError(f"`path` must be absolute, not {given!r}")
+    return path
 
 
 def _at(desk: Desk, directory: Path) -> Shelf:
@@ -83,12 +114,10 @@ def _at(desk: Desk, directory: Path) -> Shelf:
 
 def _workspace(params: Params) -> Workspace:
     """The workspace that a call of `workspaces.add` describes."""
-    path = Path(params.required("path")).expanduser()
+    path = _place(params.required("path"))
     globs = params.texts("globs") or DEFAULT_GLOBS
     ns = params.text("ns") or path.name
     workspace = Workspace(ns, path, globs, params.flag("follow"))
-    if not path.is_absolute():
-        raise UsageError(f"`path` must be absolute, not {str(path)!r}")
     if not NS.fullmatch(ns):
         raise UsageError(f"`ns` must be a name without spaces or slashes, not {ns!r}", "name it with --ns")
     if path.exists() and not path.is_dir():
