@@ -5,6 +5,7 @@ Events are hints, the scan is the truth: whatever is lost here is found by the n
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import logging
 import os
@@ -15,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from watchdog.events import (
+    EVENT_TYPE_DELETED,
+    EVENT_TYPE_MOVED,
     DirCreatedEvent,
     DirDeletedEvent,
     DirMovedEvent,
@@ -41,6 +44,7 @@ EVENTS: list[type[FileSystemEvent]] = [
 ]  # fmt: skip
 """Reading a file makes events too; they are left out."""
 
+IN_DELETE_SELF = 0x400
 TICK_SECONDS = 1.0
 LIMIT_FIX = "raise the limit: sudo sysctl fs.inotify.max_user_watches=524288 fs.inotify.max_user_instances=1024"
 
@@ -56,6 +60,10 @@ class _Watched:
     watches: dict[str, tuple[tuple[int, int], ObservedWatch]] = field(default_factory=dict)
     polling: str = ""
     polled: float = 0.0
+    lost: set[str] = field(default_factory=set)
+    """Folders that went: one made again in their place may have the same number and yet sends no events."""
+    grown: bool = True
+    """Whether folders have come since it was last asked if there are watches left for them."""
 
 
 class Watcher:
@@ -127,16 +135,28 @@ class Watcher:
             return self._poll_due(watched)
         changed = False
         for folder, deep in watched_folders(watched.workspace):
-            now = _identity(watched.workspace.root / folder)
+            place = watched.workspace.root / folder
+            now = _identity(place)
             before = watched.watches.get(folder)
-            if (before[0] if before else None) == now:
+            if (before[0] if before else None) == now and str(place) not in watched.lost:
                 continue
             changed = True
+            watched.lost.discard(str(place))
             if before:
                 self._release(watched, folder)
             if now and not self._watch(watched, folder, deep, now):
                 break
-        return changed
+        return self._check_limit(watched) or changed
+
+    def _check_limit(self, watched: _Watched) -> bool:
+        """watchdog says nothing when it cannot watch a folder below the one it was given."""
+        if not (watched.grown and watched.watches):
+            return False
+        watched.grown = False
+        error = no_watches_left(watched.workspace.root)
+        if error is not None:
+            self._fall_back(watched, error)
+        return error is not None
 
     def _poll_due(self, watched: _Watched) -> bool:
         due = time.monotonic() - watched.polled >= self.settings.poll_seconds
@@ -145,7 +165,7 @@ class Watcher:
         return due
 
     def _watch(self, watched: _Watched, folder: str, deep: bool, identity: tuple[int, int]) -> bool:
-        handler = _Hints(watched.workspace, self._note, self._rescan)
+        handler = _Hints(watched, self._note, self._rescan)
         place = str(watched.workspace.root / folder)
         try:
             watch = self._observer.schedule(handler, place, recursive=deep, event_filter=EVENTS)
@@ -181,13 +201,17 @@ class Watcher:
 class _Hints(FileSystemEventHandler):
     """Hands on what concerns memory files; anything about a folder means: look at the whole workspace."""
 
-    def __init__(self, workspace: Workspace, note: Note, rescan: Rescan) -> None:
-        self.workspace = workspace
+    def __init__(self, watched: _Watched, note: Note, rescan: Rescan) -> None:
+        self.watched = watched
+        self.workspace = watched.workspace
         self.note = note
         self.rescan = rescan
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         if event.is_directory:
+            if event.event_type in (EVENT_TYPE_DELETED, EVENT_TYPE_MOVED):
+                self.watched.lost.add(os.fsdecode(event.src_path))
+            self.watched.grown = True
             self.rescan(self.workspace.ns)
             return
         for place in (event.src_path, event.dest_path):
@@ -213,6 +237,21 @@ class _OverflowEar(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if "overflow" in record.getMessage():
             self.heard()
+
+
+def no_watches_left(folder: Path) -> OSError | None:
+    """Try to watch one folder more, with an inotify of its own; the error when the limit forbids it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor = libc.inotify_init1(os.O_CLOEXEC)
+    if descriptor < 0:
+        return None
+    try:
+        if libc.inotify_add_watch(descriptor, os.fsencode(folder), IN_DELETE_SELF) >= 0:
+            return None
+        code = ctypes.get_errno()
+        return OSError(code, "inotify watch limit reached") if code == errno.ENOSPC else None
+    finally:
+        os.close(descriptor)
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:

@@ -35,6 +35,9 @@ SLICE_FILES = 2_000
 LONGEST_SETTLE = 2.0
 """A file that never comes to rest is read all the same after this many seconds."""
 
+BURST = 20
+"""When more paths than this change at once, as in a checkout, they are awaited and become one batch."""
+
 RETRY_SECONDS = 2.0
 IDLE_SECONDS = 0.5
 
@@ -194,11 +197,17 @@ class Worker:
 
     def _due(self) -> tuple[tuple[str, tuple[str, ...], int] | None, float]:
         """The settled changes of one workspace, or how long until some are."""
+        if not self._noted:
+            return None, float("inf")
         now, settle = time.monotonic(), self.settings.watch.settle_ms / 1000
-        ready = [key for key, (first, last) in self._noted.items() if now >= min(last + settle, first + LONGEST_SETTLE)]
-        if not ready:
-            ends = [min(last + settle, first + LONGEST_SETTLE) for first, last in self._noted.values()]
-            return None, (min(ends) - now if ends else float("inf"))
+        ends = {key: min(last + settle, first + LONGEST_SETTLE) for key, (first, last) in self._noted.items()}
+        quiet = min(ends.values())
+        if len(ends) > BURST:
+            oldest = min(first for first, _ in self._noted.values())
+            quiet = min(max(ends.values()), oldest + LONGEST_SETTLE)
+        ready = [key for key, end in ends.items() if now >= end]
+        if now < quiet or not ready:
+            return None, max(quiet - now, 0.01)
         ns = ready[0][0]
         paths = tuple(path for name, path in ready if name == ns)
         for path in paths:

@@ -10,7 +10,7 @@ from typing import Any
 
 from memd.errors import NotFound, UsageError
 from memd.indexer import recall
-from memd.indexer.scan import is_memory_path
+from memd.indexer.scan import is_memory_path, refusal
 from memd.indexer.stores import Shelf, Stores
 from memd.models import Memory, Note
 from memd.notes.parse import parse
@@ -73,7 +73,7 @@ def _inside(shelf: Shelf, path: str) -> str:
         root = PurePosixPath(shelf.workspace.root)
         path = str(pure.relative_to(root)) if pure.is_relative_to(root) else ""
     safe = path and ".." not in PurePosixPath(path).parts
-    return path if safe and is_memory_path(shelf.workspace, path) else ""
+    return path if safe and is_memory_path(shelf.workspace, path) and not refusal(shelf.workspace, path) else ""
 
 
 def _lines(shelf: Shelf, path: str, first: int, count: int, max_bytes: int) -> dict[str, Any]:

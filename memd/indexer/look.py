@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from memd.indexer.catalog import FileRow
-from memd.indexer.scan import Scan, Seen
+from memd.indexer.scan import Scan, Seen, is_memory_path, refusal
 from memd.indexer.stores import Shelf
 from memd.models import Note
 from memd.notes.parse import parse
@@ -44,6 +44,10 @@ def look(shelf: Shelf, paths: Sequence[str], max_bytes: int, deep: bool) -> Batc
     batch = Batch()
     for path in paths:
         known = shelf.files.get(path)
+        if not _admitted(shelf, path):
+            if known is not None:
+                batch.removed.append(path)
+            continue
         try:
             reading = read(shelf.workspace.root / path, max_bytes)
         except (FileNotFoundError, NotADirectoryError):
@@ -57,6 +61,16 @@ def look(shelf: Shelf, paths: Sequence[str], max_bytes: int, deep: bool) -> Batc
         else:
             _sort(batch, path, known, reading, deep)
     return batch
+
+
+def _admitted(shelf: Shelf, path: str) -> bool:
+    """Whether a scan would list this path: an event, or an entry from before, may name one that it leaves out."""
+    if not is_memory_path(shelf.workspace, path):
+        return False
+    why = refusal(shelf.workspace, path)
+    if why:
+        shelf.skipped = {**shelf.skipped, path: why}
+    return not why
 
 
 def _sort(batch: Batch, path: str, known: FileRow | None, reading: Reading, deep: bool) -> None:

@@ -19,6 +19,10 @@ SWAP = re.compile(
     re.IGNORECASE,
 )
 
+LINK = "a symbolic link; `follow = true` in the config allows it"
+NOWHERE = "a symbolic link to nothing, or in a circle"
+ODD = "it is no regular file"
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -47,7 +51,10 @@ def scan(workspace: Workspace) -> Scan:
         found.missing = True
         return found
     for folder, patterns in _by_folder(workspace.globs).items():
-        _walk(workspace, folder, patterns, found, set())
+        if _leads_out(workspace, workspace.root / folder):
+            found.skipped[folder] = LINK
+        else:
+            _walk(workspace, folder, patterns, found, set())
     return found
 
 
@@ -63,7 +70,33 @@ def watched_folders(workspace: Workspace) -> list[tuple[str, bool]]:
 
 def is_memory_path(workspace: Workspace, path: str) -> bool:
     """Whether the globs take in this relative path."""
-    return not _hidden(path, workspace.globs) and any(matcher(glob).fullmatch(path) for glob in workspace.globs)
+    return (
+        not _hidden(path, workspace.globs)
+        and NEVER.isdisjoint(path.split("/"))
+        and any(matcher(glob).fullmatch(path) for glob in workspace.globs)
+    )
+
+
+def refusal(workspace: Workspace, path: str) -> str:
+    """Why a path with the right name is left out all the same; empty when it may be read.
+
+    The scan asks the same of what it meets; this is for paths that came another way, as an event or a wish.
+    """
+    place = workspace.root / path
+    if _leads_out(workspace, place):
+        return LINK
+    try:
+        mode = place.stat().st_mode
+    except OSError:
+        return NOWHERE if place.is_symlink() else ""
+    return "" if stat.S_ISREG(mode) else ODD
+
+
+def _leads_out(workspace: Workspace, place: Path) -> bool:
+    if workspace.follow:
+        return False
+    root, target = os.path.realpath(workspace.root), os.path.realpath(place)
+    return target != root and not target.startswith(root.rstrip("/") + "/")
 
 
 @lru_cache(maxsize=1_000)
@@ -129,7 +162,7 @@ def _visit(
     elif wanted and stat.S_ISREG(status.st_mode):
         found.files[path] = Seen(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
     elif wanted:
-        found.skipped[path] = "it is no regular file"
+        found.skipped[path] = ODD
 
 
 def _reaches(glob: str, folder: str) -> bool:
@@ -150,11 +183,11 @@ def _link_allowed(workspace: Workspace, entry: os.DirEntry[str], path: str, want
         target = Path(entry.path).resolve(strict=True)
     except (OSError, RuntimeError):
         if wanted:
-            found.skipped[path] = "a symbolic link to nothing, or in a circle"
+            found.skipped[path] = NOWHERE
         return False
     if target.is_relative_to(workspace.root.resolve()) and not target.is_dir():
         return True
-    found.skipped[path] = "a symbolic link; `follow = true` in the config allows it"
+    found.skipped[path] = LINK
     return False
 
 
