@@ -7,12 +7,14 @@ import logging
 import os
 import resource
 import signal
+import socket
 import sys
 import threading
 import time
 from contextlib import ExitStack
 from functools import partial
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from memd import __version__
@@ -97,11 +99,16 @@ class App:
             self.stop_soon,
         )  # fmt: skip
         dispatch = partial(handlers.call, Desk(parts))
-        listener = systemd.inherited_socket() or listen(run / "memd.sock")
+        listener = systemd.inherited_socket() or self._listen(run / "memd.sock")
         self.server = Server(listener, dispatch, self.settings.server)
         await self.server.start()
-        self._stack.callback(paths.socket_path().unlink, missing_ok=True)
         self._begin_work()
+
+    def _listen(self, path: Path) -> socket.socket:
+        """A socket of our own goes when we go; one that systemd made is systemd's to remove."""
+        listener = listen(path)
+        self._stack.callback(path.unlink, missing_ok=True)
+        return listener
 
     def _begin_work(self) -> None:
         """What goes on behind the answering socket: watching, the first scan, jobs, the model."""

@@ -15,7 +15,7 @@ from memd.config.schema import EmbeddingSettings
 from memd.daemon import tasks
 from memd.daemon.health import Health
 from memd.daemon.worker import Worker
-from memd.errors import MemdError, ModelUnavailable, StoreBroken
+from memd.errors import DiskFull, MemdError, ModelUnavailable, StoreBroken
 from memd.indexer import bank
 from memd.indexer.recipe import embedded_text
 from memd.indexer.stores import quarantine
@@ -27,6 +27,7 @@ BATCH = 8
 """Larger batches gain nothing and cost memory."""
 
 RETRY_SECONDS = 30.0
+DISK_SECONDS = 2.0
 NICE = 10
 FADE = 0.9
 
@@ -90,9 +91,12 @@ class Embedding:
                 self._step()
             except ModelUnavailable as error:
                 self._unavailable(error)
+            except DiskFull as error:
+                self.health.set("disk", error.message, error.hint)
+                self._stopping.wait(DISK_SECONDS)
             except MemdError as error:
                 log.error("%s", error)
-                self._stopping.wait(RETRY_SECONDS / 10)
+                self._stopping.wait(DISK_SECONDS)
             except Exception:
                 log.exception("embedding goes on after an unexpected error")
                 self._stopping.wait(RETRY_SECONDS)
@@ -153,7 +157,8 @@ class Embedding:
 
         self._opened = False
         folder = self.state / "chroma"
-        broken = self.worker.stores.trouble or (needs_probe(folder) and probe(folder))
+        suspect = self.worker.stores.trouble or needs_probe(folder)
+        broken = probe(folder) if suspect and folder.exists() else ""
         if broken:
             log.warning("the vector store is put aside and made again: %s", broken)
             quarantine(self.state, folder)
@@ -198,6 +203,7 @@ class Embedding:
         texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
         vectors = model.embedder.embed(texts)
         saved = self.worker.submit(tasks.SaveVectors(rows, vectors)).result()
+        self.health.clear("disk")
         pace = len(rows) / max(time.monotonic() - started, 1e-6)
         self._rate = pace if not self._rate else FADE * self._rate + (1 - FADE) * pace
         self.pending = max(0, self.pending - saved)

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import struct
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,9 @@ class Server:
 
     async def start(self) -> None:
         self._listener.setblocking(False)
-        self._server = await asyncio.start_unix_server(self._connected, sock=self._listener, backlog=BACKLOG)
+        # From 3.13 on asyncio would remove the file when it closes, also one that systemd listens on.
+        options: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+        self._server = await asyncio.start_unix_server(self._connected, sock=self._listener, backlog=BACKLOG, **options)
 
     async def stop(self) -> None:
         if self._server is not None:

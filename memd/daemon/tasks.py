@@ -126,6 +126,22 @@ def mend_text(worker: Worker, shelf: Shelf) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class RenewText:
+    """Put a text index aside that could not be read, and make it again from the ledger."""
+
+    ns: str
+
+    def run(self, worker: Worker) -> int:
+        shelf = worker.stores.shelf(self.ns)
+        try:
+            shelf.text.verify()
+        except StoreBroken as error:
+            log.warning("ns=%s: %s", self.ns, error)
+            worker.stores.renew_text(shelf)
+        return mend_text(worker, shelf)
+
+
+@dataclass(frozen=True, slots=True)
 class SwapText:
     """Use a text index that another process built, and add what changed meanwhile."""
 

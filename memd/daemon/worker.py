@@ -94,6 +94,7 @@ class Worker:
         self._imports: deque[Slice] = deque()
         self._noted: dict[tuple[str, str], tuple[float, float]] = {}
         self._taken = 0
+        self._behind: set[int] = set()
         self._wake = threading.Condition()
         self._stopping = False
         self._seen = self._done = 0
@@ -269,12 +270,14 @@ class Worker:
         """Bring the stores in step with some paths; what cannot be written now is tried again."""
         paths = tuple(paths)
         try:
+            self._catch_up(shelf)
             report = ingest.apply(
                 self.stores, shelf, paths, self.max_bytes, accept_missing=how.accept_missing, deep=how.deep
             )
         except DiskFull as error:
             if self.health.set("disk", error.message, error.hint):
                 log.error("%s", error)
+            self._behind.add(shelf.id)
             self._later(shelf.workspace.ns, paths)
             return Report()
         except StoreBroken as error:
@@ -285,6 +288,12 @@ class Worker:
         self.health.clear("disk")
         self._tell(shelf, report)
         return report
+
+    def _catch_up(self, shelf: Shelf) -> None:
+        """After a full disk the ledger may know more than the text index does."""
+        if shelf.id in self._behind:
+            reconcile_text(self.stores, shelf)
+            self._behind.discard(shelf.id)
 
     def _later(self, ns: str, paths: Iterable[str]) -> None:
         again = time.monotonic() + RETRY_SECONDS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -176,9 +177,12 @@ class Stores:
     def drop_vectors(self, why: str) -> None:
         """Go on without Chroma: the mirror answers, the ledger keeps the vectors."""
         log.error("the vector store is given up for now: %s", why)
-        self.vectors, self.trouble = None, why
+        given_up, self.vectors, self.trouble = self.vectors, None, why
         for shelf in self.shelves.values():
             shelf.collection = None
+        if given_up is not None:
+            with suppress(StoreBroken):
+                given_up.close()
 
     def close(self) -> None:
         for ns in list(self.shelves):

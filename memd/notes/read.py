@@ -11,8 +11,8 @@ from pathlib import Path
 
 ATTEMPTS = 3
 CONTROL = bytes(set(range(32)) - {7, 8, 9, 10, 12, 13, 27})
-BINARY_SHARE = 0.1
-"""A file with more control bytes than this among its first bytes is no text."""
+BINARY_SHARE, FORGIVEN = 0.05, 8
+"""A file with a larger share of control bytes, and more than a few stray ones, is no text; random bytes have 0.1."""
 
 
 class Unreadable(Exception):
@@ -88,7 +88,7 @@ def is_binary(data: bytes) -> bool:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return False
     head = data[:8192]
-    return bool(head) and len(head) - len(head.translate(None, CONTROL)) > BINARY_SHARE * len(head)
+    return len(head) - len(head.translate(None, CONTROL)) > max(FORGIVEN, BINARY_SHARE * len(head))
 
 
 def decode(data: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import shutil
 import signal
@@ -460,6 +461,8 @@ def _as_nobody(place: Path) -> int:
     place.parent.chmod(0o755)
     place.mkdir()
     os.chown(place, 65534, 65534)
+    # Whoosh asks for it late, and the other user may not reach the interpreter's own files.
+    codecs.lookup("latin1")
     child = os.fork()
     if child == 0:
         try:

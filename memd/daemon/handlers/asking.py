@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import asdict
 
+from memd.daemon import tasks
 from memd.daemon.desk import Desk, Result
 from memd.daemon.handlers.talk import MAX_HITS, MAX_QUERY
 from memd.daemon.params import Params
@@ -63,8 +65,14 @@ def _question(params: Params) -> str:
 
 
 async def _search(desk: Desk, ask: Ask) -> Answer:
-    settings = desk.parts.settings
-    return await desk.read(search, desk.parts.stores, ask, settings.search.rrf_k, desk.parts.worker.max_bytes)
+    """Search; a text index that turns out to be torn is made again first, rather than missing what it held."""
+    k, max_bytes = desk.parts.settings.search.rrf_k, desk.parts.worker.max_bytes
+    try:
+        return await desk.read(search, desk.parts.stores, ask, k, max_bytes)
+    except StoreBroken:
+        for ns in ask.ns:
+            await asyncio.wrap_future(desk.parts.worker.submit(tasks.RenewText(ns)))
+        return await desk.read(search, desk.parts.stores, ask, k, max_bytes)
 
 
 async def get(desk: Desk, params: Params, tell: Tell) -> Result:
