@@ -15,7 +15,7 @@ from memd.models import DEFAULT_GLOBS
 TARGET = Path(__file__).with_name("configuration.md")
 
 HEAD = """\
-<!-- Written by docs/generate.py from memd/config/schema.py. Do not edit it here: change the schema, then `make docs`. -->
+<!-- Written by docs/generate.py from memd/config/schema.py. To change it, change the schema, then run `make docs`. -->
 
 # Configuration
 
@@ -68,8 +68,8 @@ Without `globs`:
 Globs are relative to the workspace. `*` stays within one folder, `**/` is any number of folders, `?` is one
 character. Hidden files and folders are left out unless a glob names them, and so are swap files, backups, conflict
 copies and the folders `node_modules`, `__pycache__`, `venv` and `site-packages`. Symbolic links that lead out of the
-workspace or to a folder are left out unless `follow = true`. What is left out although a glob takes it in is listed by
-`memd status`.
+workspace or to a folder are left out unless `follow = true`. Links that are left out, and files that are too large,
+binary or unreadable, are listed by `memd status`.
 """
 
 

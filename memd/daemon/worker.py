@@ -16,10 +16,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from memd.config.schema import Settings
 from memd.daemon.health import Health
+from memd.daemon.hints import Hints
 from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer import ingest
 from memd.indexer.ingest import Report
@@ -31,12 +33,6 @@ log = logging.getLogger("memd.worker")
 SLICE_BYTES = 1_000_000
 SLICE_FILES = 2_000
 """A slice is one commit of each store, about two seconds at the most."""
-
-LONGEST_SETTLE = 2.0
-"""A file that never comes to rest is read all the same after this many seconds."""
-
-BURST = 20
-"""When more paths than this change at once, as in a checkout, they are awaited and become one batch."""
 
 RETRY_SECONDS = 2.0
 IDLE_SECONDS = 0.5
@@ -92,7 +88,7 @@ class Worker:
         """Called with the number of chunks that want a vector."""
         self._tasks: deque[tuple[Task, Future[Any]]] = deque()
         self._imports: deque[Slice] = deque()
-        self._noted: dict[tuple[str, str], tuple[float, float]] = {}
+        self._hints = Hints(settings.watch.settle_ms / 1000)
         self._taken = 0
         self._behind: set[int] = set()
         self._wake = threading.Condition()
@@ -116,10 +112,8 @@ class Worker:
 
     def note(self, ns: str, path: str) -> None:
         """A hint that a path changed."""
-        now = time.monotonic()
         with self._wake:
-            first, _ = self._noted.get((ns, path), (now, now))
-            self._noted[ns, path] = (first, now)
+            self._hints.note(ns, path)
             self._seen += 1
             self._wake.notify()
 
@@ -148,7 +142,7 @@ class Worker:
     @property
     def pending_files(self) -> int:
         with self._wake:
-            return len(self._noted) + self._taken + sum(len(part.paths) for part in self._imports)
+            return len(self._hints) + self._taken + sum(len(part.paths) for part in self._imports)
 
     @property
     def importing(self) -> Job | None:
@@ -159,8 +153,9 @@ class Worker:
     def lag_ms(self) -> float:
         """How long the oldest change that is not yet searchable has waited."""
         with self._wake:
-            begun = [first for first, _ in self._noted.values()] + [part.job.started for part in self._imports]
-            return round((time.monotonic() - min(begun)) * 1000, 1) if begun else 0.0
+            begun = [part.job.started for part in self._imports]
+            begun += [self._hints.oldest] if self._hints.oldest is not None else []
+            return max(0.0, round((time.monotonic() - min(begun)) * 1000, 1)) if begun else 0.0
 
     # --- the thread ---------------------------------------------------------------------------------------
 
@@ -182,39 +177,22 @@ class Worker:
             while not self._stopping:
                 if self._tasks:
                     task, future = self._tasks.popleft()
-                    return lambda: self._answer(task, future)
-                due, wait = self._due()
-                if due:
-                    return lambda: self._changes(*due)
+                    return partial(self._answer, task, future)
+                settled = self._hints.take()
+                if settled:
+                    self._taken = len(settled[1])
+                    seen = 0 if self._hints else self._seen
+                    return partial(self._changes, *settled, seen)
                 if self._imports:
                     part = self._imports.popleft()
                     self._taken = len(part.paths)
-                    return lambda: self._slice(part)
+                    return partial(self._slice, part)
+                wait = self._hints.wait()
                 if not self._wake.wait(min(wait, IDLE_SECONDS)) and wait > IDLE_SECONDS:
                     shelf = next((shelf for shelf in self.stores.shelves.values() if shelf.text.untidy), None)
                     if shelf is not None:
-                        return lambda: self._tidy(shelf)
+                        return partial(self._tidy, shelf)
             return None
-
-    def _due(self) -> tuple[tuple[str, tuple[str, ...], int] | None, float]:
-        """The settled changes of one workspace, or how long until some are."""
-        if not self._noted:
-            return None, float("inf")
-        now, settle = time.monotonic(), self.settings.watch.settle_ms / 1000
-        ends = {key: min(last + settle, first + LONGEST_SETTLE) for key, (first, last) in self._noted.items()}
-        quiet = min(ends.values())
-        if len(ends) > BURST:
-            oldest = min(first for first, _ in self._noted.values())
-            quiet = min(max(ends.values()), oldest + LONGEST_SETTLE)
-        ready = [key for key, end in ends.items() if now >= end]
-        if now < quiet or not ready:
-            return None, max(quiet - now, 0.01)
-        ns = ready[0][0]
-        paths = tuple(path for name, path in ready if name == ns)
-        for path in paths:
-            del self._noted[ns, path]
-        self._taken = len(paths)
-        return (ns, paths, self._seen if not self._noted else 0), 0.0
 
     def _answer(self, task: Task, future: Future[Any]) -> None:
         if not future.set_running_or_notify_cancel():
@@ -278,7 +256,8 @@ class Worker:
             if self.health.set("disk", error.message, error.hint):
                 log.error("%s", error)
             self._behind.add(shelf.id)
-            self._later(shelf.workspace.ns, paths)
+            with self._wake:
+                self._hints.later(shelf.workspace.ns, paths, RETRY_SECONDS)
             return Report()
         except StoreBroken as error:
             log.error("%s", error)
@@ -294,12 +273,6 @@ class Worker:
         if shelf.id in self._behind:
             reconcile_text(self.stores, shelf)
             self._behind.discard(shelf.id)
-
-    def _later(self, ns: str, paths: Iterable[str]) -> None:
-        again = time.monotonic() + RETRY_SECONDS
-        with self._wake:
-            for path in paths:
-                self._noted[ns, path] = (again, again)
 
     def _tell(self, shelf: Shelf, report: Report) -> None:
         ns = shelf.workspace.ns

@@ -1,0 +1,55 @@
+"""Paths that changed and wait until they have been quiet for a while."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+LONGEST_SETTLE = 2.0
+"""A file that never comes to rest is read all the same after this many seconds."""
+
+
+class Hints:
+    """What the watcher saw, by workspace and path. Not locked: the worker guards it."""
+
+    def __init__(self, settle: float) -> None:
+        self._settle = settle
+        self._noted: dict[tuple[str, str], tuple[float, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._noted)
+
+    def note(self, ns: str, path: str) -> None:
+        now = time.monotonic()
+        first, _ = self._noted.get((ns, path), (now, now))
+        self._noted[ns, path] = (first, now)
+
+    def later(self, ns: str, paths: Iterable[str], seconds: float) -> None:
+        """Come back to these in a while."""
+        again = time.monotonic() + seconds
+        self._noted.update({(ns, path): (again, again) for path in paths})
+
+    @property
+    def oldest(self) -> float | None:
+        """When the longest waiting one was first seen."""
+        return min((first for first, _ in self._noted.values()), default=None)
+
+    def wait(self) -> float:
+        """Seconds until one has settled; infinite when there is none."""
+        ends = [self._end(first, last) for first, last in self._noted.values()]
+        return max(0.0, min(ends) - time.monotonic()) if ends else float("inf")
+
+    def take(self) -> tuple[str, tuple[str, ...]] | None:
+        """The settled paths of one workspace, which are noted no longer."""
+        now = time.monotonic()
+        ready = [key for key, (first, last) in self._noted.items() if self._end(first, last) <= now]
+        if not ready:
+            return None
+        ns = ready[0][0]
+        paths = tuple(path for name, path in ready if name == ns)
+        for path in paths:
+            del self._noted[ns, path]
+        return ns, paths
+
+    def _end(self, first: float, last: float) -> float:
+        return min(last + self._settle, first + LONGEST_SETTLE)

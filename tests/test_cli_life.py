@@ -1,0 +1,308 @@
+"""Starting, stopping, upgrading, adding and removing: the commands that change what runs and what is kept."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import memd
+from memd.cli import logs
+from tests.conftest import ROOT
+from tests.test_cli import as_json, on_terminal
+
+
+def pid_of(home):
+    return json.loads((home.state / "memd.lock").read_text())["pid"]
+
+
+def of_version(folder, version):
+    """A copy of memd that says it has another version."""
+    shutil.copytree(ROOT / "memd", folder / "memd", ignore=shutil.ignore_patterns("__pycache__"))
+    file = folder / "memd" / "__init__.py"
+    file.write_text(file.read_text().replace(f'"{memd.__version__}"', f'"{version}"'))
+    return str(folder)
+
+
+# start and stop
+
+
+def test_a_query_starts_the_daemon(home, workspace):
+    first = home.run("query", "ErsatzTV")
+    assert first.returncode == 2 and "memd add ." in first.stderr, "nothing was ever added, so it says how to begin"
+    assert home.run("add", ".", cwd=workspace).returncode == 0
+    assert home.run("stop").returncode == 0
+    done = home.run("query", "ErsatzTV", cwd=workspace)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "memory/2026-02-15.md:3" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["query x", "get x", "sync", "workspaces", "add .", "remove x", "rebuild"])
+def test_no_start_means_no_start(home, command):
+    done = home.run(*command.split(), "--no-start")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "memd: no daemon is running\n  start it: memd start\n"
+    assert not home.state.exists()
+
+
+def test_status_does_not_start_a_daemon(home):
+    done = home.run("status")
+    assert done.returncode == 3 and "memd start" in done.stderr
+    assert not home.state.exists()
+
+
+def test_start_restart_and_stop(home):
+    started = home.run("start")
+    assert started.returncode == 0 and "is running" in started.stdout
+    pid = pid_of(home)
+    assert "runs already" in home.run("start").stdout and pid_of(home) == pid
+    assert as_json(home.run("start", "--json"))["pid"] == pid
+    assert home.run("restart").returncode == 0 and pid_of(home) != pid
+    stopped = as_json(home.run("stop", "--json"))
+    assert stopped["stopped"] and not Path(f"/proc/{stopped['pid']}").exists()
+    again = home.run("stop")
+    assert (again.returncode, again.stdout) == (0, "memd was not running\n")
+
+
+def test_ten_at_once_start_one_daemon(home):
+    command = [sys.executable, "-m", "memd", "workspaces", "--json"]
+    callers = [subprocess.Popen(command, env=home.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(10)]
+    for caller in callers:
+        out, told = caller.communicate(timeout=90)
+        assert caller.returncode == 0, told.decode()
+        assert json.loads(out)["workspaces"] == []
+    daemons = [
+        process for process in Path("/proc").glob("[0-9]*/cmdline")
+        if b"memd.daemon" in _read(process) and f"MEMD_HOME={home.path}\0".encode() in _read(process.parent / "environ")
+    ]  # fmt: skip
+    assert len(daemons) == 1
+
+
+def _read(file):
+    try:
+        return file.read_bytes() + b"\0"
+    except OSError:
+        return b""
+
+
+def test_the_daemon_stands_on_its_own(home):
+    """It outlives the command, keeps no terminal, no directory, and hears nothing meant for the one who called."""
+    home.run("start", NOTIFY_SOCKET="/nowhere", WATCHDOG_USEC="1000", LISTEN_FDS="1", INVOCATION_ID="abc")
+    process = Path(f"/proc/{pid_of(home)}")
+    assert os.readlink(process / "cwd") == "/"
+    assert os.getsid(pid_of(home)) == pid_of(home)
+    assert os.readlink(process / "fd" / "0") == os.readlink(process / "fd" / "1") == "/dev/null"
+    environ = process.joinpath("environ").read_bytes()
+    assert not re.search(rb"NOTIFY_SOCKET|WATCHDOG_USEC|LISTEN_FDS|INVOCATION_ID", environ)
+
+
+def test_a_directory_of_modules_cannot_pose_as_memd(home, workspace):
+    (workspace / "json.py").write_text("raise SystemExit('hijacked')")
+    (workspace / "memd.py").write_text("raise SystemExit('hijacked')")
+    launcher = f"import sys; sys.path[:] = [p for p in sys.path if p not in ('', {str(workspace)!r})]; from memd.cli import main; "
+    done = subprocess.run(
+        [sys.executable, "-c", launcher + "sys.exit(main(['start']))"],
+        env={**home.env, "PYTHONPATH": str(ROOT)}, cwd=workspace, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_why_it_could_not_start_is_told(home):
+    home.configure('[watch]\nsettle = 3\nmode = "sometimes"\n')
+    done = home.run("query", "x")
+    assert done.returncode == 3
+    assert "the daemon could not start: 2 problems in the configuration" in done.stderr
+    assert "config.toml:2" in done.stderr and "config.toml:3" in done.stderr and "memd config check" in done.stderr
+
+
+def test_a_directory_that_others_can_write_to_is_refused(home):
+    (home.path / "run").mkdir()
+    (home.path / "run").chmod(0o777)
+    done = home.run("query", "x")
+    assert done.returncode == 3 and "chmod 700" in done.stderr
+    sick = home.run("doctor")
+    assert sick.returncode == 6 and "chmod 700" in sick.stdout
+
+
+def test_a_daemon_that_hangs_is_named_and_replaced(home):
+    home.run("start")
+    pid = pid_of(home)
+    os.kill(pid, signal.SIGSTOP)
+    probe = "from memd import Client; Client(timeout=0.5).status()"
+    done = subprocess.run([sys.executable, "-c", probe], env={**home.env, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert "NoDaemon: the daemon did not answer within 0.5 seconds" in done.stderr
+    restart = subprocess.Popen([sys.executable, "-m", "memd", "restart"], env=home.env, stdout=subprocess.PIPE, text=True)
+    time.sleep(6)
+    os.kill(pid, signal.SIGCONT)
+    assert "is running" in restart.communicate(timeout=60)[0] and pid_of(home) != pid
+
+
+def test_foreground_daemon_stops_on_interrupt(home):
+    process = subprocess.Popen([sys.executable, "-m", "memd", "daemon", "--json"], env=home.env, stderr=subprocess.PIPE)
+    home.wait()
+    assert home.run("daemon").returncode == 5
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert all(json.loads(line)["message"] for line in told.splitlines())
+
+
+# upgrade
+
+
+def test_after_an_upgrade_the_old_daemon_is_replaced(home, workspace, tmp_path):
+    old = of_version(tmp_path, "0.0.9")
+    assert home.run("add", str(workspace), PYTHONPATH=old).returncode == 0
+    pid = pid_of(home)
+    done = home.run("query", "ErsatzTV", cwd=workspace, PYTHONPATH=str(ROOT))
+    assert done.returncode == 0 and "ErsatzTV" in done.stdout
+    assert done.stderr == f"memd: the daemon was still memd 0.0.9; restarting it as {memd.__version__}\n"
+    assert pid_of(home) != pid
+    assert home.run("query", "ErsatzTV", cwd=workspace, PYTHONPATH=str(ROOT)).stderr == ""
+
+
+def test_a_newer_daemon_is_left_alone_and_said(home, workspace, tmp_path):
+    new = of_version(tmp_path, "99.0.0")
+    assert home.run("add", str(workspace), PYTHONPATH=new).returncode == 0
+    pid = pid_of(home)
+    done = home.run("query", "ErsatzTV", cwd=workspace, PYTHONPATH=str(ROOT))
+    assert done.returncode == 0 and "the daemon is memd 99.0.0" in done.stderr and "memd restart" in done.stderr
+    assert pid_of(home) == pid
+
+
+# add and remove
+
+
+def test_add_says_how_many_files_and_remove_keeps_them(home, workspace):
+    done = home.run("add", ".", cwd=workspace)
+    assert done.returncode == 0 and re.match(r"agent is watched now \(.*\): 4 files, \d+ chunks searchable\n", done.stdout)
+    assert done.stderr == ""
+    assert "was a workspace already" in home.run("add", str(workspace)).stdout
+    assert home.run("remove", "nobody").returncode == 2
+    before = {file: file.read_bytes() for file in workspace.rglob("*.md")}
+    assert "is forgotten" in home.run("remove", str(workspace)).stdout
+    assert {file: file.read_bytes() for file in workspace.rglob("*.md")} == before
+    assert home.run("workspaces").stdout == "no workspaces yet; begin with: memd add .\n"
+
+
+def test_add_of_a_directory_without_memory_says_what_it_looked_for(home):
+    empty = home.path / "empty"
+    empty.mkdir()
+    done = home.run("add", str(empty))
+    assert done.returncode == 0 and "no file matches yet" in done.stdout
+    assert "MEMORY.md, memory/**/*.md" in done.stdout and "--glob '**/*.md'" in done.stdout
+
+
+def test_add_takes_globs_a_name_and_json(home):
+    vault = home.path / "vault"
+    vault.mkdir()
+    (vault / "pond.md").write_text("# Pond\n\nThe pond has newts.\n")
+    told = as_json(home.run("add", "vault", "--ns", "garden", "--glob", "**/*.md", "--json"))
+    assert (told["workspace"]["ns"], told["files"], told["added"]) == ("garden", 1, True)
+    assert home.run("add", "vault", "--ns", "other").returncode == 5
+    assert "pond.md:1" in home.run("query", "-n", "garden", "newts").stdout
+
+
+def test_a_bar_is_drawn_on_a_terminal_only(home):
+    many = home.path / "many" / "memory"
+    many.mkdir(parents=True)
+    for nth in range(600):
+        (many / f"{nth}.md").write_text(f"# Note {nth}\n\n" + f"word{nth} " * 150)
+    shown, code = on_terminal(home, "add", str(many.parent))
+    assert code == 0 and re.search(r"\r\x1b\[Kindexing +\[[#.]{30}\]  \d+/\d+", shown)
+    assert "600 files" in shown.splitlines()[-2] + shown.splitlines()[-1]
+    quiet = home.run("rebuild", "-n", "many")
+    assert quiet.returncode == 0 and quiet.stderr == ""
+
+
+# doctor, logs, config without a daemon
+
+
+def test_doctor_works_without_a_daemon_and_mends(home, workspace):
+    home.run("add", str(workspace))
+    home.run("sync", "--vectors")
+    home.run("stop")
+    assert home.run("doctor").stdout.endswith("all is well\n")
+    for segment in home.state.rglob("*.toc"):
+        segment.write_bytes(b"nonsense")
+    sick = home.run("doctor")
+    assert sick.returncode == 6 and "BROKEN" in sick.stdout and "memd doctor --fix" in sick.stdout
+    mended = home.run("doctor", "--fix", "--json")
+    assert mended.returncode == 0 and json.loads(mended.stdout)["ok"]
+    assert home.run("query", "ErsatzTV", cwd=workspace).returncode == 0
+
+
+def test_logs_reach_back_into_rotated_files(tmp_path):
+    log = tmp_path / "memd.log"
+    for number, name in enumerate(["memd.log.10", "memd.log.2", "memd.log.1", "memd.log"]):
+        (tmp_path / name).write_text(f"{number}a\n{number}b\n")
+    assert logs.last_lines(log, 3) == ["2b", "3a", "3b"]
+    assert logs.last_lines(log, 100) == ["0a", "0b", "1a", "1b", "2a", "2b", "3a", "3b"]
+    assert logs.last_lines(tmp_path / "none.log", 5) == []
+
+
+def test_logs_follow_through_a_rotation(home):
+    home.state.mkdir(mode=0o700)
+    log = home.state / "memd.log"
+    log.write_text("one\n")
+    process = subprocess.Popen([sys.executable, "-m", "memd", "logs", "-f"], env=home.env, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "one\n"
+    time.sleep(0.5)
+    with log.open("a") as out:
+        out.write("two\n")
+    assert process.stdout.readline() == "two\n"
+    log.rename(home.state / "memd.log.1")
+    log.write_text("three\n")
+    assert process.stdout.readline() == "three\n"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 130
+
+
+def test_config_init_show_and_check(home):
+    assert "defaults hold" in home.run("config", "check").stdout
+    assert home.run("config", "init").returncode == 0
+    assert home.run("config", "init").returncode == 5
+    assert as_json(home.run("config", "init", "--force", "--json"))["config"].endswith("config.toml")
+    home.configure("[watch]\nsettle_ms = 120\n")
+    shown = home.run("config", "show", MEMD_LOG__LEVEL="debug").stdout
+    assert re.search(rf"^settle_ms = 120 +# {home.path}/config.toml$", shown, re.MULTILINE)
+    assert re.search(r'^level = "debug" +# \$MEMD_LOG__LEVEL$', shown, re.MULTILINE)
+    assert re.search(r"^limit = 8 +# default$", shown, re.MULTILINE)
+    told = as_json(home.run("config", "show", "--json"))["settings"]["watch"]["settle_ms"]
+    assert told["value"] == 120 and told["source"].endswith("config.toml")
+    home.configure("[watch]\nsettle_ms = -1\n[serch]\nlimit = 3\n")
+    wrong = home.run("config", "check")
+    assert wrong.returncode == 2 and wrong.stderr.count("config.toml:") == 2 and "did you mean `search`" in wrong.stderr
+    told = home.run("config", "check", "--json")
+    assert told.returncode == 2 and len(json.loads(told.stdout)["problems"]) == 2
+
+
+# purge
+
+
+def test_purge_leaves_nothing_but_the_notes(home, workspace):
+    home.run("add", str(workspace))
+    pid = pid_of(home)
+    refused = home.run("service", "uninstall", "--purge")
+    assert refused.returncode == 2 and "--yes" in refused.stderr
+    done = home.run("service", "uninstall", "--purge", "--yes", cwd=workspace)
+    assert done.returncode == 0, done.stderr
+    assert not home.path.exists() and not Path(f"/proc/{pid}").exists()
+    assert len(list(workspace.rglob("*.md"))) == 4
+
+
+def test_purge_refuses_when_notes_lie_among_the_state(home):
+    inside = home.state / "notes"
+    inside.mkdir(parents=True, mode=0o700)
+    home.state.chmod(0o700)
+    (inside / "MEMORY.md").write_text("# Dear\n")
+    home.run("add", str(inside))
+    done = home.run("service", "uninstall", "--purge", "--yes")
+    assert done.returncode == 5 and "holds notes" in done.stderr
+    assert (inside / "MEMORY.md").exists()

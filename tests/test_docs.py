@@ -1,0 +1,366 @@
+"""The documentation is true: its examples are executed, its commands exist, and nothing that exists is left out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from memd.cli.app import app
+from memd.config import edit, load
+from memd.config.schema import Settings
+from memd.errors import BY_CODE
+from memd.protocol.messages import METHODS, PROTOCOL
+from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST
+from tests.conftest import ROOT, Home
+
+PROTOCOL_PAGE = ROOT / "docs" / "protocol.md"
+MANUAL = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*MANUAL, *sorted(ROOT.glob("*.md")), *sorted((ROOT / "examples").glob("*.md"))]
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+HOME_IN_DOCS = "/home/me"
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks of one language."""
+    return [body for info, body in FENCE.findall(text) if info == language]
+
+
+def without_blocks(text: str) -> str:
+    return FENCE.sub("", text)
+
+
+# --- the protocol -----------------------------------------------------------------------------------------------
+
+
+def pairs(text: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each example: a request and its answer."""
+    found = [json.loads(body) for body in blocks(text, "json")]
+    assert len(found) % 2 == 0
+    return list(zip(found[::2], found[1::2], strict=True))
+
+
+def varying(text: str) -> set[str]:
+    """The keys of which the page itself says that their values differ from run to run."""
+    (listed,) = re.findall(r"differ from run to run: (.*?)\. ", text, re.DOTALL)
+    return set(re.findall(r"`(\w+)`", listed))
+
+
+def sections(text: str) -> dict[str, str]:
+    """The page's methods, each with what it says of it."""
+    parts = re.split(r"^### `([a-z.]+)`$", text.partition("\n## Methods\n")[2], flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def documented_parameters(section: str) -> list[str]:
+    return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+
+
+def write_files(text: str, root: Path) -> None:
+    """The files that the page shows, made real."""
+    for info, body in FENCE.findall(text):
+        language, _, path = info.partition(" ")
+        if language == "markdown":
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(body, encoding="utf-8")
+
+
+def placed(value: Any, root: Path) -> Any:
+    """A value of the page with its home put where the test has it."""
+    return json.loads(json.dumps(value).replace(HOME_IN_DOCS, str(root)))
+
+
+def differences(told: Any, got: Any, loose: set[str], where: str = "", types_only: bool = False) -> Iterator[str]:
+    """Where an answer is not what the page says."""
+    if isinstance(told, dict) and isinstance(got, dict):
+        for key, value in told.items():
+            if key not in got:
+                yield f"{where}.{key} is missing"
+            else:
+                only = types_only or (key in loose and where != "")
+                yield from differences(value, got[key], loose, f"{where}.{key}", only)
+    elif isinstance(told, list) and isinstance(got, list):
+        if len(told) != len(got) and not types_only:
+            yield f"{where} has {len(got)} entries, not {len(told)}: {got}"
+        for nth, (one, other) in enumerate(zip(told, got, strict=False)):
+            yield from differences(one, other, loose, f"{where}[{nth}]", types_only)
+    elif types_only:
+        if None not in (told, got) and kind(told) != kind(got):
+            yield f"{where} is {got!r}, not {kind(told)}"
+    elif told != got:
+        yield f"{where} is {got!r}, not {told!r}"
+
+
+def kind(value: Any) -> str:
+    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+
+
+@pytest.fixture
+def documented(home: Home) -> Home:
+    """A daemon on the workspace that the protocol's page describes."""
+    root = home.path.parent
+    write_files(PROTOCOL_PAGE.read_text(encoding="utf-8"), root)
+    home.configure(f'[[workspace]]\npath = "{root}/agent"\nns = "agent"\n')
+    home.start().sync(vectors=True)
+    return home
+
+
+def ask(home: Home, request: dict[str, Any]) -> dict[str, Any]:
+    """Send a request as it stands on the page, over a bare socket."""
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(60)
+        link.connect(str(home.socket))
+        link.sendall(json.dumps(request).encode() + b"\n")
+        return dict(json.loads(link.makefile("rb").readline()))
+
+
+def test_every_example_of_the_protocol_is_answered_as_documented(documented: Home) -> None:
+    text, root = PROTOCOL_PAGE.read_text(encoding="utf-8"), documented.path.parent
+    loose = varying(text)
+    for request, told in pairs(text):
+        got = ask(documented, placed(request, root))
+        wrong = list(differences(placed(told, root), got, loose))
+        assert not wrong, f"{request}\n{wrong}\n{json.dumps(got, ensure_ascii=False)}"
+
+
+def test_a_wrong_example_would_be_noticed() -> None:
+    told = {"id": 1, "result": {"pid": 7, "hits": [{"path": "a", "id": 3}]}}
+    same = {"id": 1, "result": {"pid": 8, "hits": [{"path": "a", "id": 4, "new": 1}], "more": 1}}
+    assert not list(differences(told, same, {"pid", "id"}))
+    for wrong in (
+        {"id": 2, "result": same["result"]},
+        {"id": 1, "result": {"pid": "8", "hits": same["result"]["hits"]}},  # type: ignore[index]
+        {"id": 1, "result": {"pid": 8, "hits": []}},
+        {"id": 1, "result": {"pid": 8, "hits": [{"path": "b", "id": 4}]}},
+        {"id": 1, "error": {}},
+    ):
+        assert list(differences(told, wrong, {"pid", "id"})), wrong
+
+
+def test_every_method_is_documented_with_an_example_and_nothing_else_is() -> None:
+    found = sections(PROTOCOL_PAGE.read_text(encoding="utf-8"))
+    assert sorted(found) == sorted(METHODS)
+    for method, section in found.items():
+        assert pairs(section), method
+        assert {request["method"] for request, _ in pairs(section)} == {method}
+        assert documented_parameters(section) or "No parameters." in section, method
+
+
+def test_every_documented_parameter_is_known_and_every_known_one_documented(documented: Home) -> None:
+    """A parameter of the wrong type is refused by its name; one that does not exist is refused as unknown."""
+    found = sections(PROTOCOL_PAGE.read_text(encoding="utf-8"))
+    everything = {name for section in found.values() for name in documented_parameters(section)} | {"as_of", "force"}
+    for method, section in found.items():
+        known = set(documented_parameters(section))
+        for name in sorted(everything - {"progress"}):
+            answer = ask(documented, {"id": 1, "method": method, "params": {name: {"of": "the wrong type"}}})
+            message = answer["error"]["message"]
+            assert (f"no parameter `{name}`" in message) == (name not in known), (method, message)
+
+
+def test_every_error_code_is_documented_with_its_number() -> None:
+    text = PROTOCOL_PAGE.read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (-\d{5}(?:, -\d{5})*) \|", text, re.MULTILINE))
+    expected = {code: str(error.rpc_code) for code, error in BY_CODE.items()}
+    expected["failed"] += f", {INTERNAL_ERROR}"
+    assert rows == expected
+
+
+def test_the_numbers_in_the_protocol_are_the_numbers_in_the_code() -> None:
+    text = PROTOCOL_PAGE.read_text(encoding="utf-8")
+    assert f"it is {PROTOCOL}." in text
+    assert f"{MAX_REQUEST:,} bytes" in text
+    assert f"`server.max_clients` ({Settings().server.max_clients:,})" in text
+    assert f"`index.max_file_kb` ({Settings().index.max_file_kb:,})" in text
+    assert f"`server.line_timeout_s` ({Settings().server.line_timeout_s:g} seconds)" in text
+    hello = next(told for request, told in pairs(text) if request["method"] == "hello")["result"]["limits"]
+    assert f"{hello['query_chars']:,} characters" in text and f"| {hello['hits']} |" in text
+
+
+def test_the_progress_notification_has_the_documented_shape(home: Home) -> None:
+    (told,) = (json.loads(body) for body in blocks(PROTOCOL_PAGE.read_text(encoding="utf-8"), "json notification"))
+    notes = home.path.parent / "many"
+    (notes / "memory").mkdir(parents=True)
+    for nth in range(1_500):
+        (notes / "memory" / f"{nth}.md").write_text(f"## Note {nth}\n\nnumber {nth}\n")
+    seen: list[dict[str, Any]] = []
+    home.start().add(notes, on_progress=seen.append)
+    assert seen, "an import of 1,500 files told nothing"
+    for params in seen:
+        assert not list(differences(told["params"], params, set(told["params"]), "params"))
+        assert params["phase"] == "text" and 0 <= params["done"] <= params["total"] == 1_500
+
+
+# --- the examples in shell and Python ---------------------------------------------------------------------------
+
+
+def environment(home: Home, programs: Path) -> dict[str, str]:
+    """A shell in which the documented paths lead to the test's daemon."""
+    runtime = home.path.parent / "runtime"
+    runtime.mkdir(exist_ok=True)
+    if not (runtime / "memd").exists():
+        (runtime / "memd").symlink_to(home.socket.parent)
+    path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**home.env, "XDG_RUNTIME_DIR": str(runtime), "PATH": path, "PYTHONPATH": str(ROOT)}
+
+
+NETCAT = """#!{python}
+import socket, sys
+link = socket.socket(socket.AF_UNIX)
+link.connect(sys.argv[-1])
+link.sendall(sys.stdin.buffer.read())
+link.shutdown(socket.SHUT_WR)
+while data := link.recv(65536):
+    sys.stdout.buffer.write(data)
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """`nc`, where the machine has none that knows Unix sockets."""
+    known = shutil.which("nc")
+    usage = subprocess.run([known, "-h"], capture_output=True, text=True, check=False) if known else None
+    if usage is None or "-U" not in usage.stdout + usage.stderr or "-N" not in usage.stdout + usage.stderr:
+        shim = tmp_path / "nc"
+        shim.write_text(NETCAT.format(python=sys.executable))
+        shim.chmod(shim.stat().st_mode | stat.S_IXUSR)
+    return tmp_path
+
+
+def test_the_shell_examples_work(documented: Home, programs: Path) -> None:
+    found = [body for page in MANUAL for body in blocks(page.read_text(encoding="utf-8"), "sh") if "nc -" in body]
+    assert found
+    for body in found:
+        done = subprocess.run(
+            ["sh", "-eu", "-c", body], env=environment(documented, programs), capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["result"]["hits"][0]["key"] == "2026-02-15#ersatztv"
+
+
+def test_the_python_examples_work(documented: Home, programs: Path) -> None:
+    found = [(page.name, body) for page in MANUAL for body in blocks(page.read_text(encoding="utf-8"), "python")]
+    assert {"README.md", "protocol.md"} <= {name for name, _ in found}
+    for name, body in found:
+        done = subprocess.run(
+            [sys.executable, "-c", body],
+            env=environment(documented, programs), capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{name}:\n{body}\n{done.stderr}"
+        assert done.stdout.strip(), f"{name} prints nothing:\n{body}"
+        if "ErsatzTV" in body:
+            assert "2026-02-15" in done.stdout
+
+
+# --- commands -------------------------------------------------------------------------------------------------
+
+
+def commands() -> dict[str, Any]:
+    """Every command by its full name: `query`, `config init`, …"""
+    found: dict[str, Any] = {}
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        found |= {f"{name} {sub}": one for sub, one in inner.items()} if inner else {name: command}
+    return found
+
+
+def named_commands(text: str) -> set[tuple[str, str]]:
+    """What follows `memd` in code: the words, up to two of them."""
+    code = [body for info, body in FENCE.findall(text) if info in ("console", "sh")]
+    code += re.findall(r"(?<!`)`([^`\n]+)`(?!`)", without_blocks(text))
+    found = set()
+    for piece in code:
+        for words in re.findall(r"(?:^|[\s|&;(])memd((?: +[a-z][a-z-]*)+)", piece, re.MULTILINE):
+            first, *rest = words.split()
+            found.add((first, rest[0] if rest else ""))
+    return found
+
+
+@pytest.mark.parametrize("page", MANUAL, ids=lambda page: page.name)
+def test_every_command_that_the_docs_name_exists(page: Path) -> None:
+    known = commands()
+    groups = {name.split()[0] for name in known if " " in name}
+    for first, second in named_commands(page.read_text(encoding="utf-8")):
+        if first in groups:
+            assert not second or f"{first} {second}" in known, f"memd {first} {second}"
+        else:
+            assert first in known, f"memd {first}"
+
+
+def test_every_flag_that_the_docs_name_exists() -> None:
+    known = {flag for command in commands().values() for param in command.params for flag in (*param.opts, *param.secondary_opts)}  # fmt: skip # noqa: E501
+    known |= {"--help", "--version", "--install-completion", "--show-completion"}
+    for page in MANUAL:
+        text = page.read_text(encoding="utf-8")
+        code = [body for info, body in FENCE.findall(text) if info in ("console", "sh")]
+        code += re.findall(r"(?<!`)`([^`\n]+)`(?!`)", without_blocks(text))
+        for piece in code:
+            for line in piece.splitlines():
+                said = line.partition("#")[0]
+                if re.match(r"(\$ )?memd ", said):
+                    flags = set(re.findall(r"(?<=\s)--[a-z-]+", said))
+                    assert flags <= known, f"{page.name}: {line}"
+
+
+def test_every_command_is_documented_and_has_help(home: Home) -> None:
+    manual = "\n".join(page.read_text(encoding="utf-8") for page in MANUAL)
+    for name, command in commands().items():
+        assert re.search(rf"\bmemd {name}\b", manual), f"memd {name} is documented nowhere"
+        assert command.help, f"memd {name} has no help"
+    assert home.run("--help").returncode == 0
+
+
+# --- the pages themselves ---------------------------------------------------------------------------------------
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as links name them."""
+    headings = re.findall(r"^#+ (.+)$", without_blocks(page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", sorted(set(PAGES)), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_blocks(page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (page.parent / file).resolve() if file else page
+        assert there.exists(), f"{target} leads nowhere"
+        assert not anchor or anchor in anchors(there), f"{target}: no such heading"
+
+
+def test_the_configuration_page_is_what_the_schema_says() -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", "import generate; print(generate.configuration(), end='')"],
+        cwd=ROOT / "docs", env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert made.stdout == page, "docs/configuration.md is old; run: make docs"
+
+
+def test_the_configuration_that_the_docs_show_is_accepted(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMD_HOME", str(home.path))
+    for page in MANUAL:
+        for body in blocks(page.read_text(encoding="utf-8"), "toml"):
+            home.configure(body)
+            load.load(environ={})
+    home.configure(edit.sample())
+    assert load.load(environ={}) == Settings()
