@@ -11,7 +11,7 @@ from memd.daemon.desk import Desk, Result
 from memd.daemon.handlers.talk import MAX_HITS, MAX_QUERY
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
-from memd.errors import StoreBroken, UsageError
+from memd.errors import NotFound, StoreBroken, TooLarge, UsageError
 from memd.indexer import get as getting
 from memd.indexer.search import search
 from memd.models import MODES, Answer, Ask, Filters
