@@ -12,7 +12,7 @@ from store import Store
 
 ROUNDS = 60
 MOST = 2.5
-QUESTION = "backup server"
+QUESTION = "handbook"
 
 
 def measure(store: Store) -> list[Figure]:

@@ -105,6 +105,8 @@ class Embedding:
         stores = self.worker.stores
         if stores.model is None:
             self._load_model()
+        if stores.vectors is not None and stores.trouble:
+            self.worker.submit(tasks.GiveUpVectors()).result()
         if stores.vectors is None:
             self._open_collections()
         if not self._embed_some():

@@ -213,6 +213,14 @@ class UseVectors:
 
 
 @dataclass(frozen=True, slots=True)
+class GiveUpVectors:
+    """Close a Chroma that fails, so that it can be looked at and opened again."""
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.drop_vectors(worker.stores.trouble)
+
+
+@dataclass(frozen=True, slots=True)
 class SaveVectors:
     """Keep freshly made vectors: in the ledger, then in the collection."""
 

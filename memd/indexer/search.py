@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from sqlite3 import Row
 
+from memd.errors import StoreBroken
 from memd.indexer import grep, recall
 from memd.indexer.fusion import Ranked, confidence, reciprocal_ranks, verdict
 from memd.indexer.pooling import Vectors
@@ -68,7 +69,10 @@ def _nearest(stores: Stores, shelf: Shelf, filters: Filters, vector: Vectors, de
     if filters and mirror is not None:
         return mirror.search(vector, depth, recall.allowed(stores.ledger.reader, shelf.id, filters))
     if shelf.collection is not None and shelf.former is None:
-        return shelf.collection.search(vector, depth)
+        try:
+            return shelf.collection.search(vector, depth)
+        except StoreBroken as error:
+            stores.trouble = error.message
     return mirror.search(vector, depth) if mirror is not None else []
 
 

@@ -63,7 +63,7 @@ class Stores:
         self.model: Model | None = None
         self.former: Model | None = None
         self.trouble = ""
-        """Why Chroma was given up, until it is opened again."""
+        """What is wrong with Chroma, until it is opened again; the mirror answers meanwhile."""
         self.embedded = 0
         """Texts that went through the model since the start."""
 
