@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from figures import Figure, spread
 from home import Home
@@ -64,6 +65,14 @@ def measure(store: Store) -> list[Figure]:
     return [*text, *vector, failed]
 
 
+class Ask(NamedTuple):
+    """A question, and what the text of one of its hits must hold."""
+
+    query: str
+    wanted: str
+    mode: str
+
+
 class Trial:
     """Edits notes and asks for them, over one connection."""
 
@@ -73,32 +82,32 @@ class Trial:
         self.rng = rng
         self.failed, self.why = 0, ""
 
-    def one(self, edit: Edit, text: str, wanted: str, mode: str, pause: float) -> float:
+    def one(self, edit: Edit, text: str, ask: Ask, pause: float) -> float:
         """Edit some daily note and ask until the answer has it; milliseconds."""
         time.sleep(self.rng.uniform(*PAUSE))
         edit(self.rng.choice(self.notes), text)
         written = time.monotonic()
-        while not self.found(wanted, mode):
+        while not self.found(ask):
             if time.monotonic() - written > PATIENCE:
-                raise RuntimeError(f"an edit was not found within {PATIENCE} s (mode {mode})")
+                raise RuntimeError(f"an edit was not found within {PATIENCE} s by {ask}")
             time.sleep(pause)
         return (time.monotonic() - written) * 1000
 
-    def found(self, wanted: str, mode: str) -> bool:
+    def found(self, ask: Ask) -> bool:
         try:
-            answer = self.client.query(wanted, mode=mode, sync="none", limit=FIRST_HITS)
+            answer = self.client.query(ask.query, mode=ask.mode, sync="none", limit=FIRST_HITS)
         except MemdError as error:
             self.failed, self.why = self.failed + 1, error.message
             return False
-        return any(wanted in hit["text"] for hit in answer["hits"])
+        return any(ask.wanted in hit["text"] for hit in answer["hits"])
 
 
 def _text_times(trial: Trial) -> list[Figure]:
-    words = [f"zqx{trial.rng.getrandbits(40):010x}" for _ in range(TEXT_EDITS)]
+    words = ["zq" + "".join(trial.rng.choices("bdfghklmnprstvw", k=10)) for _ in range(TEXT_EDITS)]
     times: dict[str, list[float]] = {}
     for nth, word in enumerate(words):
         edit = (append, in_place)[nth % 2]
-        took = trial.one(edit, f"The parcel {word} is in the hall.", word, "text", 0.005)
+        took = trial.one(edit, f"The parcel {word} is in the hall.", Ask(word, word, "text"), 0.005)
         times.setdefault(edit.__name__, []).append(took)
     both = [took for part in times.values() for took in part]
     figures = spread("edit → text query", both, p95=TEXT_WITHIN, note="sync none, half appended, half in place")
@@ -108,8 +117,8 @@ def _text_times(trial: Trial) -> list[Figure]:
 def _vector_times(trial: Trial) -> list[Figure]:
     times = []
     for nth, fact in enumerate(FACTS):
-        unique = f"{fact} That was number {trial.rng.randrange(10**6)}."
-        times.append(trial.one((append, in_place)[nth % 2], unique, unique, "vector", 0.01))
+        unique = f"{fact} ({trial.rng.randrange(10**6)})"
+        times.append(trial.one((append, in_place)[nth % 2], unique, Ask(fact, unique, "vector"), 0.01))
     return spread("edit → vector query", times, p95=VECTOR_WITHIN, note="the real model")
 
 

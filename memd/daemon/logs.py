@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import time
 from logging.handlers import RotatingFileHandler
@@ -39,7 +40,8 @@ def start(settings: LogSettings, file: Path, to_journal: bool) -> None:
     stderr = logging.StreamHandler(sys.stderr)
     stderr.setFormatter(to_stderr)
     root = logging.getLogger()
-    root.handlers = [rotated, stderr]
+    # Started by a client, nobody reads stderr; it is kept for the words of a daemon that could not start.
+    root.handlers = [rotated] if os.environ.get("MEMD_DETACHED") else [rotated, stderr]
     root.setLevel(logging.WARNING)
     logging.getLogger("memd").setLevel(settings.level.upper())
     # A full disk must not fill stderr with tracebacks of the log itself.

@@ -1,0 +1,117 @@
+"""How hits are shown: marks that fit, long texts cut around the match, links that open, remarks beside them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.cli import fast, hits, progress, show
+
+HIT = {
+    "id": 1, "ns": "agent", "key": "2026-02-15#tv", "path": "memory/2026-02-15.md", "start_line": 3, "end_line": 4,
+    "heading": "Day › TV", "text": "alpha beta gamma", "score": 0.0327, "date": "2026-02-15", "ranks": {"text": 1},
+    "also": [], "root": "/home/a b/ü",
+}  # fmt: skip
+
+
+def answer(*found, **more):
+    return {"hits": list(found), "verdict": "found", "ns": ["agent"], "degraded": [], "pending": 0, **more}
+
+
+def test_plain_is_a_line_and_the_text():
+    shown = hits.render(answer(HIT), colour=False)
+    assert shown == "memory/2026-02-15.md:3  Day › TV  2026-02-15  0.033\n  alpha beta gamma"
+
+
+def test_what_is_missing_leaves_no_gap():
+    shown = hits.render(answer({**HIT, "heading": "", "date": None}), colour=False)
+    assert shown.startswith("memory/2026-02-15.md:3  0.033\n")
+
+
+def test_the_link_is_a_proper_address():
+    shown = hits.render(answer(HIT), colour=True)
+    assert "/home/a%20b/%C3%BC/memory/2026-02-15.md\x1b\\" in shown
+
+
+def test_overlapping_and_wild_marks_do_no_harm():
+    marked = {**HIT, "marks": [[6, 10], [0, 8], [12, 99], [40, 50], [5, 5]]}
+    shown = hits.render(answer(marked), colour=True)
+    assert "\x1b[1;33malpha be\x1b[0m\x1b[1;33mta\x1b[0m g\x1b[1;33mamma\x1b[0m" in shown
+
+
+@given(st.text(max_size=60), st.lists(st.tuples(st.integers(0, 70), st.integers(0, 70)), max_size=5))
+def test_marks_never_change_the_text(text, marks):
+    plain = hits.render(answer({**HIT, "text": text}), colour=False)
+    marked = hits.render(answer({**HIT, "text": text, "marks": [list(mark) for mark in marks]}), colour=True)
+    bare = marked.split("\n", 1)[1].replace(hits.MATCH, "").replace(hits.END, "")
+    expected = plain.split("\n", 1)[1]
+    assert [line.rstrip() for line in bare.split("\n")] == [line.rstrip() for line in expected.split("\n")]
+
+
+def test_a_long_text_is_shown_around_its_match():
+    lines = [f"line {number}" for number in range(40)]
+    lines[30] += " kestrel"
+    text = "\n".join(lines)
+    at = text.index("kestrel")
+    shown = hits.render(answer({**HIT, "text": text, "marks": [[at, at + 7]]}), colour=False)
+    assert "line 30 kestrel" in shown and "line 0\n" not in shown
+    assert "  … 26 more lines: memd get 2026-02-15#tv" in shown
+
+
+def test_folded_hits_and_explanations_are_listed():
+    also = [{"path": "memory/b.md", "start_line": 9, "end_line": 9}]
+    shown = hits.render(answer({**HIT, "also": also, "explain": {"text": 1.5}}), colour=False)
+    assert "  also memory/b.md:9" in shown and "  text: 1.5" in shown
+
+
+@pytest.mark.parametrize(
+    ("result", "code", "said"),
+    [
+        (answer(HIT), 0, []),
+        (answer(), 1, ["nothing found for “x” in agent"]),
+        (answer(HIT, verdict="none"), 1, ["nothing found for “x” in agent"]),
+        (answer(degraded=["vectors"]), 4, ["nothing found for “x” in agent", "degraded: vectors"]),
+        (answer(HIT, degraded=["vectors"]), 0, ["degraded: vectors"]),
+        (answer(HIT, verdict="weak"), 0, ["these match weakly"]),
+        (answer(pending=3), 1, ["nothing found for “x” in agent", "3 pieces are still being indexed"]),
+    ],
+)
+def test_verdicts_exit_and_are_said(result, code, said):
+    assert fast.exit_code(result) == code
+    remarks = hits.remarks("x", result, True)
+    assert len(remarks) == len(said) and all(line.startswith(start) for line, start in zip(remarks, said, strict=True))
+
+
+@pytest.mark.parametrize(
+    "args", [["--bogus", "x"], ["x", "--limit"], ["--limit=x", "a"], ["--limit", "201", "a"], ["--help"], ["-h", "x"],
+             [], [" "], ["--sync=maybe", "x"], ["--ns=", "x"], ["-lx", "a"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_the_fast_way_does_not_understand_is_left_to_typer(args):
+    assert fast.parse(args) is None
+
+
+def test_the_fast_way_reads_flags_wherever_they_stand():
+    asked = fast.parse(["a", "--limit=3", "b", "-n", "agent", "--tags", "x,y", "--tags=z", "--json", "--", "--c", "-d"])
+    assert asked.query == "a b --c -d"
+    assert asked.given == {"limit": 3, "ns": "agent", "tags": ["x", "y", "z"], "json": True}
+    assert "cwd" not in asked.params() and fast.parse(["a"]).params()["cwd"]
+
+
+def test_progress_and_durations_read_well():
+    assert progress.line("text", 5, 10, 4) == "indexing   [###############...............]  5/10  4 s left"
+    assert progress.line("vectors", 0, 0, 0).startswith("embedding  [####")
+    assert [show.duration(s) for s in (0.25, 42, 600, 7200, 11100, 200_000)] == [
+        "0.2 s", "42 s", "10 min", "2 h", "3 h 5 min", "2 days",
+    ]  # fmt: skip
+
+
+def test_status_names_what_is_degraded_and_the_way_out():
+    told = {
+        "version": "1", "pid": 2, "uptime_s": 5, "workspaces": [], "jobs": [], "pending_files": 2, "eta_s": 30,
+        "pending_vectors": 900, "model": {"provider": "local", "state": "failed", "note": "no such file"},
+        "degraded": ["vectors"],
+        "degraded_details": [{"what": "vectors", "why": "the model\x1b is gone", "fix": "memd config check"}],
+    }  # fmt: skip
+    shown = show.status(told)
+    assert "degraded  vectors: the model␛ is gone\n          → memd config check" in shown
+    assert "pending   2 files and 900 vectors, about 30 s left" in shown

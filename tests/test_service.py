@@ -1,0 +1,238 @@
+"""memd as a systemd service: the units say what they should, and a real user manager runs them."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memd.cli import units
+from tests.conftest import ROOT
+
+HERE = Path(__file__).parent
+needs_analyze = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+
+
+@pytest.fixture
+def usual(home, tmp_path):
+    """The environment of an ordinary home: no MEMD_HOME, everything where XDG puts it."""
+    environment = {name: value for name, value in home.env.items() if not name.startswith(("MEMD_HOME", "XDG_"))}
+    (tmp_path / "run").mkdir(mode=0o700)
+    return environment | {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run"), "PYTHONPATH": str(ROOT)}
+
+
+def memd(environment, *args):
+    return subprocess.run([sys.executable, "-m", "memd", *args], env=environment, capture_output=True, text=True)
+
+
+def directives(text):
+    return [line for line in text.splitlines() if re.match(r"[A-Z]\w+=", line)]
+
+
+# The units as text
+
+
+def test_every_directive_is_explained():
+    """A comment stands above each line, or above the group of lines it belongs to."""
+    for name in (units.SERVICE, units.SOCKET):
+        explained = False
+        for line in (ROOT / "systemd" / name).read_text().splitlines():
+            if line.startswith("#"):
+                explained = True
+            elif not line or line.startswith("["):
+                explained = False
+            elif not line.startswith(("Description=", "Type=", "WantedBy=")):
+                assert explained or line.startswith(("NotifyAccess=", "ExecStart=")), line
+
+
+def test_print_shows_the_units_and_writes_nothing(usual):
+    done = memd(usual, "service", "install", "--print")
+    assert done.returncode == 0, done.stderr
+    assert f"# {usual['HOME']}/.config/systemd/user/memd.service" in done.stdout
+    assert f"ExecStart={sys.executable} -P -m memd.daemon" in done.stdout
+    state = f"-{usual['HOME']}/.local/state/memd -{usual['HOME']}/.config/memd -{usual['XDG_RUNTIME_DIR']}/memd"
+    assert f"ReadWritePaths={state}" in done.stdout
+    assert "ListenStream=%t/memd/memd.sock" in done.stdout
+    assert not Path(usual["HOME"], ".config").exists()
+
+
+def test_without_namespaces_what_needs_them_is_left_out(usual):
+    done = subprocess.run(
+        [sys.executable, "-c", "from memd.cli import units; print(units.service(namespaces=False))"],
+        env=usual, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    left = {line.partition("=")[0] for line in directives(done.stdout)}
+    assert not left & {"PrivateUsers", "PrivateTmp", "ProtectSystem", "ProtectHome", "ReadWritePaths", "PrivateDevices"}
+    assert left >= {"NoNewPrivileges", "RestrictAddressFamilies", "SystemCallFilter", "UMask", "WatchdogSec"}
+
+
+def test_odd_paths_are_quoted():
+    assert units.quoted("/plain/path") == "/plain/path"
+    assert units.quoted('/with space/100%/$HOME/"q"') == '"/with space/100%%/$$HOME/\\"q\\""'
+    written = units.workspaces([Path("/home/me/my notes"), Path("/tmp/trial")])
+    assert directives(written) == ['ReadWritePaths="-/home/me/my notes"', "BindPaths=-/tmp/trial"]
+
+
+@pytest.fixture
+def written(usual, tmp_path):
+    """The units as they would be installed, in a directory."""
+    folder = tmp_path / "units"
+    folder.mkdir()
+    shown = memd(usual, "service", "install", "--print").stdout
+    service, _, socket = shown.partition(f"# {usual['HOME']}/.config/systemd/user/memd.socket\n")
+    (folder / "memd.service").write_text(service)
+    (folder / "memd.socket").write_text(socket)
+    return folder
+
+
+@needs_analyze
+def test_systemd_has_nothing_to_say_about_the_units(usual, written):
+    """It exits 0 even for keys that it does not know, so what it prints is what counts."""
+    command = ["systemd-analyze", "--user", "verify", str(written / "memd.service"), str(written / "memd.socket")]
+    done = subprocess.run(command, env=usual, capture_output=True, text=True)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+@needs_analyze
+def test_the_service_is_confined(written):
+    command = ["systemd-analyze", "security", "--offline=true", "--threshold=60", str(written / "memd.service")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-500:]
+
+
+# The commands where no manager answers
+
+
+def test_without_a_manager_it_says_so(usual):
+    done = memd(usual, "service", "install")
+    assert done.returncode == 5 and "no systemd user manager answers" in done.stderr and "memd start" in done.stderr
+    assert "not installed" in memd(usual, "service", "status").stdout
+    assert not Path(usual["HOME"], ".config").exists()
+
+
+def test_a_trial_home_has_no_service(home):
+    done = home.run("service", "install")
+    assert done.returncode == 2 and "unset MEMD_HOME" in done.stderr
+
+
+# A real user manager
+
+
+def why_no_manager():
+    if os.getuid() != 0:
+        return "only root can make the namespaces in which a user manager runs"
+    if not Path("/lib/systemd/systemd").exists() or not shutil.which("systemctl"):
+        return "systemd is not installed"
+    if not shutil.which("unshare"):
+        return "unshare is not installed"
+    tried = under_manager("true", timeout=60)
+    return "" if tried.returncode == 0 else f"no user manager could be started: {tried.stderr.strip()[-300:]}"
+
+
+def under_manager(script, timeout=150):
+    """Run a shell script with `systemctl --user` at work; `memd` is the command under test."""
+    prelude = (
+        f"set -eu; cd ~; export PYTHONPATH='{ROOT}'; memd() {{ '{sys.executable}' -m memd \"$@\"; }}\n"
+        "systemctl --user set-environment MEMD_TEST_EMBEDDER=hash; export MEMD_TEST_EMBEDDER=hash NO_COLOR=1\n"
+        "pid() { systemctl --user show -P MainPID memd.service; }\n"
+    )
+    return subprocess.run(
+        [HERE / "user_systemd.sh", "bash", "-c", prelude + script], capture_output=True, text=True, timeout=timeout
+    )
+
+
+@pytest.fixture(scope="module")
+def manager():
+    reason = why_no_manager()
+    if reason:
+        pytest.skip(reason)
+    return under_manager
+
+
+INSTALLED = """
+mkdir -p notes/memory; echo '# The heron stands in the pond.' > notes/memory/2026-02-15.md
+memd service install
+memd add notes >/dev/null 2>&1
+"""
+
+
+def test_install_takes_over_and_answers_through_the_socket(manager):
+    """A daemon that was started by hand makes room; the confined service reads, indexes and writes its config."""
+    done = manager("""
+        memd start
+        mkdir -p notes/memory; echo '# The heron stands in the pond.' > notes/memory/2026-02-15.md
+        memd service install; memd service status --json
+        test "$(pid)" != 0
+        memd add notes; cat ~/.config/systemd/user/memd.service.d/workspaces.conf
+        memd query heron; memd status
+        grep -q "^CapEff:.*0000000000000000" /proc/$(pid)/status; grep -q "^Seccomp:.*2" /proc/$(pid)/status
+        systemctl --user is-active memd.service memd.socket
+    """)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"confined":true' in done.stdout and "ReadWritePaths=-/mnt/home/notes" in done.stdout
+    assert "memory/2026-02-15.md:1" in done.stdout
+    assert "without linger" in done.stderr or '"linger":null' in done.stdout
+
+
+def test_socket_activation_restart_and_crash(manager):
+    """Whatever happens to the daemon, the next question is answered; the socket stays where it is."""
+    done = manager(
+        INSTALLED
+        + """
+        systemctl --user stop memd.service; test "$(pid)" = 0; test -S $XDG_RUNTIME_DIR/memd/memd.sock
+        memd query --no-start heron; test "$(pid)" != 0; echo ACTIVATED
+        systemctl --user restart memd.service; test -S $XDG_RUNTIME_DIR/memd/memd.sock
+        memd query --no-start heron; echo RESTARTED
+        before=$(pid); kill -9 $before; memd query --no-start heron; test "$(pid)" != $before; echo CRASHED
+        stat -c '%a' $XDG_RUNTIME_DIR/memd $XDG_RUNTIME_DIR/memd/memd.sock
+    """
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(mark in done.stdout for mark in ("ACTIVATED", "RESTARTED", "CRASHED")) and "700\n600" in done.stdout
+
+
+def test_stop_is_quick_and_a_query_starts_it_again(manager):
+    done = manager(
+        INSTALLED
+        + """
+        memd sync --vectors
+        began=$(date +%s%N); systemctl --user stop memd.service; took=$(( ($(date +%s%N) - began) / 1000000 ))
+        echo "STOPPED $took"; systemctl --user show -P Result memd.service
+        memd start; memd stop; systemctl --user is-active memd.socket memd.service || true
+        memd query heron; systemctl --user is-active memd.service; memd restart
+    """
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(re.search(r"STOPPED (\d+)", done.stdout)[1]) < 5000 and "success" in done.stdout
+    assert "inactive\ninactive" in done.stdout and "The heron stands" in done.stdout
+
+
+def test_a_service_that_cannot_start_says_why_and_is_left_alone(manager):
+    done = manager(
+        INSTALLED
+        + """
+        memd stop; printf '[watch]\\nmode = "sometimes"\\n' >> ~/.config/memd/config.toml
+        memd query heron || echo "EXIT $?"
+        systemctl --user show -P NRestarts memd.service
+    """
+    )
+    assert "EXIT 3" in done.stdout and "systemd could not start memd" in done.stderr and "memd doctor" in done.stderr
+    assert done.stdout.splitlines()[-1] == "0"
+
+
+def test_uninstall_leaves_nothing_but_the_notes(manager):
+    done = manager(
+        INSTALLED
+        + """
+        memd --install-completion bash >/dev/null; test -f ~/.bash_completions/memd.sh
+        memd service uninstall --purge --yes
+        echo LEFT; systemctl --user list-unit-files 'memd*' --no-legend || true
+        find ~ -type f; find ~ $XDG_RUNTIME_DIR -name '*memd*'; grep memd ~/.bashrc || true
+    """
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    left = done.stdout.partition("LEFT\n")[2].split()
+    assert sorted(left) == ["/mnt/home/.bashrc", "/mnt/home/notes/memory/2026-02-15.md"]
