@@ -118,7 +118,7 @@ def _vector_times(trial: Trial) -> list[Figure]:
     times = []
     for nth, fact in enumerate(FACTS):
         unique = f"{fact} ({trial.rng.randrange(10**6)})"
-        times.append(trial.one((append, in_place)[nth % 2], unique, Ask(fact, unique, "vector"), 0.01))
+        times.append(trial.one((append_section, rewrite_section)[nth % 2], unique, Ask(fact, unique, "vector"), 0.01))
     return spread("edit → vector query", times, p95=VECTOR_WITHIN, note="the real model")
 
 
@@ -135,3 +135,15 @@ def in_place(file: Path, text: str) -> None:
     place = prose[len(prose) // 2] if prose else len(blocks) // 2
     blocks[place] = text
     file.write_text("\n\n".join(blocks), encoding="utf-8")
+
+
+def append_section(file: Path, text: str) -> None:
+    append(file, f"## Also\n\n{text}")
+
+
+def rewrite_section(file: Path, text: str) -> None:
+    """A section in the middle gets another body; a sentence lost in a long chunk would test the model instead."""
+    sections = file.read_text(encoding="utf-8").split("\n## ")
+    heading = sections[len(sections) // 2].split("\n")[0]
+    sections[len(sections) // 2] = f"{heading}\n\n{text}\n"
+    file.write_text("\n## ".join(sections), encoding="utf-8")

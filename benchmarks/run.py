@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +21,7 @@ import fresh
 import shell
 import start
 import throughput
-from figures import Figure, table
+from figures import Figure, median, percentile, table
 from store import Store, prepare, say
 
 BENCHMARKS: dict[str, tuple[str, Callable[[Store], list[Figure]]]] = {
@@ -63,9 +65,22 @@ def _options() -> argparse.Namespace:
 def _run(name: str, store: Store) -> list[Figure]:
     title, measure = BENCHMARKS[name]
     say(f"measuring: {name}")
+    before = noise()
     figures = measure(store)
-    print("\n" + table(f"{title} ({store.title})", figures) + "\n", flush=True)
+    print("\n" + table(f"{title} ({store.title})", figures))
+    print(f"The machine before: {before}; after: {noise()}.\n", flush=True)
     return figures
+
+
+def noise() -> str:
+    """How quiet the machine is: the load, and how evenly it runs one short loop again and again."""
+    times = []
+    for _ in range(60):
+        started = time.perf_counter()
+        sum(range(200_000))
+        times.append((time.perf_counter() - started) * 1000)
+    steady = f"p50 {median(times) / min(times):.1f}, p95 {percentile(times, 0.95) / min(times):.1f} times the best"
+    return f"load {os.getloadavg()[0]:.1f}, a short loop {steady}"
 
 
 def _record(store: Store, results: dict[str, list[Figure]]) -> dict[str, object]:

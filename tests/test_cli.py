@@ -24,15 +24,17 @@ def place():
     folder = Path(tempfile.mkdtemp(prefix="memd-"))
     home = Home(folder / "h")
     home.path.mkdir()
-    agent = write_notes(folder / "agent")
-    (agent / "memory" / "2026-03-01.md").write_text(HOSTILE)
-    write_notes(folder / "other", {"MEMORY.md": "# Other\n\n## Router\n\nThe router here is called lagoon.\n"})
-    assert home.run("add", str(agent)).returncode == 0
-    assert home.run("add", str(folder / "other"), "--ns", "side").returncode == 0
-    assert home.run("sync", "--vectors").returncode == 0
-    yield home
-    home.close()
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        agent = write_notes(folder / "agent")
+        (agent / "memory" / "2026-03-01.md").write_text(HOSTILE)
+        write_notes(folder / "other", {"MEMORY.md": "# Other\n\n## Router\n\nThe router here is called lagoon.\n"})
+        assert home.run("add", str(agent)).returncode == 0
+        assert home.run("add", str(folder / "other"), "--ns", "side").returncode == 0
+        assert home.run("sync", "--vectors").returncode == 0
+        yield home
+    finally:
+        home.close()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

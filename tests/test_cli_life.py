@@ -319,3 +319,15 @@ def test_purge_refuses_when_notes_lie_among_the_state(home):
     done = home.run("service", "uninstall", "--purge", "--yes")
     assert done.returncode == 5 and "holds notes" in done.stderr
     assert (inside / "MEMORY.md").exists()
+
+
+def test_without_a_model_text_search_goes_on_and_says_so(home, workspace):
+    broken = {"MEMD_TEST_EMBEDDER": "", "MEMD_EMBEDDING__MODEL": "/nowhere"}
+    assert home.run("add", str(workspace), **broken).returncode == 0
+    home.run("sync", "--vectors")
+    done = home.run("query", "ErsatzTV", cwd=workspace)
+    assert done.returncode == 0 and "memory/2026-02-15.md:3" in done.stdout
+    assert "memd: degraded: vectors; how to mend it: memd status" in done.stderr
+    nothing = home.run("query", "zeppelinquux", cwd=workspace)
+    assert (nothing.returncode, nothing.stdout) == (4, "") and "degraded: vectors" in nothing.stderr
+    assert "degraded  vectors: " in home.run("status").stdout

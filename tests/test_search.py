@@ -45,7 +45,12 @@ def test_a_hit_says_everything_about_itself(memory: Client, workspace: Path):
 
 
 def test_every_mode_finds_it_and_says_by_which_voice(memory: Client):
-    for mode, voices in (("text", {"text"}), ("vector", {"vector"}), ("exact", {"exact"}), ("hybrid", {"text", "vector"})):
+    for mode, voices in (
+        ("text", {"text"}),
+        ("vector", {"vector"}),
+        ("exact", {"exact"}),
+        ("hybrid", {"text", "vector"}),
+    ):
         hit = memory.query("ErsatzTV skill", mode=mode)["hits"][0]
         assert hit["key"] == "2026-02-15#ersatztv"
         assert set(hit["ranks"]) == voices

@@ -138,6 +138,7 @@ def under_manager(script, timeout=150):
         f"set -eu; cd ~; export PYTHONPATH='{ROOT}'; memd() {{ '{sys.executable}' -m memd \"$@\"; }}\n"
         "systemctl --user set-environment MEMD_TEST_EMBEDDER=hash; export MEMD_TEST_EMBEDDER=hash NO_COLOR=1\n"
         "pid() { systemctl --user show -P MainPID memd.service; }\n"
+        "trap 'journalctl -D /run/log/journal -o cat --identifier=python --lines=30 >&2' ERR\n"
     )
     return subprocess.run(
         [HERE / "user_systemd.sh", "bash", "-c", prelude + script], capture_output=True, text=True, timeout=timeout
@@ -192,6 +193,32 @@ def test_socket_activation_restart_and_crash(manager):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(mark in done.stdout for mark in ("ACTIVATED", "RESTARTED", "CRASHED")) and "700\n600" in done.stdout
+
+
+def test_a_daemon_that_hangs_is_restarted_by_the_watchdog(manager):
+    done = manager(
+        INSTALLED
+        + """
+        printf '[Service]\\nWatchdogSec=2\\nTimeoutAbortSec=1\\n' > ~/.config/systemd/user/memd.service.d/quick.conf
+        systemctl --user daemon-reload; systemctl --user restart memd.service
+        before=$(pid); kill -STOP $before; memd query --no-start heron; test "$(pid)" != $before
+    """
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "The heron stands" in done.stdout
+
+
+def test_where_the_confined_trial_fails_the_service_goes_without(manager):
+    """Here because memd lies under /tmp, which a service with PrivateTmp= does not see."""
+    done = manager(f"""
+        copy=$(mktemp -d /tmp/memd-copy-XXXX); trap "rm -rf $copy" EXIT
+        cp -r {ROOT}/memd {ROOT}/systemd $copy; export PYTHONPATH=$copy
+        memd service install; memd service status --json
+        mkdir notes; echo '# The heron stands.' > notes/MEMORY.md; memd add notes; memd query heron
+    """)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"confined":false' in done.stdout and "runs without PrivateTmp=" in done.stderr
+    assert "MEMORY.md:1" in done.stdout
 
 
 def test_stop_is_quick_and_a_query_starts_it_again(manager):

@@ -180,3 +180,11 @@ def test_safe_text_is_safe_and_keeps_its_lines(text):
 def test_ordinary_text_stays_as_it_is():
     for text in ("plain", "Grüße, 世界, שלום, नमस्ते", "two\nlines\tand a tab", "1 ≠ 2 → ok ✅ ❤️"):
         assert neutralise(text) == text
+
+
+def test_a_python_without_the_built_in_parser_reads_and_writes_the_same():
+    scan, write = lightjson._package()
+    assert scan('{"a":[1.5,"é"]}', 0) == ({"a": [1.5, "é"]}, 15)
+    assert "".join(write({"a": [1.5, "é"]}, 0)) == lightjson.dumps({"a": [1.5, "é"]}) == '{"a":[1.5,"é"]}'
+    with pytest.raises(ValueError, match="NaN is not JSON"):
+        scan("NaN", 0)

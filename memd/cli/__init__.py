@@ -14,6 +14,12 @@ def main(argv: list[str] | None = None) -> int:
         return _run(args)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except OSError as error:
+        from memd.cli import say
+        from memd.errors import MemdError
+
+        where = f"{error.filename}: " if error.filename else ""
+        return say.report(MemdError(f"{where}{error.strerror or error}"))
 
 
 def _run(args: list[str]) -> int:

@@ -65,11 +65,13 @@ class Asked:
 
 
 def working_directory() -> str | None:
-    """None where it was removed under the shell."""
+    """None where it was removed under the shell, or has a name that is not text: no workspace is there."""
     try:
-        return os.getcwd()  # noqa: PTH109
-    except FileNotFoundError:
+        here = os.getcwd()  # noqa: PTH109
+        here.encode()
+    except (FileNotFoundError, UnicodeEncodeError):
         return None
+    return here
 
 
 def parse(args: list[str]) -> Asked | None:

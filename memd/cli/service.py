@@ -71,11 +71,12 @@ def _make_own_places() -> None:
 
 def namespaces_allowed() -> bool:
     """Try the whole confinement on a process that does nothing, as the service would have it."""
-    command = ["systemd-run", "--user", "--wait", "--collect", "--quiet", "--pipe"]
-    command += [f"--property={line}" for line in units.trial(units.service())]
+    lines = [f"--property={line}" for line in units.trial(units.service())]
     # The interpreter may itself lie where the confined service cannot see it, such as under /tmp.
-    command += [*start.daemon_command()[:2], "-c", "import memd"]
-    tried = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    interpreter = start.daemon_command()[:2]
+    tried = _run(
+        "systemd-run", "--user", "--wait", "--collect", "--quiet", "--pipe", *lines, *interpreter, "-c", "import memd"
+    )
     return tried.returncode == 0
 
 
@@ -95,9 +96,17 @@ def _must(*args: str) -> None:
 
 
 def _enable_linger() -> None:
-    done = subprocess.run(["loginctl", "enable-linger"], capture_output=True, text=True, check=False)
+    done = _run("loginctl", "enable-linger")
     if done.returncode:
         say.note(f"linger could not be turned on: {done.stderr.strip()}")
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a program that may not be installed."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    except FileNotFoundError:
+        return subprocess.CompletedProcess(command, 127, "", f"{command[0]} is not installed")
 
 
 # Workspaces
@@ -182,13 +191,5 @@ def _shown(unit: str) -> dict[str, str]:
 
 def linger() -> bool | None:
     """Whether the service goes on after logout; None where logind does not say."""
-    try:
-        told = subprocess.run(
-            ["loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except FileNotFoundError:
-        return None
+    told = _run("loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value")
     return {"yes": True, "no": False}.get(told.stdout.strip())

@@ -34,8 +34,8 @@ def install(
     say.out(describe(state))
     if not state["confined"]:
         say.note(
-            "this system does not allow namespaces to its users: "
-            "the service runs without PrivateTmp=, ProtectHome= and the like"
+            "a trial of the confined service failed (no namespaces for users here, or memd lies under /tmp): "
+            "it runs without PrivateTmp=, ProtectHome= and the like"
         )
     if state["linger"] is False:
         say.note("without linger the service stops when you log out; to let it go on: memd service install --linger")

@@ -15,7 +15,7 @@ TEMPORARY = (Path("/tmp"), Path("/var/tmp"))
 HARDENING_BEGIN = "# Files that it makes are this user's alone."
 NAMESPACES_BEGIN = "# From here to the mark below: what needs namespaces."
 NAMESPACES_END = "# End of what needs namespaces."
-WITHOUT_NAMESPACES = "# What needs namespaces is left out: this system does not allow them to its users."
+WITHOUT_NAMESPACES = "# What needs namespaces is left out: a trial with them failed when memd was installed here."
 
 
 def template(name: str) -> str:

@@ -90,6 +90,7 @@ class Desk:
 
     async def vectors_made(self, told: Told | None) -> None:
         embedding, total = self.parts.embedding, 0
+        embedding.hurry()
         while not await self.read(embedding.caught_up):
             total = max(total, embedding.pending)
             if told:

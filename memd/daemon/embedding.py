@@ -46,8 +46,10 @@ class Embedding:
         self._rate = 0.0
         self._swept = False
         self._opened = False
+        self._stuck = False
         self._work = threading.Event()
         self._stopping = threading.Event()
+        self._again = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memd-embedding", daemon=True)
         worker.on_text = self.more
 
@@ -56,6 +58,7 @@ class Embedding:
 
     def stop(self, seconds: float) -> None:
         self._stopping.set()
+        self._again.set()
         self._work.set()
         self._thread.join(seconds)
 
@@ -70,9 +73,15 @@ class Embedding:
         """When the vectors will have caught up, from the pace so far."""
         return round(self.pending / self._rate, 1) if self.pending and self._rate else None
 
+    def hurry(self) -> None:
+        """Somebody waits: try again now what failed a moment ago."""
+        self._stuck = False
+        self._again.set()
+        self._work.set()
+
     def caught_up(self) -> bool:
         """Whether every chunk has its vector and the collections hold them, or waiting for it is of no use."""
-        if self.phase in ("off", "failed") or "vectors" in self.health.names:
+        if self.phase in ("off", "failed") or self._stuck:
             return True
         if self.phase == "loading" or not self._opened or self.worker.stores.vectors is None:
             return False
@@ -93,23 +102,30 @@ class Embedding:
                 self._unavailable(error)
             except DiskFull as error:
                 self.health.set("disk", error.message, error.hint)
-                self._stopping.wait(DISK_SECONDS)
+                self._pause()
             except MemdError as error:
                 log.error("%s", error)
-                self._stopping.wait(DISK_SECONDS)
+                self._pause()
             except Exception:
                 log.exception("embedding goes on after an unexpected error")
                 self._stopping.wait(RETRY_SECONDS)
+
+    def _pause(self) -> None:
+        self._again.clear()
+        self._stuck = True
+        self._again.wait(DISK_SECONDS)
 
     def _step(self) -> None:
         stores = self.worker.stores
         if stores.model is None:
             self._load_model()
         if stores.vectors is not None and stores.trouble:
-            self.worker.submit(tasks.GiveUpVectors()).result()
+            self.worker.submit(tasks.GiveUpVectors(stores.trouble)).result()
         if stores.vectors is None:
             self._open_collections()
-        if not self._embed_some():
+        more = self._embed_some()
+        self._stuck = False
+        if not more:
             self._work.wait(RETRY_SECONDS)
             self._work.clear()
 
@@ -155,18 +171,19 @@ class Embedding:
 
     def _open_collections(self) -> None:
         """Open Chroma; a folder that would crash the daemon is looked at from a child first."""
-        from memd.indexer.vectors import VectorStore, needs_probe, probe
+        from memd.indexer.vectors import VectorStore, damage
 
         self._opened = False
         folder = self.state / "chroma"
-        suspect = self.worker.stores.trouble or needs_probe(folder)
-        broken = probe(folder) if suspect and folder.exists() else ""
+        broken = damage(folder, suspect=bool(self.worker.stores.trouble))
         if broken:
             log.warning("the vector store is put aside and made again: %s", broken)
             quarantine(self.state, folder)
         try:
             self.worker.submit(tasks.UseVectors(VectorStore(folder))).result()
         except StoreBroken as error:
+            # Closed first: Chroma keeps what it has open by its path, and would go on with the old files.
+            self.worker.submit(tasks.GiveUpVectors(error.message)).result()
             log.warning("the vector store is put aside and made again: %s", error)
             quarantine(self.state, folder)
             self.worker.submit(tasks.UseVectors(VectorStore(folder))).result()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from memd import __version__
@@ -24,7 +25,9 @@ class Lock:
             os.close(self._descriptor)
             raise AlreadyRunning(f"a memd daemon is running already{owner}", "stop it with: memd stop") from error
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, json.dumps({"pid": os.getpid(), "version": __version__}).encode(), 0)
+        # On a full disk the lock holds all the same; it only cannot say whose it is.
+        with suppress(OSError):
+            os.pwrite(self._descriptor, json.dumps({"pid": os.getpid(), "version": __version__}).encode(), 0)
 
     def release(self) -> None:
         os.ftruncate(self._descriptor, 0)

@@ -72,7 +72,8 @@ class Server:
             if _is_us(writer):
                 await self._serve(_Lines(reader, self._settings.line_timeout_s), out)
             await out.close()
-        except (ConnectionError, TimeoutError):
+        except (ConnectionError, TimeoutError, asyncio.CancelledError):
+            # Cancelled only by `stop`; Python 3.11 would log a conversation that ends so as an error.
             pass
         finally:
             self._clients.discard(task)

@@ -216,8 +216,10 @@ class UseVectors:
 class GiveUpVectors:
     """Close a Chroma that fails, so that it can be looked at and opened again."""
 
+    why: str
+
     def run(self, worker: Worker) -> None:
-        worker.stores.drop_vectors(worker.stores.trouble)
+        worker.stores.drop_vectors(self.why)
 
 
 @dataclass(frozen=True, slots=True)

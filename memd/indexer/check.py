@@ -10,11 +10,11 @@ from pathlib import Path
 from memd.config.schema import Settings
 from memd.errors import MemdError, ModelUnavailable, StoreBroken
 from memd.indexer import bank, catalog, ingest
-from memd.indexer.ledger import Ledger
+from memd.indexer.ledger import Ledger, newest_backup
 from memd.indexer.look import changed_paths
 from memd.indexer.reconcile import reconcile_text, reconcile_vectors
 from memd.indexer.scan import scan
-from memd.indexer.stores import Shelf, Stores, quarantine
+from memd.indexer.stores import CACHES_OF, Shelf, Stores, quarantine
 
 ROOM_MB = 200
 """Less free space than this is worth a word before it is too late."""
@@ -77,13 +77,12 @@ def open_ledger(folder: Path, fix: bool) -> list[Finding]:
 
 def _replace_ledger(folder: Path, why: str) -> Finding:
     aside = quarantine(folder, folder / "state.db")
-    for companion in ("state.db-wal", "state.db-shm"):
+    for companion in ("state.db-wal", "state.db-shm", CACHES_OF):
         (folder / companion).unlink(missing_ok=True)
-    backups = sorted(folder.glob("**/state*.db"), key=lambda file: file.stat().st_mtime, reverse=True)
-    backups = [file for file in backups if "quarantine" not in file.parts]
-    if backups:
-        shutil.copy2(backups[0], folder / "state.db")
-        detail = f"{why}; put aside as {aside}; the backup {backups[0].name} took its place"
+    backup = newest_backup(folder)
+    if backup is not None:
+        shutil.copy2(backup, folder / "state.db")
+        detail = f"{why}; put aside as {aside}; the backup {backup.name} took its place"
     else:
         detail = f"{why}; put aside as {aside}; the notes are read again into a new one"
     return Finding("state.db", "mended", detail)
@@ -120,10 +119,10 @@ def _model(stores: Stores, settings: Settings) -> Iterator[Finding]:
 
 def _chroma_folder(stores: Stores, settings: Settings, fix: bool) -> Iterator[Finding]:
     """Open the collections from a child first: broken files can take the process with them."""
-    from memd.indexer.vectors import VectorStore, probe
+    from memd.indexer.vectors import VectorStore, damage
 
     folder = stores.folder / "chroma"
-    problem = probe(folder) if folder.exists() else ""
+    problem = damage(folder, suspect=True)
     if problem and not fix:
         yield Finding("chroma", "broken", problem, "memd doctor --fix")
         return

@@ -14,6 +14,7 @@ from memd.failpoints import failpoint
 from memd.indexer.migrations import STEPS, VERSION
 
 FULL = (sqlite3.SQLITE_FULL,)
+FIX = "memd doctor --fix"
 BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -25,10 +26,13 @@ class Ledger:
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
-        with translated():
-            self._writer = self._connect()
-            self._migrate()
-            self.id, self.seq = self._identity()
+        try:
+            with translated():
+                self._writer = self._connect()
+                self._migrate()
+                self.id, self.seq = self._identity()
+        except StoreBroken as error:
+            raise _pointing_to_backup(error, path.parent) from error
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
@@ -100,9 +104,10 @@ class Ledger:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def backup(self, target: Path) -> None:
-        """A consistent copy, made by SQLite itself."""
+        """A consistent copy, made by SQLite itself; a ledger of its own, since its numbers will go other ways."""
         with sqlite3.connect(target) as copy:
             self._writer.backup(copy)
+            copy.execute("UPDATE meta SET value = ? WHERE key = 'id'", (uuid.uuid4().hex[:8],))
         copy.close()
 
     def check(self) -> str:
@@ -121,6 +126,20 @@ class Ledger:
             self._opened.clear()
 
 
+def newest_backup(folder: Path) -> Path | None:
+    """The copy of the ledger that was made last."""
+    copies = [file for file in folder.glob("**/state*.db") if "quarantine" not in file.parts]
+    copies = [file for file in copies if file != folder / "state.db"]
+    return max(copies, key=lambda file: file.stat().st_mtime, default=None)
+
+
+def _pointing_to_backup(error: StoreBroken, folder: Path) -> StoreBroken:
+    backup = newest_backup(folder)
+    if error.hint != FIX or backup is None:
+        return error
+    return StoreBroken(error.message, f"{FIX}   (it takes the newest backup, {backup})")
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """SQLite's errors in memd's words."""
@@ -135,5 +154,5 @@ def _in_our_words(error: sqlite3.Error) -> MemdError:
     if code in FULL or code == sqlite3.SQLITE_IOERR:
         return DiskFull(f"state.db could not be written: {error}", "make room on the disk; memd goes on by itself")
     if code in BROKEN:
-        return StoreBroken(f"state.db is damaged: {error}", "memd doctor --fix")
+        return StoreBroken(f"state.db is damaged: {error}", FIX)
     return StoreBroken(f"state.db: {error}", "memd doctor")

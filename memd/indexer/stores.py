@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memd.errors import StoreBroken, UnknownWorkspace
+from memd.errors import DiskFull, StoreBroken, UnknownWorkspace
 from memd.indexer import bank, catalog
 from memd.indexer.catalog import FileRow
 from memd.indexer.ledger import Ledger
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from memd.indexer.vectors import Collection, VectorStore
 
 log = logging.getLogger("memd.stores")
+
+CACHES_OF = "caches-of"
+"""The file that says which ledger the caches beside it were made from."""
 
 
 @dataclass(slots=True, eq=False)
@@ -58,6 +61,7 @@ class Stores:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.ledger = Ledger(folder / "state.db")
+        own_caches(folder, self.ledger.id)
         self.shelves: dict[str, Shelf] = {}
         self.vectors: VectorStore | None = None
         self.model: Model | None = None
@@ -182,7 +186,7 @@ class Stores:
             shelf.collection = None
         if given_up is not None:
             with suppress(StoreBroken):
-                given_up.close()
+                given_up.close(sound=False)
 
     def close(self) -> None:
         for ns in list(self.shelves):
@@ -190,6 +194,21 @@ class Stores:
         if self.vectors is not None:
             self.vectors.close()
         self.ledger.close()
+
+
+def own_caches(state: Path, ledger: str) -> None:
+    """Throw away the caches of another ledger: the same numbers mean other chunks there."""
+    stamp = state / CACHES_OF
+    try:
+        known = stamp.read_text() if stamp.exists() else ""
+        if known == ledger:
+            return
+        for name in ("text", "chroma"):
+            if (state / name).exists():
+                shutil.rmtree(state / name)
+        stamp.write_text(ledger)
+    except OSError as error:
+        raise DiskFull(f"{state} cannot be written: {error.strerror}", "make room, then: memd start") from error
 
 
 def quarantine(state: Path, folder: Path) -> Path | None:

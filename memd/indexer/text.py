@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import pickle
 import shutil
 import struct
 import threading
@@ -14,10 +15,12 @@ from typing import Any
 from whoosh import fields, index, query, scoring
 from whoosh.analysis import Token
 from whoosh.filedb.filestore import FileStorage
+from whoosh.filedb.filetables import FileFormatError
 from whoosh.reading import SegmentReader
 
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
+from memd.indexer import seal
 from memd.indexer.words import terms_of
 from memd.models import Chunk
 
@@ -29,7 +32,10 @@ EXACT_BOOST = 0.5
 MEMORY_MB = 64
 MERGE_EVERY = 8
 MERGE_MOST = 1_000
-BROKEN = (index.IndexError, OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, struct.error)
+BROKEN = (
+    index.IndexError, FileFormatError, pickle.UnpicklingError, struct.error, OSError, EOFError, ValueError, LookupError,
+    TypeError, AttributeError, NameError, AssertionError, ArithmeticError, MemoryError,
+)  # fmt: skip
 """What Whoosh raises when its files are torn; only opening and reading them is guarded so widely."""
 
 
@@ -67,12 +73,15 @@ class TextIndex:
         self._lock = threading.Lock()
         self._searcher: Any = None
         self._index = self._open_or_make()
+        self._sums = seal.read(folder)
         self.untidy = self._gathering()
         """Whether small segments have gathered that are worth joining."""
 
     def _open_or_make(self) -> Any:
         try:
             if self._format_on_disk() == FORMAT:
+                if damage := seal.broken(self.folder):
+                    raise StoreBroken(f"the text index is damaged: {damage}", "memd doctor --fix")
                 opened = FileStorage(str(self.folder)).open_index()
                 self._sweep(opened)
                 return opened
@@ -126,8 +135,10 @@ class TextIndex:
             for chunk_id, chunk in add:
                 writer.add_document(**document(chunk_id, chunk))
             failpoint("text-before-commit")
+            seal.lift(self.folder)
             writer.commit(mergetype=merge)
             failpoint("text-after-commit")
+            self._sums = seal.write(self.folder, self._sums)
             self.untidy = self._gathering()
         except OSError as error:
             self._give_up(writer)

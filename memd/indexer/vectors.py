@@ -18,6 +18,7 @@ from chromadb.errors import ChromaError, NotFoundError
 
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
+from memd.indexer import seal
 from memd.indexer.pooling import Vectors
 
 FORMAT = 1
@@ -40,6 +41,7 @@ class VectorStore:
         # Written before opening and removed on a clean close: a process that died with the folder open
         # may have left files that kill the next one, so that one looks at them from a child first.
         (folder / MARKER).write_text(json.dumps({"pid": os.getpid()}))
+        seal.lift(folder)
         with _translated():
             self._client = chromadb.PersistentClient(str(folder), settings=_settings())
 
@@ -63,10 +65,13 @@ class VectorStore:
         with _translated():
             return {int(found.name.split("-")[1]) for found in self._client.list_collections()}
 
-    def close(self) -> None:
+    def close(self, sound: bool = True) -> None:
+        """Let go of the folder; one that failed stays marked, and is looked at before it is opened again."""
         with _translated():
             self._client.close()
-        (self.folder / MARKER).unlink(missing_ok=True)
+        if sound:
+            seal.write(self.folder)
+            (self.folder / MARKER).unlink(missing_ok=True)
 
 
 class Collection:
@@ -110,9 +115,12 @@ class Collection:
             return {int(chunk) for chunk in self._collection.get(include=[])["ids"]}
 
 
-def needs_probe(folder: Path) -> bool:
-    """Whether the last process to open the folder died with it."""
-    return (folder / MARKER).exists()
+def damage(folder: Path, suspect: bool = False) -> str:
+    """What is wrong with a folder, found without opening it in this process; empty when nothing seems to be."""
+    if not folder.exists():
+        return ""
+    # The marker is there when the last process to open the folder died with it.
+    return seal.broken(folder) or (probe(folder) if suspect or (folder / MARKER).exists() else "")
 
 
 def probe(folder: Path) -> str:

@@ -6,6 +6,7 @@ promised here is that a daemon accepts connections when `start` returns.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -53,9 +54,9 @@ def stop() -> int:
         _systemctl_or_fail("stop", *UNITS)
     if listens():
         pid = _ask_to_stop() or pid
-    elif pid and _alive(pid):
+    else:
         # It is just starting, or it hangs.
-        os.kill(pid, signal.SIGTERM)
+        _terminate(pid)
     if pid:
         _wait_for_exit(pid)
     return pid
@@ -84,10 +85,15 @@ def _ask_to_stop() -> int:
             client.shutdown()
             return pid
     except NoDaemon:
-        pid = lock_holder()
-        if pid:
+        return _terminate(lock_holder())
+
+
+def _terminate(pid: int) -> int:
+    """Send SIGTERM, unless there is nobody to send it to."""
+    if pid:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
-        return pid
+    return pid
 
 
 def listens() -> bool:

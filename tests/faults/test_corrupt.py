@@ -16,24 +16,41 @@ from memd.protocol.client import Client
 from tests.conftest import NOTES, Home, write_notes
 from tests.faults.agreement import SOAK, assert_agreement, eventually, serve, shown
 
-FILES, SECTIONS = 11, 100
-"""More than 1,000 chunks: from there on Chroma writes its graph, with links between levels, to the disk."""
+FILES = 11
+MANY, FEW = 100, 5
+"""Sections in each file. With more than 1,000 chunks Chroma writes its graph, with links between levels, to the disk."""
 
 
 @pytest.fixture(scope="module")
-def sound() -> Iterator[Path]:
+def large() -> Iterator[Path]:
+    yield from _made(MANY)
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[Path]:
+    yield from _made(FEW)
+
+
+def _made(sections: int) -> Iterator[Path]:
     """A home whose stores were made by a daemon that stopped cleanly."""
     with tempfile.TemporaryDirectory(prefix="memd-sound-") as place:
         home = Home(Path(place) / "h")
         home.path.mkdir()
-        serve(home, _notes(Path(place) / "agent")).sync(vectors=True)
+        serve(home, _notes(Path(place) / "agent", sections)).sync(vectors=True)
         assert home.stop() == 0
         yield Path(place)
 
 
-@pytest.fixture
-def mine(home: Home, sound: Path) -> Path:
-    """A copy of it for one test; answers the workspace."""
+def _notes(root: Path, sections: int) -> Path:
+    write_notes(root, NOTES)
+    for nth in range(FILES):
+        parts = (f"## Part {part}\n\nrecord {nth} {part} of the wren{part}.\n" for part in range(sections))
+        (root / "memory" / f"bulk-{nth}.md").write_text("# Bulk\n\n" + "\n".join(parts))
+    return root
+
+
+def copy_of(home: Home, sound: Path) -> Path:
+    """The same home for one test; answers the workspace."""
     shutil.copytree(sound / "h" / "state", home.state)
     home.state.chmod(0o700)
     workspace = home.path.parent / "agent"
@@ -42,12 +59,14 @@ def mine(home: Home, sound: Path) -> Path:
     return workspace
 
 
-def _notes(root: Path) -> Path:
-    write_notes(root, NOTES)
-    for nth in range(FILES):
-        parts = (f"## Part {part}\n\nrecord {nth} {part} of the wren{part}.\n" for part in range(SECTIONS))
-        (root / "memory" / f"bulk-{nth}.md").write_text("# Bulk\n\n" + "\n".join(parts))
-    return root
+@pytest.fixture
+def mine(home: Home, small: Path) -> Path:
+    return copy_of(home, small)
+
+
+@pytest.fixture
+def mine_large(home: Home, large: Path) -> Path:
+    return copy_of(home, large)
 
 
 # --- the damages --------------------------------------------------------------------------------------------
@@ -88,6 +107,11 @@ def damage_all(state: Path, pattern: str, damage: Callable[[Path], None]) -> Non
         damage(file)
 
 
+def wrens(client: Client) -> int:
+    """How many of the notes about the third wren are found: there is one in each file."""
+    return shown(client, "wren3").count("of the wren3.")
+
+
 # --- the text index -----------------------------------------------------------------------------------------
 
 TEXT = ("text/*/*.toc", "text/*/*.trm", "text/*/*.pst", "text/*/*_stored.col", "text/*/*_body_len.col",
@@ -101,7 +125,7 @@ def test_a_damaged_text_index_is_made_again(
     damage_all(home.state, pattern, damage)
     client = home.start()
     assert "ErsatzTV" in shown(client, "ErsatzTV")
-    assert len(client.query("wren7", mode="text", limit=50)["hits"]) == FILES
+    assert wrens(client) == FILES
     (mine / "MEMORY.md").write_text("## New\n\nthe mended goshawk\n")
     client.sync()
     assert "goshawk" in shown(client, "goshawk")
@@ -113,6 +137,8 @@ def test_a_damaged_text_index_is_made_again(
 
 CHROMA = ("chroma/*/link_lists.bin", "chroma/*/header.bin", "chroma/chroma.sqlite3", "chroma/*/data_level0.bin",
           "chroma/*/length.bin", "chroma/*/index_metadata.pickle", "chroma/format.json")  # fmt: skip
+FEW_OF_CHROMA = [("chroma/*/link_lists.bin", zero), ("chroma/*/header.bin", truncate),
+                 ("chroma/chroma.sqlite3", flip), ("chroma/*/data_level0.bin", delete)]  # fmt: skip
 
 
 def _start_at_most_twice(home: Home) -> Client:
@@ -138,15 +164,23 @@ def _vectors_work(home: Home, client: Client, workspace: Path) -> None:
     assert_agreement(home, workspace)
 
 
-@pytest.mark.parametrize(("pattern", "damage"), [*cases(CHROMA), ("chroma/*/link_lists.bin", zero)])
+@pytest.mark.parametrize(("pattern", "damage"), cases(CHROMA) if SOAK else FEW_OF_CHROMA)
 def test_a_damaged_chroma_is_made_again_from_the_ledger(
-    home: Home, mine: Path, pattern: str, damage: Callable[[Path], None]
+    home: Home, mine_large: Path, pattern: str, damage: Callable[[Path], None]
 ) -> None:
     if not list(home.state.glob(pattern)):
         pytest.skip(f"this Chroma writes no {pattern}")
     damage_all(home.state, pattern, damage)
     client = _start_at_most_twice(home)
-    _vectors_work(home, client, mine)
+    _vectors_work(home, client, mine_large)
+
+
+def test_a_chroma_that_crashes_the_process_does_so_once(home: Home, mine_large: Path) -> None:
+    """Without its seal, as after a power cut, the damage is met only when Chroma opens the files."""
+    damage_all(home.state, "chroma/*/link_lists.bin", zero)
+    (home.state / "chroma" / "seal.json").unlink()
+    client = _start_at_most_twice(home)
+    _vectors_work(home, client, mine_large)
 
 
 def test_chroma_files_that_go_while_it_runs(home: Home, mine: Path) -> None:
@@ -172,8 +206,10 @@ def doctor(home: Home, *flags: str) -> tuple[int, dict[str, str], str]:
         [sys.executable, "-m", "memd.daemon", "--doctor", *flags], env=home.env, capture_output=True, text=True
     )
     assert done.stdout, done.stderr
-    findings = json.loads(done.stdout)["findings"]
-    return done.returncode, {finding["name"]: finding["state"] for finding in findings}, done.stdout
+    states: dict[str, str] = {}
+    for finding in json.loads(done.stdout)["findings"]:
+        states.setdefault(finding["name"], finding["state"])
+    return done.returncode, states, done.stdout
 
 
 def refused(home: Home) -> str:
@@ -186,13 +222,16 @@ def refused(home: Home) -> str:
 
 
 @pytest.mark.parametrize("damage", [truncate, zero, flip])
-def test_a_damaged_ledger_is_refused_and_mended_by_the_doctor(
-    home: Home, mine: Path, damage: Callable[[Path], None]
-) -> None:
+def test_a_damaged_ledger_is_refused(home: Home, mine: Path, damage: Callable[[Path], None]) -> None:
     damage_all(home.state, "state.db", damage)
     said = refused(home)
     assert "state.db" in said and "memd doctor --fix" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("damage", [truncate, zero, flip] if SOAK else [zero])
+def test_a_damaged_ledger_is_mended_by_the_doctor(home: Home, mine: Path, damage: Callable[[Path], None]) -> None:
+    damage_all(home.state, "state.db", damage)
     code, states, _ = doctor(home)
     assert code == 6 and states["state.db"] == "broken"
     code, states, _ = doctor(home, "--fix")
@@ -201,7 +240,6 @@ def test_a_damaged_ledger_is_refused_and_mended_by_the_doctor(
     client.sync(vectors=True)
     assert "ErsatzTV" in shown(client, "ErsatzTV")
     assert_agreement(home, mine)
-    assert list((home.state / "quarantine").iterdir()) or damage, "what was broken is kept to be looked at"
 
 
 def test_a_damaged_ledger_is_replaced_by_its_backup(home: Home, mine: Path) -> None:
@@ -218,35 +256,32 @@ def test_a_damaged_ledger_is_replaced_by_its_backup(home: Home, mine: Path) -> N
     assert_agreement(home, mine)
 
 
-def test_a_lost_ledger_is_read_anew(home: Home, mine: Path) -> None:
+def test_the_caches_of_a_lost_ledger_are_not_believed(home: Home, mine: Path) -> None:
+    """A new ledger counts from one again: what the caches have under those numbers are other texts."""
     delete(home.state / "state.db")
+    for note in (mine / "memory").glob("bulk-*.md"):
+        note.unlink()
+    (mine / "memory" / "2026-02-14.md").write_text("# Day\n\n## First\n\nthe first hoopoe\n")
     client = home.start()
     client.sync(vectors=True)
     assert_agreement(home, mine)
+    assert "hoopoe" in shown(client, "the first hoopoe", mode="vector").splitlines()[0] + shown(client, "hoopoe")
 
 
 # --- the doctor ---------------------------------------------------------------------------------------------
 
-BROKEN = {
-    "agent: text index": ("text/*/*.trm", truncate),
-    "chroma": ("chroma/chroma.sqlite3", zero),
-    "state.db": ("state.db", zero),
-}
-
-
-@pytest.mark.parametrize("name", BROKEN)
-def test_the_doctor_names_and_mends(home: Home, mine: Path, name: str) -> None:
-    damage_all(home.state, *BROKEN[name])
-    before = {file: file.stat().st_mtime_ns for file in home.state.rglob("*") if file.is_file()}
+def test_the_doctor_names_and_mends(home: Home, mine: Path) -> None:
+    damage_all(home.state, "text/*/*.trm", truncate)
+    damage_all(home.state, "chroma/chroma.sqlite3", zero)
     code, states, said = doctor(home)
-    assert code == 6 and states[name] == "broken", said
+    assert code == 6 and states["agent: text index"] == states["chroma"] == "broken", said
     assert "doctor --fix" in said
-    untouched = {file: file.stat().st_mtime_ns for file in before if file.exists() and "lock" not in file.name}
-    assert before.keys() - untouched.keys() <= {home.state / "memd.lock"}, "looking removes nothing"
     code, states, said = doctor(home, "--fix")
-    assert code == 0 and states[name] == "mended", said
-    code, states, said = doctor(home)
-    assert code == 0 and "broken" not in states.values(), said
+    assert code == 0 and states["agent: text index"] == states["chroma"] == "mended", said
+    client = home.start()
+    client.sync(vectors=True)
+    assert client.doctor()["ok"] and client.status()["embedded"] == 0
+    assert_agreement(home, mine)
 
 
 def test_the_doctor_finds_caches_that_differ_from_the_ledger(home: Home, mine: Path) -> None:
@@ -269,5 +304,5 @@ def test_a_running_daemon_mends_its_text_index(home: Home, mine: Path) -> None:
     damage_all(home.state, "text/*/*.pst", zero)
     damage_all(home.state, "text/*/*.trm", zero)
     client.doctor(fix=True)
-    eventually(lambda: len(client.query("wren7", mode="text", limit=50)["hits"]) == FILES)
+    eventually(lambda: wrens(client) == FILES)
     assert_agreement(home, mine, vectors=False)

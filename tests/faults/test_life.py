@@ -1,0 +1,247 @@
+"""The daemon's life: one at a time, in a safe place, stopped in time, and at ease with what an older one left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Home
+from tests.faults.agreement import assert_agreement, eventually, rounds, serve, shown
+
+
+def run_daemon(home: Home, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """A daemon that is expected to end by itself."""
+    return subprocess.run(
+        [sys.executable, "-m", "memd.daemon", *arguments], env={**home.env, **env}, capture_output=True, text=True,
+        timeout=30,
+    )  # fmt: skip
+
+
+# --- one at a time ------------------------------------------------------------------------------------------
+
+
+def test_of_ten_that_start_at_once_one_runs(home: Home, workspace: Path) -> None:
+    home.configure(f'[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    for _ in range(rounds(1, 10)):
+        command = [sys.executable, "-m", "memd.daemon"]
+        started = [
+            subprocess.Popen(command, env=home.env, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+            for _ in range(10)
+        ]
+        eventually(lambda started=started: sum(one.poll() is not None for one in started) == 9, 40)
+        (runs,) = [one for one in started if one.poll() is None]
+        for other in started:
+            if other is not runs:
+                assert other.stderr is not None
+                said = other.stderr.read()
+                assert other.returncode == 5 and f"pid {runs.pid}" in said, said
+        assert home.wait().status()["pid"] == runs.pid
+        runs.kill()
+        runs.communicate()
+
+
+def test_a_stale_socket_is_replaced(home: Home, workspace: Path) -> None:
+    serve(home, workspace)
+    home.kill()
+    assert home.socket.exists()
+    assert "ErsatzTV" in shown(home.start(), "ErsatzTV")
+    home.kill()
+    home.socket.unlink()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(str(home.socket))
+    listener.close()
+    client = home.start()
+    assert client.ping()["pong"]
+    assert home.socket.stat().st_mode & 0o777 == 0o600
+    assert home.stop() == 0
+    assert not home.socket.exists()
+
+
+def test_a_running_daemon_is_not_disturbed_by_a_second(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace)
+    second = run_daemon(home)
+    assert second.returncode == 5 and f"pid {home.daemon.pid if home.daemon else 0}" in second.stderr
+    assert client.ping()["pong"] and home.socket.exists()
+    checked = run_daemon(home, "--doctor", "--fix")
+    assert checked.returncode == 5, "the doctor keeps off stores that are in use"
+
+
+# --- a safe place -------------------------------------------------------------------------------------------
+
+
+def _refused(home: Home, *words: str) -> None:
+    done = run_daemon(home)
+    assert done.returncode == 5, done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("place", ["run", "state"])
+def test_a_place_that_others_can_use_is_refused(home: Home, place: str) -> None:
+    folder = home.path / place
+    folder.mkdir()
+    folder.chmod(0o777)
+    _refused(home, f"chmod 700 {folder}")
+    folder.chmod(0o700)
+    home.start()
+
+
+@pytest.mark.parametrize("place", ["run", "state"])
+def test_a_place_that_is_a_link_is_refused(home: Home, place: str) -> None:
+    (home.path / "elsewhere").mkdir(mode=0o700)
+    (home.path / place).symlink_to(home.path / "elsewhere")
+    _refused(home, "symbolic link", f"rm {home.path / place}")
+
+
+def test_a_place_of_another_owner_is_refused(home: Home) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a directory away")
+    folder = home.path / "run"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 65534, 65534)
+    _refused(home, "uid 65534", f"chown -R 0 {folder}")
+
+
+def test_a_socket_path_that_is_too_long_is_refused(home: Home) -> None:
+    deep = home.path / ("x" * 100)
+    home.env["MEMD_HOME"] = str(deep)
+    _refused(home, "107", "MEMD_HOME")
+
+
+# --- what it is told ----------------------------------------------------------------------------------------
+
+
+def test_all_problems_of_a_config_are_told_at_once(home: Home) -> None:
+    home.configure('[watch]\nsettle_ms = "soon"\nmodee = "poll"\n[wach]\n[embedding]\nprovider = "lokal"\n')
+    done = run_daemon(home)
+    assert done.returncode == 2
+    for told in (":2: `watch.settle_ms`", "did you mean `mode`", "did you mean `watch`", 'did you mean `local`'):
+        assert told in done.stderr, done.stderr
+    checked = run_daemon(home, "--doctor")
+    assert checked.returncode == 6 and "watch.settle_ms" in checked.stdout
+
+
+# --- stopping -----------------------------------------------------------------------------------------------
+
+
+def _text(nth: int) -> str:
+    lines = (f"## Part {part}\n\n" + f"many words{part} of note{nth} about the harrier. " * 8 for part in range(15))
+    return "# Note\n\n" + "\n\n".join(lines)
+
+
+def test_a_stop_in_the_middle_of_an_import(home: Home, workspace: Path) -> None:
+    """Gone within five seconds; the next start goes on where this one was."""
+    for nth in range(rounds(400, 3_000)):
+        (workspace / "memory" / f"note-{nth}.md").write_text(_text(nth))
+    serve(home, workspace)
+    eventually(lambda: "indexed ns=agent" in home.log, 60, every=0.005)
+    begun = time.monotonic()
+    assert home.stop() == 0
+    assert time.monotonic() - begun < 5
+    with sqlite3.connect(home.state / "state.db") as ledger:
+        done = {row[0] for row in ledger.execute("SELECT id FROM files")}
+        first = {row[0] for row in ledger.execute("SELECT id FROM chunks")}
+    assert done and len(done) < len(list(workspace.rglob("*.md"))), "it was in the middle"
+    client = home.start()
+    client.sync()
+    assert_agreement(home, workspace, vectors=False)
+    with sqlite3.connect(home.state / "state.db") as ledger:
+        assert first <= {row[0] for row in ledger.execute("SELECT id FROM chunks")}, "what was done is not done again"
+
+
+def test_it_stops_while_clients_are_connected(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace)
+    begun = time.monotonic()
+    client.shutdown()
+    assert home.daemon is not None
+    assert home.daemon.wait(5) == 0 and time.monotonic() - begun < 5
+    assert "Traceback" not in home.log and "ERROR" not in home.log, home.log
+
+
+def test_it_goes_on_after_standing_still(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace)
+    assert home.daemon is not None
+    for _ in range(rounds(2, 20)):
+        home.daemon.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)
+        home.daemon.send_signal(signal.SIGCONT)
+        assert client.ping()["pong"]
+
+
+# --- other versions -----------------------------------------------------------------------------------------
+
+
+def test_a_ledger_of_a_newer_memd_is_refused_and_left_alone(home: Home, workspace: Path) -> None:
+    serve(home, workspace).sync()
+    home.stop()
+    ledger = sqlite3.connect(home.state / "state.db")
+    ledger.execute("PRAGMA user_version = 99")
+    ledger.close()
+    before = (home.state / "state.db").read_bytes()
+    done = run_daemon(home)
+    assert done.returncode == 6 and "newer memd" in done.stderr
+    assert run_daemon(home, "--doctor", "--fix").returncode == 6
+    assert (home.state / "state.db").read_bytes() == before
+
+
+def test_caches_of_another_format_are_made_again(home: Home, workspace: Path) -> None:
+    serve(home, workspace).sync(vectors=True)
+    home.stop()
+    stamps = [*home.state.glob("text/*/format.json"), home.state / "chroma" / "format.json"]
+    assert len(stamps) == 2
+    for stamp in stamps:
+        stamp.write_text(json.dumps({"format": 0}))
+    client = home.start()
+    client.sync(vectors=True)
+    assert "ErsatzTV" in shown(client, "ErsatzTV")
+    assert client.status()["embedded"] == 0
+    assert [json.loads(stamp.read_text())["format"] for stamp in stamps] != [0, 0]
+    assert_agreement(home, workspace)
+
+
+# --- the model ----------------------------------------------------------------------------------------------
+
+
+def test_without_a_model_it_is_a_text_search(home: Home, workspace: Path) -> None:
+    serve(home, workspace).sync(vectors=True)
+    home.stop()
+    client = home.start(MEMD_EMBEDDING__PROVIDER="none")
+    (workspace / "MEMORY.md").write_text("## New\n\nthe modelless smew\n")
+    client.sync(vectors=True)
+    assert "smew" in shown(client, "smew", mode="hybrid")
+    assert client.status()["model"]["state"] == "off" and client.status()["pending"] == 0
+    home.stop()
+    client = home.start()
+    client.sync(vectors=True)
+    assert client.status()["embedded"] == 1, "only what is new is embedded"
+    assert_agreement(home, workspace)
+
+
+def test_a_model_that_is_missing_degrades_to_text(home: Home, workspace: Path) -> None:
+    del home.env["MEMD_TEST_EMBEDDER"]
+    empty = home.path / "model"
+    empty.mkdir()
+    client = serve(home, workspace, f'[embedding]\nmodel = "{empty}"\n')
+    client.sync(vectors=True)
+    eventually(lambda: client.status()["degraded"] == ["vectors"])
+    assert "ErsatzTV" in shown(client, "ErsatzTV", mode="hybrid")
+    (workspace / "MEMORY.md").write_text("## New\n\nthe modelless garganey\n")
+    client.sync()
+    assert "garganey" in shown(client, "garganey", mode="hybrid")
+    assert client.status()["degraded_details"][0]["fix"]
+    home.stop()
+    home.env["MEMD_TEST_EMBEDDER"] = "hash"
+    client = serve(home, workspace)
+    client.sync(vectors=True)
+    assert client.status()["degraded"] == []
+    assert_agreement(home, workspace)
