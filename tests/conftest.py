@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.errors import MemdError
 from memd.protocol.client import Client
 
 ROOT = Path(__file__).parent.parent
@@ -77,7 +78,7 @@ class Home:
                 client = Client(str(self.socket))
                 client.ping()
                 return client
-            except Exception:
+            except MemdError:
                 time.sleep(0.02)
         raise AssertionError(f"no answer within {seconds} s:\n{self.log}")
 

@@ -82,7 +82,8 @@ def test_a_preamble_is_a_memory_unless_it_is_only_a_title():
 
 
 def test_a_topic_is_one_memory_whatever_headings_it_has():
-    text = "---\ntitle: Bread\ntags: [baking, '#food']\nsummary: How to bake\npinned: true\n---\n\n## A\n\na\n\n## B\n\nb\n"
+    front = "---\ntitle: Bread\ntags: [baking, '#food']\nsummary: How to bake\npinned: true\n---\n\n"
+    text = front + "## A\n\na\n\n## B\n\nb\n"
     note = parse("memory/topics/bread.md", text)
     assert keys(note) == [""]
     memory = note.memories[0]
