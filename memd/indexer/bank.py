@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 
@@ -83,6 +84,17 @@ def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int
         (model, chunks),
     ).fetchall()
     return _unpacked(rows, dims)
+
+
+def chunks_with(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[int, list[int]]:
+    """Every chunk that has one of these texts, by workspace: equal texts share a vector."""
+    rows = connection.execute(
+        "SELECT workspace, id FROM chunks WHERE digest IN (SELECT value FROM json_each(?))", (json.dumps(digests),)
+    )
+    found: dict[int, list[int]] = {}
+    for workspace, number in rows:
+        found.setdefault(workspace, []).append(number)
+    return found
 
 
 def _unpacked(rows: list[sqlite3.Row], dims: int) -> tuple[list[int], Vectors]:

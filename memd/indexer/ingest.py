@@ -235,14 +235,17 @@ def save_vectors(stores: Stores, rows: Sequence[Row], vectors: Vectors) -> int:
     model = stores.model
     if model is None:
         return 0
+    digests = [row["digest"] for row in rows]
     with stores.ledger.write() as connection:
-        bank.save(connection, model.id, [row["digest"] for row in rows], vectors)
-        for workspace in {row["workspace"] for row in rows}:
+        bank.save(connection, model.id, digests, vectors)
+        # More than `rows`: an equal text elsewhere has its vector now too, and nobody will ask for it again.
+        holders = bank.chunks_with(connection, digests)
+        for workspace in holders:
             catalog.mark(connection, workspace, vectors=True)
         stores.ledger.tick(connection)
     failpoint("vectors-in-ledger")
     for shelf in stores.shelves.values():
-        mine = json.dumps([row["id"] for row in rows if row["workspace"] == shelf.id])
+        mine = json.dumps(holders.get(shelf.id, []))
         # Read back: a chunk that went meanwhile has no row, and every store holds the same rounded numbers.
         ids, kept = bank.of_chunks(stores.ledger.reader, model.id, mine, model.embedder.dims)
         if not ids:

@@ -254,6 +254,14 @@ def test_what_did_not_change_is_not_embedded_again(home: Home, workspace: Path) 
     assert_agreement(home, workspace)
 
 
+def test_equal_texts_share_a_vector_and_are_all_found(home: Home, workspace: Path) -> None:
+    for nth in range(100):
+        (workspace / "memory" / f"same-{nth}.md").write_text("## Same\n\nthe very same chiffchaff\n")
+    client = serve(home, workspace)
+    client.sync(vectors=True)
+    assert_agreement(home, workspace)
+
+
 # --- the limits of inotify ----------------------------------------------------------------------------------
 
 
