@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memd.config import edit, paths
 from memd.config.load import ENV_PREFIX, load
 from memd.config.schema import SECTIONS, Settings, settings_of
-from memd.errors import AlreadyExists, ConfigError, UnsafePlace
+from memd.errors import AlreadyExists, ConfigError, Refused, UnsafePlace
 from memd.models import DEFAULT_GLOBS, Workspace
 
 
@@ -81,7 +81,7 @@ globs = ["../*.md"]
         "config:3: `watch.settle_ms` must be a whole number, not 'soon'",
         "config:4: unknown setting `watch.scan_secnods`; did you mean `scan_seconds`?",
         'config:10: `log.level` must be "debug" or "info" or "warning" or "error", not \'xyz\'',
-        "config:11: `log.files` must be between 0 and 100, not 1000",
+        "config:11: `log.files` must be between 1 and 100, not 1000",
         "config:6: unknown section `serch`; did you mean `search`?",
         "config:13: a workspace needs a `path`",
         "config:16: `path` must be absolute or begin with ~, not 'relative/place'",
@@ -117,6 +117,7 @@ def test_a_file_that_cannot_be_read_is_told(config: Path) -> None:
         ("[watch]\nsettle_ms = true", "`watch.settle_ms` must be a whole number, not True"),
         ("[watch]\nsettle_ms = 1.0", "`watch.settle_ms` must be a whole number, not 1.0"),
         ("[watch]\npoll_seconds = true", "`watch.poll_seconds` must be a number, not True"),
+        ("[watch]\npoll_seconds = nan", "`watch.poll_seconds` must be between 0.2 and 3600, not nan"),
         ("[watch]\npoll_seconds = inf", "`watch.poll_seconds` must be between 0.2 and 3600, not inf"),
         ("[watch]\nmode = 1", "`watch.mode` must be text, not 1"),
         ('[watch]\nmode = "pol"', "; did you mean `poll`?"),
@@ -284,7 +285,9 @@ def test_the_sample_does_not_replace_a_file_unless_forced(config: Path) -> None:
     assert config.read_text() == edit.sample()
 
 
-@pytest.mark.parametrize("before", ["", "# only a comment", MINE, MINE.rstrip("\n"), edit.sample()])
+@pytest.mark.parametrize(
+    "before", ["", "# only a comment", MINE, MINE.rstrip("\n"), edit.sample(), "[log]\r\nfiles = 1\r\n"]
+)
 def test_adding_appends_and_keeps_every_byte(config: Path, before: str) -> None:
     config.write_bytes(before.encode())
     edit.add_workspace(
@@ -346,6 +349,41 @@ def test_whatever_is_added_is_read_back_and_removed(config: Path, added: list[st
     edit.remove_workspace(gone.ns)
     assert load(environ={}).workspaces == tuple(one for one in made if one != gone)
     assert config.read_text().startswith("# mine\n[log]\nfiles = 7 # seven\n")
+
+
+def test_an_edit_keeps_the_file_s_mode(config: Path) -> None:
+    config.write_text(MINE)
+    config.chmod(0o600)
+    edit.add_workspace(Workspace("three", Path("/srv/three")))
+    assert config.stat().st_mode & 0o777 == 0o600
+
+
+def test_removing_without_a_file_is_nothing_to_do(config: Path) -> None:
+    edit.remove_workspace("any")
+    assert not config.exists()
+
+
+def test_workspaces_in_one_line_are_read_and_not_edited(config: Path) -> None:
+    """Appending a table to such a file would make it no TOML any more, and the next start would fail."""
+    text = 'workspace = [{ path = "/srv/one" }]\n'
+    config.write_text(text)
+    assert [workspace.ns for workspace in load(environ={}).workspaces] == ["one"]
+    for change in (
+        lambda: edit.add_workspace(Workspace("two", Path("/srv/two"))),
+        lambda: edit.remove_workspace("one"),
+    ):
+        with pytest.raises(Refused):
+            change()
+    assert config.read_text() == text
+
+
+def test_a_broken_file_is_not_edited(config: Path) -> None:
+    config.write_text("[watch\n")
+    with pytest.raises(ConfigError):
+        edit.add_workspace(Workspace("two", Path("/srv/two")))
+    with pytest.raises(ConfigError):
+        edit.remove_workspace("one")
+    assert config.read_text() == "[watch\n"
 
 
 def test_a_link_to_the_config_stays_a_link(config: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ def status(told: dict[str, Any]) -> str:
         [_headline(told)],
         workspaces(told["workspaces"]).splitlines() or ["no workspaces yet; begin with: memd add ."],
         [*_fact("pending", _pending(told)), *_fact("model", _model(told)), *_jobs(told["jobs"])],
+        _watching(told["workspaces"]),
         _skipped(told["workspaces"]),
         _degraded(told),
         [line for name in ("config", "state_dir", "socket", "log") for line in _fact(name, told.get(name))],
@@ -95,6 +96,12 @@ def _job(job: dict[str, Any]) -> str:
     if job.get("next"):
         parts.append(f"next {moment(job['next'])}")
     return ", ".join(parts)
+
+
+def _watching(listed: list[dict[str, Any]]) -> list[str]:
+    """Why a workspace is not watched by inotify, and what would change that."""
+    noted = [entry for entry in listed if entry.get("watch_note")]
+    return [one_line(f"watching  {entry['ns']}: {entry['watch']} ({entry['watch_note']})") for entry in noted]
 
 
 def _skipped(listed: list[dict[str, Any]]) -> list[str]:

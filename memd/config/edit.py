@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
 import tomlkit
+from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT
 
 from memd.config import paths
 from memd.config.schema import SECTIONS, WORKSPACE_KEYS, settings_of
-from memd.errors import AlreadyExists
+from memd.errors import AlreadyExists, ConfigError, Refused
 from memd.models import DEFAULT_GLOBS, Workspace
 
 
@@ -56,7 +58,8 @@ def write_sample(force: bool = False) -> Path:
 def add_workspace(workspace: Workspace) -> None:
     """Append one `[[workspace]]`, leaving every other byte of the file alone."""
     file = paths.config_file()
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    text = _read(file)
+    _tables(_parse(file, text))
     table = tomlkit.table()
     table["path"] = str(workspace.root)
     table["ns"] = workspace.ns
@@ -64,23 +67,47 @@ def add_workspace(workspace: Workspace) -> None:
         table["globs"] = list(workspace.globs)
     if workspace.follow:
         table["follow"] = True
-    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    _write(file, text + gap + "[[workspace]]\n" + table.as_string())
+    end = "\r\n" if "\r\n" in text else "\n"
+    gap = "" if not text else end if text.endswith("\n") else end * 2
+    _write(file, text + gap + ("[[workspace]]\n" + table.as_string()).replace("\n", end))
 
 
 def remove_workspace(ns: str) -> None:
     file = paths.config_file()
-    document = tomlkit.parse(file.read_text(encoding="utf-8"))
-    tables = document.get("workspace")
-    if not isinstance(tables, AoT):
-        return
+    document = _parse(file, _read(file))
+    tables = _tables(document)
     for nth, table in enumerate(tables):
         if (table.get("ns") or Path(str(table.get("path"))).name) == ns:
             del tables[nth]
             break
+    else:
+        return
     if not len(tables):
         del document["workspace"]
     _write(file, tomlkit.dumps(document))
+
+
+def _read(file: Path) -> str:
+    """The file with its line endings as they are; empty when there is none."""
+    return file.read_bytes().decode("utf-8") if file.exists() else ""
+
+
+def _parse(file: Path, text: str) -> tomlkit.TOMLDocument:
+    """What the file says; one that is broken is not touched."""
+    try:
+        return tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise ConfigError(f"{file} is not TOML: {error}", "mend it first: memd config check") from error
+
+
+def _tables(document: tomlkit.TOMLDocument) -> AoT:
+    """The `[[workspace]]` tables; a list in one line cannot be added to."""
+    tables = document.get("workspace", AoT([]))
+    if not isinstance(tables, AoT):
+        raise Refused(
+            "the config file lists its workspaces in one line", "write each as a table of its own: [[workspace]]"
+        )
+    return tables
 
 
 def _write(file: Path, text: str) -> None:
@@ -89,8 +116,10 @@ def _write(file: Path, text: str) -> None:
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as out:
-            out.write(text)
+        with temporary.open("wb") as out:
+            if target.exists():
+                os.fchmod(out.fileno(), stat.S_IMODE(target.stat().st_mode))
+            out.write(text.encode("utf-8"))
             out.flush()
             os.fsync(out.fileno())
         temporary.replace(target)

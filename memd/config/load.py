@@ -138,9 +138,8 @@ def _keep(values: dict[str, Any], spec: Field[Any], value: Any, complain: Callab
         complain(
             f"`{section}.{spec.name}` must be {wanted}, not {value!r}" + _did_you_mean(str(value), bounds["choices"])
         )
-    elif (bounds["low"] is not None and value < bounds["low"]) or (
-        bounds["high"] is not None and value > bounds["high"]
-    ):
+    elif bounds["low"] is not None and not bounds["low"] <= value <= bounds["high"]:
+        # Said this way round, it refuses what is not a number (`nan`) too.
         complain(f"`{section}.{spec.name}` must be between {bounds['low']:g} and {bounds['high']:g}, not {value!r}")
     else:
         values[spec.name] = value

@@ -90,7 +90,7 @@ class LogSettings:
     level: str = setting("info", "The least that is logged.", choices=("debug", "info", "warning", "error"))
     format: str = setting("text", "`text` for people, `json` for machines: one line each.", choices=("text", "json"))
     file_kb: int = setting(1_024, "The log file is rotated at this size.", low=16, high=1_000_000)
-    files: int = setting(3, "Rotated log files that are kept.", low=0, high=100)
+    files: int = setting(3, "Rotated log files that are kept.", low=1, high=100)
 
 
 @dataclass(frozen=True, slots=True)

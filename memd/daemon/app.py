@@ -231,5 +231,5 @@ def main(settings: Settings) -> int:
     except MemdError:
         raise
     if code == RESTART and not systemd.managed():
-        os.execv(sys.executable, [sys.executable, "-m", "memd.daemon"])
+        os.execv(sys.executable, [sys.executable, "-P", "-m", "memd.daemon"])
     return code

@@ -106,8 +106,10 @@ class Embedding:
             except MemdError as error:
                 log.error("%s", error)
                 self._pause()
-            except Exception:
+            except Exception as error:
                 log.exception("embedding goes on after an unexpected error")
+                self.phase, self.note = "failed", repr(error)
+                self.health.set("vectors", f"vectors cannot be made: {error!r}", "memd logs tells more; memd restart")
                 self._stopping.wait(RETRY_SECONDS)
 
     def _pause(self) -> None:

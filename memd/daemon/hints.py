@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable
 
 LONGEST_SETTLE = 2.0
 """A file that never comes to rest is read all the same after this many seconds."""
+
+
+BURST = 8
+"""More paths than this at once are one event: a checkout, a sync, an unpacked archive."""
 
 
 class Hints:
@@ -36,13 +41,13 @@ class Hints:
 
     def wait(self) -> float:
         """Seconds until one has settled; infinite when there is none."""
-        ends = [self._end(first, last) for first, last in self._noted.values()]
-        return max(0.0, min(ends) - time.monotonic()) if ends else float("inf")
+        ends = self._ends()
+        return max(0.0, min(ends.values()) - time.monotonic()) if ends else float("inf")
 
     def take(self) -> tuple[str, tuple[str, ...]] | None:
         """The settled paths of one workspace, which are noted no longer."""
         now = time.monotonic()
-        ready = [key for key, (first, last) in self._noted.items() if self._end(first, last) <= now]
+        ready = [key for key, end in self._ends().items() if end <= now]
         if not ready:
             return None
         ns = ready[0][0]
@@ -50,6 +55,16 @@ class Hints:
         for path in paths:
             del self._noted[ns, path]
         return ns, paths
+
+    def _ends(self) -> dict[tuple[str, str], float]:
+        """When each has settled. In a burst they settle together: a checkout of a thousand files is one batch."""
+        ends = {key: self._end(first, last) for key, (first, last) in self._noted.items()}
+        for ns, count in Counter(ns for ns, _ in self._noted).items():
+            if count > BURST:
+                mine = [times for (name, _), times in self._noted.items() if name == ns]
+                together = self._end(min(first for first, _ in mine), max(last for _, last in mine))
+                ends.update({key: together for key in ends if key[0] == ns})
+        return ends
 
     def _end(self, first: float, last: float) -> float:
         return min(last + self._settle, first + LONGEST_SETTLE)

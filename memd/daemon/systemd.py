@@ -40,4 +40,4 @@ def inherited_socket() -> socket.socket | None:
 
 def managed() -> bool:
     """Whether systemd started this process as a service."""
-    return bool(os.environ.get("NOTIFY_SOCKET") or os.environ.get("INVOCATION_ID"))
+    return bool(os.environ.get("NOTIFY_SOCKET"))

@@ -52,6 +52,7 @@ class Job:
     total: int
     report: Report = field(default_factory=Report)
     done: int = 0
+    error: Exception | None = None
     started: float = field(default_factory=time.monotonic)
 
 
@@ -88,6 +89,7 @@ class Worker:
         """Called with the number of chunks that want a vector."""
         self._tasks: deque[tuple[Task, Future[Any]]] = deque()
         self._imports: deque[Slice] = deque()
+        self._importing: Job | None = None
         self._hints = Hints(settings.watch.settle_ms / 1000)
         self._taken = 0
         self._behind: set[int] = set()
@@ -147,7 +149,7 @@ class Worker:
     @property
     def importing(self) -> Job | None:
         with self._wake:
-            return self._imports[0].job if self._imports else None
+            return self._importing or (self._imports[0].job if self._imports else None)
 
     @property
     def lag_ms(self) -> float:
@@ -185,7 +187,7 @@ class Worker:
                     return partial(self._changes, *settled, seen)
                 if self._imports:
                     part = self._imports.popleft()
-                    self._taken = len(part.paths)
+                    self._taken, self._importing = len(part.paths), part.job
                     return partial(self._slice, part)
                 wait = self._hints.wait()
                 if not self._wake.wait(min(wait, IDLE_SECONDS)) and wait > IDLE_SECONDS:
@@ -228,13 +230,24 @@ class Worker:
         try:
             if shelf is not None:
                 add_up(job.report, self._apply(shelf, part.paths, part.how))
+        except Exception as error:
+            # Whoever waits for the import must hear of it, or a failed sync would look like a good one.
+            job.error = error
+            raise
         finally:
-            job.done += len(part.paths)
-            with self._wake:
-                self._taken = 0
-            if job.done >= job.total:
-                job.report.took_ms = (time.monotonic() - job.started) * 1000
-                job.future.set_result(job.report)
+            self._slice_done(job, len(part.paths))
+
+    def _slice_done(self, job: Job, paths: int) -> None:
+        job.done += paths
+        with self._wake:
+            self._taken, self._importing = 0, None
+        if job.done < job.total:
+            return
+        job.report.took_ms = (time.monotonic() - job.started) * 1000
+        if job.error is None:
+            job.future.set_result(job.report)
+        else:
+            job.future.set_exception(job.error)
 
     def _tidy(self, shelf: Shelf) -> None:
         try:

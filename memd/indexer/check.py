@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ from memd.indexer.stores import CACHES_OF, Shelf, Stores, quarantine
 
 ROOM_MB = 200
 """Less free space than this is worth a word before it is too late."""
+
+KEEP_ASIDE = 7 * 86_400
+"""What was put aside stays this many seconds, for a person to look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +138,12 @@ def _chroma_folder(stores: Stores, settings: Settings, fix: bool) -> Iterator[Fi
 
 
 def _leftovers(stores: Stores, fix: bool) -> Iterator[Finding]:
-    """Folders of workspaces that are gone, and what was put aside earlier."""
+    """Folders of workspaces that are gone, and what was put aside long ago."""
     known = {str(shelf.id) for shelf in stores.shelves.values()}
     texts = stores.folder / "text"
     strays = [folder for folder in (texts.iterdir() if texts.exists() else ()) if folder.name not in known]
     aside = stores.folder / "quarantine"
-    strays += list(aside.iterdir()) if aside.exists() else []
+    strays += [found for found in (aside.iterdir() if aside.exists() else ()) if _age(found) > KEEP_ASIDE]
     for stray in strays:
         name = str(stray.relative_to(stores.folder))
         if fix:
@@ -147,6 +151,10 @@ def _leftovers(stores: Stores, fix: bool) -> Iterator[Finding]:
             yield Finding(name, "mended", "a leftover, removed")
         else:
             yield Finding(name, "warn", "a leftover that nothing uses", "memd doctor --fix")
+
+
+def _age(file: Path) -> float:
+    return time.time() - file.stat().st_mtime
 
 
 # --- one workspace ------------------------------------------------------------------------------------------

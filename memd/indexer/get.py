@@ -14,7 +14,7 @@ from memd.indexer.scan import is_memory_path, refusal
 from memd.indexer.stores import Shelf, Stores
 from memd.models import Memory, Note
 from memd.notes.parse import parse
-from memd.notes.read import Skipped, Unreadable, read
+from memd.notes.read import Reading, Skipped, Unreadable, read
 
 
 def by_key(stores: Stores, shelves: Sequence[Shelf], key: str, max_bytes: int) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def _inside(shelf: Shelf, path: str) -> str:
 
 
 def _lines(shelf: Shelf, path: str, first: int, count: int, max_bytes: int) -> dict[str, Any]:
-    lines = _text(shelf, path, max_bytes).split("\n")
+    lines = _reading(shelf, path, max_bytes).text.split("\n")
     last = len(lines) if count == 0 else min(len(lines), first + count - 1)
     if first > len(lines):
         raise NotFound(f"{path} has {len(lines)} lines", "ask for an earlier line")
@@ -92,12 +92,13 @@ def _lines(shelf: Shelf, path: str, first: int, count: int, max_bytes: int) -> d
 
 
 def _note(shelf: Shelf, path: str, max_bytes: int) -> Note:
-    return parse(path, _text(shelf, path, max_bytes))
+    reading = _reading(shelf, path, max_bytes)
+    return parse(path, reading.text, reading.day)
 
 
-def _text(shelf: Shelf, path: str, max_bytes: int) -> str:
+def _reading(shelf: Shelf, path: str, max_bytes: int) -> Reading:
     try:
-        return read(shelf.workspace.root / path, max_bytes).text
+        return read(shelf.workspace.root / path, max_bytes)
     except FileNotFoundError as error:
         raise NotFound(f"{path} is not there any more", "memd sync") from error
     except (Skipped, Unreadable) as error:

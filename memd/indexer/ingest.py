@@ -126,10 +126,10 @@ def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report) -> _Chan
         changes.dropped = pool.left()
         catalog.drop_chunks(connection, changes.dropped)
         catalog.drop_files(connection, [shelf.files[path].id for path in batch.removed])
-        connection.execute("UPDATE workspaces SET changed = ? WHERE id = ?", (now, shelf.id))
+        if changes.added or changes.dropped:
+            connection.execute("UPDATE workspaces SET changed = ? WHERE id = ?", (now, shelf.id))
     failpoint("after-ledger")
     shelf.files = {path: row for path, row in shelf.files.items() if path not in batch.removed} | saved
-    shelf.changed = now
     _count(report, batch, changes)
     return changes
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from memd.indexer.catalog import FileRow
 from memd.indexer.scan import Scan, Seen, is_memory_path, refusal
@@ -78,8 +77,7 @@ def _sort(batch: Batch, path: str, known: FileRow | None, reading: Reading, deep
     if known is not None and known.digest == reading.digest and not (known.problem or deep):
         batch.rows.append(replace(row, id=known.id))
         return
-    written = datetime.fromtimestamp(reading.mtime_ns / 1e9).date().isoformat()
-    batch.notes[path] = (row, parse(path, reading.text, written))
+    batch.notes[path] = (row, parse(path, reading.text, reading.day))
 
 
 def _row(path: str, reading: Reading) -> FileRow:

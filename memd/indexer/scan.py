@@ -130,6 +130,9 @@ def _walk(workspace: Workspace, folder: str, globs: list[str], found: Scan, visi
         return
     for entry in entries:
         path = f"{folder}/{entry.name}" if folder else entry.name
+        if not _speakable(path):
+            found.skipped[path.encode("utf-8", "replace").decode()] = "its name is not UTF-8"
+            continue
         if _hidden(path, globs) or entry.name in NEVER:
             continue
         _visit(workspace, entry, path, globs, found, visited)
@@ -189,6 +192,15 @@ def _link_allowed(workspace: Workspace, entry: os.DirEntry[str], path: str, want
         return True
     found.skipped[path] = LINK
     return False
+
+
+def _speakable(path: str) -> bool:
+    """Whether a name can be written down; Linux allows any bytes in it."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _hidden(path: str, globs: Iterable[str]) -> bool:

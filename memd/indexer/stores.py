@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import time
 from contextlib import suppress
@@ -44,7 +45,6 @@ class Shelf:
     """Files that vanished together and are kept until they come back or the user lets them go."""
     missing: bool = False
     skipped: dict[str, str] = field(default_factory=dict)
-    changed: str = ""
 
 
 @dataclass(slots=True)
@@ -222,4 +222,5 @@ def quarantine(state: Path, folder: Path) -> Path | None:
         shutil.rmtree(older, ignore_errors=True) if older.is_dir() else older.unlink(missing_ok=True)
     target = aside / f"{name}.{time.strftime('%Y%m%dT%H%M%S')}"
     folder.rename(target)
+    os.utime(target)
     return target

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 
@@ -33,6 +34,11 @@ class Reading:
     ctime_ns: int
     inode: int
     digest: str
+
+    @property
+    def day(self) -> str:
+        """When it was last written: the date of a note that has none of its own."""
+        return datetime.fromtimestamp(self.mtime_ns / 1e9).date().isoformat()
 
     @property
     def text(self) -> str:

@@ -16,10 +16,9 @@ from pathlib import Path
 
 import memd
 from memd.config import paths
-from memd.errors import MemdError, NoDaemon
-from memd.protocol import lightjson
-from memd.protocol.client import Client
-from memd.protocol.link import connect
+from memd.errors import BadJson, MemdError, NoDaemon
+from memd.protocol import lightjson, wire
+from memd.protocol.link import Closed, Link, connect
 
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
@@ -80,11 +79,13 @@ def lock_holder() -> int:
 def _ask_to_stop() -> int:
     """Send `shutdown`; a daemon that hangs gets a signal instead."""
     try:
-        with Client(timeout=ANSWER_SECONDS) as client:
-            pid = int(client.hello().get("pid", 0))
-            client.shutdown()
-            return pid
-    except NoDaemon:
+        link = Link(paths.socket_path_str(), ANSWER_SECONDS)
+        link.send(wire.encode_request(1, "hello", None) + wire.encode_request(2, "shutdown", None))
+        told = wire.decode(link.line(ANSWER_SECONDS))
+        link.line(ANSWER_SECONDS)
+        link.close()
+        return int(told["result"]["pid"])
+    except (NoDaemon, Closed, BadJson, KeyError, TypeError):
         return _terminate(lock_holder())
 
 

@@ -109,10 +109,12 @@ class Stores:
             mine = [c for c in client.list_collections() if c.name.startswith(f"ws-{self.workspace()}-")]
             assert len(mine) <= 1, [collection.name for collection in mine]
             held = mine[0].get(include=["embeddings"]) if mine else {"ids": [], "embeddings": []}
-            if held["ids"]:
-                first = np.asarray(held["embeddings"][:1], np.float32)
-                found = mine[0].query(query_embeddings=first, n_results=min(300, len(held["ids"])), include=[])
-                assert len(set(found["ids"][0])) == min(300, len(held["ids"])), "the graph lacks rows"
+            vectors = np.asarray(held["embeddings"], np.float32)
+            # Not where many are equal: a graph of equal points has no way through to all of them.
+            if len(vectors) and len(np.unique(vectors, axis=0)) == len(vectors):
+                wanted = min(300, len(vectors))
+                found = mine[0].query(query_embeddings=vectors[:1], n_results=wanted, include=[])
+                assert len(set(found["ids"][0])) == wanted, "the graph lacks rows"
             return {
                 int(number): np.asarray(vector, np.float32)
                 for number, vector in zip(held["ids"], held["embeddings"], strict=True)

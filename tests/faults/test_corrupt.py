@@ -270,6 +270,7 @@ def test_the_caches_of_a_lost_ledger_are_not_believed(home: Home, mine: Path) ->
 
 # --- the doctor ---------------------------------------------------------------------------------------------
 
+
 def test_the_doctor_names_and_mends(home: Home, mine: Path) -> None:
     damage_all(home.state, "text/*/*.trm", truncate)
     damage_all(home.state, "chroma/chroma.sqlite3", zero)

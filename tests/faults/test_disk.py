@@ -79,7 +79,7 @@ def test_a_disk_that_is_full_at_the_start(home: Home, workspace: Path, cramped: 
     serve(home, workspace).sync(vectors=True)
     home.stop()
     filler = fill(cramped)
-    (workspace / "MEMORY.md").write_text("## New\n\nthe cramped goosander\n" * 200)
+    (workspace / "MEMORY.md").write_text("".join(f"## New {n}\n\nthe cramped goosander {n}\n" for n in range(200)))
     try:
         client = home.start()
     except AssertionError:
@@ -121,7 +121,17 @@ def test_a_call_that_fails_leaves_the_old_state_or_the_new(home: Home, workspace
 
 def _run_with_failures(home: Home, call: str, nth: int) -> None:
     """Let a daemon with failing calls get as far as it gets."""
-    command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:error=EIO:when={nth}"]
+    command = [
+        "strace",
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        f"trace={call}",
+        "-e",
+        f"inject={call}:error=EIO:when={nth}",
+    ]
     tried = subprocess.run([*command, "true"], capture_output=True, text=True)
     if "ptrace" in tried.stderr or "not permitted" in tried.stderr:
         pytest.skip(f"strace may not be used here: {tried.stderr.strip()}")

@@ -125,7 +125,7 @@ def test_all_problems_of_a_config_are_told_at_once(home: Home) -> None:
     home.configure('[watch]\nsettle_ms = "soon"\nmodee = "poll"\n[wach]\n[embedding]\nprovider = "lokal"\n')
     done = run_daemon(home)
     assert done.returncode == 2
-    for told in (":2: `watch.settle_ms`", "did you mean `mode`", "did you mean `watch`", 'did you mean `local`'):
+    for told in (":2: `watch.settle_ms`", "did you mean `mode`", "did you mean `watch`", "did you mean `local`"):
         assert told in done.stderr, done.stderr
     checked = run_daemon(home, "--doctor")
     assert checked.returncode == 6 and "watch.settle_ms" in checked.stdout
