@@ -24,7 +24,9 @@ class Home:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.workspace = path / "notes"
-        self.env = {name: value for name, value in os.environ.items() if not name.startswith("MEMD_")}
+        # Without PYTHONDONTWRITEBYTECODE and its like: an installed memd has its bytecode.
+        self.env = {name: os.environ[name] for name in os.environ if not name.startswith(("MEMD_", "PYTHON"))}
+        self.env |= {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
         self.env |= {"MEMD_HOME": str(path), "NO_COLOR": "1"}
         self.daemon: subprocess.Popen[bytes] | None = None
 
@@ -94,11 +96,13 @@ class Home:
 
     # --- waiting for more than an answer ------------------------------------------------------------------
 
-    def ready(self, client: Client, seconds: float = 3_600) -> dict[str, Any]:
+    def ready(self, client: Client, seconds: float = 1_800) -> dict[str, Any]:
         """Wait until the model runs, Chroma is open and nothing is left to do; what `status` says then."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             told = client.status()
+            if told["degraded"] or told["model"]["state"] == "failed":
+                raise RuntimeError(f"the daemon is degraded: {told['degraded_details']} {told['model']['note']}")
             if told["model"]["state"] == "ready" and not told["pending"] and self._chroma_open() and self.calm():
                 return client.status()
             self._must_live()

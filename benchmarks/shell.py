@@ -46,6 +46,8 @@ def _compare(commands: dict[str, list[str]], env: dict[str, str], cwd: str, took
     times: dict[str, list[float]] = {name: [] for name in commands}
     daemon = []
     os.chdir(cwd)
+    for command in commands.values():
+        _wall(command, env)
     for _ in range(ROUNDS):
         for name, command in commands.items():
             times[name].append(_wall(command, env))

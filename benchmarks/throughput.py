@@ -55,7 +55,7 @@ def _embedded(client: Client, least: int) -> tuple[int, float]:
         told = client.status()
         if told["embedded"] >= least:
             return told["embedded"], time.monotonic()
-        time.sleep(0.02)
+        time.sleep(0.1)
 
 
 def _latencies(client: Client) -> list[Figure]:

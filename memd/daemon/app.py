@@ -71,6 +71,7 @@ class App:
             log.info("ready version=%s pid=%d workspaces=%d", __version__, os.getpid(), len(self.stores.shelves))
             await self._serve_until_stopped()
             systemd.notify("STOPPING=1")
+            self.worker.wind_down()
             threading.Thread(target=_exit_late, args=(self.exit_code,), daemon=True).start()
             await self.server.stop()
         log.info("stopped")

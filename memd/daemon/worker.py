@@ -104,6 +104,11 @@ class Worker:
     def start(self) -> None:
         self._thread.start()
 
+    def wind_down(self) -> None:
+        """Begin no further slice: the process is about to stop, and the next start finds what is left."""
+        with self._wake:
+            self._imports.clear()
+
     def stop(self, seconds: float) -> bool:
         """Finish what is in hand; says whether it was finished in time."""
         with self._wake:

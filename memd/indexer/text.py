@@ -152,10 +152,13 @@ class TextIndex:
             return
         try:
             writer.cancel()
-        except OSError:
+        except (OSError, ValueError):
+            # ValueError: it is past closing some of its files, and Whoosh would write to them once more.
             lock = getattr(writer, "writelock", None)
             if lock is not None:
                 lock.release()
+        # Its half-written files would go on taking the room that is missing.
+        self._sweep(self._index)
 
     def _renew(self) -> None:
         with self._lock:

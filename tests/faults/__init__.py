@@ -1,1 +1,1 @@
-"""What memd promises when things go wrong, shown with real processes and real files (a few rounds; `make soak`: many)."""
+"""What memd promises when things go wrong, shown with real processes and real files: a few rounds, many in a soak."""

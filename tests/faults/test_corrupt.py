@@ -18,7 +18,7 @@ from tests.faults.agreement import SOAK, assert_agreement, eventually, serve, sh
 
 FILES = 11
 MANY, FEW = 100, 5
-"""Sections in each file. With more than 1,000 chunks Chroma writes its graph, with links between levels, to the disk."""
+"""Sections in each file. With more than 1,000 chunks Chroma writes its graph, with its levels, to the disk."""
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from memd.errors import DiskFull, MemdError
 from tests.conftest import NOTES, Home
 from tests.faults.agreement import assert_agreement, eventually, rounds, serve, shown
 
-SIZE_MB = 6
+SIZE_MB = 16
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def fill(state: Path) -> Path:
 def test_a_full_disk_is_told_and_heals_by_itself(home: Home, workspace: Path, cramped: Path) -> None:
     client = serve(home, workspace)
     client.sync(vectors=True)
-    for nth in range(rounds(2, 10)):
+    for nth in range(rounds(1, 10)):
         filler = fill(cramped)
         text = f"# Full {nth}\n\n" + "\n\n".join(f"## Part {n}\n\nthe crowded smew{nth} {n}\n" * 20 for n in range(30))
         note = workspace / "memory" / f"full-{nth}.md"
