@@ -7,10 +7,11 @@ from contextlib import ExitStack
 from memd.config import paths
 from memd.config.load import load
 from memd.daemon.lock import Lock
-from memd.errors import ConfigError, UnsafePlace
+from memd.errors import ConfigError, StoreBroken, UnsafePlace
 from memd.indexer import check
 from memd.indexer.check import Finding
 from memd.indexer.stores import Stores
+from memd.models import Workspace
 
 
 def examine(fix: bool) -> list[Finding]:
@@ -29,8 +30,17 @@ def examine(fix: bool) -> list[Finding]:
         findings = [Finding("config", "ok", str(paths.config_file())), *check.open_ledger(state, fix)]
         if not check.sound(findings):
             return findings
-        stores = Stores(state)
+        stores = Stores(state, mend=fix)
         stack.callback(stores.close)
         for workspace in settings.workspaces:
-            stores.open_shelf(workspace)
+            findings += _open(stores, workspace)
         return findings + check.examine(stores, settings, fix, running=False)
+
+
+def _open(stores: Stores, workspace: Workspace) -> list[Finding]:
+    """Open a workspace's shelf; without `--fix` a broken text index is named and left as it is."""
+    try:
+        stores.open_shelf(workspace)
+    except StoreBroken as error:
+        return [Finding(f"{workspace.ns}: text index", "broken", error.message, "memd doctor --fix")]
+    return []

@@ -58,10 +58,13 @@ class Model:
 class Stores:
     """Everything that is open. One process has it, under the lock."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, mend: bool = True) -> None:
         self.folder = folder
+        self.mend = mend
+        """Whether a broken cache is put aside and made again, or only reported."""
         self.ledger = Ledger(folder / "state.db")
-        own_caches(folder, self.ledger.id)
+        if mend:
+            own_caches(folder, self.ledger.id)
         self.shelves: dict[str, Shelf] = {}
         self.vectors: VectorStore | None = None
         self.model: Model | None = None
@@ -87,6 +90,8 @@ class Stores:
         try:
             return TextIndex(folder)
         except StoreBroken as error:
+            if not self.mend:
+                raise
             log.warning("text index of workspace %d is put aside and made again: %s", number, error)
             quarantine(self.folder, folder)
             with self.ledger.write() as connection:

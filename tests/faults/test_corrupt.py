@@ -274,7 +274,9 @@ def test_the_caches_of_a_lost_ledger_are_not_believed(home: Home, mine: Path) ->
 def test_the_doctor_names_and_mends(home: Home, mine: Path) -> None:
     damage_all(home.state, "text/*/*.trm", truncate)
     damage_all(home.state, "chroma/chroma.sqlite3", zero)
+    damaged = sorted(file.name for file in home.state.glob("text/*/*"))
     code, states, said = doctor(home)
+    assert sorted(file.name for file in home.state.glob("text/*/*")) == damaged, "looking changes nothing"
     assert code == 6 and states["agent: text index"] == states["chroma"] == "broken", said
     assert "doctor --fix" in said
     code, states, said = doctor(home, "--fix")
