@@ -103,7 +103,8 @@ def _forms(token: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     parts = [hump for piece in pieces if piece.isascii() for hump in HUMP.findall(piece)]
     whole = _plain(token)
     exact = dict.fromkeys((whole, *(_plain(piece) for piece in pieces)))
-    terms = dict.fromkeys((_term(whole), *(_term(_plain(part)) for part in (*pieces, *parts))))
+    # A sign without its letter folds to nothing.
+    terms = dict.fromkeys(term for part in (whole, *pieces, *parts) if (term := _term(_plain(part))))
     return tuple(exact), tuple(terms)
 
 
