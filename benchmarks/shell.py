@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from figures import Figure, median, percentile
 from store import Store
+
+from memd.protocol.client import Client
 
 ROUNDS = 60
 MOST = 2.5
@@ -36,13 +39,12 @@ def commands() -> dict[str, list[str]]:
     return found | {"python -m memd query": [sys.executable, "-m", "memd", "query", QUESTION]}
 
 
-def _took(client: object, cwd: str) -> float:
+def _took(client: Client, cwd: str) -> float:
     """The daemon's own time for the very same question, in ms."""
-    return float(client.query(QUESTION, cwd=cwd, marks=True)["took_ms"])  # type: ignore[attr-defined]
+    return float(client.query(QUESTION, cwd=cwd, marks=True)["took_ms"])
 
 
-def _compare(commands: dict[str, list[str]], env: dict[str, str], cwd: str, took: object) -> list[Figure]:
-    assert callable(took)
+def _compare(commands: dict[str, list[str]], env: dict[str, str], cwd: str, took: Callable[[], float]) -> list[Figure]:
     times: dict[str, list[float]] = {name: [] for name in commands}
     daemon = []
     os.chdir(cwd)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 import corpus
 from figures import Figure, median
@@ -75,8 +76,7 @@ def _counters(home: Home) -> list[Figure]:
     ]
 
 
-def _embedded_after(client: Client, change: object, home: Home) -> int:
-    assert callable(change)
+def _embedded_after(client: Client, change: Callable[[Home], None], home: Home) -> int:
     change(home)
     client.sync(vectors=True)
     return int(home.ready(client)["embedded"])

@@ -13,7 +13,6 @@ import threading
 import time
 from contextlib import ExitStack
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +117,9 @@ class App:
         for shelf in self.stores.shelves.values():
             self.watcher.add(shelf.workspace)
         self._first_scan()
+        self.scheduler.start()
         self.scheduler.every(self.settings.watch.scan_seconds, "scan", self._scan_job)
         self.scheduler.every(DAY, "sweep", self._sweep_job)
-        self.scheduler.start()
         self._stack.callback(self.scheduler.stop)
         self.embedding.start()
         self._stack.callback(self.embedding.stop, STOP_SECONDS)
@@ -190,6 +189,8 @@ class App:
 
     def _notice_upgrade(self) -> None:
         """Two looks that agree: an upgrade that is still being written is left to finish."""
+        from importlib import metadata
+
         try:
             installed = metadata.version("memd")
         except metadata.PackageNotFoundError:

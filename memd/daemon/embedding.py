@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Row
+from typing import TYPE_CHECKING
 
 from memd.config.schema import EmbeddingSettings
 from memd.daemon import tasks
@@ -19,6 +20,9 @@ from memd.errors import DiskFull, MemdError, ModelUnavailable, StoreBroken
 from memd.indexer import bank
 from memd.indexer.recipe import embedded_text
 from memd.indexer.stores import quarantine
+
+if TYPE_CHECKING:
+    from memd.indexer.embedder import Embedder
 
 log = logging.getLogger("memd.embedding")
 
@@ -45,6 +49,7 @@ class Embedding:
         self.pending = 0
         self._rate = 0.0
         self._swept = False
+        self._loaded: Embedder | None = None
         self._opened = False
         self._stuck = False
         self._work = threading.Event()
@@ -127,14 +132,23 @@ class Embedding:
             self._open_collections()
         more = self._embed_some()
         self._stuck = False
+        self._recovered()
         if not more:
             self._work.wait(RETRY_SECONDS)
             self._work.clear()
 
+    def _recovered(self) -> None:
+        """What failed before has just gone well."""
+        if self.phase == "failed":
+            self.phase, self.note = "ready", ""
+            self.health.clear("vectors")
+            self._recount()
+
     def _load_model(self) -> None:
         from memd.indexer.embedder import load_embedder, source_of
 
-        embedder = load_embedder(self.settings, self.state / "model")
+        # Kept across tries: what fails below may be the ledger, and a model is a hundred megabytes.
+        embedder = self._loaded = self._loaded or load_embedder(self.settings, self.state / "model")
         if embedder is None:
             raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
         self.health.clear("vectors")

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.schedulers.background import BackgroundScheduler
-
 from memd.errors import MemdError
 
 log = logging.getLogger("memd.scheduler")
@@ -33,11 +30,19 @@ class Scheduler:
 
     def __init__(self) -> None:
         self._jobs: dict[str, JobState] = {}
+        self._scheduler: Any = None
+
+    def start(self) -> None:
+        # Imported here: the socket answers before there is anything to schedule.
+        from apscheduler.executors.pool import ThreadPoolExecutor
+        from apscheduler.schedulers.background import BackgroundScheduler
+
         self._scheduler = BackgroundScheduler(
             executors={"default": ThreadPoolExecutor(1)},
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
             timezone=UTC,
         )
+        self._scheduler.start()
 
     def every(self, seconds: float, name: str, work: Callable[[], str], first_in: float | None = None) -> None:
         """Run `work` again and again; it answers what it did, in a few words."""
@@ -57,16 +62,13 @@ class Scheduler:
             log.error("job %s failed: %s", name, error)
         state.took_ms = round((time.monotonic() - started) * 1000, 1)
 
-    def start(self) -> None:
-        self._scheduler.start()
-
     def stop(self) -> None:
         self._scheduler.shutdown(wait=False)
 
     def states(self) -> list[dict[str, Any]]:
         found = []
         for name, state in self._jobs.items():
-            job = self._scheduler.get_job(name)
+            job = self._scheduler.get_job(name) if self._scheduler else None
             following = job.next_run_time.isoformat(timespec="seconds") if job and job.next_run_time else None
             found.append({"name": name, "every_s": state.every_s, "last": state.last, "took_ms": state.took_ms,
                           "result": state.result, "next": following})  # fmt: skip

@@ -35,7 +35,8 @@ SLICE_FILES = 2_000
 """A slice is one commit of each store, about two seconds at the most."""
 
 RETRY_SECONDS = 2.0
-IDLE_SECONDS = 0.5
+IDLE_SECONDS = 3.0
+"""Tidying may take half a second; it waits until nobody has saved anything for a while."""
 
 
 class Task(Protocol):

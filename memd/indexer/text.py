@@ -130,12 +130,12 @@ class TextIndex:
         writer = None
         try:
             writer = self._index.writer(compound=False, limitmb=MEMORY_MB)
-            for chunk_id in drop:
-                writer.delete_by_term("chunk", str(chunk_id))
+            self._delete(writer, drop)
             for chunk_id, chunk in add:
                 writer.add_document(**document(chunk_id, chunk))
             failpoint("text-before-commit")
             seal.lift(self.folder)
+            self._swap_at_commit(writer)
             writer.commit(mergetype=merge)
             failpoint("text-after-commit")
             self._sums = seal.write(self.folder, self._sums)
@@ -145,6 +145,23 @@ class TextIndex:
             raise disk_error(error) from error
         finally:
             self._renew()
+
+    def _delete(self, writer: Any, drop: Iterable[int]) -> None:
+        """Found by the searcher that is open anyway; Whoosh would open every segment anew for each chunk."""
+        with self._lock:
+            for chunk_id in drop:
+                writer.delete_by_term("chunk", str(chunk_id), searcher=self._current())
+
+    def _swap_at_commit(self, writer: Any) -> None:
+        """Let go of the searcher in the moment that the files are removed which it would open only when asked."""
+        write_toc = writer._commit_toc
+
+        def commit_toc(segments: list[Any]) -> None:
+            with self._lock:
+                self._drop_searcher()
+                write_toc(segments)
+
+        writer._commit_toc = commit_toc
 
     def _give_up(self, writer: Any) -> None:
         """Drop a writer that could not finish; Whoosh keeps its lock until the object lets go of it."""
@@ -162,9 +179,12 @@ class TextIndex:
 
     def _renew(self) -> None:
         with self._lock:
-            if self._searcher is not None:
-                self._searcher.close()
-            self._searcher = None
+            self._drop_searcher()
+
+    def _drop_searcher(self) -> None:
+        if self._searcher is not None:
+            self._searcher.close()
+        self._searcher = None
 
     # --- reading ------------------------------------------------------------------------------------------
 

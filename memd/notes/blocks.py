@@ -6,9 +6,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 MAX_CHUNK = 600
 """No chunk is longer where the text allows; pairs join below it, so the mean is about 400."""
@@ -45,21 +48,22 @@ class Lines:
         return bisect_right(self.starts, offset)
 
 
+@lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
+    # Imported at the first note: the daemon answers before it has read one.
+    from markdown_it import MarkdownIt
+
     parser = MarkdownIt("commonmark", {"maxNesting": 20}).enable("table")
     # Blocks are all that is wanted: inline parsing is most of the time and all of the risk.
     parser.core.ruler.disable(["inline"])
     return parser
 
 
-PARSER = _parser()
-
-
 def blocks_of(text: str, lines: Lines, start: int = 0) -> list[Block]:
     """The blocks of `text` from offset `start`, in order, without the blank lines between them."""
     # Same length, so that offsets hold; a lone carriage return is no line end for an editor.
     plain = text[start:].replace("\r", " ").replace("\0", " ")
-    tokens = PARSER.parse(plain)
+    tokens = _parser().parse(plain)
     first = lines.number(start) - 1
     return [block for block in _walk(tokens, text, lines, first) if block.end > block.start]
 

@@ -8,9 +8,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from memd.models import Declared
 
 MAX_FRONT_MATTER = 16 * 1024
@@ -38,17 +35,17 @@ def front_matter(text: str) -> tuple[Declared, str]:
         return Declared(), f"front matter over {MAX_FRONT_MATTER // 1024} KB is not read"
     if max(body.count("["), body.count("{")) > MAX_DEPTH * 5 or _deepest_indent(body) > MAX_DEPTH * 2:
         return Declared(), "front matter is nested too deep"
+    # Imported at the first front matter: most notes have none.
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.allow_duplicate_keys = True
     try:
-        loaded = _yaml().load(body)
+        loaded = yaml.load(body)
     except (YAMLError, ValueError, RecursionError) as error:
         return Declared(), f"front matter is not YAML ({str(error).splitlines()[0]})"
     return (_from_mapping(loaded), "") if isinstance(loaded, dict) else (Declared(), "")
-
-
-def _yaml() -> YAML:
-    yaml = YAML(typ="safe", pure=True)
-    yaml.allow_duplicate_keys = True
-    return yaml
 
 
 def _deepest_indent(body: str) -> int:
