@@ -134,15 +134,17 @@ def why_no_manager():
 
 def under_manager(script, timeout=150):
     """Run a shell script with `systemctl --user` at work; `memd` is the command under test."""
+    python = sys.executable.replace(f"{ROOT}/", "/mnt/checkout/", 1)
     prelude = (
-        f"set -eu; cd ~; export PYTHONPATH='{ROOT}'; memd() {{ '{sys.executable}' -m memd \"$@\"; }}\n"
+        f"set -eu; cd ~; export PYTHONPATH=/mnt/checkout; memd() {{ '{python}' -m memd \"$@\"; }}\n"
         "systemctl --user set-environment MEMD_TEST_EMBEDDER=hash; export MEMD_TEST_EMBEDDER=hash NO_COLOR=1\n"
         "pid() { systemctl --user show -P MainPID memd.service; }\n"
         "trap 'journalctl -D /run/log/journal -o cat --identifier=python --lines=30 >&2' ERR\n"
     )
     return subprocess.run(
-        [HERE / "user_systemd.sh", "bash", "-c", prelude + script], capture_output=True, text=True, timeout=timeout
-    )
+        [HERE / "user_systemd.sh", "bash", "-c", prelude + script],
+        env={**os.environ, "CHECKOUT": str(ROOT)}, capture_output=True, text=True, timeout=timeout,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -210,9 +212,9 @@ def test_a_daemon_that_hangs_is_restarted_by_the_watchdog(manager):
 
 def test_where_the_confined_trial_fails_the_service_goes_without(manager):
     """Here because memd lies under /tmp, which a service with PrivateTmp= does not see."""
-    done = manager(f"""
+    done = manager("""
         copy=$(mktemp -d /tmp/memd-copy-XXXX); trap "rm -rf $copy" EXIT
-        cp -r {ROOT}/memd {ROOT}/systemd $copy; export PYTHONPATH=$copy
+        cp -r /mnt/checkout/memd /mnt/checkout/systemd $copy; export PYTHONPATH=$copy
         memd service install; memd service status --json
         mkdir notes; echo '# The heron stands.' > notes/MEMORY.md; memd add notes; memd query heron
     """)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # user_systemd.sh COMMAND...: runs COMMAND under a real `systemd --user`, whatever PID 1 is.
 #
+# CHECKOUT is the directory of the code; COMMAND finds it at /mnt/checkout.
 # As root only. Everything happens in private mount, process and control group namespaces: /run, /mnt and the
 # home of the run (/mnt/home) are memory that is gone afterwards, so nothing outside is touched.
 # Exit 99: the manager did not come up.
@@ -27,7 +28,9 @@ fi
 uid=$(id -u)
 mount -t tmpfs -o mode=755 tmpfs /run
 mount -t tmpfs -o mode=755 tmpfs /mnt
-mkdir -p /mnt/home /run/user/"$uid" /run/log/journal
+mkdir -p /mnt/home /mnt/checkout /run/user/"$uid" /run/log/journal
+# The code under another name: a checkout below /tmp would be hidden from a service with a /tmp of its own.
+mount --bind "$CHECKOUT" /mnt/checkout
 # The first tells programs that systemd runs; the others are where it builds the view of a confined service.
 mkdir -p /run/systemd/{system,unit-root,propagate,incoming}
 chmod 700 /mnt/home /run/user/"$uid"
