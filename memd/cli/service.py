@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import memd
 from memd.cli import leftovers, say, units
 from memd.config import load, paths
 from memd.errors import MemdError, Refused, UsageError
@@ -72,10 +73,21 @@ def _make_own_places() -> None:
 def namespaces_allowed() -> bool:
     """Try the whole confinement on a process that does nothing, as the service would have it."""
     lines = [f"--property={line}" for line in units.trial(units.service())]
-    # The interpreter may itself lie where the confined service cannot see it, such as under /tmp.
+    # The interpreter or the code may lie where the confined service cannot see them, such as under /tmp.
     interpreter = start.daemon_command()[:2]
+    seen = "import sys, memd.daemon.app; sys.exit(memd.__file__ != sys.argv[1])"
     tried = _run(
-        "systemd-run", "--user", "--wait", "--collect", "--quiet", "--pipe", *lines, *interpreter, "-c", "import memd"
+        "systemd-run",
+        "--user",
+        "--wait",
+        "--collect",
+        "--quiet",
+        "--pipe",
+        *lines,
+        *interpreter,
+        "-c",
+        seen,
+        memd.__file__,
     )
     return tried.returncode == 0
 
