@@ -20,10 +20,10 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 tests: $(STAMP)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 soak: $(STAMP)            ## the fault tests with large counts; takes long
-	MEMD_SOAK=1 $(BIN)/python -m pytest --timeout=3600 tests/faults $(ARGS)
+	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=3600 tests/faults $(ARGS)
 
 bench: $(STAMP)           ## the measurements behind the figures in docs/performance.md
 	$(BIN)/python benchmarks/run.py $(ARGS)
