@@ -34,7 +34,7 @@ class WatchSettings:
         "`auto` uses inotify and falls back to polling where it cannot; `poll` never uses inotify.",
         choices=("auto", "poll"),
     )
-    settle_ms: int = setting(80, "A file is read when it has been quiet this long.", low=0, high=10_000)
+    settle_ms: int = setting(50, "A file is read when it has been quiet this long.", low=0, high=10_000)
     scan_seconds: int = setting(
         60, "How often every file is compared with the index, whatever the events said.", low=1, high=86_400
     )

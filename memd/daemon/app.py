@@ -23,12 +23,13 @@ from memd.daemon import handlers, logs, systemd, tasks
 from memd.daemon.desk import Desk
 from memd.daemon.embedding import Embedding
 from memd.daemon.health import Health
+from memd.daemon.imports import How
 from memd.daemon.lock import Lock
 from memd.daemon.parts import Parts
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import Server, listen
 from memd.daemon.watcher import Watcher
-from memd.daemon.worker import How, Worker
+from memd.daemon.worker import Worker
 from memd.errors import MemdError
 from memd.indexer.stores import Stores
 from memd.notes import parse
@@ -102,7 +103,8 @@ class App:
         listener = systemd.inherited_socket() or self._listen(run / "memd.sock")
         self.server = Server(listener, dispatch, self.settings.server)
         await self.server.start()
-        self._begin_work()
+        # In a thread: what it imports takes longer than the first answer does.
+        await self._loop.run_in_executor(None, self._begin_work)
 
     def _listen(self, path: Path) -> socket.socket:
         """A socket of our own goes when we go; one that systemd made is systemd's to remove."""

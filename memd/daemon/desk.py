@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from memd.daemon import tasks
+from memd.daemon.imports import PLAIN, How
 from memd.daemon.params import Params
 from memd.daemon.parts import Parts
 from memd.daemon.server import Tell
-from memd.daemon.worker import PLAIN, How
 from memd.errors import UnknownWorkspace
 from memd.indexer.ingest import Report
 

@@ -32,6 +32,9 @@ BATCH = 8
 
 RETRY_SECONDS = 30.0
 DISK_SECONDS = 2.0
+HEAD_START = 0.5
+"""Importing what runs the model keeps the interpreter busy; the first text questions go before it."""
+
 NICE = 10
 FADE = 0.9
 
@@ -100,6 +103,7 @@ class Embedding:
         if self.phase == "off":
             return
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        self._stopping.wait(HEAD_START)
         while not self._stopping.is_set():
             try:
                 self._step()

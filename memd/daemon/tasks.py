@@ -10,7 +10,8 @@ from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING, Any
 
-from memd.daemon.worker import PLAIN, How, Job, Worker
+from memd.daemon.imports import PLAIN, How, Job
+from memd.daemon.worker import Worker
 from memd.errors import StoreBroken
 from memd.indexer import bank, catalog, ingest
 from memd.indexer.look import changed_paths

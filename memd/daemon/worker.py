@@ -15,13 +15,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 from memd.config.schema import Settings
 from memd.daemon.health import Health
 from memd.daemon.hints import Hints
+from memd.daemon.imports import PLAIN, How, Job, Slice, add_up, slices
 from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer import ingest
 from memd.indexer.ingest import Report
@@ -30,52 +30,18 @@ from memd.indexer.stores import Shelf, Stores
 
 log = logging.getLogger("memd.worker")
 
-SLICE_BYTES = 1_000_000
-SLICE_FILES = 2_000
-"""A slice is one commit of each store, about two seconds at the most."""
-
 RETRY_SECONDS = 2.0
-IDLE_SECONDS = 3.0
-"""Tidying may take half a second; it waits until nobody has saved anything for a while."""
+IDLE_SECONDS = 0.5
+QUIET_SECONDS = 5.0
+CROWDED = 24
+"""Joining small segments takes a fifth of a second, and a save that comes meanwhile waits. So it is done when
+nobody has saved anything for a while, and sooner only when there are so many that questions get slower."""
 
 
 class Task(Protocol):
     """Something the writer is asked to do; tasks.py has the list."""
 
     def run(self, worker: Worker) -> Any: ...
-
-
-@dataclass(slots=True)
-class Job:
-    """An import under way: who waits for it and how far it is."""
-
-    future: Future[Report]
-    total: int
-    report: Report = field(default_factory=Report)
-    done: int = 0
-    error: Exception | None = None
-    started: float = field(default_factory=time.monotonic)
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """A part of an import that is applied in one go."""
-
-    ns: str
-    paths: tuple[str, ...]
-    job: Job
-    how: How
-
-
-@dataclass(frozen=True, slots=True)
-class How:
-    """How paths are applied: whether mass loss is believed, whether unchanged text is parsed again."""
-
-    accept_missing: bool = False
-    deep: bool = False
-
-
-PLAIN = How()
 
 
 class Worker:
@@ -97,6 +63,7 @@ class Worker:
         self._wake = threading.Condition()
         self._stopping = False
         self._seen = self._done = 0
+        self._active = time.monotonic()
         self._waiters: list[tuple[int, Future[None]]] = []
         self._thread = threading.Thread(target=self._run, name="memd-writer", daemon=True)
 
@@ -197,10 +164,14 @@ class Worker:
                     return partial(self._slice, part)
                 wait = self._hints.wait()
                 if not self._wake.wait(min(wait, IDLE_SECONDS)) and wait > IDLE_SECONDS:
-                    shelf = next((shelf for shelf in self.stores.shelves.values() if shelf.text.untidy), None)
+                    shelf = self._untidy()
                     if shelf is not None:
                         return partial(self._tidy, shelf)
             return None
+
+    def _untidy(self) -> Shelf | None:
+        most = 1 if time.monotonic() - self._active > QUIET_SECONDS else CROWDED
+        return next((shelf for shelf in self.stores.shelves.values() if shelf.text.loose >= most), None)
 
     def _answer(self, task: Task, future: Future[Any]) -> None:
         if not future.set_running_or_notify_cancel():
@@ -266,6 +237,7 @@ class Worker:
     def _apply(self, shelf: Shelf, paths: Iterable[str], how: How = PLAIN) -> Report:
         """Bring the stores in step with some paths; what cannot be written now is tried again."""
         paths = tuple(paths)
+        self._active = time.monotonic()
         try:
             self._catch_up(shelf)
             report = ingest.apply(
@@ -323,21 +295,3 @@ class Worker:
         cut = list(slices(paths, sizes))
         with self._wake:
             self._imports.extend(Slice(shelf.workspace.ns, part, job, how) for part in cut)
-
-
-def slices(paths: list[str], sizes: dict[str, int]) -> Iterable[tuple[str, ...]]:
-    part: list[str] = []
-    size = 0
-    for path in paths:
-        part.append(path)
-        size += sizes.get(path, 0)
-        if size >= SLICE_BYTES or len(part) >= SLICE_FILES:
-            yield tuple(part)
-            part, size = [], 0
-    if part:
-        yield tuple(part)
-
-
-def add_up(total: Report, part: Report) -> None:
-    for name in ("files", "removed", "held", "touched", "chunks_added", "chunks_dropped", "to_embed"):
-        setattr(total, name, getattr(total, name) + getattr(part, name))

@@ -74,8 +74,8 @@ class TextIndex:
         self._searcher: Any = None
         self._index = self._open_or_make()
         self._sums = seal.read(folder)
-        self.untidy = self._gathering()
-        """Whether small segments have gathered that are worth joining."""
+        self.loose = self._loose()
+        """How many small segments have gathered that are worth joining."""
 
     def _open_or_make(self) -> Any:
         try:
@@ -123,8 +123,8 @@ class TextIndex:
         """Join small segments, for a moment when nobody waits."""
         self._commit((), (), merge_alike)
 
-    def _gathering(self) -> bool:
-        return any(_gathered(alike) for alike in _tiers(self._index._segments()).values())
+    def _loose(self) -> int:
+        return max((len(alike) for alike in _tiers(self._index._segments()).values() if _gathered(alike)), default=0)
 
     def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], merge: Any) -> None:
         writer = None
@@ -139,7 +139,7 @@ class TextIndex:
             writer.commit(mergetype=merge)
             failpoint("text-after-commit")
             self._sums = seal.write(self.folder, self._sums)
-            self.untidy = self._gathering()
+            self.loose = self._loose()
         except OSError as error:
             self._give_up(writer)
             raise disk_error(error) from error

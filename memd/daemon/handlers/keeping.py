@@ -8,9 +8,9 @@ from dataclasses import asdict
 
 from memd.daemon import status, tasks
 from memd.daemon.desk import Desk, Result, teller
+from memd.daemon.imports import How
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
-from memd.daemon.worker import How
 from memd.indexer import check
 from memd.indexer.rebuild import build_elsewhere
 

@@ -12,9 +12,9 @@ from memd.config import edit, paths
 from memd.config.load import NS, glob_ok
 from memd.daemon import status
 from memd.daemon.desk import Desk, Result, teller
+from memd.daemon.imports import How
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
-from memd.daemon.worker import How
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.stores import Shelf
 from memd.models import DEFAULT_GLOBS, Workspace
