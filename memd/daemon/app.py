@@ -102,6 +102,7 @@ class App:
         dispatch = partial(handlers.call, Desk(parts))
         listener = systemd.inherited_socket() or self._listen(run / "memd.sock")
         self.server = Server(listener, dispatch, self.settings.server)
+        self._first_scan()
         await self.server.start()
         # In a thread: what it imports takes longer than the first answer does.
         await self._loop.run_in_executor(None, self._begin_work)
@@ -113,12 +114,13 @@ class App:
         return listener
 
     def _begin_work(self) -> None:
-        """What goes on behind the answering socket: watching, the first scan, jobs, the model."""
+        """What goes on behind the answering socket: watching, jobs, the model."""
         self.watcher.start()
         self._stack.callback(self.watcher.stop)
-        for shelf in self.stores.shelves.values():
+        for ns, shelf in self.stores.shelves.items():
             self.watcher.add(shelf.workspace)
-        self._first_scan()
+            # What changed between the first scan and the first event.
+            self.rescan(ns)
         self.scheduler.start()
         self.scheduler.every(self.settings.watch.scan_seconds, "scan", self._scan_job)
         self.scheduler.every(DAY, "sweep", self._sweep_job)

@@ -20,14 +20,24 @@ class Hints:
     def __init__(self, settle: float) -> None:
         self._settle = settle
         self._noted: dict[tuple[str, str], tuple[float, float]] = {}
+        self._begun: dict[tuple[str, str], float] = {}
+        """When a path was first noted since it was last read at rest."""
 
     def __len__(self) -> int:
         return len(self._noted)
 
     def note(self, ns: str, path: str) -> None:
         now = time.monotonic()
-        first, _ = self._noted.get((ns, path), (now, now))
-        self._noted[ns, path] = (first, now)
+        self._noted[ns, path] = (self._begun.setdefault((ns, path), now), now)
+
+    def restless(self, ns: str, path: str) -> bool:
+        """Whether a path that is being written should wait; one that never rests should not wait for ever."""
+        return time.monotonic() - self._begun.get((ns, path), time.monotonic()) < LONGEST_SETTLE
+
+    def read(self, ns: str, paths: Iterable[str]) -> None:
+        """These were read at rest."""
+        for path in paths:
+            self._begun.pop((ns, path), None)
 
     def later(self, ns: str, paths: Iterable[str], seconds: float) -> None:
         """Come back to these in a while."""

@@ -38,13 +38,15 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How paths are applied: whether mass loss is believed, whether unchanged text is parsed again."""
+    """How paths are applied: whether mass loss is believed, unchanged text parsed again, a fresh write left alone."""
 
     accept_missing: bool = False
     deep: bool = False
+    settle: bool = False
 
 
 PLAIN = How()
+SETTLED = How(settle=True)
 
 
 def slices(paths: list[str], sizes: dict[str, int]) -> Iterable[tuple[str, ...]]:

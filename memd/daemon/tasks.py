@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING, Any
@@ -66,24 +65,12 @@ class Scan:
         job = Job(Future(), 0)
         names = self.ns or tuple(worker.stores.shelves)
         found = [(worker.stores.shelf(ns), self._look(worker, worker.stores.shelf(ns))) for ns in names]
-        todo = [
-            (shelf, seen, self._settled(worker, shelf, seen, _order(shelf, seen, self.how.deep)))
-            for shelf, seen in found
-        ]
+        todo = [(shelf, seen, _order(shelf, seen, self.how.deep)) for shelf, seen in found]
         job.total = sum(len(paths) for _, _, paths in todo)
         for shelf, seen, paths in todo:
             sizes = {path: stat.size for path, stat in seen.files.items()}
-            worker.enqueue(shelf, paths, sizes, job, self.how)
+            worker.enqueue(shelf, paths, sizes, job, replace(self.how, settle=self.settle))
         return job
-
-    def _settled(self, worker: Worker, shelf: Shelf, seen: Found, paths: list[str]) -> list[str]:
-        if not self.settle:
-            return paths
-        restless = time.time_ns() - worker.settings.watch.settle_ms * 1_000_000
-        fresh = {path for path in paths if path in seen.files and seen.files[path].mtime_ns > restless}
-        for path in fresh:
-            worker.note(shelf.workspace.ns, path)
-        return [path for path in paths if path not in fresh]
 
     def _look(self, worker: Worker, shelf: Shelf) -> Found:
         mend(worker, shelf)

@@ -100,6 +100,8 @@ class Watcher:
 
     def add(self, workspace: Workspace) -> None:
         with self._lock:
+            if workspace.ns in self._watched:
+                return
             watched = self._watched[workspace.ns] = _Watched(workspace, polling=self._unusable)
             self._attend(watched)
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from memd.config.schema import Settings
 from memd.daemon.health import Health
 from memd.daemon.hints import Hints
-from memd.daemon.imports import PLAIN, How, Job, Slice, add_up, slices
+from memd.daemon.imports import PLAIN, SETTLED, How, Job, Slice, add_up, slices
 from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer import ingest
 from memd.indexer.ingest import Report
@@ -193,7 +193,7 @@ class Worker:
     def _changes(self, ns: str, paths: tuple[str, ...], seen: int) -> None:
         shelf = self.stores.shelves.get(ns)
         if shelf is not None:
-            self._apply(shelf, paths)
+            self._apply(shelf, paths, SETTLED)
         with self._wake:
             self._taken = 0
             self._done = max(self._done, seen)
@@ -241,8 +241,9 @@ class Worker:
         try:
             self._catch_up(shelf)
             report = ingest.apply(
-                self.stores, shelf, paths, self.max_bytes, accept_missing=how.accept_missing, deep=how.deep
-            )
+                self.stores, shelf, paths, self.max_bytes, accept_missing=how.accept_missing, deep=how.deep,
+                restless=self._restless(shelf) if how.settle else None,
+            )  # fmt: skip
         except DiskFull as error:
             if self.health.set("disk", error.message, error.hint):
                 log.error("%s", error)
@@ -256,8 +257,25 @@ class Worker:
             reconcile_text(self.stores, shelf)
             return Report()
         self.health.clear("disk")
+        self._again(shelf, paths, report.restless)
         self._tell(shelf, report)
         return report
+
+    def _restless(self, shelf: Shelf) -> Callable[[str, int], bool]:
+        """Tells whether a file was written so short a time ago that what was read may be half of it."""
+        ns, settle = shelf.workspace.ns, self.settings.watch.settle_ms * 1_000_000
+
+        def restless(path: str, mtime_ns: int) -> bool:
+            return 0 <= time.time_ns() - mtime_ns < settle and self._hints.restless(ns, path)
+
+        return restless
+
+    def _again(self, shelf: Shelf, paths: Iterable[str], restless: list[str]) -> None:
+        ns = shelf.workspace.ns
+        with self._wake:
+            self._hints.read(ns, set(paths).difference(restless))
+            for path in restless:
+                self._hints.note(ns, path)
 
     def _catch_up(self, shelf: Shelf) -> None:
         """After a full disk the ledger may know more than the text index does."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -44,6 +44,7 @@ class Report:
     to_embed: int = 0
     took_ms: float = 0.0
     warnings: list[str] = field(default_factory=list)
+    restless: list[str] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
@@ -66,11 +67,16 @@ def apply(
     *,
     accept_missing: bool = False,
     deep: bool = False,
+    restless: Callable[[str, int], bool] | None = None,
 ) -> Report:
-    """Bring the stores in step with the given paths; `deep` parses also what has not changed."""
+    """Bring the stores in step with the given paths.
+
+    `deep` parses also what has not changed; what `restless` says of a path and its mtime is left for later.
+    """
     started = time.monotonic()
     report = Report()
-    batch = look(shelf, sorted(paths), max_bytes, deep)
+    batch = look(shelf, sorted(paths), max_bytes, deep, restless)
+    report.restless = batch.restless
     if batch.removed and not accept_missing:
         _hold(shelf, batch, report)
     elif accept_missing:

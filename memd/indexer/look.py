@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from memd.indexer.catalog import FileRow
@@ -27,6 +27,8 @@ class Batch:
     emptied: list[str] = field(default_factory=list)
     """Files that are left out from now on; their memories go."""
     removed: list[str] = field(default_factory=list)
+    restless: list[str] = field(default_factory=list)
+    """Files that are being written just now."""
 
 
 def changed_paths(shelf: Shelf, found: Scan) -> set[str]:
@@ -39,7 +41,9 @@ def _unchanged(row: FileRow | None, seen: Seen) -> bool:
     return row is not None and not row.racy and Seen(row.size, row.mtime_ns, row.ctime_ns, row.inode) == seen
 
 
-def look(shelf: Shelf, paths: Sequence[str], max_bytes: int, deep: bool) -> Batch:
+def look(
+    shelf: Shelf, paths: Sequence[str], max_bytes: int, deep: bool, restless: Callable[[str, int], bool] | None = None
+) -> Batch:
     batch = Batch()
     for path in paths:
         known = shelf.files.get(path)
@@ -58,7 +62,10 @@ def look(shelf: Shelf, paths: Sequence[str], max_bytes: int, deep: bool) -> Batc
             batch.rows.append(_left_out(shelf, path, str(error)))
             batch.emptied.append(path)
         else:
-            _sort(batch, path, known, reading, deep)
+            if restless is not None and restless(path, reading.mtime_ns):
+                batch.restless.append(path)
+            else:
+                _sort(batch, path, known, reading, deep)
     return batch
 
 

@@ -185,7 +185,7 @@ def test_a_dribbling_writer_is_not_indexed_half_written(home: Home, workspace: P
             time.sleep(0.1)
     eventually(lambda: found(client, "heronry"))
     assert "sentence 7" in shown(client, "heronry", sync="none")
-    assert indexed(home) == before + 1
+    assert indexed(home) == before + 1, home.log
 
 
 def test_a_burst_of_saves_is_one_re_index(home: Home, workspace: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_burst_of_saves_is_one_re_index(home: Home, workspace: Path) -> None:
         (workspace / "MEMORY.md").write_text(f"## Burst\n\nversion {nth} of the plover\n")
     eventually(lambda: "version 49" in shown(client, "plover", sync="none"))
     time.sleep(0.6)
-    assert indexed(home) == before + 1
+    assert indexed(home) == before + 1, home.log
 
 
 def test_a_checkout_of_a_thousand_files_is_one_batch(home: Home, workspace: Path) -> None:
