@@ -82,6 +82,7 @@ class Note:
     warnings: tuple[str, ...] = ()
 
 
+KINDS = ("semantic", "episodic", "procedural")
 MODES = ("hybrid", "text", "vector", "exact")
 
 

@@ -331,3 +331,15 @@ def test_without_a_model_text_search_goes_on_and_says_so(home, workspace):
     nothing = home.run("query", "zeppelinquux", cwd=workspace)
     assert (nothing.returncode, nothing.stdout) == (4, "") and "degraded: vectors" in nothing.stderr
     assert "degraded  vectors: " in home.run("status").stdout
+
+
+def test_uninstalling_no_service_leaves_the_daemon_alone(home, workspace):
+    home.run("add", str(workspace))
+    done = home.run("service", "uninstall")
+    assert "was not installed" in done.stdout
+    assert home.run("status").returncode == 0
+
+
+def test_adding_a_directory_that_is_not_there_says_so(home):
+    done = home.run("add", str(home.path / "nope"))
+    assert done.returncode == 0 and "does not exist yet" in done.stdout

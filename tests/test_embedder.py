@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -462,3 +463,14 @@ def test_the_hash_embedder_is_the_same_in_every_process():
 def test_no_embedder_means_none_even_in_test_runs(monkeypatch):
     monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
     assert embedders.load_embedder(EmbeddingSettings(provider="none"), Path("unused")) is None
+
+
+def test_nothing_is_reported_to_anyone(tmp_path):
+    """onnxruntime keeps and sends records of its use unless it is told not to before it is imported."""
+    code = (
+        "from pathlib import Path; from memd.indexer.embedder import load_granite\n"
+        f"load_granite(Path({str(tmp_path / 'cache')!r}), 1).embed(['a memory'])"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    subprocess.run([sys.executable, "-c", code], env={**environment, "HOME": str(tmp_path)}, check=True)
+    assert not (tmp_path / ".cache").exists()

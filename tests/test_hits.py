@@ -77,7 +77,7 @@ def test_folded_hits_and_explanations_are_listed():
 )
 def test_verdicts_exit_and_are_said(result, code, said):
     assert fast.exit_code(result) == code
-    remarks = hits.remarks("x", result, True)
+    remarks = hits.remarks("x", result)
     assert len(remarks) == len(said) and all(line.startswith(start) for line, start in zip(remarks, said, strict=True))
 
 

@@ -222,3 +222,26 @@ def test_no_text_of_a_memory_or_a_question_reaches_the_log(memory: Client, works
     assert "indexed" in written
     assert "hunter2banana" not in written
     assert "unusual-question-word" not in written
+
+
+def test_a_question_by_meaning_right_after_a_start_waits_for_the_model(home: Home, workspace: Path):
+    """Nothing is found by its words, and the model is still loading: that is no empty answer yet."""
+    home.configure(f'[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    with home.start() as client:
+        client.sync(vectors=True)
+    home.stop()
+    with home.start() as client:
+        answer = client.query("zyzzyva", mode="vector")
+        assert answer["hits"]
+        assert set(answer["hits"][0]["ranks"]) == {"vector"}
+    home.stop()
+    with home.start() as client:
+        assert client.query("zyzzyva")["hits"]
+
+
+@pytest.mark.parametrize(
+    "nonsense", [{"since": "2026-13-45"}, {"until": "yesterday"}, {"kind": "bogus"}, {"mode": "magic"}, {"limit": 201}]
+)
+def test_filters_that_mean_nothing_are_refused(memory: Client, nonsense: dict[str, Any]):
+    with pytest.raises(UsageError):
+        memory.query("router", **nonsense)

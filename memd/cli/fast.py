@@ -6,7 +6,6 @@ Loads neither Typer nor anything that Typer needs; tests/test_light_imports.py g
 from __future__ import annotations
 
 import os
-import sys
 
 from memd.cli import hits, say
 from memd.errors import MemdError
@@ -143,5 +142,5 @@ def _show(asked: Asked, result: dict[str, Any]) -> None:
     colour = say.wants_colour(asked.given.get("color", "auto"))
     if exit_code(result) == 0:
         say.out(hits.render(result, colour))
-    for line in hits.remarks(asked.query, result, say.on_terminal(sys.stderr)):
+    for line in hits.remarks(asked.query, result):
         say.note(line)

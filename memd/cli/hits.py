@@ -25,7 +25,7 @@ def render(result: dict[str, Any], colour: bool) -> str:
     return "\n\n".join(_hit(hit, several, colour) for hit in result["hits"])
 
 
-def remarks(query: str, result: dict[str, Any], verbose: bool) -> list[str]:
+def remarks(query: str, result: dict[str, Any]) -> list[str]:
     """What to say beside the hits: that there are none, that they are weak, that memd is not at its best."""
     lines = []
     if not result["hits"] or result.get("verdict") == "none":
@@ -33,7 +33,7 @@ def remarks(query: str, result: dict[str, Any], verbose: bool) -> list[str]:
         lines.append(f"nothing found for “{one_line(query)}”" + (f" in {asked}" if asked else ""))
         if result.get("pending"):
             lines.append(f"{result['pending']} pieces are still being indexed; ask again in a moment")
-    elif result.get("verdict") == "weak" and verbose:
+    elif result.get("verdict") == "weak":
         lines.append("these match weakly")
     if result["degraded"]:
         what = ", ".join(one_line(str(name)) for name in result["degraded"])

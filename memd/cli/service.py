@@ -158,9 +158,9 @@ def _rewrite_dropin(roots: list[Path]) -> None:
 
 def uninstall() -> bool:
     """Stop and disable the units and remove them; False when there were none."""
-    start.stop()
     if not installed():
         return False
+    start.stop()
     systemctl("disable", units.SOCKET, units.SERVICE)
     for unit in (units.SOCKET, units.SERVICE):
         (paths.unit_dir() / unit).unlink(missing_ok=True)
@@ -172,6 +172,7 @@ def uninstall() -> bool:
 
 def purge() -> list[Path]:
     """Remove what memd keeps; the places that are gone now."""
+    start.stop()
     gone = leftovers.places()
     for place in gone:
         leftovers.remove(place)

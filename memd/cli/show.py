@@ -135,6 +135,8 @@ def added(result: dict[str, Any], waited: bool) -> str:
     verb = "is watched now" if result.get("added", True) else "was a workspace already"
     if not waited:
         return f"{name} {verb} ({root}); its files are being indexed: memd status"
+    if entry.get("missing"):
+        return f"{name} {verb}, but {root} does not exist yet; memd begins when it does (to undo: memd remove {name})"
     if not result["files"]:
         return (
             f"{name} {verb} ({root}), and no file matches yet\n"

@@ -10,7 +10,11 @@ from dataclasses import asdict
 
 # Before numpy is imported: two BLAS threads are five times slower than one on these small matrices.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
+# Nothing leaves the machine: both libraries would report their use.
+os.environ["ANONYMIZED_TELEMETRY"] = "False"
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+# What the daemon writes is its user's alone, also without the service that says so.
+os.umask(0o077)
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 warnings.filterwarnings("ignore", category=SyntaxWarning, module="whoosh")
 

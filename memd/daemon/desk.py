@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -20,6 +21,10 @@ from memd.indexer.ingest import Report
 READERS = 4
 AUTO_SYNC_SECONDS = 0.5
 PROGRESS_SECONDS = 0.1
+POLL_SECONDS = 0.02
+MODEL_SECONDS = 20.0
+"""A model loads in a second or two; a machine under load may take longer."""
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -87,6 +92,13 @@ class Desk:
             if job is not None:
                 await told("text", job.done, job.total)
         return await waiting
+
+    async def model_loaded(self) -> None:
+        """Wait, for a while, until the model is there or is known not to be."""
+        self.parts.embedding.hurry()
+        until = time.monotonic() + MODEL_SECONDS
+        while self.parts.embedding.warming and time.monotonic() < until:
+            await asyncio.sleep(POLL_SECONDS)
 
     async def vectors_made(self, told: Told | None) -> None:
         embedding, total = self.parts.embedding, 0

@@ -87,6 +87,11 @@ class Embedding:
         self._again.set()
         self._work.set()
 
+    @property
+    def warming(self) -> bool:
+        """Whether the model is on its way: a question by meaning is worth a moment's patience."""
+        return self.phase == "loading"
+
     def caught_up(self) -> bool:
         """Whether every chunk has its vector and the collections hold them, or waiting for it is of no use."""
         if self.phase in ("off", "failed") or self._stuck:
@@ -103,7 +108,7 @@ class Embedding:
         if self.phase == "off":
             return
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-        self._stopping.wait(HEAD_START)
+        self._again.wait(HEAD_START)
         while not self._stopping.is_set():
             try:
                 self._step()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from datetime import datetime
 from typing import Any
 
 from memd.errors import UsageError
@@ -76,8 +77,8 @@ class Params:
 
     def date(self, name: str) -> str:
         value = self.text(name)
-        if value and not DATE.fullmatch(value):
-            raise UsageError(f"`{name}` must be a date such as 2026-02-15, not {value!r}")
+        if value and not (DATE.fullmatch(value) and _exists(value)):
+            raise UsageError(f"`{name}` must be a date such as 2026-02-15 or 2026-02, not {value!r}")
         return value
 
     def done(self) -> None:
@@ -93,3 +94,12 @@ def _whole(name: str, value: str) -> str:
     if any("\ud800" <= char <= "\udfff" for char in value):
         raise UsageError(f"`{name}` is not valid Unicode")
     return value
+
+
+def _exists(date: str) -> bool:
+    """Whether the calendar has this day, month or year."""
+    try:
+        datetime.strptime(date, ("%Y", "%Y-%m", "%Y-%m-%d")[date.count("-")])
+    except ValueError:
+        return False
+    return True

@@ -168,6 +168,8 @@ def _tokenizer(content: bytes, model: str) -> Tokenizer:
 def _session(graph: Path | bytes, threads: int, model: str) -> Any:
     """An onnxruntime session that keeps little memory and sleeps when it has nothing to do."""
     try:
+        # Before the import: from then on it would send reports of its use.
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime
     except ImportError as error:
         raise ModelUnavailable(f"The library onnxruntime is missing: {error}.", "pip install onnxruntime") from error

@@ -8,13 +8,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from memd.models import Declared
+from memd.models import KINDS, Declared
 
 MAX_FRONT_MATTER = 16 * 1024
 MAX_DEPTH = 20
 COMMENT = re.compile(r"<!--\s*memd:(.*?)-->", re.DOTALL)
 TAG = re.compile(r"(?<![\w/#&])#([^\W\d_][\w/-]*)")
-KINDS = ("semantic", "episodic", "procedural")
 
 
 def front_matter_span(text: str) -> int:

@@ -14,7 +14,7 @@ from memd.daemon.server import Tell
 from memd.errors import NotFound, StoreBroken, TooLarge, UsageError
 from memd.indexer import get as getting
 from memd.indexer.search import search
-from memd.models import MODES, Answer, Ask, Filters
+from memd.models import KINDS, MODES, Answer, Ask, Filters
 
 
 async def query(desk: Desk, params: Params, tell: Tell) -> Result:
@@ -23,7 +23,13 @@ async def query(desk: Desk, params: Params, tell: Tell) -> Result:
     sync = params.choice("sync", ("auto", "none", "full"), "auto")
     params.done()
     await desk.catch_up(sync, ask.ns)
+    if ask.mode == "vector":
+        await desk.model_loaded()
     answer = await _search(desk, ask)
+    if not answer.hits and ask.mode == "hybrid" and desk.parts.embedding.warming:
+        # No word of it was found, and meaning has not been asked yet.
+        await desk.model_loaded()
+        answer = await _search(desk, ask)
     checked = not answer.hits and sync != "none"
     if checked:
         # Never an empty answer without a look at the files themselves.
@@ -38,7 +44,7 @@ async def query(desk: Desk, params: Params, tell: Tell) -> Result:
 def _ask(desk: Desk, params: Params) -> Ask:
     limit = params.number("limit", desk.parts.settings.search.limit, 0, MAX_HITS)
     filters = Filters(
-        kind=params.text("kind"),
+        kind=params.choice("kind", ("", *KINDS), ""),
         tags=params.texts("tags"),
         role=params.text("role"),
         path=params.text("path"),

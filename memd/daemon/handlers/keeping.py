@@ -32,6 +32,7 @@ async def rebuild(desk: Desk, params: Params, tell: Tell) -> Result:
     ns = desk.names(params)
     params.done()
     told = teller(params, tell)
+    await desk.model_loaded()
     await desk.scan(ns, How(deep=True), told)
     for name in ns:
         fresh = await desk.read(build_elsewhere, desk.parts.stores.folder, desk.parts.stores.shelf(name).id)
