@@ -343,3 +343,12 @@ def test_uninstalling_no_service_leaves_the_daemon_alone(home, workspace):
 def test_adding_a_directory_that_is_not_there_says_so(home):
     done = home.run("add", str(home.path / "nope"))
     assert done.returncode == 0 and "does not exist yet" in done.stdout
+
+
+def test_a_restart_with_wrong_settings_leaves_the_daemon_running(home, workspace):
+    home.run("add", str(workspace))
+    with (home.path / "config.toml").open("a") as config:
+        config.write("[serch]\nlimit = 3\n")
+    done = home.run("restart")
+    assert done.returncode == 2 and "did you mean `search`" in done.stderr
+    assert home.run("query", "--no-start", "ErsatzTV").returncode == 0

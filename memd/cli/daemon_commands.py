@@ -11,6 +11,7 @@ import typer
 from memd.cli import logs as log_files
 from memd.cli import options, say, show, talk
 from memd.config import paths
+from memd.config.load import load
 from memd.errors import AlreadyRunning, MemdError, NoDaemon
 from memd.protocol import lightjson
 from memd.protocol import start as process
@@ -26,6 +27,7 @@ def start(json: options.Json = False) -> None:
 
 def restart(json: options.Json = False) -> None:
     """Stop the daemon and start it anew."""
+    load()  # A daemon that works is not stopped for settings under which none would start.
     process.restart()
     _running("is running", json)
 
