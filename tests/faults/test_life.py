@@ -141,7 +141,7 @@ def _text(nth: int) -> str:
 
 def test_a_stop_in_the_middle_of_an_import(home: Home, workspace: Path) -> None:
     """Gone within five seconds; the next start goes on where this one was."""
-    for nth in range(rounds(400, 3_000)):
+    for nth in range(rounds(700, 3_000)):
         (workspace / "memory" / f"note-{nth}.md").write_text(_text(nth))
     serve(home, workspace)
     eventually(lambda: "indexed ns=agent" in home.log, 60, every=0.005)
