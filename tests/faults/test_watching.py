@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.notes.parse import parse
 from memd.protocol.client import Client
 from tests.conftest import Home
 from tests.faults.agreement import assert_agreement, eventually, rounds, serve, shown
@@ -473,8 +474,9 @@ def _as_nobody(place: Path) -> int:
     place.parent.chmod(0o755)
     place.mkdir()
     os.chown(place, 65534, 65534)
-    # Whoosh asks for it late, and the other user may not reach the interpreter's own files.
+    # Whoosh and the parser ask for these late, and the other user may not reach the interpreter's own files.
     codecs.lookup("latin1")
+    parse("warm.md", "---\ntitle: warm\n---\n\n## up\n")
     child = os.fork()
     if child == 0:
         try:
