@@ -476,6 +476,7 @@ def _as_nobody(place: Path) -> int:
     os.chown(place, 65534, 65534)
     # Whoosh and the parser ask for these late, and the other user may not reach the interpreter's own files.
     codecs.lookup("latin1")
+    codecs.lookup("utf-8-sig")
     parse("warm.md", "---\ntitle: warm\n---\n\n## up\n")
     child = os.fork()
     if child == 0:
