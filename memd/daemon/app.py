@@ -23,7 +23,7 @@ from memd.daemon import handlers, logs, systemd, tasks
 from memd.daemon.desk import Desk
 from memd.daemon.embedding import Embedding
 from memd.daemon.health import Health
-from memd.daemon.imports import How
+from memd.daemon.imports import SETTLED, How
 from memd.daemon.lock import Lock
 from memd.daemon.parts import Parts
 from memd.daemon.scheduler import Scheduler
@@ -182,7 +182,7 @@ class App:
 
     def _scan_job(self) -> str:
         """Repair whatever events missed, and notice an upgrade."""
-        report = self.worker.submit(tasks.Scan(settle=True)).result()
+        report = self.worker.submit(tasks.Scan(how=SETTLED)).result()
         self._notice_upgrade()
         return f"{report.files} changed, {report.removed} removed"
 
@@ -215,7 +215,7 @@ class _Rescan:
 
     def run(self, worker: Worker) -> Any:
         self.begun(self.ns)
-        return tasks.Scan((self.ns,), settle=True).run(worker) if self.ns in worker.stores.shelves else None
+        return tasks.Scan((self.ns,), SETTLED).run(worker) if self.ns in worker.stores.shelves else None
 
 
 def _exit_late(code: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING, Any
@@ -58,8 +58,6 @@ class Scan:
 
     ns: tuple[str, ...] = ()
     how: How = PLAIN
-    settle: bool = False
-    """Leave what was written a moment ago to settle, as an event would."""
 
     def run(self, worker: Worker) -> Job:
         job = Job(Future(), 0)
@@ -69,7 +67,7 @@ class Scan:
         job.total = sum(len(paths) for _, _, paths in todo)
         for shelf, seen, paths in todo:
             sizes = {path: stat.size for path, stat in seen.files.items()}
-            worker.enqueue(shelf, paths, sizes, job, replace(self.how, settle=self.settle))
+            worker.enqueue(shelf, paths, sizes, job, self.how)
         return job
 
     def _look(self, worker: Worker, shelf: Shelf) -> Found:
@@ -96,8 +94,12 @@ def mend(worker: Worker, shelf: Shelf) -> None:
     if row["text_dirty"] or shelf.text.count() != wanted:
         mend_text(worker, shelf)
     if shelf.collection is not None and row["vectors_dirty"]:
-        differed = reconcile_vectors(worker.stores, shelf)
-        log.info("vectors compared ns=%s differed=%d", shelf.workspace.ns, differed)
+        mend_vectors(worker, shelf)
+
+
+def mend_vectors(worker: Worker, shelf: Shelf) -> None:
+    differed = reconcile_vectors(worker.stores, shelf)
+    log.info("vectors compared ns=%s differed=%d", shelf.workspace.ns, differed)
 
 
 def mend_text(worker: Worker, shelf: Shelf) -> int:
@@ -196,8 +198,7 @@ class UseVectors:
                 "SELECT vectors_dirty FROM workspaces WHERE id = ?", (shelf.id,)
             ).fetchone()[0]
             if shelf.collection is not None and (dirty or shelf.collection.count() != mirror):
-                differed = reconcile_vectors(stores, shelf)
-                log.info("vectors compared ns=%s differed=%d", shelf.workspace.ns, differed)
+                mend_vectors(worker, shelf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from memd.config.schema import Settings
 from memd.daemon.health import Health
 from memd.daemon.hints import Hints
-from memd.daemon.imports import PLAIN, SETTLED, How, Job, Slice, add_up, slices
+from memd.daemon.imports import SETTLED, How, Job, Slice, add_up, slices
 from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer import ingest
 from memd.indexer.ingest import Report
@@ -234,7 +234,7 @@ class Worker:
 
     # --- applying -----------------------------------------------------------------------------------------
 
-    def _apply(self, shelf: Shelf, paths: Iterable[str], how: How = PLAIN) -> Report:
+    def _apply(self, shelf: Shelf, paths: Iterable[str], how: How) -> Report:
         """Bring the stores in step with some paths; what cannot be written now is tried again."""
         paths = tuple(paths)
         self._active = time.monotonic()

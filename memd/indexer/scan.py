@@ -50,7 +50,7 @@ def scan(workspace: Workspace) -> Scan:
     if not workspace.root.is_dir():
         found.missing = True
         return found
-    for folder, patterns in _by_folder(workspace.globs).items():
+    for folder, patterns in _sources(workspace.globs).items():
         if _leads_out(workspace, workspace.root / folder):
             found.skipped[folder] = LINK
         else:
@@ -114,10 +114,6 @@ def _sources(globs: Iterable[str]) -> dict[str, list[str]]:
         plain = re.split(r"[*?]", glob, maxsplit=1)[0]
         folders.setdefault(plain.rpartition("/")[0], []).append(glob)
     return folders
-
-
-def _by_folder(globs: Iterable[str]) -> dict[str, list[str]]:
-    return _sources(globs)
 
 
 def _walk(workspace: Workspace, folder: str, globs: list[str], found: Scan, visited: set[tuple[int, int]]) -> None:
