@@ -30,6 +30,8 @@ class Block:
     level: int = 0
     title: str = ""
     prose: bool = True
+    cut_from: int = -1
+    """Where the block began that was too long and of which this is a piece."""
 
 
 class Lines:
@@ -103,7 +105,7 @@ def _opened(inner: list[Block], start: int, end: int) -> Iterator[Block]:
         yield Block(start, end)
         return
     for nth, block in enumerate(inner):
-        yield Block(start if nth == 0 else block.start, block.end, 0, "", block.prose)
+        yield Block(start if nth == 0 else block.start, block.end, 0, "", block.prose, block.cut_from)
 
 
 def _closing(tokens: list[Token], index: int) -> int:
@@ -132,7 +134,7 @@ def _pieces(token: Token, span: tuple[int, int], text: str) -> Iterator[Block]:
         return
     border = LINE if code or token.type in ("table_open", "html_block") else SENTENCE
     for piece_start, piece_end in _cut(text, start, end, border):
-        yield Block(piece_start, piece_end, prose=not code)
+        yield Block(piece_start, piece_end, prose=not code, cut_from=start)
 
 
 def _cut(text: str, start: int, end: int, border: re.Pattern[str]) -> Iterator[tuple[int, int]]:

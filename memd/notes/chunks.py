@@ -15,12 +15,19 @@ def spans(text: str, blocks: Sequence[Block]) -> list[tuple[int, int]]:
     Packing from the top would move every border behind an inserted line. Here the pair of neighbours that is
     shortest together joins first, as long as it fits; equal pairs are told apart by their text. Whether two
     blocks join depends on what stands near them and on nothing else, so the other chunks keep their vectors.
+    A piece of a block that was cut joins only other pieces of it: a hit shows whole lines, and one that began at
+    the end of a long line and went on in the next would show both.
     """
     starts = [block.start for block in blocks]
     ends = [block.end for block in blocks]
     after = list(range(1, len(blocks) + 1))
     before = list(range(-1, len(blocks) - 1))
-    heap = [pair for left in range(len(blocks) - 1) if (pair := _pair(text, starts[left], ends[left + 1], left))]
+    cut = [block.cut_from for block in blocks]
+    heap = [
+        pair
+        for left in range(len(blocks) - 1)
+        if cut[left] == cut[left + 1] and (pair := _pair(text, starts[left], ends[left + 1], left))
+    ]
     heapq.heapify(heap)
     alive = [True] * len(blocks)
     while heap:
@@ -31,8 +38,9 @@ def spans(text: str, blocks: Sequence[Block]) -> list[tuple[int, int]]:
         ends[left], after[left], alive[right] = end, after[right], False
         if after[left] < len(blocks):
             before[after[left]] = left
-        _renew(heap, text, starts, ends, before[left], left)
-        _renew(heap, text, starts, ends, left, after[left])
+        for one, other in ((before[left], left), (left, after[left])):
+            if one >= 0 and other < len(blocks) and cut[one] == cut[other]:
+                _renew(heap, text, starts, ends, one, other)
     return [(starts[at], ends[at]) for at in range(len(blocks)) if alive[at]]
 
 
@@ -47,8 +55,6 @@ def _pair(text: str, start: int, end: int, left: int) -> Pair | None:
 
 
 def _renew(heap: list[Pair], text: str, starts: list[int], ends: list[int], left: int, right: int) -> None:
-    if left < 0 or right >= len(starts):
-        return
     pair = _pair(text, starts[left], ends[right], left)
     if pair:
         heapq.heappush(heap, pair)

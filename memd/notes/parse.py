@@ -10,7 +10,7 @@ from memd.notes import declared, names
 from memd.notes.blocks import Block, Lines, blocks_of
 from memd.notes.chunks import below_headings, spans
 
-FORMAT = 1
+FORMAT = 2
 """The number of this way of cutting; after a change every note is cut again."""
 
 SECTION_LEVEL = 2
@@ -140,5 +140,5 @@ def _with_headings(text: str, headings: list[Block], body: list[Block]) -> list[
         return spans(text, body)
     if not body:
         return [(headings[0].start, headings[-1].end)]
-    opened = [Block(headings[0].start, body[0].end), *body[1:]]
+    opened = [Block(headings[0].start, body[0].end, cut_from=body[0].cut_from), *body[1:]]
     return spans(text, opened)
