@@ -1,0 +1,346 @@
+"""The expressions of time that memd knows: how each is written, and the days that it means.
+
+Weeks begin on Monday, seasons are those of the north and a winter is named after the year it begins in.
+"Last week" is the calendar's week before this one; "the past week" and "the last week" begin seven days ago and end
+now. A day ago is a day, weeks and months ago reach half a unit to either side, years ago are calendar years. A month
+or day without a year is the latest that has begun, and any year would do. 03/05/2023, March to some and May to others,
+is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable
+from datetime import date, timedelta
+
+Period = tuple[date, date]
+Reading = tuple[Period, bool] | None
+"""What an expression means, and whether any year would do."""
+
+DAY = timedelta(days=1)
+
+
+def _numbered(names: str, first: int = 0) -> dict[str, int]:
+    return {name: nth for nth, same in enumerate(names.split("|"), first) for name in same.split()}
+
+
+MONTHS = _numbered(
+    "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep|october oct"
+    "|november nov|december dec",
+    first=1,
+)
+SURE_MONTHS = frozenset(["january", "february", "july", "september", "october", "november", "december"])
+"""The others are also verbs, names or cut short, and need a number or a preposition beside them."""
+WEEKDAYS = _numbered(
+    "monday mon|tuesday tues tue|wednesday wed|thursday thurs thur thu|friday fri|saturday sat|sunday sun"
+)
+SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+NUMBERS = _numbered("a an one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve", first=1)
+ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": 4}
+UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+PARTS = {"early": 0, "beginning": 0, "start": 0, "mid": 1, "middle": 1, "late": 2, "end": 2}
+
+
+# --- the calendar -------------------------------------------------------------------------------------------
+
+
+def month_of(year: int, month: int, months: int = 1) -> Period:
+    last = months_on(date(year, month, 1), months - 1)
+    return date(year, month, 1), _month_end(last)
+
+
+def year_of(year: int, years: int = 1) -> Period:
+    return date(year, 1, 1), date(year + years - 1, 12, 31)
+
+
+def week_of(day: date) -> Period:
+    monday = day - DAY * day.weekday()
+    return monday, monday + 6 * DAY
+
+
+def days_on(day: date, days: int) -> date:
+    """Some days on, as far as the calendar goes."""
+    return date.fromordinal(max(1, min(day.toordinal() + days, date.max.toordinal())))
+
+
+def months_on(day: date, months: int) -> date:
+    """The same day some months on, or the last that the month has; as far as the calendar goes."""
+    year, month = divmod(max(12, min(day.year * 12 + day.month - 1 + months, 12 * date.max.year + 11)), 12)
+    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
+
+
+def years_on(day: date, years: int, *, end: bool = False) -> date:
+    """The same day some years on; the `end` of a month stays one, in leap years too."""
+    moved = months_on(day, 12 * years)
+    return _month_end(moved) if end and day == _month_end(day) else moved
+
+
+def _month_end(day: date) -> date:
+    return day.replace(day=monthrange(day.year, day.month)[1])
+
+
+def _third(period: Period, part: str | None) -> Period:
+    """The early, middle or late third of a period."""
+    if not part:
+        return period
+    first, last = period
+    days = DAY * (((last - first).days + 1) // 3)
+    thirds = ((first, first + days - DAY), (first + days, first + 2 * days - DAY), (first + 2 * days, last))
+    return thirds[PARTS[part]]
+
+
+def _nearest(make: Callable[[int], Period], which: str | None, now: date) -> Reading:
+    """The year that is meant: that of "last", "this" or "next" June, else the latest that has begun."""
+    if which == "this":
+        return make(now.year), False
+    if which == "next":
+        return next(period for year in (now.year, now.year + 1) if (period := make(year))[0] > now), False
+    for year in range(now.year, now.year - 9, -1):  # Eight years back, for the 29th of February.
+        try:
+            period = make(year)
+        except ValueError:
+            continue
+        if (period[1] if which else period[0]) < now + DAY * (not which):
+            return period, not which
+    return None
+
+
+# --- words and numbers --------------------------------------------------------------------------------------
+
+YEAR = r"(?:19|20)[0-9]{2}"
+COUNT = rf"(?P<count>[0-9]{{1,3}}|(?:a\s+)?couple(?:\s+of)?|(?:a\s+)?few|several|{'|'.join(NUMBERS)})"
+UNIT = r"(?P<unit>minute|hour|day|week|month|year)s?"
+PART = (
+    r"(?:(?P<part>early|mid|late|(?:beginning|start|middle|end)(?=\s+of\b))(?:\s+(?:in|of))?(?:\s+the)?"
+    r"(?:\s+|(?<=mid)-))?"
+)
+WHICH = r"(?:(?P<which>last|past|previous|this|next)\s+)?"
+TH = r"(?:st|nd|rd|th)?"
+NO_MORE = rf"(?![0-9:%]|\.[0-9]|,(?!{YEAR})[0-9])"
+
+IN = re.compile(
+    r"\b(in|since|during|until|till|before|after|from|between|throughout|on|by|(?:day|week|weekend|half)s?\s+of)"
+    r"\s+(?:the\s+)?$"
+)
+RANGE = re.compile(r"\b(?:between|from)\s+[a-z]+(?:\s+[0-9,]+)*\s+(?:and|to|until|till|through)\s+$")
+
+
+def _before(found: re.Match[str]) -> str:
+    """The preposition that stands before an expression."""
+    lead = IN.search(found.string, max(0, found.start() - 16), found.start())
+    return lead[1].split()[-1] if lead else ""
+
+
+def _in_range(found: re.Match[str]) -> bool:
+    """Whether it is the second of "from March to May"."""
+    return bool(RANGE.search(found.string, max(0, found.start() - 40), found.start()))
+
+
+def count_of(words: str) -> tuple[int, int]:
+    """The least and the most that a number, in digits or words, may mean."""
+    if "couple" in words:
+        return 2, 3
+    if "few" in words:
+        return 2, 5
+    if words == "several":
+        return 3, 8
+    number = NUMBERS.get(words) or int(words)
+    return number, number
+
+
+def units_on(day: date, count: int, unit: str) -> date:
+    """The day so many units on, or back where the count is negative."""
+    if unit in ("month", "year"):
+        return months_on(day, count * (12 if unit == "year" else 1))
+    if unit in ("minute", "hour"):
+        return days_on(day, int(count / (1440 if unit == "minute" else 24)))
+    return days_on(day, count * UNIT_DAYS[unit])
+
+
+def away(words: str, unit: str, day: date, way: int) -> Period:
+    """About "two weeks" before (-1) or after (1) a day."""
+    near, far = (units_on(day, count * way, unit) for count in count_of(words))
+    slack = {"week": 3, "month": 15, "year": 182}.get(unit, 0)
+    return days_on(min(near, far), -slack), days_on(max(near, far), slack)
+
+
+# --- the readers: each takes a match in the lower-cased text, the text as it was, and now --------------------
+
+Reader = Callable[[re.Match[str], str, date], Reading]
+
+
+def _iso(found: re.Match[str], text: str, now: date) -> Reading:
+    year = int(found["year"])
+    if found["alone"]:
+        return month_of(year, int(found["alone"])), False
+    day = date(year, int(found["month"]), int(found["day"]))
+    return (day, day), False
+
+
+def _numeric(found: re.Match[str], text: str, now: date) -> Reading:
+    year = int(found["year"])
+    if found["month"]:
+        return month_of(year, int(found["month"])), False
+    one, two = int(found["one"]), int(found["two"])
+    if found["mark"] != "." and one <= 12 and two <= 12 and one != two:
+        return None
+    day_first = found["mark"] == "." or one > 12
+    day = date(year, two, one) if day_first else date(year, one, two)
+    return (day, day), False
+
+
+def _named_month(found: re.Match[str], text: str, now: date) -> Reading:
+    if not _is_month(found, text):
+        return None
+    month, days = MONTHS[found["month"]], [int(found[name]) for name in ("d0", "d1", "d2", "d3") if found[name]]
+
+    def make(year: int) -> Period:
+        if days:
+            return date(year, month, days[0]), date(year, month, days[-1])
+        return _third(month_of(year, month), found["part"])
+
+    return (make(int(found["year"])), False) if found["year"] else _nearest(make, found["which"], now)
+
+
+def _is_month(found: re.Match[str], text: str) -> bool:
+    """A month rather than a verb, a name or a syllable."""
+    if found["month"] in SURE_MONTHS or found["year"]:
+        return True
+    capital = text[found.start("month")].isupper()
+    if found["d1"] or found["d2"]:
+        return capital
+    if found["part"] or found["which"] == "last" or _in_range(found):
+        return True
+    before = _before(found)
+    if capital:
+        return bool(found["which"]) or before not in ("", "on", "by")
+    return before in ("in", "since", "during", "until", "till", "between", "throughout", "of")
+
+
+def _named_day(found: re.Match[str], text: str, now: date) -> Reading:
+    word = found.group()
+    if "before" in word:
+        away = -2
+    else:
+        away = -1 if word.startswith(("yesterday", "last")) else int(word.startswith("tomorrow"))
+    return (now + DAY * away, now + DAY * away), False
+
+
+def _unit(found: re.Match[str], text: str, now: date) -> Reading:
+    """This, last and next week, weekend, month, quarter and year."""
+    which, unit, part = found["which"], found["unit"], found["part"]
+    rolling = which == "past" or (which == "last" and found.string.endswith("the ", 0, found.start()))
+    if rolling and unit in UNIT_DAYS:
+        return (units_on(now, -1, unit), now), False
+    step = {"this": 0, "current": 0, "next": 1, "coming": 1}.get(which, -1)
+    if unit == "year":
+        return _third(year_of(now.year + step), part), False
+    if unit in ("month", "quarter"):
+        size = 3 if unit == "quarter" else 1
+        first = months_on(now.replace(day=1), -((now.month - 1) % size) + step * size)
+        return _third(month_of(first.year, first.month, size), part), False
+    monday, sunday = week_of(now + 7 * DAY * step)
+    return _third((sunday - DAY if unit == "weekend" else monday, sunday), part if unit == "week" else None), False
+
+
+def _weekday(found: re.Match[str], text: str, now: date) -> Reading:
+    name, which = found["weekday"], found["which"]
+    if not (which or found["hour"] or _before(found) or _in_range(found)):
+        return None
+    if not name.endswith("day") and not text[found.start("weekday")].isupper():
+        return None
+    ahead = (WEEKDAYS[name] - now.weekday()) % 7
+    if which in ("this", "next", "coming"):
+        days = ahead if ahead or which == "this" else 7
+    else:
+        days = ahead - 7 if ahead or which else 0
+    return (now + DAY * days, now + DAY * days), False
+
+
+def _ago(found: re.Match[str], text: str, now: date) -> Reading:
+    first, last = away(found["count"], found["unit"], now, -1)
+    if found["unit"] == "year":
+        least, most = count_of(found["count"])
+        return (date(now.year - most, 1, 1), date(now.year - least, 12, 31)), False
+    return (first, min(last, now)), False
+
+
+def _rolling(found: re.Match[str], text: str, now: date) -> Reading:
+    if found["count"] in ("a", "an"):
+        return None  # "Does it last a week?"
+    far = units_on(now, count_of(found["count"])[1] * (1 if found["which"] == "next" else -1), found["unit"])
+    return (min(now, far), max(now, far)), False
+
+
+def _season(found: re.Match[str], text: str, now: date) -> Reading:
+    def make(year: int) -> Period:
+        return _third(month_of(year, SEASONS[found["season"]], 3), found["part"])
+
+    if found["year"]:
+        return make(int(found["year"])), False
+    # With a capital it may be a framework, and a fall may be one from a ladder.
+    small = text[found.start("season")].islower()
+    if found["which"] or (small and _before(found) in ("in", "during", "since")):
+        return _nearest(make, found["which"], now)
+    return None
+
+
+def _quarter(found: re.Match[str], text: str, now: date) -> Reading:
+    nth = int(found["nth"] or found["nth2"] or ORDINALS[found["word"]])
+    if year := found["year"] or found["year2"] or found["year3"]:
+        return month_of(int(year), 3 * nth - 2, 3), False
+    if found["which"] or _before(found):
+        return _nearest(lambda year: month_of(year, 3 * nth - 2, 3), found["which"], now)
+    return None
+
+
+def _year(found: re.Match[str], text: str, now: date) -> Reading:
+    year = int(found["year"])
+    if found["decade"]:
+        return (_third(year_of(year, 10), found["part"]), False) if year % 10 == 0 else None
+    in_range = "-" in found.string[max(0, found.start() - 1) : found.end() + 1]
+    # A number of this size that nothing marks as a year is more likely to be one when notes could be of it.
+    if found["part"] or in_range or _before(found) or 1990 <= year <= now.year + 1:
+        return _third(year_of(year), found["part"]), False
+    return None
+
+
+# --- the rules ----------------------------------------------------------------------------------------------
+
+
+def _any(names: dict[str, int]) -> str:
+    return "|".join(sorted(names, key=len, reverse=True))
+
+
+def _rule(cues: str, read: Reader, pattern: str) -> tuple[tuple[str, ...], Reader, re.Pattern[str]]:
+    return tuple(cues.split()), read, re.compile(pattern)
+
+
+DAYS_BEFORE = rf"(?:(?:(?P<d0>[0-9]{{1,2}}){TH}\s*(?:-|–|to|and)\s*)?(?P<d1>[0-9]{{1,2}}){TH}\s+(?:of\s+)?)?"
+DAYS_AFTER = rf"(?:\s+(?P<d2>[0-9]{{1,2}}){TH}{NO_MORE}(?:\s*(?:-|–|to)\s*(?P<d3>[0-9]{{1,2}}){TH}{NO_MORE})?)?"
+RULES = (
+    _rule("19 20", _iso, rf"(?<![0-9])(?<![0-9][-./])(?P<year>{YEAR})(?:(?P<mark>[-/.])(?P<month>[0-9]{{2}})(?P=mark)"
+          r"(?P<day>[0-9]{2})(?![0-9])|[-/](?P<alone>[0-9]{2})(?!\w|[-/.][0-9]))"),
+    _rule("19 20", _numeric, r"(?<![\w./-])(?:(?P<one>[0-9]{1,2})(?P<mark>[./-])(?P<two>[0-9]{1,2})(?P=mark)"
+          rf"|(?P<month>[0-9]{{1,2}})/)(?P<year>{YEAR})(?![\w/])"),
+    _rule("jan feb mar apr may jun jul aug sep oct nov dec", _named_month,
+          rf"\b{PART}{WHICH}{DAYS_BEFORE}(?P<month>{_any(MONTHS)})\b(?:\.(?=\s*[0-9]))?{DAYS_AFTER}"
+          rf"(?:(?:,\s*|\s+)(?:of\s+)?(?P<year>{YEAR})(?!\w))?"),
+    _rule("day night tomorrow this", _named_day, r"\b(?:(?:the\s+)?day\s+before\s+yesterday|yesterday|today|tonight"
+          r"|tomorrow|last\s+night|this\s+(?:morning|afternoon|evening))\b"),
+    _rule("last past previous next", _rolling, rf"\b(?P<which>last|past|previous|next)\s+{COUNT}\s+{UNIT}\b"),
+    _rule("ago back", _ago, rf"\b{COUNT}\s+{UNIT}\s+(?:ago|back(?!\s+to))\b"),
+    _rule("q1 q2 q3 q4 quarter", _quarter, rf"\b{WHICH}(?:q(?P<nth>[1-4])(?:[\s/-]*(?:of\s+)?(?P<year>{YEAR}))?"
+          rf"|(?P<year2>{YEAR})[\s/-]*q(?P<nth2>[1-4])"
+          rf"|(?P<word>first|second|third|fourth|last)\s+quarter\s+of\s+(?P<year3>{YEAR}))\b"),
+    _rule("spring summer autumn fall winter", _season,
+          rf"\b{PART}{WHICH}(?P<season>{_any(SEASONS)})(?:\s+(?:of\s+)?(?P<year>{YEAR}))?\b"),
+    _rule("week month quarter year", _unit, rf"\b{PART}(?P<which>last|past|previous|this|current|next|coming)\s+"
+          r"(?P<unit>weekend|week|month|quarter|year)\b(?!\s+of\b)"),
+    _rule("mon tue wed thu fri sat sun", _weekday, r"\b(?<!every )(?<!each )(?:(?P<which>last|past|previous|this|next"
+          rf"|coming)\s+)?(?P<weekday>{_any(WEEKDAYS)})\b(?:\s+(?P<hour>morning|afternoon|evening|night)\b)?"),
+    _rule("19 20", _year, rf"(?:(?<![\w.,:/$#€£+=-])|(?<=(?:19|20)[0-9]{{2}}-)){PART}(?P<year>{YEAR})(?P<decade>s)?"
+          rf"(?![\w%]|[.,:/][0-9]|-(?!{YEAR}))"),
+)  # fmt: skip
+"""Cues that must occur, what reads a match, and the pattern; an earlier rule's match is not matched again."""

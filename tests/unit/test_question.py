@@ -1,0 +1,141 @@
+"""How a question is taken apart, and that nothing that someone types is an error."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.indexer.question import Question, narrow, parse
+from memd.models import Filters
+
+NOW = date(2026, 2, 18)
+"""A Wednesday."""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", Question()),
+        ("what did  we decide", Question(words="what did we decide")),
+        ('"release plan" of May', Question(words="release plan of May", phrases=("release plan",))),
+        ('see ("Release  plan")?', Question(words="see (Release plan)?", phrases=("Release plan",))),
+        ("“release plan”", Question(words="release plan", phrases=("release plan",))),
+        ("deploy -draft", Question(words="deploy", without=("draft",))),
+        ("-draft, deploy", Question(words="deploy", without=("draft",))),
+        ('-"old plan" new', Question(words="new", without=("old plan",))),
+        ("-éclair tea", Question(words="tea", without=("éclair",))),
+        ("-猫 犬", Question(words="犬", without=("猫",))),
+        ("migrat* plan", Question(words="plan", prefixes=("migrat",))),
+        ("who is Jo*?", Question(words="who is ?", prefixes=("Jo",))),
+        ("get_user* 2026-0*", Question(prefixes=("get_user", "2026-0"))),
+        ("-draft, ,", Question(without=("draft",))),
+    ],
+)
+def test_words_phrases_exclusions_and_prefixes(text: str, expected: Question):
+    assert parse(text, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "filters"),
+    [
+        ("tag:infra disk", "disk", Filters(tags=("infra",))),
+        ("disk tags:infra,#home tag:x", "disk", Filters(tags=("infra", "home", "x"))),
+        ('tag:"two words"', "", Filters(tags=("two words",))),
+        ("tag:a tag:a", "", Filters(tags=("a",))),
+        ("what role:build said", "what said", Filters(role="build")),
+        ('path:"a b/c.md" x', "x", Filters(path="a b/c.md")),
+        ("path:memory/*.md", "", Filters(path="memory/*.md")),
+        ("Kind:Episodic x", "x", Filters(kind="episodic")),
+        ("tier:ltm x", "x", Filters(tier="ltm")),
+        ("is it tag:infra, or role:build?", "is it or", Filters(tags=("infra",), role="build")),
+        ("kind:semantic kind:episodic", "", Filters(kind="episodic")),
+        ("on:2026-02-03 x", "x", Filters(since="2026-02-03", until="2026-02-03")),
+        ("on:2026-02", "", Filters(since="2026-02-01", until="2026-02-28")),
+        ("on:2024-02", "", Filters(since="2024-02-01", until="2024-02-29")),
+        ("on:2025", "", Filters(since="2025-01-01", until="2025-12-31")),
+        ("on:today", "", Filters(since="2026-02-18", until="2026-02-18")),
+        ("on:yesterday", "", Filters(since="2026-02-17", until="2026-02-17")),
+        ('on:"last week"', "", Filters(since="2026-02-09", until="2026-02-15")),
+        ("on:june", "", Filters(since="2025-06-01", until="2025-06-30")),
+        ("after:2026-02-03", "", Filters(since="2026-02-03")),
+        ("since:2026-02", "", Filters(since="2026-02-01")),
+        ("before:2026-02-03", "", Filters(until="2026-02-02")),
+        ("before:2026", "", Filters(until="2025-12-31")),
+        ("until:2026-02", "", Filters(until="2026-02-28")),
+        ('after:"3 days ago"', "", Filters(since="2026-02-15")),
+        ("after:2026-01-01 since:2026-02-01", "", Filters(since="2026-02-01")),
+        ("on:2026-02 before:2026-02-10", "", Filters(since="2026-02-01", until="2026-02-09")),
+    ],
+)
+def test_filters(text: str, words: str, filters: Filters):
+    assert parse(text, NOW) == Question(words=words, filters=filters)
+
+
+def test_before_and_after_one_day_part_the_notes_without_a_gap():
+    before, after = (parse(f"{name}:2026-02-03", NOW).filters for name in ("before", "after"))
+    assert date.fromisoformat(after.since).toordinal() - date.fromisoformat(before.until).toordinal() == 1
+
+
+def test_everything_at_once():
+    text = 'why did "the disk" fill -swap log* tag:infra after:yesterday path:daily'
+    assert parse(text, NOW) == Question(
+        words="why did the disk fill",
+        phrases=("the disk",),
+        without=("swap",),
+        prefixes=("log",),
+        filters=Filters(tags=("infra",), path="daily", since="2026-02-17"),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"unbalanced quote', 'a 5" pipe and a 3" pipe', '""', 'tag:"" x', 'path:"un', "“half", "-", "- x", "foo -- bar",
+        "a-b", "--flag x", "tar -x", "-5", "-_x", "*", "**bold**", "x*", "foo*bar", "*.md", "foo**", "tag:", "tag: x",
+        "tags:,", "kind:bogus", "tier:bogus", "foo:bar", "http://x", "https://example.org/a?b=c", "C:\\x", "12:30",
+        "std::vector", "path::Path", "before:lunch", "on:click", "on:03/05/2023", "on:2026-02-31", "key:value:more",
+        "C++ & C#", "🙂", "a | b", "(a OR b)", "NOT x",
+    ],
+)  # fmt: skip
+def test_what_is_not_well_formed_is_plain_words(text: str):
+    assert parse(text, NOW) == Question(words=text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (Filters(), Filters(), Filters()),
+        (Filters(tags=("a",)), Filters(tags=("b", "a")), Filters(tags=("a", "b"))),
+        (Filters(since="2026-02"), Filters(since="2026-02-03"), Filters(since="2026-02-03")),
+        (Filters(until="2026-02"), Filters(until="2026-02-03"), Filters(until="2026-02-03")),
+        (Filters(until="2026-02-03"), Filters(), Filters(until="2026-02-03")),
+        (Filters(until="2025"), Filters(until="2026-02"), Filters(until="2025")),
+        (Filters(role="a", path="p"), Filters(role="b", tier="ltm"), Filters(role="b", path="p", tier="ltm")),
+    ],
+)
+def test_two_filters_narrow_each_other(one: Filters, other: Filters, both: Filters):
+    assert narrow(one, other) == both
+
+
+OPERATORS = (
+    '- -- " “ ” * : , ( ) tag: tags:a,b -word -"a" word* kind:bogus on:may before: after:0001 path:" -tag:x é 猫 #'
+)
+PIECES = st.sampled_from([*OPERATORS.split(), " "])
+
+
+@given(st.lists(PIECES, max_size=12).map("".join) | st.lists(PIECES, max_size=12).map(" ".join) | st.text())
+def test_any_text_is_a_question(text: str):
+    asked = parse(text, NOW)
+    assert asked.words == " ".join(asked.words.split())
+    assert all(any(char.isalnum() for char in part) for part in asked.phrases + asked.without + asked.prefixes)
+
+
+@given(st.text(st.characters(exclude_characters='-*:"“”', exclude_categories=["Cs"])))
+def test_no_word_is_lost_from_a_text_without_operators(text: str):
+    asked = parse(text, NOW)
+    assert asked == Question(words=asked.words)
+    assert re.findall(r"\w+", asked.words) == re.findall(r"\w+", text)
