@@ -4,39 +4,47 @@ from __future__ import annotations
 
 import errno
 import json
-import pickle
 import shutil
-import struct
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from whoosh import fields, index, query, scoring
+import numpy as np
+from whoosh import columns, fields, index, query, scoring
 from whoosh.analysis import Token
+from whoosh.codec.whoosh3 import W3Codec
 from whoosh.filedb.filestore import FileStorage
 from whoosh.filedb.filetables import FileFormatError
 from whoosh.reading import SegmentReader
+from whoosh.util.numeric import byte_to_length
 
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
 from memd.indexer import seal
+from memd.indexer.bm25f import K1, B, Scores, bm25, whoosh_idf
+from memd.indexer.postings import Postings, Segments
+from memd.indexer.segment import TORN, Segment
 from memd.indexer.words import terms_of
 from memd.models import Chunk
 
-FORMAT = 1
+FORMAT = 2
 """The number of this index's form; another number on disk means: make it again."""
 
 HEADING_BOOST = 2.0
 EXACT_BOOST = 0.5
 MEMORY_MB = 64
+BLOCK = 4_096
+"""Postings that are packed together; Whoosh's 128 let it skip some, but every list is read whole here."""
+
 MERGE_EVERY = 8
 MERGE_MOST = 1_000
-BROKEN = (
-    index.IndexError, FileFormatError, pickle.UnpicklingError, struct.error, OSError, EOFError, ValueError, LookupError,
-    TypeError, AttributeError, NameError, AssertionError, ArithmeticError, MemoryError,
-)  # fmt: skip
+BROKEN = (*TORN, index.IndexError, FileFormatError)
 """What Whoosh raises when its files are torn; only opening and reading them is guarded so widely."""
+
+LENGTHS = np.array([byte_to_length(byte) for byte in range(256)], np.float32)
+"""Whoosh keeps the length of a field in one byte: these are the lengths that it means."""
 
 
 class TermList:
@@ -58,11 +66,19 @@ class TermList:
 def _schema() -> fields.Schema:
     analyzer = TermList()
     return fields.Schema(
-        chunk=fields.ID(stored=True, unique=True),
+        number=fields.COLUMN(columns.NumericColumn("q")),
         heading=fields.TEXT(analyzer=analyzer, phrase=False),
         body=fields.TEXT(analyzer=analyzer, phrase=False),
         exact=fields.TEXT(analyzer=analyzer, phrase=False),
     )
+
+
+@contextmanager
+def _reading(what: str = "cannot be read") -> Iterator[None]:
+    try:
+        yield
+    except BROKEN as error:
+        raise StoreBroken(f"the text index {what}: {error!r}", "memd doctor --fix") from error
 
 
 class TextIndex:
@@ -72,22 +88,22 @@ class TextIndex:
         self.folder = folder
         self._lock = threading.Lock()
         self._searcher: Any = None
+        self._segments = Segments()
+        self._postings: Postings | None = None
         self._index = self._open_or_make()
         self._sums = seal.read(folder)
         self.loose = self._loose()
         """How many small segments have gathered that are worth joining."""
 
     def _open_or_make(self) -> Any:
-        try:
-            if self._format_on_disk() == FORMAT:
-                if damage := seal.broken(self.folder):
-                    raise StoreBroken(f"the text index is damaged: {damage}", "memd doctor --fix")
-                opened = FileStorage(str(self.folder)).open_index()
-                self._sweep(opened)
-                return opened
-        except BROKEN as error:
-            raise StoreBroken(f"the text index cannot be opened: {error!r}", "memd doctor --fix") from error
-        return self._make()
+        if self._format_on_disk() != FORMAT:
+            return self._make()
+        with _reading("cannot be opened"):
+            if damage := seal.broken(self.folder):
+                raise StoreBroken(f"the text index is damaged: {damage}", "memd doctor --fix")
+            opened = FileStorage(str(self.folder)).open_index()
+            self._sweep(opened)
+            return opened
 
     def _format_on_disk(self) -> int:
         try:
@@ -129,8 +145,10 @@ class TextIndex:
     def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], merge: Any) -> None:
         writer = None
         try:
-            writer = self._index.writer(compound=False, limitmb=MEMORY_MB)
-            self._delete(writer, drop)
+            gone = self._places(drop)
+            writer = self._index.writer(compound=False, limitmb=MEMORY_MB, codec=W3Codec(blocklimit=BLOCK))
+            for place in gone:
+                writer.delete_document(place)
             for chunk_id, chunk in add:
                 writer.add_document(**document(chunk_id, chunk))
             failpoint("text-before-commit")
@@ -146,11 +164,14 @@ class TextIndex:
         finally:
             self._renew()
 
-    def _delete(self, writer: Any, drop: Iterable[int]) -> None:
-        """Found by the searcher that is open anyway; Whoosh would open every segment anew for each chunk."""
-        with self._lock:
-            for chunk_id in drop:
-                writer.delete_by_term("chunk", str(chunk_id), searcher=self._current())
+    def _places(self, drop: Iterable[int]) -> list[int]:
+        """Whoosh's numbers for some chunks; they hold until the next commit, and there is one writer."""
+        numbers = list(drop)
+        if not numbers:
+            return []
+        postings = self.postings()
+        found: list[int] = np.flatnonzero(postings.live & np.isin(postings.chunks, numbers)).tolist()
+        return found
 
     def _swap_at_commit(self, writer: Any) -> None:
         """Let go of the searcher in the moment that the files are removed which it would open only when asked."""
@@ -159,6 +180,7 @@ class TextIndex:
         def commit_toc(segments: list[Any]) -> None:
             with self._lock:
                 self._drop_searcher()
+                self._segments.keep({segment.segment_id() for segment in segments})
                 write_toc(segments)
 
         writer._commit_toc = commit_toc
@@ -185,24 +207,54 @@ class TextIndex:
         if self._searcher is not None:
             self._searcher.close()
         self._searcher = None
+        self._postings = None
 
     # --- reading ------------------------------------------------------------------------------------------
 
     def search(self, terms: Sequence[str], exact: Sequence[str], limit: int | None) -> list[tuple[int, float]]:
-        """Chunk numbers with their BM25F score, best first; `None` means every chunk that matches."""
-        asked = _query(terms, exact)
-        if asked is None:
+        """Chunk numbers with their BM25F score, best first; `None` means every chunk that matches.
+
+        The same chunks and scores as Whoosh's own scorer, in a tenth of its time or less.
+        """
+        postings = self.postings()
+        scores = Scores(postings.size)
+        for field, term, boost in _asked(terms, exact):
+            docs, often = postings.of(field, term)
+            if len(docs):
+                df, mean = postings.frequency_with_deleted(field, term), postings.mean_length_with_deleted(field)
+                earned = bm25(docs, often, postings.lengths(field), mean, postings.size, df, K1, B, whoosh_idf)
+                scores.add(docs, earned, boost)
+        found, sums = scores.best(limit)
+        return list(zip(postings.chunks[found].tolist(), sums.tolist(), strict=True))
+
+    def postings(self) -> Postings:
+        """What the last commit holds, as arrays; good to use after the next one too."""
+        with _reading(), self._lock:
+            return self._postings_now()
+
+    def _postings_now(self) -> Postings:
+        if self._postings is None:
+            self._postings = self._segments.at(self._index._segments(), self._open_segment)
+        return self._postings
+
+    def _open_segment(self, segment: Any) -> Segment:
+        return Segment(SegmentReader(self._index.storage, _schema(), segment), LENGTHS)
+
+    def search_by_whoosh(
+        self, terms: Sequence[str], exact: Sequence[str], limit: int | None
+    ) -> list[tuple[int, float]]:
+        """The yardstick for `search`."""
+        parts = [query.Term(field, term, boost=boost) for field, term, boost in _asked(terms, exact)]
+        if not parts:
             return []
-        try:
-            with self._lock:
-                hits = self._current().search(asked, limit=limit, scored=True)
-                return [(int(hit["chunk"]), float(hit.score)) for hit in hits]
-        except BROKEN as error:
-            raise StoreBroken(f"the text index cannot be read: {error!r}", "memd doctor --fix") from error
+        with _reading(), self._lock:
+            numbers = self._postings_now().chunks
+            hits = self._current().search(query.Or(parts), limit=limit, scored=True)
+            return [(int(numbers[hit.docnum]), float(hit.score)) for hit in hits]
 
     def _current(self) -> Any:
         if self._searcher is None:
-            self._searcher = self._index.searcher(weighting=scoring.BM25F(B=0.75, K1=1.2))
+            self._searcher = self._index.searcher(weighting=scoring.BM25F(B=B, K1=K1))
         return self._searcher
 
     def count(self) -> int:
@@ -210,26 +262,20 @@ class TextIndex:
 
     def ids(self) -> set[int]:
         """Every chunk the index holds."""
-        try:
-            with self._lock, self._index.reader() as reader:
-                return {int(stored["chunk"]) for stored in reader.all_stored_fields()}
-        except BROKEN as error:
-            raise StoreBroken(f"the text index cannot be read: {error!r}", "memd doctor --fix") from error
+        postings = self.postings()
+        return set(postings.chunks[postings.live].tolist())
 
     def verify(self) -> None:
         """Read every term and posting; StoreBroken when a file is torn."""
-        try:
-            with self._lock, self._index.reader() as reader:
-                for field, term in reader.all_terms():
-                    matcher = reader.postings(field, term)
-                    while matcher.is_active():
-                        matcher.weight()
-                        matcher.next()
-        except BROKEN as error:
-            raise StoreBroken(f"the text index is torn: {error!r}", "memd doctor --fix") from error
+        with _reading(), self._lock:
+            # Not those that are open: they may remember what the files no longer say.
+            segments = [self._open_segment(segment) for segment in self._index._segments()]
+        for segment in segments:
+            segment.verify()
 
     def close(self) -> None:
         self._renew()
+        self._segments.keep(set())
         self._index.close()
 
 
@@ -244,16 +290,13 @@ def merge_alike(writer: Any, segments: list[Any]) -> list[Any]:
     Every chunk is joined a few times in its life. What is larger than `MERGE_MOST` chunks is left alone:
     Whoosh would hold the interpreter for seconds; a rebuild in a process of its own joins those.
     """
-    kept = []
-    for alike in _tiers(segments).values():
-        if not _gathered(alike):
-            kept += alike
-            continue
-        for segment in alike:
-            reader = SegmentReader(writer.storage, writer.schema, segment)
-            writer.add_reader(reader)
-            reader.close()
-    return kept
+    joined = [segment for alike in _tiers(segments).values() if _gathered(alike) for segment in alike]
+    for segment in joined:
+        reader = SegmentReader(writer.storage, writer.schema, segment)
+        writer.add_reader(reader)
+        reader.close()
+    # In the order that they had: what was read of the first ones stays true.
+    return [segment for segment in segments if segment not in joined]
 
 
 def _tiers(segments: Iterable[Any]) -> dict[int, list[Any]]:
@@ -272,14 +315,15 @@ def document(chunk_id: int, chunk: Chunk) -> dict[str, Any]:
     """What the index holds of a chunk."""
     body, exact = terms_of(chunk.text)
     heading, _ = terms_of(" ".join((*chunk.heading, chunk.context)))
-    return {"chunk": str(chunk_id), "heading": heading, "body": body, "exact": exact}
+    return {"number": chunk_id, "heading": heading, "body": body, "exact": exact}
 
 
-def _query(terms: Sequence[str], exact: Sequence[str]) -> Any:
-    parts = [query.Term("body", term) for term in terms]
-    parts += [query.Term("heading", term, boost=HEADING_BOOST) for term in terms]
-    parts += [query.Term("exact", form, boost=EXACT_BOOST) for form in exact]
-    return query.Or(parts) if parts else None
+def _asked(terms: Sequence[str], exact: Sequence[str]) -> list[tuple[str, str, float]]:
+    """Field, term and weight of everything that a question looks for, once each."""
+    asked = [("body", term, 1.0) for term in terms]
+    asked += [("heading", term, HEADING_BOOST) for term in terms]
+    asked += [("exact", form, EXACT_BOOST) for form in exact]
+    return list(dict.fromkeys(asked))
 
 
 def disk_error(error: OSError) -> DiskFull | StoreBroken:

@@ -98,7 +98,8 @@ class Stores:
     def in_text(self) -> list[int]:
         opened = FileStorage(str(self.state / "text" / str(self.workspace()))).open_index()
         with opened.reader() as reader:
-            return sorted(int(stored["chunk"]) for stored in reader.all_stored_fields())
+            numbers = reader.column_reader("number") if reader.doc_count() else {}
+            return sorted(numbers[document] for document in reader.all_doc_ids())
 
     def in_chroma(self) -> dict[int, np.ndarray]:
         """What the collection holds; each vector must also be found by a search, which goes another way."""

@@ -1,0 +1,71 @@
+"""The words of one field in one segment, in order: by their beginning, by a part, by nearly the same letters."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+LAST = chr(0x10FFFF)
+JOINT = "\n"
+
+
+class Lexicon:
+    """Sorted words, and in how many documents each is; deleted ones count until their segment is joined."""
+
+    def __init__(self, words: list[str], counts: NDArray[np.int64]) -> None:
+        self.words = words
+        self.counts = counts
+
+    def starting(self, prefix: str) -> range:
+        """The places of the words that begin so."""
+        return range(bisect_left(self.words, prefix), bisect_right(self.words, prefix + LAST))
+
+    def containing(self, part: str) -> list[int]:
+        """The places of the words with these letters anywhere in them."""
+        found: list[int] = []
+        if not part or JOINT in part:
+            return found
+        at = self._joined.find(part)
+        while at >= 0:
+            nth = bisect_right(self._starts, at) - 1
+            found.append(nth)
+            at = self._joined.find(part, self._starts[nth] + len(self.words[nth]))
+        return found
+
+    def near(self, word: str, distance: int) -> list[tuple[int, int]]:
+        """Places of the words that so many slips of the hand make of `word`, and how many; not the word itself.
+
+        A slip is a letter more, less, another, or two exchanged.
+        """
+        # A start need not wait for what only a mistyped word needs.
+        from rapidfuzz import process
+        from rapidfuzz.distance import OSA
+
+        found: list[tuple[int, int]] = []
+        for length in range(len(word) - distance, len(word) + distance + 1):
+            places, words = self._by_length.get(length, ([], []))
+            close = process.extract_iter(word, words, scorer=OSA.distance, score_cutoff=distance)
+            found += [(places[nth], int(slips)) for _, slips, nth in close if slips]
+        return found
+
+    @cached_property
+    def _joined(self) -> str:
+        """All words in one string: looking through it is faster than looking at each."""
+        return JOINT.join(self.words)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate((len(word) + len(JOINT) for word in self.words), initial=0))
+
+    @cached_property
+    def _by_length(self) -> dict[int, tuple[list[int], list[str]]]:
+        lengths: dict[int, tuple[list[int], list[str]]] = {}
+        for place, word in enumerate(self.words):
+            places, words = lengths.setdefault(len(word), ([], []))
+            places.append(place)
+            words.append(word)
+        return lengths

@@ -1,0 +1,348 @@
+"""The text voice in numpy finds what Whoosh's own scorer finds, reads each segment once, and outlives commits."""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from whoosh import query
+
+from memd.errors import StoreBroken
+from memd.indexer.bm25f import Scores, bm25, probabilistic_idf
+from memd.indexer.postings import SETTLED, Kept
+from memd.indexer.segment import Held
+from memd.indexer.text import TextIndex, document
+from memd.indexer.words import query_terms
+from memd.models import Chunk
+
+SAME = 1e-13
+"""Each term's score is the same to the last bit; Whoosh adds the terms in an order of its own, and sums of some
+twenty doubles in another order differ by less than this."""
+
+WORDS = """backup server router kitchen garden ticket release naïve Zürich Straße größe ErsatzTV getUserById
+os.path.join snake_case_name 192.0.2.18 8409 42 京都に行きました 数据库 ไทย привет мир it's e-mail the of and a to
+réindex""".split()
+INVENTED = [f"{one}{two}{three}" for one in ("ba", "dor", "lun") for two in ("ke", "mi", "ra") for three in ("x", "zu")]
+FIELDS = ("heading", "body", "exact")
+
+
+def chunk(text: str, *heading: str) -> Chunk:
+    return Chunk(text, 1, 1, heading)
+
+
+def made(count: int, seed: int = 1, first: int = 1) -> list[tuple[int, Chunk]]:
+    """Chunks of one to 300 words, a few of them in most chunks and most of them in few; some without a heading."""
+    rng = random.Random(seed)
+    pool = WORDS + INVENTED
+    often = [1 / (rank + 1) for rank in range(len(pool))]
+    texts = [" ".join(rng.choices(pool, often, k=rng.choice((1, 5, 40, 40, 300)))) for _ in range(count)]
+    headings = [" ".join(rng.choices(pool, k=rng.randint(0, 3))) for _ in range(count)]
+    return [(first + nth, chunk(texts[nth], headings[nth])) for nth in range(count)]
+
+
+def questions(count: int = 60) -> list[str]:
+    rng = random.Random(3)
+    asked = [" ".join(rng.choices([*WORDS, *INVENTED, "nowhere"], k=rng.randint(1, 8))) for _ in range(count)]
+    return [*asked, "nowhere", "", "...", "the of and"]
+
+
+@pytest.fixture
+def index(tmp_path: Path):
+    opened = TextIndex(tmp_path / "text")
+    yield opened
+    opened.close()
+
+
+def assert_as_whoosh(index: TextIndex) -> None:
+    """All matches and their scores are Whoosh's; what is asked for first comes first.
+
+    Whoosh is asked for everything: asked for ten it skips blocks and now and then a hit that belongs among the ten.
+    """
+    for question in questions():
+        terms, exact = query_terms(question)
+        whoosh, mine = index.search_by_whoosh(terms, exact, None), index.search(terms, exact, None)
+        scores = dict(whoosh)
+        assert len(scores) == len(mine) == len(dict(mine)), question
+        for (_, theirs), (number, score) in zip(whoosh, mine, strict=True):
+            # Place by place the scores agree, and each chunk has its own: two may only change places as equals.
+            assert math.isclose(score, theirs, rel_tol=SAME), question
+            assert math.isclose(score, scores[number], rel_tol=SAME), question
+        assert index.search(terms, exact, 10) == mine[:10]
+
+
+@pytest.mark.parametrize(("matcher", "settled"), [(query.Or.DEFAULT_MATCHER, SETTLED), (query.Or.ARRAY_MATCHER, 10)])
+def test_the_ranking_is_that_of_whoosh(index: TextIndex, matcher: int, settled: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(query.Or, "matcher_type", matcher)
+    monkeypatch.setattr("memd.indexer.postings.SETTLED", settled)
+    assert_as_whoosh(index)
+    chunks = made(400)
+    index.apply(chunks[:250], ())
+    assert_as_whoosh(index)
+    for start in range(250, 400, 15):
+        index.apply(chunks[start : start + 15], ())
+    assert_as_whoosh(index)
+    index.apply((), [number for number, _ in chunks if number % 7 == 0])
+    assert_as_whoosh(index)
+    before = len(index.postings().segments)
+    index.tidy()
+    assert len(index.postings().segments) < before
+    assert_as_whoosh(index)
+    index.apply(made(20, seed=9, first=1_000), range(1, 400))
+    assert_as_whoosh(index)
+
+
+def test_the_arrays_hold_what_was_put_in(index: TextIndex):
+    chunks = dict(made(120))
+    index.apply(list(chunks.items())[:70], ())
+    index.apply(list(chunks.items())[70:], ())
+    index.apply((), range(10, 30))
+    for gone in range(10, 30):
+        del chunks[gone]
+    postings = index.postings()
+    assert postings.count == len(chunks)
+    assert sorted(postings.chunks[postings.live].tolist()) == sorted(chunks)
+    for field in FIELDS:
+        held = {number: Counter(document(number, one)[field]) for number, one in chunks.items()}
+        for term in {term for counts in held.values() for term in counts}:
+            docs, weights = postings.of(field, term)
+            told = dict(zip(postings.chunks[docs].tolist(), weights.tolist(), strict=True))
+            assert told == {number: counts[term] for number, counts in held.items() if term in counts}
+            assert postings.frequency(field, term) == len(told)
+        lengths = dict(zip(postings.chunks.tolist(), postings.lengths(field).tolist(), strict=True))
+        for number, counts in held.items():
+            # One byte a length: exact for short ones, some percent too long for others.
+            assert counts.total() <= lengths[number] <= counts.total() * 1.04 + 1
+        mean = sum(lengths[number] for number in chunks) / len(chunks)
+        assert math.isclose(postings.mean_length(field), mean, rel_tol=1e-9)
+
+
+def test_an_empty_index_has_empty_arrays(index: TextIndex):
+    postings = index.postings()
+    assert (postings.count, postings.size, postings.lexicon("body"), len(postings.lengths("body"))) == (0, 0, [], 0)
+    assert postings.mean_length("body") == postings.mean_length_with_deleted("body") == 1.0
+    assert index.search(["backup"], ["backup"], 5) == []
+
+
+def test_what_is_cached_cannot_be_written(index: TextIndex):
+    index.apply(made(20), ())
+    postings = index.postings()
+    docs, weights = postings.of("exact", "backup")
+    for array in (docs, weights, postings.chunks, postings.lengths("body")):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7
+
+
+# --- the lexicon --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def words(index: TextIndex) -> TextIndex:
+    index.apply([(1, chunk("rebuild the builder, building builds")), (2, chunk("build certificate 8409"))], ())
+    index.apply([(3, chunk("build certificates ZÜRICH 京都 bild")), (4, chunk("Certificate built abuild"))], ())
+    index.apply([(5, chunk("buildings forgotten"))], ())
+    index.apply((), [5])
+    return index
+
+
+def test_the_lexicon_is_every_word_in_order(words: TextIndex):
+    lexicon = words.postings().lexicon("exact")
+    assert lexicon == sorted(set(lexicon))
+    assert {"rebuild", "builder", "zürich", "京", "8409", "abuild"} <= set(lexicon)
+
+
+def test_words_by_their_beginning_and_by_a_part(words: TextIndex):
+    postings = words.postings()
+    assert postings.starting("exact", "buil", 10) == ["build", "builder", "building", "builds", "built"]
+    assert postings.starting("exact", "buil", 2) == ["build", "builder"]
+    assert postings.starting("exact", "zür", 10) == ["zürich"]
+    assert postings.starting("exact", "buildi", 10) == ["building"], "what only a deleted chunk has is no word"
+    assert postings.containing("exact", "uild", 10) == ["build", "abuild", "builder", "building", "builds", "rebuild"]
+    assert postings.containing("exact", "uild", 1) == ["build"]
+    assert postings.containing("exact", "", 10) == postings.containing("exact", "\n", 10) == []
+    assert postings.starting("exact", "xyz", 10) == postings.containing("exact", "xyz", 10) == []
+    assert postings.containing("nothing", "a", 10) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("certifcate", ["certificate", "certificates"]),
+        ("certificaet", ["certificate", "certificates"]),
+        ("cretifciate", ["certificate"]),
+        ("biuld", ["build", "bild"]),
+        ("guild", ["build"]),
+        ("build", ["bild", "builds", "built", "abuild"]),
+        ("bil", []),
+        ("8408", []),
+        ("forgoten", []),
+        ("zurich", ["zürich"]),
+    ],
+)
+def test_near_spellings(words: TextIndex, typed: str, meant: list[str]):
+    assert words.postings().near("exact", typed, 5) == meant
+
+
+# --- commits ------------------------------------------------------------------------------------------------
+
+
+def overwrite(file: Path) -> None:
+    file.write_bytes(bytes(len(file.read_bytes())))
+
+
+def halve(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+@pytest.mark.parametrize(("settled", "runs"), [(2, 2), (SETTLED, 2)])
+def test_a_commit_leaves_what_was_read_of_other_segments(
+    index: TextIndex, settled: int, runs: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("memd.indexer.postings.SETTLED", settled)
+    index.apply([(1, chunk("wren goshawk", "Birds")), (2, chunk("wren"))], ())
+    (file,) = index.folder.glob("*.pst")
+    before = index.search(["wren"], ["wren"], None)
+    assert {number for number, _ in before} == {1, 2}
+    overwrite(file)
+    index.apply([(3, chunk("wren", "Birds"))], [2])
+    assert len(index.postings().runs) == runs
+    assert {number for number, _ in index.search(["wren"], ["wren"], None)} == {1, 3}
+    with pytest.raises(StoreBroken):
+        index.search(["goshawk"], [], None)
+
+
+def test_joined_segments_are_let_go(index: TextIndex):
+    for number in range(1, 10):
+        index.apply([(number, chunk("wren"))], ())
+    index.search(["wren"], ["wren"], None)
+    old = [segment.id for segment in index.postings().segments]
+    index.tidy()
+    index.search(["wren"], ["wren"], None)
+    (new,) = (segment.id for segment in index.postings().segments)
+    held = {segment for key in index._segments.lists._lists for segment in key[0]}
+    assert new not in old
+    assert held == set(index._segments._open) == {new}
+
+
+def test_postings_can_be_read_after_their_files_were_removed(index: TextIndex):
+    for number in range(1, 9):
+        index.apply([(number, chunk(f"wren bird{number}"))], ())
+    before = index.postings()
+    index.apply((), [3])
+    index.tidy()
+    assert sorted(before.chunks[before.of("exact", "wren").docs].tolist()) == list(range(1, 9))
+    assert before.starting("exact", "bird", 9) == [f"bird{number}" for number in range(1, 9)]
+    assert index.postings().frequency("exact", "wren") == 7
+    assert index.postings().frequency("exact", "bird3") == 0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "damage"),
+    [("*.pst", overwrite), ("*.pst", halve), ("*.trm", overwrite), ("*.trm", halve), ("*.toc", overwrite),
+     ("*number.col", Path.unlink), ("*number.col", halve)],
+)  # fmt: skip
+def test_a_torn_file_is_told(index: TextIndex, pattern: str, damage: Callable[[Path], object]):
+    index.apply(made(60), ())
+    index.verify()
+    (file,) = index.folder.glob(pattern)
+    damage(file)
+    with pytest.raises(StoreBroken):
+        index.verify()
+    with pytest.raises(StoreBroken):
+        for word in WORDS:
+            index.search(*query_terms(word), None)
+
+
+def test_a_torn_lexicon_is_told(index: TextIndex):
+    index.apply(made(60), ())
+    postings = index.postings()
+    (file,) = index.folder.glob("*.trm")
+    overwrite(file)
+    with pytest.raises(StoreBroken):
+        postings.starting("exact", "b", 5)
+
+
+def test_searching_while_a_writer_commits(index: TextIndex):
+    """There is always one wren; a search sees the one of the last commit before it, or a later one."""
+    index.apply([(1, chunk("wren", "Birds")), *made(50, first=1_000)], ())
+    done, latest, wrong = threading.Event(), [1], []
+
+    def search(ask: Callable[[], Sequence[int]]) -> None:
+        try:
+            while not done.is_set():
+                least = latest[0]
+                found = ask()
+                if len(found) != 1 or found[0] < least:
+                    wrong.append((least, found))
+        except StoreBroken as error:
+            wrong.append(error)
+
+    def by_score() -> list[int]:
+        return [number for number, _ in index.search(["wren"], ["wren"], 5)]
+
+    def by_word() -> list[int]:
+        postings = index.postings()
+        assert postings.near("exact", "wrne", 3) == postings.starting("exact", "wre", 3) == ["wren"]
+        return postings.chunks[postings.of("heading", "bird").docs].tolist()
+
+    def by_whoosh() -> list[int]:
+        return [number for number, _ in index.search_by_whoosh(["wren"], ["wren"], 5)]
+
+    threads = [threading.Thread(target=search, args=(ask,)) for ask in (by_score, by_score, by_word, by_whoosh)]
+    for thread in threads:
+        thread.start()
+    for number in range(2, 42):
+        index.apply([(number, chunk("wren", "Birds"))], [number - 1])
+        latest[0] = number
+        if number % 10 == 0:
+            index.tidy()
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+# --- the parts ----------------------------------------------------------------------------------------------
+
+
+def test_kept_lists_are_bounded_and_the_last_asked_stay():
+    def held(length: int) -> Held:
+        return Held(np.zeros(length, np.int32), np.zeros(length, np.uint16))
+
+    kept: Kept[str] = Kept(1_000)
+    for name in "abc":
+        kept.get(name, lambda: held(250))
+    kept.get("a", lambda: pytest.fail("it was kept"))
+    kept.get("d", lambda: held(250))
+    kept.get("a", lambda: pytest.fail("it was asked for last but one"))
+    read: list[str] = []
+    kept.get("b", lambda: read.append("b") or held(250))
+    assert read == ["b"]
+    assert kept.total <= 1_000
+    kept.get("huge", lambda: held(5_000))
+    assert list(kept._lists) == ["huge"]
+    kept.keep(lambda key: False)
+    assert kept.total == 0
+
+
+def test_a_term_earns_by_the_formula():
+    lengths = np.array([10, 0, 40], np.float32)
+    earned = bm25(np.array([0, 2]), np.array([1.0, 3.0]), lengths, 25.0, 100, 2, k1=1.5, b=0.4)
+    idf = math.log(1 + 98.5 / 2.5)
+    assert probabilistic_idf(100, 2) == idf
+    assert np.allclose(earned, [idf * 2.5 / (1 + 1.5 * (0.6 + 0.16)), idf * 7.5 / (3 + 1.5 * (0.6 + 0.64))])
+
+
+def test_the_best_come_first_and_equals_in_order():
+    scores = Scores(6)
+    scores.add(np.array([0, 1, 3, 4]), np.array([1.0, 2.0, 2.0, 1.0]))
+    scores.add(np.array([4, 5]), np.array([0.5, 1.0]), weight=2.0)
+    docs, sums = scores.best(None)
+    assert (docs.tolist(), sums.tolist()) == ([1, 3, 4, 5, 0], [2.0, 2.0, 2.0, 2.0, 1.0])
+    for limit in range(6):
+        assert scores.best(limit)[0].tolist() == [1, 3, 4, 5, 0][:limit]
