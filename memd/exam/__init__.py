@@ -1,0 +1,1 @@
+"""How well memd finds: scoring, questions with known answers, and probes made from the notes themselves."""
