@@ -22,10 +22,9 @@ log = logging.getLogger("memd.server")
 BACKLOG = 1024
 READ_BYTES = 65_536
 WRITE_BUFFER = 1 << 20
+NOTICE_BUFFER = 1 << 16
+"""Less than for an answer: a client that waits for notifications may not read for days."""
 PEER = struct.Struct("3i")
-
-Tell = Callable[[dict[str, Any]], Awaitable[None]]
-Dispatch = Callable[[str, dict[str, Any], Tell], Awaitable[dict[str, Any]]]
 
 
 def listen(path: Path) -> socket.socket:
@@ -67,20 +66,22 @@ class Server:
         task = asyncio.current_task()
         assert task is not None
         self._clients.add(task)
-        out = _Out(writer, self._settings)
+        line = Line(writer, self._settings.line_timeout_s)
         try:
             if _is_us(writer):
-                await self._serve(_Lines(reader, self._settings.line_timeout_s), out)
-            await out.close()
+                await self._serve(_Lines(reader, self._settings.line_timeout_s), line)
+            line.leave()
+            await line.close()
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
             # Cancelled only by `stop`; Python 3.11 would log a conversation that ends so as an error.
             pass
         finally:
             self._clients.discard(task)
+            line.leave()
             # What a client has not read by now is thrown away; merely closing would keep it for ever.
             writer.transport.abort()
 
-    async def _serve(self, lines: _Lines, out: _Out) -> None:
+    async def _serve(self, lines: _Lines, out: Line) -> None:
         if len(self._clients) > self._settings.max_clients:
             await out.send(wire.encode_error(None, Busy("memd has too many connections", "try again in a moment")))
             return
@@ -95,7 +96,7 @@ class Server:
             if line.strip():
                 await self._answer(line, out)
 
-    async def _answer(self, line: bytes, out: _Out) -> None:
+    async def _answer(self, line: bytes, out: Line) -> None:
         try:
             request = wire.decode_request(line)
         except MemdError as error:
@@ -105,13 +106,10 @@ class Server:
         if request.wants_answer:
             await out.send(answer)
 
-    async def _call(self, request: Request, out: _Out) -> bytes:
-        async def tell(params: dict[str, Any]) -> None:
-            if request.wants_answer:
-                await out.send(wire.encode_notification("progress", {"id": request.id, **params}))
-
+    async def _call(self, request: Request, out: Line) -> bytes:
         try:
-            return wire.encode_result(request.id, await self._dispatch(request.method, request.params, tell))
+            told = await self._dispatch(request.method, request.params, Tell(request, out))
+            return wire.encode_result(request.id, told)
         except MemdError as error:
             return wire.encode_error(request.id, error)
         except (ConnectionError, TimeoutError):
@@ -119,6 +117,21 @@ class Server:
         except Exception as error:
             log.exception("a call of %s failed unexpectedly", request.method)
             return wire.encode_error(request.id, error)
+
+
+class Tell:
+    """How a handler speaks to its caller beside the answer: of this call's progress, or later on its line."""
+
+    def __init__(self, request: Request, line: Line) -> None:
+        self._request = request
+        self.line = line
+
+    async def __call__(self, params: dict[str, Any]) -> None:
+        if self._request.wants_answer:
+            await self.line.send(wire.encode_notification("progress", {"id": self._request.id, **params}))
+
+
+Dispatch = Callable[[str, dict[str, Any], Tell], Awaitable[dict[str, Any]]]
 
 
 class _Lines:
@@ -147,18 +160,33 @@ class _Lines:
         return line
 
 
-class _Out:
-    """Answers to a client that may read slowly or not at all."""
+class Line:
+    """The way to a client, which may read slowly or not at all."""
 
-    def __init__(self, writer: asyncio.StreamWriter, settings: ServerSettings) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, seconds: float) -> None:
         self._writer = writer
-        self._seconds = settings.line_timeout_s
+        self._seconds = seconds
+        self.closing: dict[int, Callable[[], None]] = {}
+        """What ends with this connection, by a number of its own."""
         writer.transport.set_write_buffer_limits(high=WRITE_BUFFER)
 
     async def send(self, line: bytes) -> None:
+        """Send an answer; a client that asked and does not read is cut off."""
         self._writer.write(line)
         async with asyncio.timeout(self._seconds):
             await self._writer.drain()
+
+    async def notify(self, line: bytes) -> None:
+        """Send something that was not asked for just now: it waits as long as the client does not read."""
+        self._writer.transport.set_write_buffer_limits(high=NOTICE_BUFFER)
+        self._writer.write(line)
+        await self._writer.drain()
+        # `drain` lets nobody else in while the client keeps up, and there may be thousands of these.
+        await asyncio.sleep(0)
+
+    def leave(self) -> None:
+        for end in list(self.closing.values()):
+            end()
 
     async def close(self) -> None:
         """Hang up when everything has been read, or when that takes too long."""

@@ -24,7 +24,7 @@ from memd.daemon.hints import Hints
 from memd.daemon.imports import SETTLED, How, Job, Slice, add_up, slices
 from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer import ingest
-from memd.indexer.ingest import Report
+from memd.indexer.ingest import Report, Saved
 from memd.indexer.reconcile import reconcile_text
 from memd.indexer.stores import Shelf, Stores
 
@@ -54,6 +54,8 @@ class Worker:
         self.max_bytes = settings.index.max_file_kb * 1024
         self.on_text: Callable[[int], None] = lambda count: None
         """Called with the number of chunks that want a vector."""
+        self.on_saved: Callable[[Shelf, list[Saved]], None] = lambda shelf, saved: None
+        """Called with the memories that are new or changed, for those who wait for them."""
         self._tasks: deque[tuple[Task, Future[Any]]] = deque()
         self._imports: deque[Slice] = deque()
         self._importing: Job | None = None
@@ -238,11 +240,12 @@ class Worker:
         """Bring the stores in step with some paths; what cannot be written now is tried again."""
         paths = tuple(paths)
         self._active = time.monotonic()
+        saved: list[Saved] = []
         try:
             self._catch_up(shelf)
             report = ingest.apply(
                 self.stores, shelf, paths, self.max_bytes, accept_missing=how.accept_missing, deep=how.deep,
-                restless=self._restless(shelf) if how.settle else None,
+                restless=self._restless(shelf) if how.settle else None, saved=saved,
             )  # fmt: skip
         except DiskFull as error:
             if self.health.set("disk", error.message, error.hint):
@@ -256,6 +259,9 @@ class Worker:
             self.stores.renew_text(shelf)
             reconcile_text(self.stores, shelf)
             return Report()
+        finally:
+            if saved:
+                self.on_saved(shelf, saved)
         self.health.clear("disk")
         self._again(shelf, paths, report.restless)
         self._tell(shelf, report)

@@ -51,12 +51,22 @@ class Report:
         return bool(self.files or self.removed)
 
 
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A memory that is new, or whose text is not what it was, and the chunks of it that were not there before."""
+
+    memory: int
+    new: bool
+    chunks: tuple[tuple[int, Chunk], ...]
+
+
 @dataclass(slots=True)
 class _Changes:
     """What the ledger decided and the caches have to follow."""
 
     added: list[tuple[int, Chunk]] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
+    saved: list[Saved] = field(default_factory=list)
 
 
 def apply(
@@ -68,10 +78,12 @@ def apply(
     accept_missing: bool = False,
     deep: bool = False,
     restless: Callable[[str, int], bool] | None = None,
+    saved: list[Saved] | None = None,
 ) -> Report:
     """Bring the stores in step with the given paths.
 
     `deep` parses also what has not changed; what `restless` says of a path and its mtime is left for later.
+    `saved` gets what the ledger took in, also when a cache then fails to follow.
     """
     started = time.monotonic()
     report = Report()
@@ -83,6 +95,8 @@ def apply(
         shelf.held = frozenset()
     if batch.notes or batch.removed or batch.emptied:
         changes = _decide(stores, shelf, batch, report)
+        if saved is not None:
+            saved += changes.saved
         _follow(stores, shelf, changes, report)
     elif batch.rows:
         _touch(stores, shelf, batch.rows)
@@ -116,18 +130,23 @@ def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report) -> _Chan
         old_memories, old_chunks = _before(connection, shelf, batch)
         saved, new = _save_files(connection, shelf, batch)
         found = match_memories(old_memories, old_chunks, new)
+        before = {row.id: row.digest for row in old_memories}
         kept = set(found.values())
         pool = ChunkPool(old_chunks)
         for place, now_there in enumerate(new):
             known = found.get(place)
             if known is None:
                 back = catalog.gone_memory(connection, shelf.id, now_there.digest, kept)
-                known = back.id if back else None
+                if back:
+                    known, before[back.id] = back.id, back.digest
             number = catalog.save_memory(
                 connection, shelf.id, now_there.file, now_there.memory, now_there.role, known, now
             )
             kept.add(number)
-            _save_chunks(connection, shelf, now_there, number, pool, changes)
+            fresh = _save_chunks(connection, shelf, now_there, number, pool)
+            changes.added += fresh
+            if fresh and before.get(number) != now_there.digest:
+                changes.saved.append(Saved(number, number not in before, tuple(fresh)))
         catalog.let_go(connection, [row.id for row in old_memories if row.id not in kept], now)
         changes.dropped = pool.left()
         catalog.drop_chunks(connection, changes.dropped)
@@ -165,15 +184,16 @@ def _save_chunks(
     now_there: Incoming,
     memory: int,
     pool: ChunkPool,
-    changes: _Changes,
-) -> None:
+) -> list[tuple[int, Chunk]]:
+    """Write a memory's chunks; answers those that were not there before."""
+    fresh: list[tuple[int, Chunk]] = []
     for chunk, digest in zip(now_there.memory.chunks, now_there.chunks, strict=True):
         known = pool.take(digest, memory)
         if known is not None:
             catalog.move_chunk(connection, known, now_there.file, memory, chunk)
         else:
-            added = catalog.add_chunk(connection, shelf.id, now_there.file, memory, chunk)
-            changes.added.append((added, chunk))
+            fresh.append((catalog.add_chunk(connection, shelf.id, now_there.file, memory, chunk), chunk))
+    return fresh
 
 
 def _touch(stores: Stores, shelf: Shelf, rows: list[FileRow]) -> None:

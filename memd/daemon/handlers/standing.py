@@ -1,0 +1,54 @@
+"""Standing queries: `subscribe` and `unsubscribe`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memd.daemon.desk import Desk, Result
+from memd.daemon.handlers.talk import MAX_QUERY
+from memd.daemon.params import Params
+from memd.daemon.server import Tell
+from memd.daemon.standing import Terms
+from memd.errors import TooLarge, UsageError
+from memd.indexer.match import Wanted, wanted
+from memd.models import KINDS, Filters
+
+
+async def subscribe(desk: Desk, params: Params, tell: Tell) -> Result:
+    filters = Filters(
+        kind=params.choice("kind", ("", *KINDS), ""),
+        tags=params.texts("tags"),
+        role=params.text("role"),
+        path=params.text("path"),
+    )
+    terms = Terms(_wanted(params), filters, _scope(desk, params), params.flag("marks"))
+    params.done()
+    # Nothing is awaited from here on, so the answer goes out before the first notification.
+    return {"subscription": desk.parts.standing.subscribe(tell.line, terms), "ns": sorted(terms.ns)}
+
+
+def _wanted(params: Params) -> Wanted:
+    query, match = params.text("query"), params.choice("match", ("all", "any"), "all")
+    if len(query) > MAX_QUERY:
+        raise TooLarge(f"a question may have {MAX_QUERY} characters, this one has {len(query)}", "ask in fewer words")
+    found = wanted(query, every=match == "all")
+    if query.strip() and not found.words:
+        raise UsageError(f"there is no word in {query!r}", "leave `query` out to be told of every memory")
+    return found
+
+
+def _scope(desk: Desk, params: Params) -> frozenset[str]:
+    """The workspaces that were named or the one around `cwd`; empty for all, also for those to come."""
+    names, cwd = desk.names(params), params.place("cwd")
+    roots = [desk.parts.stores.shelf(ns).workspace.root for ns in names]
+    meant = params.texts("ns") or (cwd and any(Path(cwd).is_relative_to(root) for root in roots))
+    return frozenset(names) if meant else frozenset()
+
+
+async def unsubscribe(desk: Desk, params: Params, tell: Tell) -> Result:
+    number = params.number("subscription", 0, 1, 10**9)
+    params.done()
+    if not number:
+        raise UsageError("`unsubscribe` needs `subscription`")
+    desk.parts.standing.unsubscribe(tell.line, number)
+    return {"unsubscribed": True}
