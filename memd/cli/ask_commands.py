@@ -1,4 +1,4 @@
-"""`memd query`, `memd search` and `memd get`."""
+"""`memd query`, `memd search`, `memd grep` and `memd get`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from memd.cli import fast, hits, options, say, talk
+from memd.cli import fast, grepping, hits, options, pages, say, talk
 from memd.errors import UsageError
 
 Mode = Literal["hybrid", "text", "vector", "exact"]
+Format = Literal["text", "memory-search", "grep", "bus", "files", "jsonl"]
+Color = Annotated[Literal["auto", "always", "never"], typer.Option(help="Colours and links.")]
 
 
 def query(
@@ -20,7 +22,10 @@ def query(
     ns: options.Ns = None,
     workspace: options.Workspace = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-l", min=1, max=fast.MAX_LIMIT, help="At most this many hits.")
+        int | None,
+        typer.Option(
+            "--limit", "-l", min=0, max=fast.MAX_LIMIT, help="At most this many hits; 0 for all there can be."
+        ),
     ] = None,
     mode: Annotated[
         Mode | None, typer.Option("--mode", "-m", help="By words and meaning, by one of them, or letter by letter.")
@@ -29,6 +34,7 @@ def query(
     tags: Annotated[list[str] | None, typer.Option(help="Only memories with all of these tags: a,b")] = None,
     role: Annotated[str | None, typer.Option(help="Only files of this role: daily, memory, topic, …")] = None,
     path: Annotated[str | None, typer.Option(help="Only files under this path, or that match this pattern.")] = None,
+    tier: Annotated[str | None, typer.Option(help="Only memories of this tier: stm, ltm, …")] = None,
     since: Annotated[str | None, typer.Option(metavar="DATE", help="Only notes of this day or later.")] = None,
     until: Annotated[str | None, typer.Option(metavar="DATE", help="Only notes of this day or earlier.")] = None,
     sync: Annotated[
@@ -36,7 +42,13 @@ def query(
         typer.Option(help="Wait for changes: those seen already, none, or all on disk."),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each hit got its rank.")] = False,
-    color: Annotated[Literal["auto", "always", "never"], typer.Option(help="Colours and links.")] = "auto",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show what comes near even when nothing answers the question.")
+    ] = False,
+    form: Annotated[
+        Format, typer.Option("--format", help="How hits are written; bus ranks whole entries by counting words.")
+    ] = "text",
+    color: Color = "auto",
     no_start: options.NoStart = False,
     json: options.Json = False,
 ) -> None:
@@ -54,10 +66,13 @@ def query(
         "tags": [tag for group in tags for tag in group.split(",") if tag] if tags else None,
         "role": role,
         "path": path,
+        "tier": tier,
         "since": since,
         "until": until,
         "sync": sync,
         "explain": explain or None,
+        "all": everything,
+        "format": form,
         "color": color,
         "no_start": no_start,
         "json": json,
@@ -65,6 +80,44 @@ def query(
     if workspace:
         given["workspace"] = workspace
     raise typer.Exit(fast.answer(fast.Asked(words, given)))
+
+
+def grep(
+    pattern: Annotated[str, typer.Argument(help="The text, or with -E the regular expression, to look for.")],
+    regex: Annotated[bool, typer.Option("--regex", "-E", help="PATTERN is a regular expression.")] = False,
+    context: Annotated[
+        int, typer.Option("--context", "-C", min=0, max=grepping.MAX_CONTEXT, help="Lines to show on either side.")
+    ] = 3,
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i", help="As it is anyway.", hidden=True)] = False,
+    case: Annotated[bool, typer.Option("--case-sensitive", help="Capital letters differ from small ones.")] = False,
+    max_results: Annotated[
+        int, typer.Option(min=0, help="At most this many blocks of lines; 0 for all.")
+    ] = grepping.MAX_RESULTS,
+    path: Annotated[str | None, typer.Option(help="Only files under this path, or that match this pattern.")] = None,
+    ns: options.Ns = None,
+    workspace: options.Workspace = None,
+    color: Color = "auto",
+    no_start: options.NoStart = False,
+    json: options.Json = False,
+) -> None:
+    """Find lines letter by letter, in the files themselves.
+
+    Newest files first, each match with the lines around it. A pattern that looks like a flag goes after `--`.
+    """
+    given: dict[str, Any] = {
+        "regex": regex or None,
+        "context": context,
+        "ignore_case": ignore_case,
+        "case": case or None,
+        "max_results": max_results,
+        "path": path,
+        "ns": ns,
+        "workspace": workspace,
+        "color": color,
+        "no_start": no_start,
+        "json": json,
+    }
+    raise typer.Exit(grepping.answer(pattern, given))
 
 
 def get(
@@ -81,7 +134,7 @@ def get(
     with talk.client(not no_start) as caller:
         name = talk.chosen(caller, ns, workspace)
         result = caller.get(
-            None if path else what, path=path, ns=name, cwd=None if name else fast.working_directory(),
+            None if path else what, path=path, ns=name, cwd=None if name else pages.working_directory(),
             first=first or line, lines=lines,
         )  # fmt: skip
     if json:
@@ -103,4 +156,5 @@ def _as_path(what: str) -> tuple[str | None, int | None]:
 def register(app: typer.Typer) -> None:
     app.command()(query)
     app.command(name="search", hidden=True, help="The same as `memd query`.")(query)
+    app.command()(grep)
     app.command()(get)

@@ -5,42 +5,49 @@ Loads neither Typer nor anything that Typer needs; tests/test_light_imports.py g
 
 from __future__ import annotations
 
-import os
-
-from memd.cli import hits, say
-from memd.errors import MemdError
+from memd.cli import formats, hits, pages, say
+from memd.cli.flags import Flags
+from memd.cli.pages import working_directory as working_directory
+from memd.errors import MemdError, UsageError
 from memd.protocol.client import Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FLAGS = {
-    "-n": "ns",
-    "--ns": "ns",
-    "-w": "workspace",
-    "--workspace": "workspace",
-    "-l": "limit",
-    "--limit": "limit",
-    "-m": "mode",
-    "--mode": "mode",
-    "--kind": "kind",
-    "--tags": "tags",
-    "--role": "role",
-    "--path": "path",
-    "--since": "since",
-    "--until": "until",
-    "--sync": "sync",
-    "--color": "color",
-}
-SWITCHES = {"--json": "json", "--explain": "explain", "--no-start": "no_start"}
-CHOICES = {
-    "mode": ("hybrid", "text", "vector", "exact"),
-    "sync": ("auto", "none", "full"),
-    "color": ("auto", "always", "never"),
-}
 MAX_LIMIT = 200
-ON_THE_WIRE = ("ns", "limit", "mode", "kind", "tags", "role", "path", "since", "until", "sync", "explain")
+FLAGS = Flags(
+    values={
+        "-n": "ns",
+        "--ns": "ns",
+        "-w": "workspace",
+        "--workspace": "workspace",
+        "-l": "limit",
+        "--limit": "limit",
+        "-m": "mode",
+        "--mode": "mode",
+        "--kind": "kind",
+        "--tags": "tags",
+        "--role": "role",
+        "--path": "path",
+        "--tier": "tier",
+        "--since": "since",
+        "--until": "until",
+        "--sync": "sync",
+        "--format": "format",
+        "--color": "color",
+    },
+    switches={"--json": "json", "--explain": "explain", "--all": "all", "--no-start": "no_start"},
+    choices={
+        "mode": ("hybrid", "text", "vector", "exact"),
+        "sync": ("auto", "none", "full"),
+        "format": formats.FORMATS,
+        "color": ("auto", "always", "never"),
+    },
+    numbers={"limit": MAX_LIMIT},
+)
+FILTERS = ("kind", "tags", "role", "path", "tier", "since", "until", "sync")
+ON_THE_WIRE = ("limit", "mode", "explain", *FILTERS)
 
 
 class Asked:
@@ -50,64 +57,33 @@ class Asked:
         self.query = " ".join(words)
         self.given = given
         self.json = bool(given.get("json"))
+        self.format: str = given.get("format") or "text"
 
     def params(self) -> dict[str, Any]:
-        """What goes to the daemon: only what was said, and where it was said."""
-        params = {name: self.given[name] for name in ON_THE_WIRE if self.given.get(name) is not None}
+        """What goes to the daemon: only what was said."""
+        names = FILTERS if self.format == "bus" else ON_THE_WIRE
+        params = {name: self.given[name] for name in names if self.given.get(name) is not None}
         params["query"] = self.query
-        if not self.json:
+        if not self.json and self.format in ("text", "grep"):
             params["marks"] = True
-        here = working_directory()
-        if here and "ns" not in params:
-            params["cwd"] = here
         return params
 
-
-def working_directory() -> str | None:
-    """None where it was removed under the shell, or has a name that is not text: no workspace is there."""
-    try:
-        here = os.getcwd()  # noqa: PTH109
-        here.encode()
-    except (FileNotFoundError, UnicodeEncodeError):
-        return None
-    return here
+    def check(self) -> None:
+        """Refuse what contradicts itself."""
+        since, until = self.given.get("since") or "", self.given.get("until") or ""
+        shorter = min(len(since), len(until))
+        # "2026-02" takes in its days, so dates are compared as far as both go.
+        if since[:shorter] > until[:shorter]:
+            raise UsageError(f"--since {since} is later than --until {until}", "nothing can be both; swap them")
+        own = [f"--{name}" for name in ("mode", "explain") if self.format == "bus" and self.given.get(name)]
+        if own:
+            raise UsageError(f"--format bus counts words and has no {own[0]}", f"leave {own[0]} out")
 
 
 def parse(args: list[str]) -> Asked | None:
     """The query, or None for Typer to explain what is wrong with it (or to help)."""
-    words: list[str] = []
-    given: dict[str, Any] = {}
-    rest = iter(args)
-    for arg in rest:
-        if arg == "--":
-            words += rest
-        elif not arg.startswith("-") or arg == "-":
-            words.append(arg)
-        elif arg in SWITCHES:
-            given[SWITCHES[arg]] = True
-        elif not _take_flag(arg, rest, given):
-            return None
-    return Asked(words, given) if any(word.strip() for word in words) else None
-
-
-def _take_flag(arg: str, rest: Any, given: dict[str, Any]) -> bool:
-    """Keep the value of one flag; False when it is not one of ours or its value makes no sense."""
-    flag, equals, value = arg.partition("=") if arg.startswith("--") else (arg, "", "")
-    name = FLAGS.get(flag)
-    if name is None:
-        return False
-    text = value if equals else next(rest, None)
-    if not text or (name in CHOICES and text not in CHOICES[name]):
-        return False
-    if name == "limit":
-        if not (text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= MAX_LIMIT):
-            return False
-        given[name] = int(text)
-    elif name == "tags":
-        given[name] = given.get(name, []) + [tag for tag in text.split(",") if tag]
-    else:
-        given[name] = text
-    return True
+    read = FLAGS.read(args)
+    return Asked(*read) if read and any(word.strip() for word in read[0]) else None
 
 
 def run(asked: Asked) -> int:
@@ -119,28 +95,58 @@ def run(asked: Asked) -> int:
 
 
 def answer(asked: Asked) -> int:
+    asked.check()
     with Client(autostart=not asked.given.get("no_start"), notice=say.note) as client:
-        params = asked.params()
-        if "workspace" in asked.given and "ns" not in params:
-            params["ns"] = client.must_be_workspace(asked.given["workspace"])
-        result = client.call("query", params)
-    if asked.json:
-        say.json(result)
-    else:
-        _show(asked, result)
-    return exit_code(result)
+        params = pages.aimed(client, asked.given, asked.params())
+        if asked.format == "bus":
+            result = pages.gathered(client, "bus", params, "entries", asked.given.get("limit"), pages.BUS_PAGE)
+            code = _found(bool(result["entries"]), result)
+        else:
+            result = client.call("query", params)
+            code = exit_code(result)
+        if asked.json:
+            say.json(result)
+            return code
+        _show_entries(asked, result) if asked.format == "bus" else _show(asked, result)
+        if code and "role" in params:
+            _name_roles(client, params)
+    return code
 
 
 def exit_code(result: dict[str, Any]) -> int:
     """0 hits, 1 nothing found, 4 nothing found while something is degraded."""
-    if result["hits"] and result.get("verdict") != "none":
+    return _found(bool(result["hits"]) and result.get("verdict") != "none", result)
+
+
+def _found(any_: bool, result: dict[str, Any]) -> int:
+    if any_:
         return 0
     return 4 if result["degraded"] else 1
 
 
 def _show(asked: Asked, result: dict[str, Any]) -> None:
-    colour = say.wants_colour(asked.given.get("color", "auto"))
-    if exit_code(result) == 0:
-        say.out(hits.render(result, colour))
-    for line in hits.remarks(asked.query, result):
+    # What a script reads is the wire's; only what is written for reading leaves out what is no answer.
+    shown = bool(result["hits"]) and bool(asked.given.get("all") or asked.format == "jsonl")
+    if shown or exit_code(result) == 0:
+        say.out(formats.written(asked.format, result, say.wants_colour(asked.given.get("color", "auto"))))
+    for line in hits.remarks(asked.query, result, shown):
         say.note(line)
+    if asked.given.get("limit") == 0 and result.get("total", 0) > len(result["hits"]) and exit_code(result) == 0:
+        say.note(
+            f"these are the best {len(result['hits'])}, the most that one answer has; narrow it with --since, --path"
+        )
+
+
+def _show_entries(asked: Asked, result: dict[str, Any]) -> None:
+    if result["entries"]:
+        say.out(formats.entries(result))
+    for line in hits.remarks(asked.query, {**result, "hits": result["entries"]}):
+        say.note(line)
+
+
+def _name_roles(client: Client, params: dict[str, Any]) -> None:
+    """Nothing was found; where no memory has the role at all, say which ones there are."""
+    where = {name: value for name, value in params.items() if name in ("ns", "cwd")}
+    known = client.call("list", {**where, "limit": 1})["roles"]
+    if params["role"] not in known:
+        say.note(f"no memory has the role “{params['role']}”; there are: {', '.join(known) or 'none yet'}")

@@ -25,12 +25,21 @@ def render(result: dict[str, Any], colour: bool) -> str:
     return "\n\n".join(_hit(hit, several, colour) for hit in result["hits"])
 
 
-def remarks(query: str, result: dict[str, Any]) -> list[str]:
-    """What to say beside the hits: that there are none, that they are weak, that memd is not at its best."""
-    lines = []
+def remarks(query: str, result: dict[str, Any], shown: bool = False) -> list[str]:
+    """What to say beside the hits: that there are none, that they are weak, that memd is not at its best.
+
+    `shown` says that they were shown although the verdict is `none`.
+    """
+    lines = _told(result)
     if not result["hits"] or result.get("verdict") == "none":
         asked = ", ".join(one_line(name) for name in result.get("ns", ()))
         lines.append(f"nothing found for “{one_line(query)}”" + (f" in {asked}" if asked else ""))
+        count = len(result["hits"])
+        if count and shown:
+            lines[-1] += "; these are the nearest"
+        elif count:
+            near = "1 passage comes near; to see it" if count == 1 else f"{count} passages come near; to see them"
+            lines.append(f"{near}, add --all")
         if result.get("pending"):
             lines.append(f"{result['pending']} pieces are still being indexed; ask again in a moment")
     elif result.get("verdict") == "weak":
@@ -39,6 +48,17 @@ def remarks(query: str, result: dict[str, Any]) -> list[str]:
         what = ", ".join(one_line(str(name)) for name in result["degraded"])
         lines.append(f"degraded: {what}; how to mend it: memd status")
     return lines
+
+
+def _told(result: dict[str, Any]) -> list[str]:
+    """What the daemon itself has to say: spellings that it tried, and notes."""
+    lines = []
+    for word, near in (result.get("corrected") or {}).items():
+        tried = [near] if isinstance(near, str) else near
+        also = " and ".join(f"“{one_line(str(one))}”" for one in tried)
+        lines.append(f"no note has “{one_line(word)}”; searched also for {also}")
+    notes = result.get("note") or []
+    return lines + [one_line(str(note)) for note in ([notes] if isinstance(notes, str) else notes)]
 
 
 def memory(told: dict[str, Any]) -> str:
@@ -54,9 +74,26 @@ def _hit(hit: dict[str, Any], several: bool, colour: bool) -> str:
     for other in hit.get("also") or ():
         lines.append(_dim(f"  also {one_line(other['path'])}:{other['start_line']}", colour))
     if hit.get("explain"):
-        facts = {"ranks": hit.get("ranks"), **hit["explain"]}
-        lines += [_dim(f"  {one_line(str(name))}: {one_line(str(value))}", colour) for name, value in facts.items()]
+        lines += [_dim(line, colour) for line in _facts({"ranks": hit.get("ranks"), **hit["explain"]}, "  ")]
     return "\n".join(lines)
+
+
+def _facts(facts: dict[str, Any], indent: str) -> list[str]:
+    """Names and values, the values below each other; a group of them stands indented under its name."""
+    lines = []
+    width = max((len(str(name)) for name, value in facts.items() if not isinstance(value, dict)), default=0)
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            lines += [f"{indent}{one_line(str(name))}", *_facts(value, f"{indent}  ")]
+        else:
+            lines.append(f"{indent}{one_line(str(name)):<{width}}  {_value(value)}")
+    return lines
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return ", ".join(_value(one) for one in value) if isinstance(value, list) else one_line(str(value))
 
 
 def _headline(hit: dict[str, Any], several: bool, colour: bool) -> str:
@@ -88,8 +125,7 @@ def _link(text: str, file: str) -> str:
 def _text(hit: dict[str, Any], colour: bool) -> list[str]:
     """The lines of the text, indented, around the first match where there are too many."""
     text, spans = hit["text"], _spans(hit.get("marks"), len(hit["text"]))
-    marked = _mark(text, spans) if colour else neutralise(text)
-    lines = marked.rstrip("\n").split("\n")
+    lines = marked(text, spans, colour).rstrip("\n").split("\n")
     first = 0
     if len(lines) > MAX_LINES and spans:
         match = neutralise(text[: spans[0][0]]).count("\n")
@@ -97,6 +133,11 @@ def _text(hit: dict[str, Any], colour: bool) -> list[str]:
     shown = [f"  {line}".rstrip() for line in lines[first : first + MAX_LINES]]
     left = len(lines) - len(shown)
     return [*shown, _dim(f"  … {left} more lines: memd get {one_line(hit['key'])}", colour)] if left else shown
+
+
+def marked(text: str, marks: Any, colour: bool) -> str:
+    """The text made safe to show and, in colour, with its matches marked."""
+    return _mark(text, _spans(marks, len(text))) if colour else neutralise(text)
 
 
 def _spans(marks: Any, length: int) -> list[tuple[int, int]]:

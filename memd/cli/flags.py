@@ -1,0 +1,63 @@
+"""Reads the flags of the commands that must be quick; what it does not understand is for Typer to explain.
+
+Light on purpose: `memd query` and `memd grep` load it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+
+class Flags:
+    """What a command takes: flags with a value, switches without, and which values make sense."""
+
+    def __init__(
+        self,
+        values: dict[str, str],
+        switches: dict[str, str],
+        choices: dict[str, tuple[str, ...]],
+        numbers: dict[str, int],
+    ) -> None:
+        self.values = values
+        self.switches = switches
+        self.choices = choices
+        self.numbers = numbers
+        """The highest number that each may be; the lowest is 0."""
+
+    def read(self, args: list[str]) -> tuple[list[str], dict[str, Any]] | None:
+        """The words and what was given beside them; None when something is not understood."""
+        words: list[str] = []
+        given: dict[str, Any] = {}
+        rest = iter(args)
+        for arg in rest:
+            if arg == "--":
+                words += rest
+            elif not arg.startswith("-") or arg == "-":
+                words.append(arg)
+            elif arg in self.switches:
+                given[self.switches[arg]] = True
+            elif not self._take(arg, rest, given):
+                return None
+        return words, given
+
+    def _take(self, arg: str, rest: Iterator[str], given: dict[str, Any]) -> bool:
+        """Keep the value of one flag; False when it is not one of ours or its value makes no sense."""
+        flag, equals, value = arg.partition("=") if arg.startswith("--") else (arg, "", "")
+        name = self.values.get(flag)
+        if name is None:
+            return False
+        text = value if equals else next(rest, None)
+        if not text or (name in self.choices and text not in self.choices[name]):
+            return False
+        if name in self.numbers:
+            if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= self.numbers[name]):
+                return False
+            given[name] = int(text)
+        elif name == "tags":
+            given[name] = given.get(name, []) + [tag for tag in text.split(",") if tag]
+        else:
+            given[name] = text
+        return True

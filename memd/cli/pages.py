@@ -1,0 +1,67 @@
+"""Asks the daemon for the workspace that is meant, and page by page for what does not fit into one answer.
+
+Light on purpose: `memd query` and `memd grep` load it.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from memd.protocol.client import Client
+
+BUS_PAGE = 200
+LIST_PAGE = 1_000
+GREP_PAGE = 1_000
+"""The most that one answer has."""
+
+
+def working_directory() -> str | None:
+    """None where it was removed under the shell, or has a name that is not text: no workspace is there."""
+    try:
+        here = os.getcwd()  # noqa: PTH109
+        here.encode()
+    except (FileNotFoundError, UnicodeEncodeError):
+        return None
+    return here
+
+
+def aimed(client: Client, given: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters with the workspace that was named, or with the directory that it may be around."""
+    if given.get("ns"):
+        return {**params, "ns": given["ns"]}
+    if given.get("workspace"):
+        return {**params, "ns": client.must_be_workspace(given["workspace"])}
+    here = working_directory()
+    return {**params, "cwd": here} if here else params
+
+
+def gathered(
+    client: Client, method: str, params: dict[str, Any], rows: str, limit: int | None, page: int
+) -> dict[str, Any]:
+    """One answer that has as many rows as were wanted: all of them for 0, the daemon's own number for None."""
+    if limit is None:
+        return client.call(method, params)
+    result = client.call(method, {**params, "limit": min(limit or page, page)})
+    wanted = min(limit or result["total"], result["total"])
+    while len(result[rows]) < wanted:
+        have = len(result[rows])
+        more = client.call(method, {**params, "offset": have, "limit": min(wanted - have, page)})[rows]
+        if not more:
+            break
+        result[rows] += more
+    return result
+
+
+def all_blocks(client: Client, params: dict[str, Any], limit: int) -> dict[str, Any]:
+    """What `grep` finds, up to `limit` blocks, all for 0."""
+    result = client.call("grep", {**params, "max_results": min(limit or GREP_PAGE, GREP_PAGE)})
+    while result["next"] and (not limit or len(result["blocks"]) < limit):
+        left = min(limit - len(result["blocks"]) if limit else GREP_PAGE, GREP_PAGE)
+        more = client.call("grep", {**params, "max_results": left, "after": result["next"]})
+        result["blocks"] += more["blocks"]
+        result["next"] = more["next"]
+    return result
