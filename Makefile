@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint types tests soak bench docs clean
+.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries docs clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -27,6 +27,12 @@ soak: $(STAMP)            ## the fault tests with large counts; takes long
 
 bench: $(STAMP)           ## the measurements behind the figures in docs/performance.md
 	$(BIN)/python benchmarks/run.py $(ARGS)
+
+bench-retrieval: $(STAMP) ## the tables of docs/retrieval.md; DATA=folder of a labelled collection
+	$(BIN)/python benchmarks/retrieval.py $(DATA) $(ARGS)
+
+bench-queries: $(STAMP)   ## how long new questions take; ARGS="--chunks 100000" for the large workspace
+	$(BIN)/python benchmarks/queries.py $(ARGS)
 
 docs: $(STAMP)            ## write the generated parts of docs/
 	$(BIN)/python docs/generate.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 DEFAULT_GLOBS = (
@@ -84,6 +85,7 @@ class Note:
 
 KINDS = ("semantic", "episodic", "procedural")
 MODES = ("hybrid", "text", "vector", "exact")
+FUSIONS = ("scores", "rrf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,14 @@ class Ask:
     filters: Filters = field(default_factory=Filters)
     explain: bool = False
     marks: bool = False
+    fusion: str = "scores"
+    rrf_k: int = 60
+    today: date | None = None
+    """The day that "last week" is counted from; None is the daemon's own."""
+
+    @property
+    def day(self) -> date:
+        return self.today or date.today()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +158,5 @@ class Answer:
     verdict: str
     confidence: float
     total: int
+    corrected: dict[str, list[str]] = field(default_factory=dict)
+    """Words that no note has, with the near spellings that were searched instead."""

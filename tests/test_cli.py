@@ -180,7 +180,10 @@ def test_a_directory_that_is_in_no_workspace_is_refused(place):
     [
         (["query"], "Missing argument"),
         (["query", ""], "nothing to look for"),
-        (["query", "--limit", "0", "x"], "range"),
+        (["query", "--limit", "-1", "x"], "range"),
+        (["query", "--limit", "201", "x"], "range"),
+        (["query", "--format", "xml", "x"], "memory-search"),
+        (["list", "--sort", "size"], "newest"),
         (["query", "--limit", "many", "x"], "many"),
         (["query", "--mode", "magic", "x"], "hybrid"),
         (["query", "--since", "yesterday", "x"], "2026-02-15"),
@@ -284,7 +287,8 @@ def test_logs_come_with_and_without_json(place):
 
 
 COMMANDS = [
-    "query", "search", "get", "sync", "status", "add", "remove", "workspaces", "start", "stop", "restart", "daemon",
+    "query", "search", "grep", "get", "list", "sync", "status", "add", "remove", "workspaces", "start", "stop",
+    "restart", "daemon",
     "logs", "doctor", "rebuild", "config init", "config show", "config check", "service install", "service uninstall",
     "service status",
 ]  # fmt: skip

@@ -173,6 +173,7 @@ def test_every_method_has_a_function_with_a_sentence(path):
         "workspaces.remove": lambda client: client.remove(path="/tmp"),
         "query": lambda client: client.query("x", ns="a", limit=3, tags=["b"]),
         "get": lambda client: client.get(path="a.md", first=3, lines=2),
+        "unsubscribe": lambda client: client.unsubscribe(1),
     }
     server = Script(path, well)
     with Client(path) as client:

@@ -19,6 +19,7 @@ import typer.main
 from memd.cli.app import app
 from memd.config import edit, load
 from memd.config.schema import Settings
+from memd.daemon import standing
 from memd.errors import BY_CODE
 from memd.protocol.messages import METHODS, PROTOCOL
 from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST
@@ -115,24 +116,56 @@ def documented(home: Home) -> Home:
     return home
 
 
+class Bare:
+    """A bare socket: lines out, lines in."""
+
+    def __init__(self, home: Home) -> None:
+        import socket
+
+        self._link = socket.socket(socket.AF_UNIX)
+        self._link.settimeout(60)
+        self._link.connect(str(home.socket))
+        self._lines = self._link.makefile("rb")
+
+    def __enter__(self) -> Bare:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lines.close()
+        self._link.close()
+
+    def send(self, request: dict[str, Any]) -> None:
+        self._link.sendall(json.dumps(request).encode() + b"\n")
+
+    def line(self) -> dict[str, Any]:
+        return dict(json.loads(self._lines.readline()))
+
+
 def ask(home: Home, request: dict[str, Any]) -> dict[str, Any]:
     """Send a request as it stands on the page, over a bare socket."""
-    import socket
-
-    with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(60)
-        link.connect(str(home.socket))
-        link.sendall(json.dumps(request).encode() + b"\n")
-        return dict(json.loads(link.makefile("rb").readline()))
+    with Bare(home) as link:
+        link.send(request)
+        return link.line()
 
 
 def test_every_example_of_the_protocol_is_answered_as_documented(documented: Home) -> None:
+    """From top to bottom over one connection: requests are sent, `md` files saved, and every line compared."""
     text, root = PROTOCOL_PAGE.read_text(encoding="utf-8"), documented.path.parent
     loose = varying(text)
-    for request, told in pairs(text):
-        got = ask(documented, placed(request, root))
-        wrong = list(differences(placed(told, root), got, loose))
-        assert not wrong, f"{request}\n{wrong}\n{json.dumps(got, ensure_ascii=False)}"
+    asked: dict[str, Any] | None = None
+    with Bare(documented) as link:
+        for info, body in FENCE.findall(text):
+            language, _, path = info.partition(" ")
+            if language == "md":
+                (root / path).write_text(body, encoding="utf-8")
+            elif info == "json" and asked is None:
+                asked = placed(json.loads(body), root)
+                link.send(asked)
+            elif info in ("json", "json pushed"):
+                got = link.line()
+                wrong = list(differences(placed(json.loads(body), root), got, loose))
+                assert not wrong, f"{asked}\n{wrong}\n{json.dumps(got, ensure_ascii=False)}"
+                asked = None
 
 
 def test_a_wrong_example_would_be_noticed() -> None:
@@ -162,7 +195,8 @@ def test_a_method_takes_the_parameters_that_the_page_lists_and_no_others(documen
     """A parameter of the wrong type is refused as such; one that does not exist is refused as unknown."""
     found = sections(PROTOCOL_PAGE.read_text(encoding="utf-8"))
     everything = {name for section in found.values() for name in documented_parameters(section)} | {"as_of", "force"}
-    needed = {"query": {"query": "x"}, "workspaces.add": {"path": "/nowhere/at/all"}}
+    needed = {"query": {"query": "x"}, "grep": {"pattern": "x"}, "bus": {"query": "x"}}
+    needed["workspaces.add"] = {"path": "/nowhere/at/all"}
     for method, section in found.items():
         known = set(documented_parameters(section))
         for name in sorted(everything - {"progress"}):
@@ -189,6 +223,8 @@ def test_the_numbers_in_the_protocol_are_the_numbers_in_the_code() -> None:
     assert f"`server.line_timeout_s` ({Settings().server.line_timeout_s:g} seconds)" in text
     hello = next(told for request, told in pairs(text) if request["method"] == "hello")["result"]["limits"]
     assert f"{hello['query_chars']:,} characters" in text and f"| {hello['hits']} |" in text
+    assert f"| {standing.PER_CONNECTION} a connection, {standing.IN_ALL} in all;" in text
+    assert f"Up to {standing.QUEUED:,} notifications" in text
 
 
 def test_the_progress_notification_has_the_documented_shape(home: Home) -> None:

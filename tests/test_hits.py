@@ -60,7 +60,7 @@ def test_a_long_text_is_shown_around_its_match():
 def test_folded_hits_and_explanations_are_listed():
     also = [{"path": "memory/b.md", "start_line": 9, "end_line": 9}]
     shown = hits.render(answer({**HIT, "also": also, "explain": {"text": 1.5}}), colour=False)
-    assert "  also memory/b.md:9" in shown and "  text: 1.5" in shown
+    assert "  also memory/b.md:9" in shown and "  text  1.5000" in shown
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,16 @@ def test_folded_hits_and_explanations_are_listed():
     [
         (answer(HIT), 0, []),
         (answer(), 1, ["nothing found for “x” in agent"]),
-        (answer(HIT, verdict="none"), 1, ["nothing found for “x” in agent"]),
+        (
+            answer(HIT, verdict="none"),
+            1,
+            ["nothing found for “x” in agent", "1 passage comes near; to see it, add --all"],
+        ),
+        (
+            answer(HIT, HIT, verdict="none"),
+            1,
+            ["nothing found for “x”", "2 passages come near; to see them, add --all"],
+        ),
         (answer(degraded=["vectors"]), 4, ["nothing found for “x” in agent", "degraded: vectors"]),
         (answer(HIT, degraded=["vectors"]), 0, ["degraded: vectors"]),
         (answer(HIT, verdict="weak"), 0, ["these match weakly"]),
@@ -94,7 +103,8 @@ def test_the_fast_way_reads_flags_wherever_they_stand():
     asked = fast.parse(["a", "--limit=3", "b", "-n", "agent", "--tags", "x,y", "--tags=z", "--json", "--", "--c", "-d"])
     assert asked.query == "a b --c -d"
     assert asked.given == {"limit": 3, "ns": "agent", "tags": ["x", "y", "z"], "json": True}
-    assert "cwd" not in asked.params() and fast.parse(["a"]).params()["cwd"]
+    assert asked.params() == {"query": "a b --c -d", "limit": 3, "tags": ["x", "y", "z"]}
+    assert fast.parse(["a", "--limit", "0"]).params()["limit"] == 0
 
 
 def test_progress_and_durations_read_well():

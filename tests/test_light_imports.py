@@ -25,6 +25,8 @@ HIT = {
 ANSWERS = {
     "hello": {"protocol": 1, "version": memd.__version__, "pid": 1, "capabilities": [], "limits": {}},
     "query": {"hits": [HIT], "verdict": "found", "ns": ["agent"], "degraded": [], "pending": 0},
+    "grep": {"blocks": [], "next": "", "skipped": [], "ns": ["agent"], "degraded": []},
+    "bus": {"entries": [], "total": 0, "ns": ["agent"], "degraded": []},
     "workspaces.list": {"workspaces": [{"ns": "agent", "root": "/"}]},
 }
 
@@ -72,6 +74,23 @@ def imported_by(code, home):
 def test_query_loads_little(answerer, args):
     loaded, printed = imported_by(f"from memd.cli import main\nmain({args!r})", answerer.home)
     assert "ErsatzTV" in printed
+    assert_light(loaded)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["grep", "-E", "-C", "1", "x"],
+        ["query", "--format", "bus", "x"],
+        ["query", "--format=jsonl", "--all", "x"],
+        ["query", "--format", "memory-search", "x"],
+    ],
+)
+def test_other_formats_and_grep_load_as_little(answerer, args):
+    assert_light(imported_by(f"from memd.cli import main\nmain({args!r})", answerer.home)[0])
+
+
+def assert_light(loaded):
     assert loaded.isdisjoint(HEAVY), loaded & set(HEAVY)
     standard = {name for name in loaded if not name.startswith("memd")}
     assert standard <= {"__future__", "_json", "_socket", "time", "errno", "encodings.idna"}, standard

@@ -1,4 +1,4 @@
-"""The front door. `memd query` is answered without loading the rest of the command line."""
+"""The front door. `memd query` and `memd grep` are answered without loading the rest of the command line."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ def _run(args: list[str]) -> int:
         asked = fast.parse(args[1:])
         if asked is not None:
             return fast.run(asked)
+    if args and args[0] == "grep":
+        from memd.cli import grepping
+
+        wanted = grepping.parse(args[1:])
+        if wanted is not None:
+            return grepping.run(*wanted)
     from memd.cli import app
 
     return app.run(args)

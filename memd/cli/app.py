@@ -1,4 +1,4 @@
-"""The whole command line, in Typer; `memd query` comes here only for help and for mistakes."""
+"""The whole command line, in Typer; `memd query` and `memd grep` come here only for help and for mistakes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from memd.cli import (
     ask_commands,
     config_commands,
     daemon_commands,
+    exam_commands,
+    list_commands,
     say,
     service_commands,
+    subscribe_commands,
     workspace_commands,
 )
 from memd.errors import MemdError, UsageError
@@ -26,6 +29,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 ask_commands.register(app)
+list_commands.register(app)
+subscribe_commands.register(app)
+exam_commands.register(app)
 workspace_commands.register(app)
 daemon_commands.register(app)
 app.add_typer(config_commands.app, name="config")
@@ -61,6 +67,6 @@ def _explain(error: typer.TyperException) -> int:
     """A mistake in the command itself: what it is, and where to read on."""
     context: typer.Context | None = getattr(error, "ctx", None)
     hint = f"to see how it is meant: {context.command_path} --help" if context else ""
-    if context and context.info_name in ("query", "search"):
+    if context and context.info_name in ("query", "search", "grep"):
         hint += "\nwords that look like flags go after --"
     return say.report(UsageError(error.format_message().rstrip("."), hint))

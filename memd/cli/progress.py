@@ -11,7 +11,7 @@ from memd.cli import say
 
 WIDTH = 30
 REDRAW_SECONDS = 0.05
-PHASES = {"scan": "reading", "text": "indexing", "vectors": "embedding"}
+PHASES = {"scan": "reading", "text": "indexing", "vectors": "embedding", "questions": "asking"}
 
 
 class Bar:

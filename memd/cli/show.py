@@ -9,6 +9,8 @@ from memd.protocol.safe_text import neutralise, one_line
 
 MARKS = {"ok": "ok      ", "warn": "warning ", "broken": "BROKEN  ", "mended": "mended  "}
 MAX_SKIPPED = 5
+DROP = 0.1
+"""A fall of the nightly exam's recall by more than this is told."""
 
 
 def status(told: dict[str, Any]) -> str:
@@ -16,7 +18,13 @@ def status(told: dict[str, Any]) -> str:
     blocks = [
         [_headline(told)],
         workspaces(told["workspaces"]).splitlines() or ["no workspaces yet; begin with: memd add ."],
-        [*_fact("pending", _pending(told)), *_fact("model", _model(told)), *_jobs(told["jobs"])],
+        [
+            *_fact("pending", _pending(told)),
+            *_fact("model", _model(told)),
+            *_fact("listeners", told.get("subscriptions")),
+            *_jobs(told["jobs"]),
+        ],
+        _exams(told["workspaces"]),
         _watching(told["workspaces"]),
         _skipped(told["workspaces"]),
         _degraded(told),
@@ -96,6 +104,22 @@ def _job(job: dict[str, Any]) -> str:
     if job.get("next"):
         parts.append(f"next {moment(job['next'])}")
     return ", ".join(parts)
+
+
+def _exams(listed: list[dict[str, Any]]) -> list[str]:
+    """The last nightly exam of each workspace; a drop is said aloud."""
+    examined = [entry for entry in listed if (entry.get("exam") or {}).get("last")]
+    return [one_line(f"exam      {entry['ns']}: {_exam(entry['exam'])}") for entry in examined]
+
+
+def _exam(exam: dict[str, Any]) -> str:
+    last, before = exam["last"], exam["before"]
+    told = f"{last['recall']:.0%} of {count(last['probes'], 'probe')} found in the first 5 on {last['date']}"
+    if before and before["recall"] - last["recall"] > DROP:
+        told += f", DROPPED from {before['recall']:.0%} on {before['date']} (see: memd eval --self --misses)"
+    elif before:
+        told += f", {before['recall']:.0%} before"
+    return f"{told}; p95 {last['p95_ms']:.0f} ms"
 
 
 def _watching(listed: list[dict[str, Any]]) -> list[str]:

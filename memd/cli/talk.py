@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memd.cli import say
-from memd.cli.fast import working_directory
+from memd.cli.pages import working_directory
 from memd.errors import NoDaemon, UnknownWorkspace
 from memd.protocol.client import Client
 

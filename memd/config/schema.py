@@ -70,7 +70,15 @@ class SearchSettings:
     """How queries are answered."""
 
     limit: int = setting(8, "Hits when the caller does not say how many.", low=1, high=200)
+    fusion: str = setting(
+        "scores", "How words and meaning are heard together: `scores` adds what each found, `rrf` their ranks only.",
+        choices=("scores", "rrf"),
+    )  # fmt: skip
     rrf_k: int = setting(60, "The constant of reciprocal rank fusion.", low=1, high=1_000)
+    exam_hours: float = setting(
+        24.0, "Hours between two exams with probes made from your notes, whose trend `status` shows; 0 means none.",
+        low=0, high=8_760,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

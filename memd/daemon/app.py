@@ -11,7 +11,9 @@ import socket
 import sys
 import threading
 import time
+from concurrent.futures import CancelledError
 from contextlib import ExitStack
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,12 +24,14 @@ from memd.config.schema import Settings
 from memd.daemon import handlers, logs, systemd, tasks
 from memd.daemon.desk import Desk
 from memd.daemon.embedding import Embedding
+from memd.daemon.handlers import examining
 from memd.daemon.health import Health
 from memd.daemon.imports import SETTLED, How
 from memd.daemon.lock import Lock
 from memd.daemon.parts import Parts
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import Server, listen
+from memd.daemon.standing import Standing
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
 from memd.errors import MemdError
@@ -43,6 +47,8 @@ RESTART = 75
 """The exit code that asks for a new process: the package was upgraded."""
 
 DAY = 86_400
+FIRST_EXAM = 600
+"""Seconds after the start: what a first import left to do is mostly done by then."""
 
 
 class App:
@@ -91,15 +97,18 @@ class App:
             self.stores.open_shelf(workspace)
         self._forget_others()
         self.worker = Worker(self.stores, self.settings, self.health)
+        standing = Standing(self.stores, self._loop)
+        self.worker.on_saved = standing.saved
         self.worker.start()
         self._stack.callback(self.worker.stop, STOP_SECONDS)
         self.watcher = Watcher(self.settings.watch, self.worker.note, self.rescan)
         self.embedding = Embedding(self.worker, self.settings.embedding, state, self.health)
         parts = Parts(
             self.settings, self.health, self.stores, self.worker, self.watcher, self.embedding, self.scheduler,
-            self.stop_soon,
+            standing, self.stop_soon,
         )  # fmt: skip
-        dispatch = partial(handlers.call, Desk(parts))
+        self.desk = Desk(parts)
+        dispatch = partial(handlers.call, self.desk)
         listener = systemd.inherited_socket() or self._listen(run / "memd.sock")
         self.server = Server(listener, dispatch, self.settings.server)
         self._first_scan()
@@ -124,6 +133,8 @@ class App:
         self.scheduler.start()
         self.scheduler.every(self.settings.watch.scan_seconds, "scan", self._scan_job)
         self.scheduler.every(DAY, "sweep", self._sweep_job)
+        if every := self.settings.search.exam_hours * 3600:
+            self.scheduler.every(every, "selfexam", self._exam_job, first_in=min(every, FIRST_EXAM))
         self._stack.callback(self.scheduler.stop)
         self.embedding.start()
         self._stack.callback(self.embedding.stop, STOP_SECONDS)
@@ -190,6 +201,14 @@ class App:
         if not self.embedding.pending:
             self.worker.submit(tasks.ForgetOldModels()).result()
         return "swept"
+
+    def _exam_job(self) -> str:
+        """Among the questions of others, one at a time, so that nobody waits for it."""
+        exam = examining.nightly(self.desk, datetime.now().astimezone().date())
+        try:
+            return asyncio.run_coroutine_threadsafe(exam, self._loop).result()
+        except CancelledError:
+            return "cut short: memd was stopped"
 
     def _notice_upgrade(self) -> None:
         """Two looks that agree: an upgrade that is still being written is left to finish."""

@@ -155,12 +155,15 @@ class Embedding:
 
     def _load_model(self) -> None:
         from memd.indexer.embedder import load_embedder, source_of
+        from memd.indexer.scale import scale_of
 
         # Kept across tries: what fails below may be the ledger, and a model is a hundred megabytes.
         embedder = self._loaded = self._loaded or load_embedder(self.settings, self.state / "model")
         if embedder is None:
             raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
         self.health.clear("vectors")
+        # Also the model's first run, which is its slowest: no question should wait for it.
+        scale_of(embedder)
         self.worker.submit(tasks.UseModel(embedder, source_of(self.settings))).result()
         self._recount()
         self._load_former()

@@ -75,6 +75,13 @@ class Params:
             raise UsageError(f"`{name}` must be a list of texts, not {value!r}")
         return tuple(_whole(name, entry) for entry in values)
 
+    def objects(self, name: str) -> list[dict[str, Any]] | None:
+        """A list of objects, which the caller of this looks into; None when there is none."""
+        value = self._take(name)
+        if value is not None and not (isinstance(value, list) and all(isinstance(entry, dict) for entry in value)):
+            raise UsageError(f"`{name}` must be a list of objects, not {value!r}")
+        return value
+
     def date(self, name: str) -> str:
         value = self.text(name)
         if value and not (DATE.fullmatch(value) and _exists(value)):

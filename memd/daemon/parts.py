@@ -14,6 +14,7 @@ from memd.daemon import tasks
 from memd.daemon.embedding import Embedding
 from memd.daemon.health import Health
 from memd.daemon.scheduler import Scheduler
+from memd.daemon.standing import Standing
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
 from memd.indexer.stores import Stores
@@ -31,6 +32,7 @@ class Parts:
     watcher: Watcher
     embedding: Embedding
     scheduler: Scheduler
+    standing: Standing
     stop_soon: Callable[[], None]
     pid: int = field(default_factory=os.getpid)
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))

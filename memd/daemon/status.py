@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from memd.daemon.parts import Parts
-from memd.indexer import catalog
+from memd.indexer import catalog, exams
 from memd.indexer.stores import Shelf
 
 MANY = 50
@@ -31,6 +31,7 @@ def workspace_status(parts: Parts, shelf: Shelf) -> dict[str, Any]:
         "missing": shelf.missing,
         "last_change": changed[0] if changed else None,
         "skipped": _skipped(shelf),
+        "exam": _exam(parts, shelf),
     }
 
 
@@ -38,6 +39,12 @@ def _skipped(shelf: Shelf) -> list[dict[str, str]]:
     """Files that are left out or could not be read, the first fifty."""
     problems = {path: row.problem for path, row in shelf.files.items() if row.problem} | shelf.skipped
     return [{"path": path, "why": why} for path, why in sorted(problems.items())[:MANY]]
+
+
+def _exam(parts: Parts, shelf: Shelf) -> dict[str, Any]:
+    """The last nightly exam and the one before."""
+    last, before = [*exams.trend(parts.stores.ledger.reader, shelf.id, 2), None, None][:2]
+    return {"last": last, "before": before}
 
 
 def model_status(parts: Parts) -> dict[str, Any]:

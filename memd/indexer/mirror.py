@@ -1,4 +1,4 @@
-"""Exact search over a workspace's vectors in memory: what filtered queries use, where Chroma is slow."""
+"""Exact search over a workspace's vectors in memory: for filtered questions, and wherever it is as fast as Chroma."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memd.indexer.pooling import Vectors
 
@@ -57,5 +58,19 @@ class Mirror:
                 at = [self._place[chunk] for chunk in allowed if chunk in self._place]
                 ids, rows = self._ids[at], self._rows[at]
             scores = rows @ vector
+            if limit < len(scores):
+                # Equals of the last place stay in until they are in order.
+                best = np.flatnonzero(scores >= np.partition(scores, len(scores) - limit)[len(scores) - limit])
+                ids, scores = ids[best], scores[best]
             order = np.lexsort((ids, -scores))[:limit]
             return [(int(ids[nth]), float(scores[nth])) for nth in order]
+
+    def cosines(self, vector: Vectors, chunks: Sequence[int]) -> NDArray[np.float64]:
+        """The cosine of each of some chunks; NaN for one that is not here."""
+        found = np.full(len(chunks), np.nan)
+        with self._lock:
+            known = [(nth, self._place[chunk]) for nth, chunk in enumerate(chunks) if chunk in self._place]
+            if known:
+                nths, places = zip(*known, strict=True)
+                found[list(nths)] = self._rows[list(places)] @ vector
+        return found

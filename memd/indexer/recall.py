@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from datetime import date
 from sqlite3 import Connection, Row
 
 from memd.models import Filters
 
 COLUMNS = (
-    "c.id, c.workspace, c.start_line, c.end_line, c.heading, c.text, m.slug, m.kind, m.tier, m.role, m.tags, m.date,"
-    " f.path, f.stem"
+    "c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.context, c.text, m.slug, m.kind, m.tier,"
+    " m.role, m.tags, m.date, m.declared, f.path, f.stem"
 )
 TABLES = "chunks c JOIN memories m ON m.id = c.memory JOIN files f ON f.id = c.file"
 
@@ -30,6 +31,42 @@ def allowed(connection: Connection, workspace: int, filters: Filters) -> list[in
     clause, values = _where(filters)
     rows = connection.execute(f"SELECT c.id FROM {TABLES} WHERE c.workspace = :w{clause}", {"w": workspace, **values})
     return [row["id"] for row in rows]
+
+
+def siblings(connection: Connection, memories: Iterable[int]) -> list[tuple[int, int]]:
+    """Every chunk of some memories with its memory, in the order in which they stand in their files."""
+    rows = connection.execute(
+        "SELECT id, memory FROM chunks WHERE memory IN (SELECT value FROM json_each(?))"
+        " ORDER BY memory, start_line, id",
+        (json.dumps(list(memories)),),
+    )
+    return [(row["id"], row["memory"]) for row in rows]
+
+
+def texts(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
+    """The text of some chunks."""
+    rows = connection.execute(
+        "SELECT id, text FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+    )
+    return {row["id"]: row["text"] for row in rows}
+
+
+def first_chunks(connection: Connection, files: Iterable[int]) -> list[int]:
+    """The first chunk of each of some files."""
+    rows = connection.execute(
+        # SQLite gives the other columns of the row that has the minimum.
+        "SELECT id, MIN(start_line) FROM chunks WHERE file IN (SELECT value FROM json_each(?)) GROUP BY file",
+        (json.dumps(list(files)),),
+    )
+    return [row["id"] for row in rows]
+
+
+def day_of(row: Row) -> date | None:
+    """The day of a chunk's memory, where it has one."""
+    try:
+        return date.fromisoformat(row["date"])
+    except ValueError:
+        return None
 
 
 def _where(filters: Filters) -> tuple[str, dict[str, str]]:

@@ -1,169 +1,170 @@
-"""The read path: ask the voices, join the ledger, fuse, and hand over hits."""
+"""The read path: ask the voices, join the ledger, weigh what was found, and hand over hits."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from sqlite3 import Row
 
-from memd.errors import StoreBroken
-from memd.indexer import grep, recall
-from memd.indexer.fusion import Ranked, confidence, reciprocal_ranks, verdict
-from memd.indexer.pooling import Vectors
+from memd.indexer import candidates, certainty, evidence, fold, grep, meaning, recall, times
+from memd.indexer.candidates import Pool
+from memd.indexer.evidence import Asked, Weighed
+from memd.indexer.fusion import reciprocal_ranks
+from memd.indexer.hits import hit_of
+from memd.indexer.question import Question, narrow, parse
 from memd.indexer.stores import Shelf, Stores
-from memd.indexer.words import query_terms, words
+from memd.indexer.wording import Wording, listen
 from memd.models import Answer, Ask, Filters, Hit
 
-OVERFETCH = 5
-AT_LEAST = 50
-"""How deep each voice is heard: a hit that is second in both should beat one that is first in one."""
+DEPTH = 100
+"""How deep each voice is heard."""
 
-Scored = list[tuple[int, float]]
+DEPTH_DATED = 400
+"""The same where a question names a time: what is right by its date may be far down by its words."""
 
 
-def search(stores: Stores, ask: Ask, k: int, max_bytes: int) -> Answer:
+@dataclass(slots=True)
+class Place:
+    """A candidate on its way to being a hit."""
+
+    shelf: Shelf
+    row: Row
+    score: float
+    ranks: dict[str, int]
+    parts: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Found:
+    """What one workspace has to say."""
+
+    places: list[Place] = field(default_factory=list)
+    wording: Wording | None = None
+    near: float | None = None
+    """How near the nearest chunk is in meaning."""
+
+
+def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
     """Answer a question from the workspaces it names."""
     shelves = [stores.shelf(ns) for ns in ask.ns]
-    depth = max(AT_LEAST, OVERFETCH * ask.limit)
-    voices = _voices(stores, shelves, ask, depth, max_bytes)
-    rows = recall.join(stores.ledger.reader, {chunk for scored in voices.values() for chunk, _ in scored}, ask.filters)
-    heard = {voice: [chunk for chunk, _ in scored if chunk in rows][:depth] for voice, scored in voices.items()}
-    fused = reciprocal_ranks(heard, k)
-    order = sorted(fused, key=lambda chunk: _place(fused[chunk], rows[chunk]))
-    hits = _hits(stores, shelves, ask, [(rows[chunk], fused[chunk]) for chunk in order[: ask.limit]], voices)
-    sure = _confidence(ask, hits, voices.get("vector", []))
-    return Answer(hits, verdict(bool(hits), sure), sure, len(fused))
-
-
-# --- the voices ---------------------------------------------------------------------------------------------
-
-
-def _voices(stores: Stores, shelves: Sequence[Shelf], ask: Ask, depth: int, max_bytes: int) -> dict[str, Scored]:
+    question = parse(ask.query, ask.day)
+    filters = narrow(ask.filters, question.filters)
     if ask.mode == "exact":
-        return {"exact": _exact(stores, shelves, ask.query, max_bytes)}
-    voices: dict[str, Scored] = {}
-    if ask.mode in ("hybrid", "text"):
-        voices["text"] = _text(shelves, ask, depth)
-    model = stores.former or stores.model
-    if ask.mode in ("hybrid", "vector") and model is not None:
-        vector = model.embedder.embed([ask.query])[0]
-        voices["vector"] = _vector(stores, shelves, ask.filters, vector, depth)
-    return voices
+        return _answer(stores, ask, _exact(stores, shelves, ask, max_bytes), 1.0)
+    if not (question.words or question.prefixes):
+        return _answer(stores, ask, _newest(stores, shelves, filters), 1.0)
+    found = {shelf.id: _on_shelf(stores, shelf, ask, question, filters) for shelf in shelves}
+    places = sorted((place for part in found.values() for place in part.places), key=_order)
+    corrected = {word: near for part in found.values() if part.wording for word, near in part.wording.corrected.items()}
+    return _answer(stores, ask, places, _sure(places, found), corrected)
 
 
-def _text(shelves: Iterable[Shelf], ask: Ask, depth: int) -> Scored:
-    terms, exact = query_terms(ask.query)
-    # A filter is applied after the join, so that everything that matches must come along.
-    limit = None if ask.filters else depth
-    return _best_first(pair for shelf in shelves for pair in shelf.text.search(terms, exact, limit))
+def _order(place: Place) -> tuple[float, str, int]:
+    return -place.score, place.row["path"], place.row["start_line"]
 
 
-def _vector(stores: Stores, shelves: Iterable[Shelf], filters: Filters, vector: Vectors, depth: int) -> Scored:
-    return _best_first(pair for shelf in shelves for pair in _nearest(stores, shelf, filters, vector, depth))
+def _sure(places: Sequence[Place], found: Mapping[int, Found]) -> float:
+    """How sure the best hit is."""
+    if not places:
+        return 0.0
+    part = found[places[0].shelf.id]
+    if part.wording is None:
+        return certainty.confidence(None, 0.0, part.near)
+    return certainty.confidence(part.wording.known, part.wording.had_by(places[0].row["id"]), part.near)
 
 
-def _nearest(stores: Stores, shelf: Shelf, filters: Filters, vector: Vectors, depth: int) -> Scored:
-    """Chroma for the open question; the exact search in memory for a filtered one, and while Chroma cannot answer."""
-    mirror = shelf.former or shelf.mirror
-    if filters and mirror is not None:
-        return mirror.search(vector, depth, recall.allowed(stores.ledger.reader, shelf.id, filters))
-    if shelf.collection is not None and shelf.former is None:
-        try:
-            return shelf.collection.search(vector, depth)
-        except StoreBroken as error:
-            stores.trouble = error.message
-    return mirror.search(vector, depth) if mirror is not None else []
+# --- one workspace ------------------------------------------------------------------------------------------
 
 
-def _exact(stores: Stores, shelves: Iterable[Shelf], needle: str, max_bytes: int) -> Scored:
-    found: dict[int, float] = {}
-    for shelf in shelves:
-        for path, lines in grep.lines_with(shelf, needle, max_bytes):
-            for chunk in recall.chunks_at(stores.ledger.reader, shelf.id, path, lines).values():
-                found.setdefault(chunk, 1.0)
-    return list(found.items())
+def _on_shelf(stores: Stores, shelf: Shelf, ask: Ask, question: Question, filters: Filters) -> Found:
+    connection = stores.ledger.reader
+    postings = shelf.text.postings()
+    wording = listen(postings, question.words, question.prefixes) if ask.mode != "vector" else None
+    sense = meaning.sense_of(stores, question.words) if ask.mode != "text" else None
+    asked = Asked(wording, sense, times.asked(question.words, ask.day), ask.day)
+    among = candidates.allowed(connection, shelf, question, filters, postings)
+    depth = max(DEPTH_DATED if asked.times.spans else DEPTH, 2 * ask.limit)
+    pool = candidates.gather(stores, shelf, wording, sense, question.words, depth, among)
+    rows = recall.join(connection, pool.ids, filters)
+    near = None if sense is None else sense.nearness(pool.voices["vector"][0][1] if pool.voices["vector"] else None)
+    if ask.fusion == "rrf":
+        return Found(_by_ranks(shelf, pool, rows, ask.rrf_k), wording, near)
+    weighed = evidence.weigh(connection, shelf, list(rows.values()), asked, ask.limit)
+    return Found(_places(shelf, pool, weighed), wording, near)
 
 
-def _best_first(scored: Iterable[tuple[int, float]]) -> Scored:
-    return sorted(scored, key=lambda pair: (-pair[1], pair[0]))
-
-
-def _place(ranked: Ranked, row: Row) -> tuple[float, int, str, int]:
-    """By score; among equals the one that has the very words, then by where it stands, so that order never wavers."""
-    return -ranked.score, ranked.ranks.get("text", sys.maxsize), row["path"], row["start_line"]
-
-
-# --- the hits -----------------------------------------------------------------------------------------------
-
-
-def _hits(
-    stores: Stores, shelves: Sequence[Shelf], ask: Ask, ranked: list[tuple[Row, Ranked]], voices: dict[str, Scored]
-) -> list[Hit]:
-    by_id = {shelf.id: shelf for shelf in shelves}
-    shared = {
-        shelf.id: recall.shared_stems(
-            stores.ledger.reader, shelf.id, (row["stem"] for row, _ in ranked if row["workspace"] == shelf.id)
-        )
-        for shelf in shelves
-    }
-    wanted = set(query_terms(ask.query)[0])
+def _places(shelf: Shelf, pool: Pool, weighed: Weighed) -> list[Place]:
+    ranks = _ranks(pool, [row["id"] for row in weighed.rows])
     return [
-        _hit(row, place, by_id[row["workspace"]], shared[row["workspace"]], wanted, ask, voices)
-        for row, place in ranked
+        Place(
+            shelf,
+            row,
+            float(weighed.scores[at]),
+            ranks[row["id"]],
+            {name: float(values[at]) for name, values in weighed.parts.items()},
+        )
+        for at, row in enumerate(weighed.rows)
     ]
 
 
-def _hit(
-    row: Row, place: Ranked, shelf: Shelf, shared: set[str], wanted: set[str], ask: Ask, voices: dict[str, Scored]
-) -> Hit:
-    heading = [part for part in json.loads(row["heading"]) if part]
-    return Hit(
-        id=row["id"],
-        ns=shelf.workspace.ns,
-        root=str(shelf.workspace.root),
-        key=recall.key_of(row["stem"], row["path"], row["slug"], shared),
-        path=row["path"],
-        start_line=row["start_line"],
-        end_line=row["end_line"],
-        heading=" › ".join(heading),
-        text=row["text"],
-        score=round(place.score, 6),
-        kind=row["kind"],
-        tier=row["tier"],
-        role=row["role"],
-        tags=json.loads(row["tags"]),
-        date=row["date"],
-        ranks=place.ranks,
-        marks=_marks(row["text"], wanted, ask) if ask.marks else None,
-        explain=_explain(row["id"], voices) if ask.explain else None,
-    )
+def _by_ranks(shelf: Shelf, pool: Pool, rows: dict[int, Row], k: int) -> list[Place]:
+    heard = {voice: [chunk for chunk, _ in scored if chunk in rows] for voice, scored in pool.voices.items()}
+    heard.pop("name", None)
+    fused = reciprocal_ranks(heard, k)
+    return [Place(shelf, rows[chunk], ranked.score, ranked.ranks) for chunk, ranked in fused.items()]
 
 
-def _marks(text: str, wanted: set[str], ask: Ask) -> list[tuple[int, int]]:
-    """Where the question's words stand in a hit, for a reader's eye."""
-    if ask.mode == "exact":
-        needle, folded = ask.query.casefold(), text.casefold()
-        # Folding can change the length ("ß"); then the places would be wrong and are left out.
-        if len(folded) != len(text) or not needle:
-            return []
-        starts = [at for at in range(len(folded)) if folded.startswith(needle, at)]
-        return [(at, at + len(needle)) for at in starts]
-    return [(word.start, word.end) for word in words(text) if wanted.intersection(word.terms)]
+def _ranks(pool: Pool, known: Sequence[int]) -> dict[int, dict[str, int]]:
+    found: dict[int, dict[str, int]] = {chunk: {} for chunk in known}
+    for voice in ("text", "vector"):
+        for chunk, rank in pool.ranks(voice, known).items():
+            found[chunk][voice] = rank
+    return found
 
 
-def _explain(chunk: int, voices: dict[str, Scored]) -> dict[str, object]:
-    return {voice: round(score, 4) for voice, scored in voices.items() for found, score in scored if found == chunk}
+# --- without words, and letter by letter --------------------------------------------------------------------
 
 
-def _confidence(ask: Ask, hits: Sequence[Hit], nearest: Scored) -> float:
-    """From the best hit's words and the nearest meaning."""
-    if not hits:
-        return 0.0
-    if ask.mode == "exact":
-        return 1.0
-    wanted = set(query_terms(ask.query)[0])
-    best = hits[0]
-    had = {term for word in words(f"{best.heading} {best.text}") for term in word.terms}
-    coverage = len(wanted & had) / len(wanted) if wanted else 0.0
-    return confidence(coverage, dict(nearest).get(best.id, 0.0))
+def _newest(stores: Stores, shelves: Sequence[Shelf], filters: Filters) -> list[Place]:
+    """A question of filters only: what passes them, the newest first."""
+    connection = stores.ledger.reader
+    places = []
+    for shelf in shelves:
+        rows = recall.join(connection, recall.allowed(connection, shelf.id, filters), filters).values()
+        places += [Place(shelf, row, 1.0, {}) for row in rows]
+    places.sort(key=lambda place: (place.row["path"], place.row["start_line"]))
+    places.sort(key=lambda place: str(place.row["date"]), reverse=True)
+    return places
+
+
+def _exact(stores: Stores, shelves: Sequence[Shelf], ask: Ask, max_bytes: int) -> list[Place]:
+    """Every chunk that has the very letters, in the order in which the files tell it."""
+    connection = stores.ledger.reader
+    order: list[tuple[Shelf, int]] = []
+    for shelf in shelves:
+        for path, lines in grep.lines_with(shelf, ask.query, max_bytes):
+            chunks = recall.chunks_at(connection, shelf.id, path, lines).values()
+            order += [(shelf, chunk) for chunk in dict.fromkeys(chunks)]
+    rows = recall.join(connection, (chunk for _, chunk in order), ask.filters)
+    found = [(shelf, rows[chunk]) for shelf, chunk in order if chunk in rows]
+    return [Place(shelf, row, 1.0, {"exact": rank}) for rank, (shelf, row) in enumerate(found, 1)]
+
+
+# --- the answer ---------------------------------------------------------------------------------------------
+
+
+def _answer(
+    stores: Stores, ask: Ask, places: Sequence[Place], sure: float, corrected: dict[str, list[str]] | None = None
+) -> Answer:
+    folded = fold.fold(places, ask.limit) if ask.mode != "exact" else [(place, []) for place in places[: ask.limit]]
+    shared = {
+        place.shelf.id: recall.shared_stems(
+            stores.ledger.reader,
+            place.shelf.id,
+            (other.row["stem"] for other, _ in folded if other.shelf is place.shelf),
+        )
+        for place, _ in folded
+    }
+    hits: list[Hit] = [hit_of(place, also, shared[place.shelf.id], ask) for place, also in folded]
+    sure = sure if hits else 0.0
+    return Answer(hits, certainty.verdict(bool(hits), sure), sure, len(places), corrected or {})

@@ -21,6 +21,7 @@ from memd.models import Workspace
 
 if TYPE_CHECKING:
     from memd.indexer.embedder import Embedder
+    from memd.indexer.pooling import Vectors
     from memd.indexer.vectors import Collection, VectorStore
 
 log = logging.getLogger("memd.stores")
@@ -71,6 +72,8 @@ class Stores:
         self.former: Model | None = None
         self.trouble = ""
         """What is wrong with Chroma, until it is opened again; the mirror answers meanwhile."""
+        self.asked: dict[tuple[int, str], Vectors] = {}
+        """The vectors of the last questions, by model and text."""
         self.embedded = 0
         """Texts that went through the model since the start."""
 

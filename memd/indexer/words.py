@@ -63,16 +63,27 @@ def terms_of(text: str) -> tuple[list[str], list[str]]:
     """The terms and the exact forms of a text, repetitions kept: what an index counts."""
     terms: list[str] = []
     exact: list[str] = []
-    for word in words(text):
-        terms += word.terms
-        exact += word.exact
+    for token in TOKEN.findall(text):
+        if UNSPACED_RUN.match(token):
+            for word in _pairs(token, 0):
+                terms += word.terms
+                exact += word.exact
+        else:
+            forms = _forms(token[:MAX_WORD])
+            exact += forms[0] if forms[1] else ()
+            terms += forms[1]
     return terms, exact
+
+
+def telling_words(text: str) -> list[Word]:
+    """The words of a question without those that every text has, unless it has no others."""
+    found = list(words(text))
+    return [word for word in found if word.exact[0] not in STOPWORDS] or found
 
 
 def query_terms(text: str) -> tuple[list[str], list[str]]:
     """The distinct terms and exact forms of a question, without the words that every text has."""
-    found = list(words(text))
-    telling = [word for word in found if word.exact[0] not in STOPWORDS] or found
+    telling = telling_words(text)
     terms = dict.fromkeys(term for word in telling for term in word.terms)
     exact = dict.fromkeys(form for word in telling for form in word.exact if not _is_pair(word))
     return list(terms), list(exact)

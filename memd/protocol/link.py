@@ -41,8 +41,8 @@ class Link:
         except OSError:
             raise Closed from None
 
-    def line(self, patience: float) -> bytes:
-        """The next line; NoDaemon when nothing comes for `patience` seconds."""
+    def line(self, patience: float | None) -> bytes:
+        """The next line; NoDaemon when nothing comes for `patience` seconds. None waits for ever."""
         self._socket.settimeout(patience)
         parts, size = [self._unread], 0
         while b"\n" not in parts[-1]:
@@ -54,11 +54,11 @@ class Link:
         line, _, self._unread = b"".join(parts).partition(b"\n")
         return line
 
-    def _part(self, patience: float) -> bytes:
+    def _part(self, patience: float | None) -> bytes:
         try:
             return self._socket.recv(1 << 16)
         except TimeoutError:
-            raise _silent(patience) from None
+            raise _silent(patience or 0) from None
         except OSError:
             raise Closed from None
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from memd.daemon.desk import Desk, Result
-from memd.daemon.handlers import asking, keeping, talk, workspaces
+from memd.daemon.handlers import asking, examining, keeping, reading, standing, talk, workspaces
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import UnknownMethod
@@ -18,6 +18,12 @@ HANDLERS: dict[str, Handler] = {
     "ping": talk.ping,
     "query": asking.query,
     "get": asking.get,
+    "grep": reading.grep,
+    "bus": reading.bus,
+    "list": reading.listed,
+    "subscribe": standing.subscribe,
+    "unsubscribe": standing.unsubscribe,
+    "eval": examining.evaluate,
     "sync": keeping.sync,
     "status": talk.status,
     "rebuild": keeping.rebuild,

@@ -25,20 +25,21 @@ async def query(desk: Desk, params: Params, tell: Tell) -> Result:
     await desk.catch_up(sync, ask.ns)
     if ask.mode == "vector":
         await desk.model_loaded()
-    answer = await _search(desk, ask)
+    answer = await find(desk, ask)
     if not answer.hits and ask.mode == "hybrid" and desk.parts.embedding.warming:
         # No word of it was found, and meaning has not been asked yet.
         await desk.model_loaded()
-        answer = await _search(desk, ask)
+        answer = await find(desk, ask)
     checked = not answer.hits and sync != "none"
     if checked:
         # Never an empty answer without a look at the files themselves.
         await desk.scan(ask.ns)
-        answer = await _search(desk, ask)
+        answer = await find(desk, ask)
     hits = [{name: value for name, value in asdict(hit).items() if value is not None} for hit in answer.hits]
     took = round((time.monotonic() - started) * 1000, 2)
     return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence, "checked": checked,
-            "ns": list(ask.ns), "mode": ask.mode, "total": answer.total, "took_ms": took}  # fmt: skip
+            "corrected": answer.corrected, "ns": list(ask.ns), "mode": ask.mode, "total": answer.total,
+            "took_ms": took}  # fmt: skip
 
 
 def _ask(desk: Desk, params: Params) -> Ask:
@@ -60,6 +61,8 @@ def _ask(desk: Desk, params: Params) -> Ask:
         filters=filters,
         explain=params.flag("explain"),
         marks=params.flag("marks"),
+        fusion=desk.parts.settings.search.fusion,
+        rrf_k=desk.parts.settings.search.rrf_k,
     )
 
 
@@ -70,15 +73,15 @@ def _question(params: Params) -> str:
     return query
 
 
-async def _search(desk: Desk, ask: Ask) -> Answer:
+async def find(desk: Desk, ask: Ask) -> Answer:
     """Search; a text index that turns out to be torn is made again first, rather than missing what it held."""
-    k, max_bytes = desk.parts.settings.search.rrf_k, desk.parts.worker.max_bytes
+    max_bytes = desk.parts.worker.max_bytes
     try:
-        return await desk.read(search, desk.parts.stores, ask, k, max_bytes)
+        return await desk.read(search, desk.parts.stores, ask, max_bytes)
     except StoreBroken:
         for ns in ask.ns:
             await asyncio.wrap_future(desk.parts.worker.submit(tasks.RenewText(ns)))
-        return await desk.read(search, desk.parts.stores, ask, k, max_bytes)
+        return await desk.read(search, desk.parts.stores, ask, max_bytes)
 
 
 async def get(desk: Desk, params: Params, tell: Tell) -> Result:

@@ -63,6 +63,7 @@ def _status(desk: Desk) -> Result:
         "pending_vectors": parts.embedding.pending,
         "eta_s": parts.embedding.eta_s,
         "embedded": parts.stores.embedded,
+        "subscriptions": len(parts.standing),
         "memory_mb": told.memory_mb(),
         "degraded_details": [asdict(trouble) for trouble in parts.health.troubles],
         "model": told.model_status(parts),

@@ -1,0 +1,168 @@
+"""Gathers what speaks for each candidate of one workspace: the parts that ranking adds up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from sqlite3 import Connection, Row
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.indexer import meaning, ranking, recall, times
+from memd.indexer.lines import Passage, Reader
+from memd.indexer.ranking import Floats
+from memd.indexer.stores import Shelf
+from memd.indexer.units import Unit, units_of
+from memd.indexer.wording import Wording
+from memd.notes.names import is_long_term
+
+Ids = NDArray[np.int64]
+
+READ = 60
+"""How many of the best are read line by line; a right answer stands lower in one question of a hundred."""
+
+PRIORITY = {"low": -1.0, "high": 0.6, "critical": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as the evidence for it is gathered: its words, its meaning, its times."""
+
+    wording: Wording | None
+    sense: meaning.Sense | None
+    times: times.Asked
+    today: date
+
+
+@dataclass(slots=True)
+class Weighed:
+    """Candidates with the parts of their scores, best first."""
+
+    rows: list[Row]
+    parts: dict[str, Floats]
+    scores: Floats
+
+    def only(self, places: Ids) -> Weighed:
+        return Weighed(
+            [self.rows[at] for at in places],
+            {name: values[places] for name, values in self.parts.items()},
+            self.scores[places],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The chunks of the memories that the candidates belong to, in the order of their files."""
+
+    chunks: Ids
+    memory: Ids
+    """By place: which of the memories, counted from 0."""
+    place: dict[int, int]
+
+    def next_to(self, chunk: int, step: int) -> int | None:
+        """The chunk before or after one in its memory."""
+        at = self.place[chunk]
+        other = at + step
+        inside = 0 <= other < len(self.chunks) and self.memory[other] == self.memory[at]
+        return int(self.chunks[other]) if inside else None
+
+
+def weigh(connection: Connection, shelf: Shelf, rows: Sequence[Row], asked: Asked, most: int) -> Weighed:
+    """Everything that speaks for these candidates; the best of them, at least `most`, are read line by line."""
+    family = _family(connection, rows)
+    parts = _parts(shelf, rows, family, asked)
+    found = Weighed(list(rows), parts, ranking.score(parts))
+    found = found.only(_order(found))
+    if asked.wording is None or not rows:
+        return found
+    read = found.rows[: max(READ, most)]
+    best = Reader(asked.wording, asked.times).best(_passages(connection, read, family))
+    for name, values in best.items():
+        found.parts[name] = np.concatenate((values, np.zeros(len(found.rows) - len(read))))
+    found.scores = ranking.score(found.parts)
+    return found.only(_order(found))
+
+
+def _order(found: Weighed) -> Ids:
+    """By score; among equals by where they stand, so that order never wavers."""
+    where = [(-found.scores[at], row["path"], row["start_line"], row["id"]) for at, row in enumerate(found.rows)]
+    return np.array(sorted(range(len(where)), key=where.__getitem__), np.int64)
+
+
+# --- the parts of a chunk -----------------------------------------------------------------------------------
+
+
+def _parts(shelf: Shelf, rows: Sequence[Row], family: Family, asked: Asked) -> dict[str, Floats]:
+    own = np.array([family.place[row["id"]] for row in rows], np.int64)
+    days = [recall.day_of(row) for row in rows]
+    parts = {
+        "date": np.array([times.nearness(day, asked.times) for day in days]),
+        "recency": np.array([_newness(row, day, asked) for row, day in zip(rows, days, strict=True)]),
+        "declared": np.array([_declared(row) for row in rows]),
+    }
+    if asked.times.recent:
+        parts["newest"] = parts["recency"]
+    if asked.times.temporal:
+        parts["episode"] = np.array([row["kind"] == "episodic" for row in rows], float)
+    if asked.wording is not None:
+        parts |= _by_words(family, own, asked.wording)
+    if asked.sense is not None:
+        parts |= _by_meaning(shelf, family, own, asked.sense)
+    return parts
+
+
+def _by_words(family: Family, own: Ids, wording: Wording) -> dict[str, Floats]:
+    docs = wording.postings.places(family.chunks)
+    known = docs >= 0
+    earned = np.where(known, wording.earned()[docs], 0.0)
+    count = int(family.memory.max(initial=-1)) + 1
+    sections = wording.of_sections(docs[known], family.memory[known], count)
+    return {"words": earned[own], "section": sections[family.memory[own]]}
+
+
+def _by_meaning(shelf: Shelf, family: Family, own: Ids, sense: meaning.Sense) -> dict[str, Floats]:
+    near = sense.near(shelf, family.chunks.tolist())
+    best = np.full(int(family.memory.max(initial=-1)) + 1, -1.0)
+    np.maximum.at(best, family.memory, near)
+    return {"meaning": near[own], "section_meaning": best[family.memory[own]]}
+
+
+def _newness(row: Row, day: date | None, asked: Asked) -> float:
+    return times.newness(day, asked.today, is_long_term(row["path"]))
+
+
+def _declared(row: Row) -> float:
+    """From -1 to 1: what the note says of its own weight."""
+    declared = json.loads(row["declared"])
+    importance = declared.get("importance")
+    given = PRIORITY.get(declared.get("priority") or "", 0.0) + (2 * importance - 1 if importance is not None else 0.0)
+    return max(-1.0, min(1.0, given))
+
+
+# --- the lines ----------------------------------------------------------------------------------------------
+
+
+def _family(connection: Connection, rows: Sequence[Row]) -> Family:
+    found = recall.siblings(connection, {row["memory"] for row in rows})
+    chunks = np.array([chunk for chunk, _ in found], np.int64)
+    _, memory = np.unique(np.array([number for _, number in found], np.int64), return_inverse=True)
+    return Family(chunks, memory, {chunk: at for at, (chunk, _) in enumerate(found)})
+
+
+def _passages(connection: Connection, rows: Sequence[Row], family: Family) -> list[Passage]:
+    texts = {row["id"]: row["text"] for row in rows}
+    around = {other for row in rows for step in (-1, 1) if (other := family.next_to(row["id"], step)) is not None}
+    texts |= recall.texts(connection, around - texts.keys())
+
+    def units(chunk: int | None) -> tuple[Unit, ...]:
+        return units_of(chunk, texts[chunk]) if chunk is not None and chunk in texts else ()
+
+    passages = []
+    for row in rows:
+        before, after = units(family.next_to(row["id"], -1)), units(family.next_to(row["id"], 1))
+        day = recall.day_of(row)
+        passages.append(Passage(units(row["id"]), before[-1] if before else None, after[0] if after else None, day))
+    return passages

@@ -1,0 +1,97 @@
+"""Everything that ranking weighs, number by number with its reason. Pure: parts in, scores out.
+
+A chunk's score is a sum of parts, each on a scale of its own that means the same in every workspace: a share of what
+the question's words could earn at most, a nearness in meaning, a nearness in days. Stretching each voice to the best
+and worst of its own list, as is common, makes a loud voice of one that found nothing; docs/retrieval.md has what each
+part gave.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# --- words --------------------------------------------------------------------------------------------------
+
+K1 = 1.2
+"""How soon a repeated word stops counting: the usual value; 0.9 and 2.0 did the same."""
+
+B = 0.4
+"""How much a long chunk is held against it: less than the usual 0.75, since chunks are of about one size."""
+
+HEADING = 2.0
+"""A heading says what all below it is about: a word there counts as two in the text."""
+
+PART = 0.2
+"""A word found only inside another one ("build" in "rebuild") earns this share of the whole word."""
+
+SLIP = 0.7
+"""A word that no note has counts this much when a near spelling of it is found."""
+
+
+def idf(count: int, holders: int) -> float:
+    """How telling a word is that so many of all chunks have."""
+    return math.log(1 + (count - holders + 0.5) / (holders + 0.5))
+
+
+def dampened(often: Floats) -> Floats:
+    """BM25's curve: the second mention says less than the first."""
+    curve: Floats = often * (K1 + 1) / (often + K1)
+    return curve
+
+
+def by_length(lengths: Floats, mean: float) -> Floats:
+    """By what a count of words is divided in a text of this length."""
+    share: Floats = 1 - B + B * lengths / mean
+    return share
+
+
+# --- the parts ----------------------------------------------------------------------------------------------
+
+WEIGHTS: Mapping[str, float] = {
+    # The question's words in the chunk, as a share of what they could earn: the voice that is right most often.
+    "words": 1.2,
+    # The same in the best three lines in a row, which may reach into the next chunk: an answer is a line or two,
+    # and its subject often stands in the line before.
+    "lines": 1.5,
+    # The share of the question's words that a single line has.
+    "line": 0.45,
+    # The same in the whole memory: what the section is about helps to tell like lines apart.
+    "section": 0.9,
+    # How near the chunk is in meaning, on the model's own scale: 0 is any two notes, 1 a paraphrase, everywhere.
+    "meaning": 0.85,
+    # The nearest chunk of the memory: what the section means.
+    "section_meaning": 1.35,
+    # How near the note's day is to a time that the question names.
+    "date": 0.7,
+    # The best line begins with a label that the question names: who speaks, or what is told.
+    "label": 0.15,
+    # A question about time, and the best line names one.
+    "timed": 0.2,
+    # The best line speaks of the very days that the question names, seen from the note's own date.
+    "told_date": 0.12,
+    # The best line is a question itself: it asks for what is wanted rather than telling it.
+    "asks": -0.04,
+    # How new the note is; MEMORY.md and what has no date are neither new nor old.
+    "recency": 0.03,
+    # The same where the question asks for the newest.
+    "newest": 0.3,
+    # A question about time asks for what happened rather than for what is known.
+    "episode": 0.05,
+    # What the note declares of itself: priority and importance.
+    "declared": 0.05,
+}
+
+OF_A_LINE = ("lines", "line", "label", "timed", "told_date", "asks")
+"""Taken together at the line where they are best together."""
+
+
+def score(parts: Mapping[str, Floats]) -> Floats:
+    """The sum of all parts, each with its weight."""
+    total: Floats = np.sum([WEIGHTS[name] * values for name, values in parts.items()], axis=0)
+    return total

@@ -1,0 +1,68 @@
+"""Cuts a chunk into the lines that can answer by themselves: a turn of a talk, an item, a few sentences. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from memd.indexer.words import terms_of
+
+LONG = 300
+PIECE = 220
+"""A longer paragraph is taken in pieces of about this many characters: one answer rarely needs more."""
+
+PARAGRAPH = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*+]|\d+[.)])[ \t])")
+SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]*\s+")
+LABEL = re.compile(r"(?:[-*+]\s+|\d+[.)]\s+)?\*{0,2}([^\W_][\w .'’-]{0,30}?)\*{0,2}:\*{0,2}(?:\s|$)")
+"""What stands before the colon that opens a line: who speaks, or what is told."""
+
+ASIDE = re.compile(r"\s*\[[^\]]*\]\s*$")
+CACHED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One line, with what a question may ask of it."""
+
+    text: str
+    terms: tuple[str, ...]
+    label: frozenset[str]
+    asks: bool
+    """It is a question itself, so that the answer stands in the line after it."""
+
+
+@lru_cache(maxsize=CACHED)
+def units_of(chunk: int, text: str) -> tuple[Unit, ...]:
+    """The units of a chunk; its number and text never part, so that what was cut once is kept."""
+    return tuple(_unit(piece) for piece in _pieces(text))
+
+
+def _pieces(text: str) -> list[str]:
+    found: list[str] = []
+    for paragraph in PARAGRAPH.split(text):
+        plain = paragraph.strip()
+        if plain and not plain.startswith("#"):
+            found += [plain] if len(plain) <= LONG else _sentences(plain)
+    return found or [text.strip()]
+
+
+def _sentences(paragraph: str) -> list[str]:
+    """Sentences together, as many as make a piece."""
+    pieces: list[str] = []
+    for sentence in SENTENCE.split(paragraph):
+        if pieces and len(pieces[-1]) + len(sentence) < PIECE:
+            pieces[-1] += f" {sentence}"
+        else:
+            pieces.append(sentence)
+    return pieces
+
+
+def _unit(text: str) -> Unit:
+    label = LABEL.match(text)
+    return Unit(
+        text=text,
+        terms=tuple(terms_of(text)[0]),
+        label=frozenset(terms_of(label.group(1))[0]) if label else frozenset(),
+        asks=ASIDE.sub("", text).rstrip("*_ ").endswith("?"),
+    )

@@ -1,0 +1,173 @@
+"""The text voice: what the question's words earn in every chunk of one workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.indexer import ranking
+from memd.indexer.postings import Postings
+from memd.indexer.ranking import Floats
+from memd.indexer.words import Word, telling_words
+
+Docs = NDArray[np.int64]
+
+MOST_ENDINGS = 50
+MOST_PARTS = 20
+MOST_SLIPS = 2
+PART_LETTERS = 4
+"""Shorter pieces stand in every second word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """One word of the question, with every form that counts as it, and where the forms are."""
+
+    forms: frozenset[str]
+    docs: Docs
+    often: Floats
+    """How often each of `docs` has it: by its length, and more in a heading."""
+    idf: float
+    share: float
+    """What it may earn of a whole word."""
+
+
+@dataclass(slots=True)
+class Wording:
+    """The question's words in one workspace."""
+
+    postings: Postings
+    sought: list[Sought] = field(default_factory=list)
+    corrected: dict[str, list[str]] = field(default_factory=dict)
+    """Words that no chunk has, and the near spellings that were looked for instead."""
+    missing: list[str] = field(default_factory=list)
+    """Words that no chunk has in any form."""
+    weight: float = 0.0
+    """What all words are worth together; one that no chunk has is worth most."""
+
+    @property
+    def most(self) -> float:
+        """What a chunk could earn that has every word many times."""
+        return self.weight * (ranking.K1 + 1) or 1.0
+
+    def earned(self) -> Floats:
+        """What every document earns, as a share of the most."""
+        by_doc = np.zeros(self.postings.size)
+        for word in self.sought:
+            by_doc[word.docs] += word.share * word.idf * ranking.dampened(word.often)
+        return by_doc / self.most
+
+    @property
+    def known(self) -> float:
+        """The share of the question's words, by weight, that any chunk has."""
+        whole = sum(word.idf for word in self.sought if word.share > ranking.PART)
+        return min(1.0, whole / self.weight) if self.weight else 0.0
+
+    def had_by(self, chunk: int) -> float:
+        """The share of the question's words, by weight, that one chunk has."""
+        doc = self.postings.places(np.array([chunk]))
+        had = sum(word.idf * word.share for word in self.sought if doc[0] >= 0 and _at(word, doc)[0])
+        return min(1.0, had / self.weight) if self.weight else 0.0
+
+    def of_sections(self, docs: Docs, section: NDArray[np.int64], count: int) -> Floats:
+        """What `count` sections earn as a whole, each of the `docs` standing in the section of its place."""
+        lengths = np.bincount(section, self.postings.lengths("body")[docs], count).astype(np.float64)
+        divisor = ranking.by_length(lengths, float(lengths.mean()) or 1.0)
+        total = np.zeros(count)
+        for word in self.sought:
+            often = np.bincount(section, _at(word, docs), count) / divisor
+            total += word.share * word.idf * ranking.dampened(often)
+        return total / self.most
+
+
+def _at(word: Sought, docs: Docs) -> Floats:
+    """How often each of `docs` has the word."""
+    if not len(word.docs):
+        return np.zeros(len(docs))
+    place = np.searchsorted(word.docs, docs).clip(max=len(word.docs) - 1)
+    return np.where(word.docs[place] == docs, word.often[place], 0.0)
+
+
+def listen(postings: Postings, text: str, prefixes: Sequence[str] = ()) -> Wording:
+    """Look every word of a question up, as a whole, as a part of others, and in near spellings."""
+    heard = Wording(postings)
+    for word in telling_words(text):
+        _seek(heard, word)
+    for prefix in prefixes:
+        endings = postings.starting("exact", prefix.casefold(), MOST_ENDINGS)
+        _keep(heard, frozenset(endings), _among(postings, endings, "exact"))
+        heard.weight += heard.sought[-1].idf if endings else ranking.idf(postings.count, 0)
+        if not endings:
+            heard.missing.append(f"{prefix}*")
+    return heard
+
+
+def _seek(heard: Wording, word: Word) -> None:
+    postings = heard.postings
+    known = frozenset(form for other in heard.sought for form in other.forms)
+    if known.intersection(word.terms):
+        return
+    before = len(heard.sought)
+    for term in word.terms:
+        _keep(heard, frozenset((term,)), _among(postings, [term], "body", "heading"))
+    if len(heard.sought) == before:
+        # A single character of a script without spaces is no term of its own.
+        _keep(heard, frozenset(word.exact), _among(postings, word.exact, "exact"))
+    whole = heard.sought[before:]
+    _seek_inside(heard, word.exact[0], whole)
+    if len(heard.sought) == before:
+        _seek_near(heard, word.exact[0])
+    heard.weight += sum(found.idf for found in whole) or ranking.idf(postings.count, 0)
+
+
+def _seek_inside(heard: Wording, plain: str, whole: Sequence[Sought]) -> None:
+    """The word as a part of longer ones, in the chunks that do not have it as a whole."""
+    if len(plain) < PART_LETTERS:
+        return
+    longer = [form for form in heard.postings.containing("exact", plain, MOST_PARTS) if form != plain]
+    docs, often = _among(heard.postings, longer, "exact")
+    if len(docs) and whole:
+        new = ~np.isin(docs, np.concatenate([word.docs for word in whole]))
+        docs, often = docs[new], often[new]
+    _keep(heard, frozenset(longer), (docs, often), ranking.PART)
+
+
+def _seek_near(heard: Wording, plain: str) -> None:
+    near = heard.postings.near("exact", plain, MOST_SLIPS)
+    if near:
+        heard.corrected[plain] = near
+        _keep(heard, frozenset(near), _among(heard.postings, near, "exact"), ranking.SLIP)
+    else:
+        heard.missing.append(plain)
+
+
+def _among(postings: Postings, terms: Iterable[str], *fields: str) -> tuple[Docs, Floats]:
+    """The documents that have any of some terms, and how often, by length and with headings counted more."""
+    by_doc: Floats | None = None
+    for name in fields:
+        for term in terms:
+            held = postings.of(name, term)
+            if len(held.docs):
+                by_doc = np.zeros(postings.size) if by_doc is None else by_doc
+                by_doc[held.docs] += _often(postings, name, held.docs, held.weights)
+    if by_doc is None:
+        return np.zeros(0, np.int64), np.zeros(0)
+    docs = np.flatnonzero(by_doc)
+    return docs, by_doc[docs]
+
+
+def _often(postings: Postings, name: str, docs: NDArray[np.int32], weights: NDArray[np.uint16]) -> Floats:
+    if name == "heading":
+        return np.full(len(docs), ranking.HEADING)
+    lengths = postings.lengths("body")[docs].astype(np.float64)
+    often: Floats = weights / ranking.by_length(lengths, postings.mean_length("body"))
+    return often
+
+
+def _keep(heard: Wording, forms: frozenset[str], found: tuple[Docs, Floats], share: float = 1.0) -> None:
+    docs, often = found
+    if len(docs):
+        heard.sought.append(Sought(forms, docs, often, ranking.idf(heard.postings.count, len(docs)), share))
