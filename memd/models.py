@@ -160,3 +160,5 @@ class Answer:
     total: int
     corrected: dict[str, list[str]] = field(default_factory=dict)
     """Words that no note has, with the near spellings that were searched instead."""
+    missing: tuple[str, ...] = ()
+    """Words that no note has in any form."""

@@ -173,6 +173,10 @@ def test_every_method_has_a_function_with_a_sentence(path):
         "workspaces.remove": lambda client: client.remove(path="/tmp"),
         "query": lambda client: client.query("x", ns="a", limit=3, tags=["b"]),
         "get": lambda client: client.get(path="a.md", first=3, lines=2),
+        "why_not": lambda client: client.why_not("a.md", 3, "x"),
+        "grep": lambda client: client.grep("x", regex=True),
+        "bus": lambda client: client.bus("x", limit=3),
+        "list": lambda client: client.memories(ns="a", sort="key"),
         "unsubscribe": lambda client: client.unsubscribe(1),
     }
     server = Script(path, well)
@@ -182,6 +186,8 @@ def test_every_method_has_a_function_with_a_sentence(path):
     sent = {request["method"]: request["params"] for request in server.requests}
     assert sent.keys() == METHODS.keys()
     assert sent["get"] == {"path": "a.md", "from": 3, "lines": 2}
+    assert sent["grep"] == {"pattern": "x", "regex": True}
+    assert sent["list"] == {"ns": "a", "sort": "key"}
     assert sent["workspaces.add"] == {"path": "/tmp", "globs": ["*.md"], "follow": True, "wait": False}
     public = [value for name, value in vars(Client).items() if callable(value) and not name.startswith("_")]
     assert all(function.__doc__ for function in public)

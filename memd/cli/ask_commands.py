@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from memd.cli import fast, grepping, hits, options, pages, say, talk
+from memd.cli import absence, fast, grepping, hits, options, pages, say, talk
 from memd.errors import UsageError
 
 Mode = Literal["hybrid", "text", "vector", "exact"]
@@ -153,8 +153,33 @@ def _as_path(what: str) -> tuple[str | None, int | None]:
     return found["path"], int(found["line"]) if found["line"] else None
 
 
+def why_not(
+    passage: Annotated[str, typer.Argument(metavar="PATH:LINE", help="The passage that was expected.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS...", help="The question, as it was asked.")],
+    ns: options.Ns = None,
+    workspace: options.Workspace = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-l", min=1, max=fast.MAX_LIMIT, help="As asked.")] = None,
+    mode: Annotated[Mode | None, typer.Option("--mode", "-m", help="As asked.")] = None,
+    no_start: options.NoStart = False,
+    json: options.Json = False,
+) -> None:
+    """Say why a passage did not come up for a question."""
+    path, line = _as_path(passage)
+    if path is None:
+        raise UsageError(f"{passage} is no place in a file of notes", "for example: memory/2026-02-15.md:12")
+    with talk.client(not no_start) as caller:
+        name = talk.chosen(caller, ns, workspace)
+        cwd = None if name else pages.working_directory()
+        result = caller.why_not(path, line or 1, " ".join(words), ns=name, cwd=cwd, limit=limit, mode=mode)
+    if json:
+        say.json(result)
+    else:
+        say.text(absence.told(passage, result))
+
+
 def register(app: typer.Typer) -> None:
     app.command()(query)
     app.command(name="search", hidden=True, help="The same as `memd query`.")(query)
     app.command()(grep)
     app.command()(get)
+    app.command(name="why-not")(why_not)

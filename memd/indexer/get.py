@@ -58,15 +58,15 @@ def _told(shelf: Shelf, note: Note, memory: Memory) -> dict[str, Any]:
 def by_path(shelves: Sequence[Shelf], path: str, first: int, count: int, max_bytes: int) -> dict[str, Any]:
     """Lines of a file; all of them when `count` is 0."""
     for shelf in shelves:
-        inside = _inside(shelf, path)
-        if inside and (shelf.workspace.root / inside).exists():
-            return _lines(shelf, inside, first, count, max_bytes)
-    known = sorted(name for shelf in shelves for name in shelf.files)
-    near = difflib.get_close_matches(path, known, n=3, cutoff=0.4)
+        known = inside(shelf, path)
+        if known and (shelf.workspace.root / known).exists():
+            return _lines(shelf, known, first, count, max_bytes)
+    names = sorted(name for shelf in shelves for name in shelf.files)
+    near = difflib.get_close_matches(path, names, n=3, cutoff=0.4)
     raise NotFound(f"no memory file is called {path}", f"near it: {', '.join(near)}" if near else "memd workspaces")
 
 
-def _inside(shelf: Shelf, path: str) -> str:
+def inside(shelf: Shelf, path: str) -> str:
     """The path relative to the workspace, if it is one of its memory files."""
     pure = PurePosixPath(path)
     if pure.is_absolute():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -84,6 +85,19 @@ def lines_with(shelf: Shelf, needle: str, max_bytes: int) -> Iterator[tuple[str,
         lines = pattern.matches(_text(workspace, path, max_bytes, found))
         if lines:
             yield path, list(lines)
+
+
+def holding(shelf: Shelf, sought: Iterable[str], max_bytes: int, seconds: float) -> list[str]:
+    """The files that have any of some words, as far as time allows to look, the newest first."""
+    patterns, found, until = [Pattern(word) for word in sought], Found(), time.monotonic() + seconds
+    paths = []
+    for _, workspace, path in _files([shelf.workspace], "", found):
+        if not patterns or time.monotonic() > until:
+            break
+        text = _text(workspace, path, max_bytes, found)
+        if any(pattern.matches(text) for pattern in patterns):
+            paths.append(path)
+    return paths
 
 
 def under(path: str, wanted: str) -> bool:

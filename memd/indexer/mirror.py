@@ -65,6 +65,15 @@ class Mirror:
             order = np.lexsort((ids, -scores))[:limit]
             return [(int(ids[nth]), float(scores[nth])) for nth in order]
 
+    def rank(self, vector: Vectors, chunk: int) -> int | None:
+        """The place of one chunk among all, counted from 1; None when it is not here."""
+        with self._lock:
+            at = self._place.get(chunk)
+            if at is None:
+                return None
+            scores = self._rows[: len(self._place)] @ vector
+            return int((scores > scores[at]).sum()) + 1
+
     def cosines(self, vector: Vectors, chunks: Sequence[int]) -> NDArray[np.float64]:
         """The cosine of each of some chunks; NaN for one that is not here."""
         found = np.full(len(chunks), np.nan)

@@ -25,7 +25,7 @@ SETTLED = 512
 ENTRY = 32
 """What an entry costs beside its postings, counted in postings."""
 
-SLIPS = ((8, 2), (4, 1))
+SLIPS = ((8, 2), (5, 1))
 """Words of so many letters may have so many slips: in a shorter word one slip makes another word."""
 
 Key = TypeVar("Key", bound=Hashable)
@@ -238,6 +238,9 @@ class Postings:
             lexicon = segment.lexicon(field)
             slips |= {lexicon.words[nth]: count for nth, count in lexicon.near(word, distance)}
         counted = {term: self.frequency(field, term) for term in slips}
+        if len(word) < SLIPS[0][0]:
+            # Few slip on the first letter, and in a short word another one makes another word: bike, like.
+            slips = {term: count for term, count in slips.items() if term[0] == word[0]}
         order = sorted(slips, key=lambda term: (slips[term], term[0] != word[0], -counted[term], term))
         return [term for term in order if counted[term]][:most]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from sqlite3 import Row
 
 from memd.indexer import candidates, certainty, evidence, fold, grep, meaning, recall, times
@@ -53,10 +53,20 @@ def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
         return _answer(stores, ask, _exact(stores, shelves, ask, max_bytes), 1.0)
     if not (question.words or question.prefixes):
         return _answer(stores, ask, _newest(stores, shelves, filters), 1.0)
-    found = {shelf.id: _on_shelf(stores, shelf, ask, question, filters) for shelf in shelves}
-    places = sorted((place for part in found.values() for place in part.places), key=_order)
-    corrected = {word: near for part in found.values() if part.wording for word, near in part.wording.corrected.items()}
-    return _answer(stores, ask, places, _sure(places, found), corrected)
+    found, places = weighed_places(stores, shelves, ask, question, filters)
+    answer = _answer(stores, ask, places, _sure(places, found))
+    wordings = [part.wording for part in found.values() if part.wording is not None]
+    corrected = {word: near for wording in wordings for word, near in wording.corrected.items()}
+    missing = tuple(dict.fromkeys(word for wording in wordings for word in (*wording.missing, *wording.corrected)))
+    return replace(answer, corrected=corrected, missing=missing)
+
+
+def weighed_places(
+    stores: Stores, shelves: Sequence[Shelf], ask: Ask, question: Question, filters: Filters, also: Sequence[int] = ()
+) -> tuple[dict[int, Found], list[Place]]:
+    """What each workspace has to say, and all candidates, best first; the chunks in `also` are among them."""
+    found = {shelf.id: _on_shelf(stores, shelf, ask, question, filters, also) for shelf in shelves}
+    return found, sorted((place for part in found.values() for place in part.places), key=_order)
 
 
 def _order(place: Place) -> tuple[float, str, int]:
@@ -76,7 +86,9 @@ def _sure(places: Sequence[Place], found: Mapping[int, Found]) -> float:
 # --- one workspace ------------------------------------------------------------------------------------------
 
 
-def _on_shelf(stores: Stores, shelf: Shelf, ask: Ask, question: Question, filters: Filters) -> Found:
+def _on_shelf(
+    stores: Stores, shelf: Shelf, ask: Ask, question: Question, filters: Filters, also: Sequence[int]
+) -> Found:
     connection = stores.ledger.reader
     postings = shelf.text.postings()
     wording = listen(postings, question.words, question.prefixes) if ask.mode != "vector" else None
@@ -85,7 +97,7 @@ def _on_shelf(stores: Stores, shelf: Shelf, ask: Ask, question: Question, filter
     among = candidates.allowed(connection, shelf, question, filters, postings)
     depth = max(DEPTH_DATED if asked.times.spans else DEPTH, 2 * ask.limit)
     pool = candidates.gather(stores, shelf, wording, sense, question.words, depth, among)
-    rows = recall.join(connection, pool.ids, filters)
+    rows = recall.join(connection, pool.ids.union(also), filters)
     near = None if sense is None else sense.nearness(pool.voices["vector"][0][1] if pool.voices["vector"] else None)
     if ask.fusion == "rrf":
         return Found(_by_ranks(shelf, pool, rows, ask.rrf_k), wording, near)
@@ -153,9 +165,7 @@ def _exact(stores: Stores, shelves: Sequence[Shelf], ask: Ask, max_bytes: int) -
 # --- the answer ---------------------------------------------------------------------------------------------
 
 
-def _answer(
-    stores: Stores, ask: Ask, places: Sequence[Place], sure: float, corrected: dict[str, list[str]] | None = None
-) -> Answer:
+def _answer(stores: Stores, ask: Ask, places: Sequence[Place], sure: float) -> Answer:
     folded = fold.fold(places, ask.limit) if ask.mode != "exact" else [(place, []) for place in places[: ask.limit]]
     shared = {
         place.shelf.id: recall.shared_stems(
@@ -167,4 +177,4 @@ def _answer(
     }
     hits: list[Hit] = [hit_of(place, also, shared[place.shelf.id], ask) for place, also in folded]
     sure = sure if hits else 0.0
-    return Answer(hits, certainty.verdict(bool(hits), sure), sure, len(places), corrected or {})
+    return Answer(hits, certainty.verdict(bool(hits), sure), sure, len(places))

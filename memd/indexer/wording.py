@@ -34,6 +34,10 @@ class Sought:
     share: float
     """What it may earn of a whole word."""
 
+    def in_doc(self, doc: int) -> bool:
+        place = int(np.searchsorted(self.docs, doc))
+        return place < len(self.docs) and self.docs[place] == doc
+
 
 @dataclass(slots=True)
 class Wording:
@@ -68,9 +72,16 @@ class Wording:
 
     def had_by(self, chunk: int) -> float:
         """The share of the question's words, by weight, that one chunk has."""
-        doc = self.postings.places(np.array([chunk]))
-        had = sum(word.idf * word.share for word in self.sought if doc[0] >= 0 and _at(word, doc)[0])
+        doc = int(self.postings.places(np.array([chunk]))[0])
+        had = sum(word.idf * word.share for word in self.sought if doc >= 0 and word.in_doc(doc))
         return min(1.0, had / self.weight) if self.weight else 0.0
+
+    def lacking(self, chunk: int) -> list[str]:
+        """The words of the question that one chunk does not have."""
+        doc = int(self.postings.places(np.array([chunk]))[0])
+        return [
+            min(word.forms, key=len) for word in self.sought if word.share > ranking.PART and not word.in_doc(doc)
+        ] + self.missing
 
     def of_sections(self, docs: Docs, section: NDArray[np.int64], count: int) -> Floats:
         """What `count` sections earn as a whole, each of the `docs` standing in the section of its place."""

@@ -44,6 +44,10 @@ class Client(Conversation):
         """
         return self.call("query", _given(query=query, ns=ns, limit=limit, mode=mode, **filters))
 
+    def why_not(self, file: str, line: int, query: str, *, ns: str | None = None, **filters: Any) -> dict[str, Any]:
+        """Why the passage at a line of a file did not come up for `query`; takes what `query` takes."""
+        return self.call("why_not", _given(file=file, line=line, query=query, ns=ns, **filters))
+
     def get(
         self,
         key: str | None = None,
@@ -57,6 +61,28 @@ class Client(Conversation):
         """One memory by its key, or a file by its path: `lines` lines of it from line `first`."""
         given = _given(key=key, path=path, ns=ns, cwd=cwd, lines=lines) | _given(**{"from": first})
         return self.call("get", given)
+
+    def grep(self, pattern: str, *, ns: str | None = None, **how: Any) -> dict[str, Any]:
+        """Where `pattern` stands in the files themselves, the newest first, in `blocks` of lines.
+
+        `cwd` and `path` say where to look; `regex` and `case` how; `context` and `max_results` how much; `after` is the
+        `next` of the answer before.
+        """
+        return self.call("grep", _given(pattern=pattern, ns=ns, **how))
+
+    def bus(self, query: str, *, ns: str | None = None, limit: int | None = None, **filters: Any) -> dict[str, Any]:
+        """Whole entries in `entries`, ranked by how often they have the words of `query`.
+
+        Filters and `sync` as in `query`; `offset` is where the page begins.
+        """
+        return self.call("bus", _given(query=query, ns=ns, limit=limit, **filters))
+
+    def memories(self, *, ns: str | None = None, limit: int | None = None, **filters: Any) -> dict[str, Any]:
+        """The memories and the roles that there are.
+
+        Filters as in `query`; `sort` says in which order, `offset` where the page begins.
+        """
+        return self.call("list", _given(ns=ns, limit=limit, **filters))
 
     def subscribe(self, query: str | None = None, *, ns: str | None = None, **filters: Any) -> dict[str, Any]:
         """Be told of each new or changed memory that matches, by `told`, until the connection ends.

@@ -9,6 +9,7 @@ METHODS = {
     "hello": "Tells the protocol number, the version, the methods and the limits.",
     "ping": "Answers, to show that the daemon is alive.",
     "query": "Finds the pieces of memory that answer a question.",
+    "why_not": "Says why a passage did not come up for a question.",
     "get": "Gives one memory by its key, or lines of a file by its path.",
     "grep": "Finds a text or a regular expression in the files themselves, with the lines around it.",
     "bus": "Ranks whole entries by how often they have the question's words.",
@@ -27,6 +28,19 @@ METHODS = {
 }
 
 READS = frozenset(
-    {"hello", "ping", "query", "get", "grep", "bus", "list", "subscribe", "eval", "status", "workspaces.list"}
+    {
+        "hello",
+        "ping",
+        "query",
+        "why_not",
+        "get",
+        "grep",
+        "bus",
+        "list",
+        "subscribe",
+        "eval",
+        "status",
+        "workspaces.list",
+    }
 )
 """These change nothing, so a client may send them twice."""

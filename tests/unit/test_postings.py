@@ -176,8 +176,8 @@ def test_words_by_their_beginning_and_by_a_part(words: TextIndex):
         ("certificaet", ["certificate", "certificates"]),
         ("cretifciate", ["certificate"]),
         ("biuld", ["build", "bild"]),
-        ("guild", ["build"]),
-        ("build", ["bild", "builds", "built", "abuild"]),
+        ("guild", []),
+        ("build", ["bild", "builds", "built"]),
         ("bil", []),
         ("8408", []),
         ("forgoten", []),
@@ -287,7 +287,7 @@ def test_searching_while_a_writer_commits(index: TextIndex):
 
     def by_word() -> list[int]:
         postings = index.postings()
-        assert postings.near("exact", "wrne", 3) == postings.starting("exact", "wre", 3) == ["wren"]
+        assert postings.starting("exact", "wre", 3) == postings.containing("exact", "ren", 3) == ["wren"]
         return postings.chunks[postings.of("heading", "bird").docs].tolist()
 
     def by_whoosh() -> list[int]:

@@ -17,6 +17,7 @@ HANDLERS: dict[str, Handler] = {
     "hello": talk.hello,
     "ping": talk.ping,
     "query": asking.query,
+    "why_not": asking.why_not,
     "get": asking.get,
     "grep": reading.grep,
     "bus": reading.bus,

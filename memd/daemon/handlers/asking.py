@@ -13,8 +13,14 @@ from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import NotFound, StoreBroken, TooLarge, UsageError
 from memd.indexer import get as getting
+from memd.indexer import grep
 from memd.indexer.search import search
+from memd.indexer.stores import Shelf
+from memd.indexer.whynot import why_not as explain_absence
 from memd.models import KINDS, MODES, Answer, Ask, Filters
+
+LOOK_SECONDS = 0.05
+"""How long the files are read for words that the index does not know."""
 
 
 async def query(desk: Desk, params: Params, tell: Tell) -> Result:
@@ -30,16 +36,27 @@ async def query(desk: Desk, params: Params, tell: Tell) -> Result:
         # No word of it was found, and meaning has not been asked yet.
         await desk.model_loaded()
         answer = await find(desk, ask)
-    checked = not answer.hits and sync != "none"
+    checked = answer.verdict == "none" and sync != "none" and desk.parts.worker.importing is None
     if checked:
-        # Never an empty answer without a look at the files themselves.
-        await desk.scan(ask.ns)
+        # Never a "no" without a look at the files themselves.
+        await _make_sure(desk, ask, answer)
         answer = await find(desk, ask)
     hits = [{name: value for name, value in asdict(hit).items() if value is not None} for hit in answer.hits]
     took = round((time.monotonic() - started) * 1000, 2)
     return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence, "checked": checked,
             "corrected": answer.corrected, "ns": list(ask.ns), "mode": ask.mode, "total": answer.total,
             "took_ms": took}  # fmt: skip
+
+
+async def _make_sure(desk: Desk, ask: Ask, answer: Answer) -> None:
+    """Compare every file's stamps, and read files again that have a word which the index does not know."""
+    await desk.scan(ask.ns)
+    seconds = LOOK_SECONDS / len(ask.ns)
+    for ns in ask.ns if answer.missing else ():
+        shelf = desk.parts.stores.shelf(ns)
+        paths = await desk.read(grep.holding, shelf, answer.missing, desk.parts.worker.max_bytes, seconds)
+        if paths:
+            await asyncio.wrap_future(desk.parts.worker.submit(tasks.ReadAgain(ns, tuple(paths))))
 
 
 def _ask(desk: Desk, params: Params) -> Ask:
@@ -82,6 +99,24 @@ async def find(desk: Desk, ask: Ask) -> Answer:
         for ns in ask.ns:
             await asyncio.wrap_future(desk.parts.worker.submit(tasks.RenewText(ns)))
         return await desk.read(search, desk.parts.stores, ask, max_bytes)
+
+
+async def why_not(desk: Desk, params: Params, tell: Tell) -> Result:
+    file, line = params.required("file"), params.number("line", 1, 1, 10**9)
+    ask = _ask(desk, params)
+    params.done()
+    shelf = _shelf_with(desk, ask.ns, file)
+    await desk.catch_up("auto", ask.ns)
+    if ask.mode != "text":
+        await desk.model_loaded()
+    inside = getting.inside(shelf, file) or file
+    return {"ns": shelf.workspace.ns, **await desk.read(explain_absence, desk.parts.stores, shelf, inside, line, ask)}
+
+
+def _shelf_with(desk: Desk, names: tuple[str, ...], path: str) -> Shelf:
+    """The first workspace that has the file."""
+    shelves = [desk.parts.stores.shelf(ns) for ns in names]
+    return next((shelf for shelf in shelves if getting.inside(shelf, path) in shelf.files), shelves[0])
 
 
 async def get(desk: Desk, params: Params, tell: Tell) -> Result:
