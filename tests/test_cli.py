@@ -75,7 +75,7 @@ def test_a_query_shows_place_heading_date_and_text(place, agent):
     done = place.run("query", "ErsatzTV", cwd=agent)
     assert (done.returncode, done.stderr) == (0, "")
     first, *text = done.stdout.split("\n\nmemory/")[0].splitlines()
-    assert re.fullmatch(r"memory/2026-02-15\.md:3  2026-02-15 › ErsatzTV  2026-02-15  0\.\d{3}", first)
+    assert re.fullmatch(r"memory/2026-02-15\.md:3  2026-02-15 › ErsatzTV  2026-02-15  \d\.\d{3}", first)
     assert "  Set up the ErsatzTV skill for Pierce." in text
     assert "\x1b" not in done.stdout
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from memd.cli import formats, hits, pages, say
 from memd.cli.flags import Flags
-from memd.cli.pages import working_directory as working_directory
 from memd.errors import MemdError, UsageError
 from memd.protocol.client import Client
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from memd.errors import UsageError
+from memd.models import KINDS, Filters
 
 DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 
@@ -87,6 +88,18 @@ class Params:
         if value and not (DATE.fullmatch(value) and _exists(value)):
             raise UsageError(f"`{name}` must be a date such as 2026-02-15 or 2026-02, not {value!r}")
         return value
+
+    def filters(self) -> Filters:
+        """Which memories count, wherever a call may say so."""
+        return Filters(
+            kind=self.choice("kind", ("", *KINDS), ""),
+            tags=self.texts("tags"),
+            role=self.text("role"),
+            path=self.text("path"),
+            since=self.date("since"),
+            until=self.date("until"),
+            tier=self.text("tier"),
+        )
 
     def done(self) -> None:
         for name in self.given:

@@ -96,7 +96,7 @@ def by_words(wording: Wording, depth: int, among: Ids | None) -> list[tuple[int,
 def by_name(connection: Connection, shelf: Shelf, text: str, among: Ids | None) -> list[tuple[int, float]]:
     """The first chunks of files that have a word of the question in their name."""
     sought = {word.exact[0] for word in words(text) if len(word.exact[0]) >= NAME_LETTERS}
-    paths = [path for path in shelf.files if any(word in path.rsplit("/", 1)[-1].casefold() for word in sought)]
+    paths = [path for name, path in shelf.names() if any(word in name for word in sought)]
     if not paths or len(paths) > MOST_NAMED:
         return []
     chunks = recall.first_chunks(connection, [shelf.files[path].id for path in paths])

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from sqlite3 import Connection, Row
 
 import numpy as np
@@ -17,12 +18,11 @@ from memd.indexer.ranking import Floats
 from memd.indexer.stores import Shelf
 from memd.indexer.units import Unit, units_of
 from memd.indexer.wording import Wording
-from memd.notes.names import is_long_term
 
 Ids = NDArray[np.int64]
 
-READ = 60
-"""How many of the best are read line by line; a right answer stands lower in one question of a hundred."""
+READ = 40
+"""How many of the best are read line by line: reading 60 or all of them found no more."""
 
 PRIORITY = {"low": -1.0, "high": 0.6, "critical": 1.0}
 
@@ -101,7 +101,7 @@ def _parts(shelf: Shelf, rows: Sequence[Row], family: Family, asked: Asked) -> d
     parts = {
         "date": np.array([times.nearness(day, asked.times) for day in days]),
         "recency": np.array([_newness(row, day, asked) for row, day in zip(rows, days, strict=True)]),
-        "declared": np.array([_declared(row) for row in rows]),
+        "declared": np.array([_declared(row["declared"]) for row in rows]),
     }
     if asked.times.recent:
         parts["newest"] = parts["recency"]
@@ -131,12 +131,13 @@ def _by_meaning(shelf: Shelf, family: Family, own: Ids, sense: meaning.Sense) ->
 
 
 def _newness(row: Row, day: date | None, asked: Asked) -> float:
-    return times.newness(day, asked.today, is_long_term(row["path"]))
+    return times.newness(day, asked.today, row["role"] == "memory")
 
 
-def _declared(row: Row) -> float:
+@lru_cache(maxsize=1_000)
+def _declared(facts: str) -> float:
     """From -1 to 1: what the note says of its own weight."""
-    declared = json.loads(row["declared"])
+    declared = json.loads(facts)
     importance = declared.get("importance")
     given = PRIORITY.get(declared.get("priority") or "", 0.0) + (2 * importance - 1 if importance is not None else 0.0)
     return max(-1.0, min(1.0, given))

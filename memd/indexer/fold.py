@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlite3 import Row
 from typing import TYPE_CHECKING
 
-from memd.indexer.words import terms_of
+from memd.indexer.units import units_of
 
 if TYPE_CHECKING:
     from memd.indexer.search import Place
@@ -28,7 +28,7 @@ def fold(places: Sequence[Place], limit: int) -> list[tuple[Place, list[Row]]]:
     """The hits in their final order, each with the rows that say the same elsewhere."""
     kept: list[tuple[Place, list[Row], frozenset[str]]] = []
     for place in _spread(places[: LOOKED_AT * limit]):
-        terms = frozenset(terms_of(place.row["text"])[0])
+        terms = frozenset(term for unit in units_of(place.row["id"], place.row["text"]) for term in unit.counts)
         twin = next((other for other in kept if _alike(terms, other[2])), None)
         if twin is not None:
             twin[1].append(place.row)

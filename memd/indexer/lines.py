@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -37,12 +37,8 @@ class Reader:
         self.weight = wording.weight or 1.0
         self.mean = wording.postings.mean_length("body")
         self.worth = np.array([word.idf * word.share for word in wording.sought])
-        self.place = {
-            term: nth
-            for nth, word in reversed(list(enumerate(wording.sought)))
-            for form in word.forms
-            for term in (form, *terms_of(form)[0])
-        }
+        self.forms = [_terms(word.forms) for word in wording.sought]
+        self.all_forms = frozenset(form for forms in self.forms for form in forms)
 
     def best(self, passages: Sequence[Passage]) -> dict[str, Floats]:
         """The parts of each passage at its best line."""
@@ -64,7 +60,7 @@ class Reader:
     def _parts(self, run: list[Unit | None], mine: Places, days: Sequence[date | None]) -> Floats:
         """A row for each line, a column for each part."""
         counts = np.array([self._counts(unit) for unit in run], float).reshape(len(run), len(self.worth))
-        lengths = np.array([len(unit.terms) if unit else 0 for unit in run], float)
+        lengths = np.array([unit.length if unit else 0 for unit in run], float)
         around = [np.roll(rows, 1, 0) + rows + np.roll(rows, -1, 0) for rows in (counts, lengths)]
         often = around[0][mine] / ranking.by_length(around[1][mine], self.mean)[:, None]
         units = [unit for unit in (run[at] for at in mine) if unit is not None]
@@ -72,7 +68,7 @@ class Reader:
             (
                 ranking.dampened(often) @ self.worth / self.most,
                 (counts[mine] > 0) @ self.worth / self.weight,
-                [any(term in self.place for term in unit.label) for unit in units],
+                [not self.all_forms.isdisjoint(unit.label) for unit in units],
                 [self._names_a_time(unit, day) for unit, day in zip(units, days, strict=True)],
                 [times.tells(unit.text, day, self.asked) for unit, day in zip(units, days, strict=True)],
                 [unit.asks for unit in units],
@@ -83,9 +79,12 @@ class Reader:
         return self.asked.temporal and day is not None and bool(times.told_in(unit.text, day))
 
     def _counts(self, unit: Unit | None) -> list[int]:
-        counts = [0] * len(self.worth)
-        for term in unit.terms if unit else ():
-            nth = self.place.get(term)
-            if nth is not None:
-                counts[nth] += 1
-        return counts
+        if unit is None:
+            return [0] * len(self.forms)
+        count = unit.counts.get
+        return [sum(count(form, 0) for form in forms) for forms in self.forms]
+
+
+def _terms(forms: Iterable[str]) -> tuple[str, ...]:
+    """The terms that stand for some forms in a line."""
+    return tuple(dict.fromkeys(term for form in forms for term in (form, *terms_of(form)[0])))

@@ -16,10 +16,10 @@ from memd.indexer.stores import Shelf, Stores
 from memd.indexer.wording import Wording, listen
 from memd.models import Answer, Ask, Filters, Hit
 
-DEPTH = 100
+DEPTH = 50
 """How deep each voice is heard."""
 
-DEPTH_DATED = 400
+DEPTH_DATED = 200
 """The same where a question names a time: what is right by its date may be far down by its words."""
 
 
@@ -31,7 +31,13 @@ class Place:
     row: Row
     score: float
     ranks: dict[str, int]
-    parts: dict[str, float] = field(default_factory=dict)
+    weighed: Weighed | None = None
+    at: int = 0
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """What its score is made of."""
+        return {name: float(values[self.at]) for name, values in self.weighed.parts.items()} if self.weighed else {}
 
 
 @dataclass(slots=True)
@@ -108,14 +114,8 @@ def _on_shelf(
 def _places(shelf: Shelf, pool: Pool, weighed: Weighed) -> list[Place]:
     ranks = _ranks(pool, [row["id"] for row in weighed.rows])
     return [
-        Place(
-            shelf,
-            row,
-            float(weighed.scores[at]),
-            ranks[row["id"]],
-            {name: float(values[at]) for name, values in weighed.parts.items()},
-        )
-        for at, row in enumerate(weighed.rows)
+        Place(shelf, row, float(score), ranks[row["id"]], weighed, at)
+        for at, (row, score) in enumerate(zip(weighed.rows, weighed.scores, strict=True))
     ]
 
 

@@ -8,7 +8,7 @@ import shutil
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from memd.errors import DiskFull, StoreBroken, UnknownWorkspace
@@ -18,6 +18,7 @@ from memd.indexer.ledger import Ledger
 from memd.indexer.mirror import Mirror
 from memd.indexer.text import TextIndex
 from memd.models import Workspace
+from memd.notes.names import date_of
 
 if TYPE_CHECKING:
     from memd.indexer.embedder import Embedder
@@ -46,6 +47,15 @@ class Shelf:
     """Files that vanished together and are kept until they come back or the user lets them go."""
     missing: bool = False
     skipped: dict[str, str] = field(default_factory=dict)
+    _names: tuple[dict[str, FileRow], int, list[tuple[str, str]]] | None = None
+
+    def names(self) -> list[tuple[str, str]]:
+        """What files are called, and their paths; a date says nothing that the notes do not know."""
+        files, known = self.files, self._names
+        if known is None or known[0] is not files or known[1] != len(files):
+            named = [(PurePosixPath(path).stem.casefold(), path) for path in list(files) if not date_of(path)]
+            self._names = known = files, len(files), named
+        return known[2]
 
 
 @dataclass(slots=True)

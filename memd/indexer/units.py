@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,7 +28,9 @@ class Unit:
     """One line, with what a question may ask of it."""
 
     text: str
-    terms: tuple[str, ...]
+    counts: Mapping[str, int]
+    """How often it has each term."""
+    length: int
     label: frozenset[str]
     asks: bool
     """It is a question itself, so that the answer stands in the line after it."""
@@ -59,10 +63,11 @@ def _sentences(paragraph: str) -> list[str]:
 
 
 def _unit(text: str) -> Unit:
-    label = LABEL.match(text)
+    label, (terms, _) = LABEL.match(text), terms_of(text)
     return Unit(
         text=text,
-        terms=tuple(terms_of(text)[0]),
+        counts=Counter(terms),
+        length=len(terms),
         label=frozenset(terms_of(label.group(1))[0]) if label else frozenset(),
         asks=ASIDE.sub("", text).rstrip("*_ ").endswith("?"),
     )

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from memd.indexer import ranking
 from memd.indexer.postings import Postings
 from memd.indexer.ranking import Floats
-from memd.indexer.words import Word, telling_words
+from memd.indexer.words import Word, telling_words, words
 
 Docs = NDArray[np.int64]
 
 MOST_ENDINGS = 50
 MOST_PARTS = 20
 MOST_SLIPS = 2
+MOST_WHOLE = 100
+"""Where so many chunks have the whole word, nobody misses those that have it only as a part."""
 PART_LETTERS = 4
 """Shorter pieces stand in every second word."""
 
@@ -105,24 +107,32 @@ def _at(word: Sought, docs: Docs) -> Floats:
 def listen(postings: Postings, text: str, prefixes: Sequence[str] = ()) -> Wording:
     """Look every word of a question up, as a whole, as a part of others, and in near spellings."""
     heard = Wording(postings)
-    for word in telling_words(text):
+    for word in {word.terms: word for word in telling_words(text)}.values():
         _seek(heard, word)
     for prefix in prefixes:
-        endings = postings.starting("exact", prefix.casefold(), MOST_ENDINGS)
-        _keep(heard, frozenset(endings), _among(postings, endings, "exact"))
-        heard.weight += heard.sought[-1].idf if endings else ranking.idf(postings.count, 0)
-        if not endings:
-            heard.missing.append(f"{prefix}*")
+        _seek_endings(heard, list(words(prefix)))
     return heard
+
+
+def _seek_endings(heard: Wording, beginning: list[Word]) -> None:
+    """Every word that begins so; what begins none, or is of a script without spaces, is looked up as it stands."""
+    found = heard.postings.starting("exact", beginning[0].exact[0], MOST_ENDINGS) if len(beginning) == 1 else []
+    if found:
+        _keep(heard, frozenset(found), _among(heard.postings, found, "exact"))
+        heard.weight += heard.sought[-1].idf
+        return
+    for word in beginning:
+        _seek(heard, word)
 
 
 def _seek(heard: Wording, word: Word) -> None:
     postings = heard.postings
-    known = frozenset(form for other in heard.sought for form in other.forms)
-    if known.intersection(word.terms):
+    known = {form for other in heard.sought if other.share == 1.0 for form in other.forms}
+    new = [term for term in word.terms if term not in known]
+    if not new:
         return
     before = len(heard.sought)
-    for term in word.terms:
+    for term in new:
         _keep(heard, frozenset((term,)), _among(postings, [term], "body", "heading"))
     if len(heard.sought) == before:
         # A single character of a script without spaces is no term of its own.
@@ -136,14 +146,16 @@ def _seek(heard: Wording, word: Word) -> None:
 
 def _seek_inside(heard: Wording, plain: str, whole: Sequence[Sought]) -> None:
     """The word as a part of longer ones, in the chunks that do not have it as a whole."""
-    if len(plain) < PART_LETTERS:
+    if len(plain) < PART_LETTERS or sum(len(word.docs) for word in whole) > MOST_WHOLE:
         return
     longer = [form for form in heard.postings.containing("exact", plain, MOST_PARTS) if form != plain]
     docs, often = _among(heard.postings, longer, "exact")
     if len(docs) and whole:
         new = ~np.isin(docs, np.concatenate([word.docs for word in whole]))
         docs, often = docs[new], often[new]
-    _keep(heard, frozenset(longer), (docs, often), ranking.PART)
+    # Where nearly every chunk has the word, a rare longer one must not outweigh it.
+    most = max((word.idf for word in whole), default=None)
+    _keep(heard, frozenset(longer), (docs, often), ranking.PART, most)
 
 
 def _seek_near(heard: Wording, plain: str) -> None:
@@ -178,7 +190,10 @@ def _often(postings: Postings, name: str, docs: NDArray[np.int32], weights: NDAr
     return often
 
 
-def _keep(heard: Wording, forms: frozenset[str], found: tuple[Docs, Floats], share: float = 1.0) -> None:
+def _keep(
+    heard: Wording, forms: frozenset[str], found: tuple[Docs, Floats], share: float = 1.0, most: float | None = None
+) -> None:
     docs, often = found
     if len(docs):
-        heard.sought.append(Sought(forms, docs, often, ranking.idf(heard.postings.count, len(docs)), share))
+        idf = ranking.idf(heard.postings.count, len(docs))
+        heard.sought.append(Sought(forms, docs, often, idf if most is None else min(idf, most), share))

@@ -17,7 +17,7 @@ from memd.indexer import grep
 from memd.indexer.search import search
 from memd.indexer.stores import Shelf
 from memd.indexer.whynot import why_not as explain_absence
-from memd.models import KINDS, MODES, Answer, Ask, Filters
+from memd.models import MODES, Answer, Ask
 
 LOOK_SECONDS = 0.05
 """How long the files are read for words that the index does not know."""
@@ -61,21 +61,12 @@ async def _make_sure(desk: Desk, ask: Ask, answer: Answer) -> None:
 
 def _ask(desk: Desk, params: Params) -> Ask:
     limit = params.number("limit", desk.parts.settings.search.limit, 0, MAX_HITS)
-    filters = Filters(
-        kind=params.choice("kind", ("", *KINDS), ""),
-        tags=params.texts("tags"),
-        role=params.text("role"),
-        path=params.text("path"),
-        since=params.date("since"),
-        until=params.date("until"),
-        tier=params.text("tier"),
-    )
     return Ask(
         query=_question(params),
         ns=desk.names(params),
         limit=limit or MAX_HITS,
         mode=params.choice("mode", MODES, "hybrid"),
-        filters=filters,
+        filters=params.filters(),
         explain=params.flag("explain"),
         marks=params.flag("marks"),
         fusion=desk.parts.settings.search.fusion,

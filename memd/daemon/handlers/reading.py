@@ -14,7 +14,6 @@ from memd.indexer import bus as entries
 from memd.indexer import grep as exact
 from memd.indexer import inventory
 from memd.indexer.pattern import Pattern
-from memd.models import KINDS, Filters
 
 MAX_BLOCKS = 1_000
 MAX_ROWS = 1_000
@@ -43,7 +42,7 @@ async def grep(desk: Desk, params: Params, tell: Tell) -> Result:
 
 
 async def listed(desk: Desk, params: Params, tell: Tell) -> Result:
-    filters = _filters(params)
+    filters = params.filters()
     sort = params.choice("sort", (*inventory.BY_TIME, *inventory.SORTS), "newest")
     offset, limit = params.number("offset", 0, 0, FAR), params.number("limit", ROWS, 0, MAX_ROWS)
     ns = desk.names(params)
@@ -56,7 +55,7 @@ async def listed(desk: Desk, params: Params, tell: Tell) -> Result:
 
 async def bus(desk: Desk, params: Params, tell: Tell) -> Result:
     started = time.monotonic()
-    query, filters = _short("query", params), _filters(params)
+    query, filters = _short("query", params), params.filters()
     sync = params.choice("sync", ("auto", "none", "full"), "auto")
     offset = params.number("offset", 0, 0, FAR)
     limit = params.number("limit", desk.parts.settings.search.limit, 0, MAX_HITS) or MAX_HITS
@@ -73,18 +72,6 @@ async def bus(desk: Desk, params: Params, tell: Tell) -> Result:
         page = await desk.read(entries.ranked, *asked)
     took = round((time.monotonic() - started) * 1000, 2)
     return {**page, "checked": checked, "ns": list(ns), "took_ms": took}
-
-
-def _filters(params: Params) -> Filters:
-    return Filters(
-        kind=params.choice("kind", ("", *KINDS), ""),
-        tags=params.texts("tags"),
-        role=params.text("role"),
-        path=params.text("path"),
-        since=params.date("since"),
-        until=params.date("until"),
-        tier=params.text("tier"),
-    )
 
 
 def _short(name: str, params: Params) -> str:
