@@ -6,13 +6,18 @@ MemdError                 failed                exit 6
 │   ├── UnknownMethod     unknown_method
 │   ├── TooLarge          too_large
 │   ├── ConfigError       bad_config                all problems of a config file at once
+│   ├── MalformedPatch    malformed_patch
 │   └── UnknownWorkspace  unknown_workspace
 ├── NotFound              not_found             exit 1
 ├── NoDaemon              no_daemon             exit 3
 ├── Refused               refused               exit 5
 │   ├── AlreadyRunning    already_running
 │   ├── AlreadyExists     already_exists
-│   └── UnsafePlace       unsafe_place              a directory that others can write to
+│   ├── UnsafePlace       unsafe_place              a directory that others can write to
+│   ├── Conflict          conflict                  someone else changed it
+│   │   ├── VersionConflict  version_conflict
+│   │   └── ContextMismatch  context_mismatch       a patch that does not fit
+│   └── SecretFound       secret                    needs `allow_secret`
 ├── Busy                  busy                  exit 6, worth trying again
 ├── StoreBroken           store_broken          exit 6
 ├── DiskFull              disk_full             exit 6, worth trying again
@@ -82,6 +87,13 @@ class ConfigError(UsageError):
     rpc_code = -32011
 
 
+class MalformedPatch(UsageError):
+    """A text is no unified diff."""
+
+    code = "malformed_patch"
+    rpc_code = -32020
+
+
 class UnknownWorkspace(UsageError):
     """No workspace has this name or holds this directory."""
 
@@ -133,6 +145,34 @@ class UnsafePlace(Refused):
 
     code = "unsafe_place"
     rpc_code = -32008
+
+
+class Conflict(Refused):
+    """Someone else changed what was to be changed."""
+
+    code = "conflict"
+    rpc_code = -32016
+
+
+class VersionConflict(Conflict):
+    """The memory is not at the version that was expected."""
+
+    code = "version_conflict"
+    rpc_code = -32017
+
+
+class ContextMismatch(Conflict):
+    """A patch does not fit the text it was made for."""
+
+    code = "context_mismatch"
+    rpc_code = -32018
+
+
+class SecretFound(Refused):
+    """What was to be written looks like a key, a token or a password."""
+
+    code = "secret"
+    rpc_code = -32019
 
 
 class Busy(MemdError):

@@ -30,6 +30,10 @@ class Hints:
         now = time.monotonic()
         self._noted[ns, path] = (self._begun.setdefault((ns, path), now), now)
 
+    def now(self, ns: str, path: str) -> None:
+        """A path that has settled already."""
+        self._noted[ns, path] = (0.0, 0.0)
+
     def restless(self, ns: str, path: str) -> bool:
         """Whether a path that is being written should wait; one that never rests should not wait for ever."""
         return time.monotonic() - self._begun.get((ns, path), time.monotonic()) < LONGEST_SETTLE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from memd.daemon.imports import PLAIN, How, Job
 from memd.daemon.worker import Worker
 from memd.errors import StoreBroken
-from memd.indexer import bank, catalog, ingest
+from memd.indexer import bank, catalog, ingest, writing
 from memd.indexer.look import changed_paths
 from memd.indexer.pooling import Vectors
 from memd.indexer.reconcile import reconcile_text, reconcile_vectors
@@ -144,6 +144,33 @@ class ReadAgain:
         job = Job(Future(), len(self.paths))
         worker.enqueue(shelf, list(self.paths), {}, job, How(deep=True))
         return job
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Change files for someone; the answer comes when they are on the disk, the index follows at once."""
+
+    ns: str
+    deed: writing.Deed
+
+    def run(self, worker: Worker) -> writing.Done:
+        done = writing.perform(worker.stores, worker.stores.shelf(self.ns), self.deed)
+        worker.soon(self.ns, done.paths)
+        return done
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Take back what an action changed."""
+
+    ns: str
+    action: int
+    who: str
+
+    def run(self, worker: Worker) -> writing.Done:
+        done = writing.undo(worker.stores, worker.stores.shelf(self.ns), self.action, self.who)
+        worker.soon(self.ns, done.paths)
+        return done
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from sqlite3 import Connection, Row
 
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
-from memd.indexer import bank, catalog
+from memd.indexer import bank, catalog, deeds, history
 from memd.indexer.catalog import ChunkRow, FileRow, MemoryRow
 from memd.indexer.diff import ChunkPool, Incoming, incoming, match_memories
 from memd.indexer.look import Batch, look
@@ -143,11 +143,15 @@ def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report) -> _Chan
                 connection, shelf.id, now_there.file, now_there.memory, now_there.role, known, now
             )
             kept.add(number)
+            _keep_version(connection, shelf, saved, now_there, number, now)
             fresh = _save_chunks(connection, shelf, now_there, number, pool)
             changes.added += fresh
             if fresh and before.get(number) != now_there.digest:
                 changes.saved.append(Saved(number, number not in before, tuple(fresh)))
-        catalog.let_go(connection, [row.id for row in old_memories if row.id not in kept], now)
+        left = [row.id for row in old_memories if row.id not in kept]
+        for memory in left:
+            _keep_end(connection, shelf, batch, memory, now)
+        catalog.let_go(connection, left, now)
         changes.dropped = pool.left()
         catalog.drop_chunks(connection, changes.dropped)
         catalog.drop_files(connection, [shelf.files[path].id for path in batch.removed])
@@ -157,6 +161,28 @@ def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report) -> _Chan
     shelf.files = {path: row for path, row in shelf.files.items() if path not in batch.removed} | saved
     _count(report, batch, changes)
     return changes
+
+
+def _keep_version(
+    connection: Connection, shelf: Shelf, saved: dict[str, FileRow], now_there: Incoming, number: int, now: str
+) -> None:
+    """Note the memory's text as its current version, by whoever wrote it."""
+    last = history.latest(connection, number)
+    if last is not None and last.digest == now_there.digest:
+        return
+    path = next(path for path, row in saved.items() if row.id == now_there.file)
+    memory = now_there.memory
+    who, action = deeds.author(connection, shelf.id, path, saved[path].digest, memory.text)
+    history.keep(connection, number, now_there.digest, memory.text, path, memory.heading, who, action, now)
+
+
+def _keep_end(connection: Connection, shelf: Shelf, batch: Batch, memory: int, now: str) -> None:
+    """Note that a memory went, and by whose hand."""
+    last = history.latest(connection, memory)
+    if last is not None:
+        digest = batch.notes[last.path][0].digest if last.path in batch.notes else None
+        who, action = deeds.author(connection, shelf.id, last.path, digest, "")
+        history.gone(connection, memory, who, action, now)
 
 
 def _before(connection: Connection, shelf: Shelf, batch: Batch) -> tuple[list[MemoryRow], list[ChunkRow]]:

@@ -10,7 +10,7 @@ from memd.notes import declared, names
 from memd.notes.blocks import Block, Lines, blocks_of
 from memd.notes.chunks import below_headings, spans
 
-FORMAT = 2
+FORMAT = 3
 """The number of this way of cutting; after a change every note is cut again."""
 
 SECTION_LEVEL = 2

@@ -1,0 +1,79 @@
+"""The versions of every memory, whoever made them: each text once, compressed, and when it was current."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A memory's text from one moment on; `digest` is None where it went from the files."""
+
+    memory: int
+    number: int
+    at: str
+    who: str
+    action: int | None
+    digest: str | None
+    path: str
+    heading: str
+
+
+def keep(
+    connection: sqlite3.Connection, memory: int, digest: str, text: str, path: str, heading: str,
+    who: str, action: int | None, now: str,
+) -> int | None:  # fmt: skip
+    """Note a text as the current one; None when it is that already."""
+    last = latest(connection, memory)
+    if last is not None and last.digest == digest:
+        return None
+    connection.execute(
+        "INSERT OR IGNORE INTO texts VALUES (?, ?)", (digest, zlib.compress(text.encode("utf-8", "surrogatepass")))
+    )
+    return _add(connection, memory, last, now, who, action, digest, path, heading)
+
+
+def gone(connection: sqlite3.Connection, memory: int, who: str, action: int | None, now: str) -> int | None:
+    """Note that a memory's text left the files."""
+    last = latest(connection, memory)
+    if last is None or last.digest is None:
+        return None
+    return _add(connection, memory, last, now, who, action, None, last.path, last.heading)
+
+
+def _add(
+    connection: sqlite3.Connection, memory: int, last: Version | None, now: str, who: str, action: int | None,
+    digest: str | None, path: str, heading: str,
+) -> int:  # fmt: skip
+    number = last.number + 1 if last else 1
+    connection.execute(
+        "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (memory, number, now, who, action, digest, path, heading),
+    )
+    return number
+
+
+def latest(connection: sqlite3.Connection, memory: int) -> Version | None:
+    row = connection.execute(
+        "SELECT * FROM versions WHERE memory = ? ORDER BY number DESC LIMIT 1", (memory,)
+    ).fetchone()
+    return Version(**dict(row)) if row else None
+
+
+def versions(connection: sqlite3.Connection, memory: int) -> list[Version]:
+    """All versions of a memory, the first one first."""
+    rows = connection.execute("SELECT * FROM versions WHERE memory = ? ORDER BY number", (memory,))
+    return [Version(**dict(row)) for row in rows]
+
+
+def text_of(connection: sqlite3.Connection, digest: str) -> str | None:
+    """The text of a version, as long as it is kept."""
+    row = connection.execute("SELECT body FROM texts WHERE digest = ?", (digest,)).fetchone()
+    return zlib.decompress(row["body"]).decode("utf-8", "surrogatepass") if row else None
+
+
+def sweep(connection: sqlite3.Connection) -> None:
+    """Drop texts that no version has."""
+    connection.execute("DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM versions WHERE digest IS NOT NULL)")
