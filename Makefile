@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries docs clean
+.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-note docs clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -23,7 +23,7 @@ tests: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 soak: $(STAMP)            ## the fault tests with large counts; takes long
-	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=3600 tests/faults $(ARGS)
+	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=3600 tests/faults tests/test_written_model.py tests/unit/test_pen.py $(ARGS)
 
 bench: $(STAMP)           ## the measurements behind the figures in docs/performance.md
 	$(BIN)/python benchmarks/run.py $(ARGS)
@@ -33,6 +33,9 @@ bench-retrieval: $(STAMP) ## the tables of docs/retrieval.md; DATA=folder of a l
 
 bench-queries: $(STAMP)   ## how long new questions take; ARGS="--chunks 100000" for the large workspace
 	$(BIN)/python benchmarks/queries.py $(ARGS)
+
+bench-note: $(STAMP)      ## how long a note takes, beside a bare write and fsync of the same bytes
+	$(BIN)/python benchmarks/note.py $(ARGS)
 
 docs: $(STAMP)            ## write the generated parts of docs/
 	$(BIN)/python docs/generate.py

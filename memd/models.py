@@ -40,6 +40,8 @@ class Declared:
     ttl: str = ""
     last_updated: str = ""
     links: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    """Files that the memory is about, each with what was done to it: `src/app.py:modified`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,8 @@ class Ask:
     rrf_k: int = 60
     today: date | None = None
     """The day that "last week" is counted from; None is the daemon's own."""
+    as_of: str = ""
+    """A moment of the past whose texts are asked."""
 
     @property
     def day(self) -> date:
@@ -148,6 +152,8 @@ class Hit:
     also: list[dict[str, object]] = field(default_factory=list)
     marks: list[tuple[int, int]] | None = None
     explain: dict[str, object] | None = None
+    version: int | None = None
+    """Which version of its memory it is of, where the past was asked."""
 
 
 @dataclass(frozen=True, slots=True)

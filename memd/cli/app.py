@@ -13,11 +13,17 @@ from memd.cli import (
     config_commands,
     daemon_commands,
     exam_commands,
+    label_commands,
     list_commands,
+    move_commands,
+    past_commands,
+    put_commands,
     say,
     service_commands,
     subscribe_commands,
+    topic_commands,
     workspace_commands,
+    write_commands,
 )
 from memd.errors import MemdError, UsageError
 
@@ -30,12 +36,18 @@ app = typer.Typer(
 )
 ask_commands.register(app)
 list_commands.register(app)
+write_commands.register(app)
+past_commands.register(app)
+put_commands.register(app)
+label_commands.register(app)
+move_commands.register(app)
 subscribe_commands.register(app)
 exam_commands.register(app)
 workspace_commands.register(app)
 daemon_commands.register(app)
 app.add_typer(config_commands.app, name="config")
 app.add_typer(service_commands.app, name="service")
+app.add_typer(topic_commands.app, name="topic")
 
 
 @app.callback(invoke_without_command=True)
@@ -67,6 +79,6 @@ def _explain(error: typer.TyperException) -> int:
     """A mistake in the command itself: what it is, and where to read on."""
     context: typer.Context | None = getattr(error, "ctx", None)
     hint = f"to see how it is meant: {context.command_path} --help" if context else ""
-    if context and context.info_name in ("query", "search", "grep"):
+    if context and context.info_name in ("query", "search", "grep", "note", "save", "write"):
         hint += "\nwords that look like flags go after --"
     return say.report(UsageError(error.format_message().rstrip("."), hint))

@@ -12,6 +12,9 @@ from memd.errors import UsageError
 
 Mode = Literal["hybrid", "text", "vector", "exact"]
 Format = Literal["text", "memory-search", "grep", "bus", "files", "jsonl"]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", metavar="DATE", help="As it was known on this day, from the versions of then.")
+]
 Color = Annotated[Literal["auto", "always", "never"], typer.Option(help="Colours and links.")]
 
 
@@ -37,6 +40,7 @@ def query(
     tier: Annotated[str | None, typer.Option(help="Only memories of this tier: stm, ltm, …")] = None,
     since: Annotated[str | None, typer.Option(metavar="DATE", help="Only notes of this day or later.")] = None,
     until: Annotated[str | None, typer.Option(metavar="DATE", help="Only notes of this day or earlier.")] = None,
+    as_of: AsOf = None,
     sync: Annotated[
         Literal["auto", "none", "full"] | None,
         typer.Option(help="Wait for changes: those seen already, none, or all on disk."),
@@ -69,6 +73,7 @@ def query(
         "tier": tier,
         "since": since,
         "until": until,
+        "as_of": as_of,
         "sync": sync,
         "explain": explain or None,
         "all": everything,
@@ -124,6 +129,10 @@ def get(
     what: Annotated[str, typer.Argument(metavar="KEY|PATH[:LINE]", help="A memory's key, or a file of notes.")],
     first: Annotated[int | None, typer.Option("--from", min=1, help="Begin at this line of the file.")] = None,
     lines: Annotated[int | None, typer.Option(min=1, help="This many lines.")] = None,
+    version: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The memory as it was in this version.")
+    ] = None,
+    as_of: AsOf = None,
     ns: options.Ns = None,
     workspace: options.Workspace = None,
     no_start: options.NoStart = False,
@@ -135,7 +144,7 @@ def get(
         name = talk.chosen(caller, ns, workspace)
         result = caller.get(
             None if path else what, path=path, ns=name, cwd=None if name else pages.working_directory(),
-            first=first or line, lines=lines,
+            first=first or line, lines=lines, version=version, as_of=as_of,
         )  # fmt: skip
     if json:
         say.json(result)

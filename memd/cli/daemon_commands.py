@@ -94,6 +94,9 @@ def logs(
 
 def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended.")] = False,
+    secrets: Annotated[
+        bool, typer.Option("--secrets", help="List the lines of your notes that seem to hold a key or a password.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Check the stores, and mend them with --fix.
@@ -102,9 +105,9 @@ def doctor(
     """
     try:
         with talk.client(start=False) as caller:
-            result = caller.doctor(fix=fix)
+            result = caller.doctor(fix=fix, secrets=secrets)
     except NoDaemon:
-        result = _doctor_without_daemon(fix)
+        result = _doctor_without_daemon(fix, secrets)
     if json:
         say.json(result)
     else:
@@ -112,9 +115,9 @@ def doctor(
     raise typer.Exit(0 if result["ok"] else MemdError.exit_code)
 
 
-def _doctor_without_daemon(fix: bool) -> dict[str, Any]:
+def _doctor_without_daemon(fix: bool, secrets: bool) -> dict[str, Any]:
     """The daemon's own check, run under its lock in a process of its own."""
-    command = process.daemon_command("--doctor", *(["--fix"] if fix else []))
+    command = process.daemon_command("--doctor", *(["--fix"] if fix else []), *(["--secrets"] if secrets else []))
     done = subprocess.run(command, capture_output=True, env=process.daemon_environment(), cwd="/", check=False)
     message, hint = process.daemon_words(done.stderr, done.returncode)
     if done.returncode == process.REFUSED:

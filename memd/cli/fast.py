@@ -32,6 +32,7 @@ FLAGS = Flags(
         "--tier": "tier",
         "--since": "since",
         "--until": "until",
+        "--as-of": "as_of",
         "--sync": "sync",
         "--format": "format",
         "--color": "color",
@@ -46,7 +47,7 @@ FLAGS = Flags(
     numbers={"limit": MAX_LIMIT},
 )
 FILTERS = ("kind", "tags", "role", "path", "tier", "since", "until", "sync")
-ON_THE_WIRE = ("limit", "mode", "explain", *FILTERS)
+ON_THE_WIRE = ("limit", "mode", "explain", "as_of", *FILTERS)
 
 
 class Asked:
@@ -74,7 +75,8 @@ class Asked:
         # "2026-02" takes in its days, so dates are compared as far as both go.
         if since[:shorter] > until[:shorter]:
             raise UsageError(f"--since {since} is later than --until {until}", "nothing can be both; swap them")
-        own = [f"--{name}" for name in ("mode", "explain") if self.format == "bus" and self.given.get(name)]
+        given = [name for name in ("mode", "explain", "as_of") if self.given.get(name)]
+        own = ["--" + name.replace("_", "-") for name in given] if self.format == "bus" else []
         if own:
             raise UsageError(f"--format bus counts words and has no {own[0]}", f"leave {own[0]} out")
 

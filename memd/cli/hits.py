@@ -63,10 +63,20 @@ def _told(result: dict[str, Any]) -> list[str]:
 
 def memory(told: dict[str, Any]) -> str:
     """One memory with its place, for a terminal."""
-    facts = [f"{told['path']}:{told['start_line']}", told.get("heading") or "", told.get("date") or ""]
+    place = f"{told['path']}:{told['start_line']}" if "start_line" in told else told["path"]
+    facts = [place, told.get("heading") or "", told.get("date") or told.get("at") or "", *_life(told)]
     return (
         _dim("  ".join(one_line(fact) for fact in facts if fact), True) + "\n" + neutralise(told["text"]).rstrip("\n")
     )
+
+
+def _life(told: dict[str, Any]) -> list[str]:
+    """Which version it is, and how much it is to read."""
+    if not told.get("version"):
+        return []
+    before = f", supersedes {told['supersedes']}" if told.get("supersedes") else ""
+    expires = [f"expires {told['expires'][:16]}"] if told.get("expires") else []
+    return [f"version {told['version']}{before}", f"~{told['estimated_tokens']} tokens", *expires]
 
 
 def _hit(hit: dict[str, Any], several: bool, colour: bool) -> str:

@@ -13,4 +13,7 @@ Workspace = Annotated[
     Path | None, typer.Option("--workspace", "-w", metavar="DIR", help="The workspace, by its directory.")
 ]
 NoStart = Annotated[bool, typer.Option("--no-start", help="Do not start the daemon when none runs.")]
+AllowSecret = Annotated[
+    bool, typer.Option("--allow-secret", help="Write it even if it looks like it holds a key or a password.")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

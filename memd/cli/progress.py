@@ -11,7 +11,8 @@ from memd.cli import say
 
 WIDTH = 30
 REDRAW_SECONDS = 0.05
-PHASES = {"scan": "reading", "text": "indexing", "vectors": "embedding", "questions": "asking"}
+PHASES = {"scan": "reading", "text": "indexing", "vectors": "embedding", "questions": "asking",
+          "import": "writing", "ingest": "writing"}  # fmt: skip
 
 
 class Bar:

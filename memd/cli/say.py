@@ -39,6 +39,11 @@ def json(result: dict[str, Any]) -> None:
     _flush(sys.stdout, wire.encode(result))
 
 
+def raw(data: bytes) -> None:
+    """Write a piece of a larger whole to standard output."""
+    _flush(sys.stdout, data)
+
+
 def note(text: str) -> None:
     """Tell the person something beside the answer."""
     _write(sys.stderr, f"memd: {neutralise(text)}\n")

@@ -82,6 +82,18 @@ class SearchSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HistorySettings:
+    """What is kept of the past."""
+
+    keep_days: int = setting(
+        0,
+        "Days after which a former text of a memory is dropped, and a change can no longer be undone; the current and"
+        " the previous text always stay. 0 keeps all: a note that is edited every day is some hundred KB a year.",
+        low=0, high=36_500,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     """The socket."""
 
@@ -109,6 +121,7 @@ class Settings:
     index: IndexSettings = field(default_factory=IndexSettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    history: HistorySettings = field(default_factory=HistorySettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     log: LogSettings = field(default_factory=LogSettings)
     workspaces: tuple[Workspace, ...] = ()
@@ -119,6 +132,7 @@ SECTIONS: dict[str, type[Any]] = {
     "index": IndexSettings,
     "embedding": EmbeddingSettings,
     "search": SearchSettings,
+    "history": HistorySettings,
     "server": ServerSettings,
     "log": LogSettings,
 }

@@ -28,19 +28,34 @@ def serve() -> int:
     return main(load())
 
 
-def doctor(fix: bool) -> int:
+def doctor(fix: bool, secrets: bool) -> int:
     from memd.daemon.doctor import examine
+    from memd.daemon.doctor import secrets as look_for_secrets
 
     findings = examine(fix)
     ok = all(finding.state != "broken" for finding in findings)
-    print(json.dumps({"ok": ok, "findings": [asdict(finding) for finding in findings]}, ensure_ascii=False))
+    seen, leaks = look_for_secrets() if secrets else ([], [])
+    told = {"ok": ok, "findings": [asdict(finding) for finding in (*findings, *seen)]}
+    told |= {"secrets": [asdict(leak) for leak in leaks]} if secrets else {}
+    print(json.dumps(told, ensure_ascii=False))
     return 0 if ok else MemdError.exit_code
+
+
+def restore_backup(file: str, only_look: bool) -> int:
+    from pathlib import Path
+
+    from memd.daemon.restoring import check, restore
+
+    print(json.dumps(check(Path(file)) if only_look else restore(Path(file)), ensure_ascii=False))
+    return 0
 
 
 def main(arguments: list[str]) -> int:
     try:
+        if arguments[:1] in (["--check-backup"], ["--restore-backup"]):
+            return restore_backup(arguments[1], only_look=arguments[0] == "--check-backup")
         if "--doctor" in arguments:
-            return doctor("--fix" in arguments)
+            return doctor("--fix" in arguments, "--secrets" in arguments)
         return serve()
     except MemdError as error:
         print(f"memd: {error.message}", file=sys.stderr)

@@ -13,7 +13,7 @@ import threading
 import time
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from memd.daemon.standing import Standing
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
 from memd.errors import MemdError
+from memd.indexer import backups, deeds
 from memd.indexer.stores import Stores
 from memd.notes import parse
 
@@ -49,6 +50,7 @@ RESTART = 75
 DAY = 86_400
 FIRST_EXAM = 600
 """Seconds after the start: what a first import left to do is mostly done by then."""
+FIRST_BACKUP = 900
 
 
 class App:
@@ -133,6 +135,11 @@ class App:
         self.scheduler.start()
         self.scheduler.every(self.settings.watch.scan_seconds, "scan", self._scan_job)
         self.scheduler.every(DAY, "sweep", self._sweep_job)
+        if self.settings.history.keep_days:
+            self.scheduler.every(DAY, "history", self._history_job, first_in=FIRST_EXAM)
+        self.scheduler.every(
+            DAY, "backup", self._backup_job, first_in=max(FIRST_BACKUP, backups.due_in(self.stores.folder))
+        )
         if every := self.settings.search.exam_hours * 3600:
             self.scheduler.every(every, "selfexam", self._exam_job, first_in=min(every, FIRST_EXAM))
         self._stack.callback(self.scheduler.stop)
@@ -152,6 +159,7 @@ class App:
     def _first_scan(self) -> None:
         """Find what changed while nobody watched; a new way of cutting notes cuts all of them again."""
         deep = self.stores.ledger.setting("notes_format") != str(parse.FORMAT)
+        self.worker.submit(tasks.Recover())
         scan = self.worker.submit(tasks.Scan(how=How(deep=deep)))
         scan.add_done_callback(lambda done: self._scanned(deep) if not done.exception() else None)
 
@@ -198,9 +206,19 @@ class App:
         return f"{report.files} changed, {report.removed} removed"
 
     def _sweep_job(self) -> str:
+        self.worker.submit(tasks.Recover()).result()
         if not self.embedding.pending:
             self.worker.submit(tasks.ForgetOldModels()).result()
         return "swept"
+
+    def _backup_job(self) -> str:
+        return backups.nightly(self.stores.ledger, self.stores.folder, datetime.now().astimezone())
+
+    def _history_job(self) -> str:
+        """Let go of former texts that are older than the user wants them kept."""
+        before = deeds.in_utc(datetime.now().astimezone() - timedelta(self.settings.history.keep_days))
+        dropped = self.worker.submit(tasks.ForgetPast(before)).result()
+        return f"{dropped} former texts dropped"
 
     def _exam_job(self) -> str:
         """Among the questions of others, one at a time, so that nobody waits for it."""
@@ -251,6 +269,8 @@ def _raise_limits() -> None:
 
 def main(settings: Settings) -> int:
     sys.setswitchinterval(0.001)
+    # The pen asks with a lease whether anybody has a file open; whoever opens it in that moment raises this signal.
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
     try:
         code = asyncio.run(App(settings).run())
     except MemdError:

@@ -74,10 +74,10 @@ class Desk:
         return await asyncio.get_running_loop().run_in_executor(self.readers, partial(work, *arguments, **named))
 
     async def catch_up(self, sync: str, ns: tuple[str, ...]) -> None:
-        """Wait for changes that were seen already, but not for a long import."""
+        """Wait for changes that were seen already, but not for a long import; what memd wrote comes before that."""
         if sync == "full":
             await self.scan(ns)
-        elif sync == "auto" and self.parts.worker.importing is None:
+        elif sync == "auto" and (self.parts.worker.importing is None or self.parts.worker.owes):
             await asyncio.wait([asyncio.wrap_future(self.parts.worker.applied())], timeout=AUTO_SYNC_SECONDS)
 
     async def scan(self, ns: tuple[str, ...], how: How = PLAIN, told: Told | None = None) -> Report:

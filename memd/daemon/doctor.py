@@ -8,8 +8,9 @@ from memd.config import paths
 from memd.config.load import load
 from memd.daemon.lock import Lock
 from memd.errors import ConfigError, StoreBroken, UnsafePlace
-from memd.indexer import check
+from memd.indexer import check, leaks
 from memd.indexer.check import Finding
+from memd.indexer.leaks import Leak
 from memd.indexer.stores import Stores
 from memd.models import Workspace
 
@@ -35,6 +36,15 @@ def examine(fix: bool) -> list[Finding]:
         for workspace in settings.workspaces:
             findings += _open(stores, workspace)
         return findings + check.examine(stores, settings, fix, running=False)
+
+
+def secrets() -> tuple[list[Finding], list[Leak]]:
+    """The places in the notes that seem to hold a secret; for this no store is needed."""
+    try:
+        settings = load()
+    except ConfigError:
+        return [], []
+    return leaks.examine(settings.workspaces, settings.index.max_file_kb * 1024)
 
 
 def _open(stores: Stores, workspace: Workspace) -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable
+from typing import NamedTuple
 
 LONGEST_SETTLE = 2.0
 """A file that never comes to rest is read all the same after this many seconds."""
@@ -12,6 +13,14 @@ LONGEST_SETTLE = 2.0
 
 BURST = 8
 """More paths than this at once are one event: a checkout, a sync, an unpacked archive."""
+
+
+class Taken(NamedTuple):
+    """Paths of one workspace that are to be read; those that memd wrote itself are known to be whole."""
+
+    ns: str
+    paths: tuple[str, ...]
+    own: frozenset[str]
 
 
 class Hints:
@@ -22,6 +31,8 @@ class Hints:
         self._noted: dict[tuple[str, str], tuple[float, float]] = {}
         self._begun: dict[tuple[str, str], float] = {}
         """When a path was first noted since it was last read at rest."""
+        self._own: dict[str, set[str]] = {}
+        """What memd wrote itself, by workspace; the workspace that was written to first comes first."""
 
     def __len__(self) -> int:
         return len(self._noted)
@@ -30,9 +41,24 @@ class Hints:
         now = time.monotonic()
         self._noted[ns, path] = (self._begun.setdefault((ns, path), now), now)
 
-    def now(self, ns: str, path: str) -> None:
-        """A path that has settled already."""
-        self._noted[ns, path] = (0.0, 0.0)
+    def own(self, ns: str, path: str) -> None:
+        """A path that memd wrote itself: it is at rest, and its turn on the clock is promised."""
+        self.note(ns, path)
+        self._own.setdefault(ns, set()).add(path)
+
+    def turn(self, ns: str) -> int:
+        """How many changes of the index it takes until memd's own writes to a workspace are in it; 0 when they are."""
+        return list(self._own).index(ns) + 1 if ns in self._own else 0
+
+    @property
+    def owes(self) -> bool:
+        return bool(self._own)
+
+    @property
+    def overdue(self) -> bool:
+        """Whether memd's own writes have waited for as long as anything may."""
+        firsts = [self._noted[ns, path][0] for ns, paths in self._own.items() for path in paths]
+        return bool(firsts) and time.monotonic() - min(firsts) > LONGEST_SETTLE
 
     def restless(self, ns: str, path: str) -> bool:
         """Whether a path that is being written should wait; one that never rests should not wait for ever."""
@@ -58,17 +84,23 @@ class Hints:
         ends = self._ends()
         return max(0.0, min(ends.values()) - time.monotonic()) if ends else float("inf")
 
-    def take(self) -> tuple[str, tuple[str, ...]] | None:
-        """The settled paths of one workspace, which are noted no longer."""
+    def take(self, hurry: bool = False) -> Taken | None:
+        """The settled paths of one workspace, which are noted no longer; memd's own need not settle in a hurry."""
         now = time.monotonic()
         ready = [key for key, end in self._ends().items() if end <= now]
+        own: set[str] = set()
+        if self._own and (ready or hurry):
+            # Before everything else, for the clock's next ticks are theirs.
+            first = next(iter(self._own))
+            own = self._own.pop(first)
+            ready = [key for key in ready if key[0] == first] + [(first, path) for path in own]
         if not ready:
             return None
         ns = ready[0][0]
-        paths = tuple(path for name, path in ready if name == ns)
+        paths = tuple(dict.fromkeys(path for name, path in ready if name == ns))
         for path in paths:
             del self._noted[ns, path]
-        return ns, paths
+        return Taken(ns, paths, frozenset(own))
 
     def _ends(self) -> dict[tuple[str, str], float]:
         """When each has settled. In a burst they settle together: a checkout of a thousand files is one batch."""

@@ -60,6 +60,15 @@ class Params:
             raise UsageError(f"`{name}` must be a whole number from {low} to {high}, not {value!r}")
         return value
 
+    def share(self, name: str) -> float | None:
+        """A number from 0 to 1; None when there is none."""
+        value = self._take(name)
+        if value is None:
+            return None
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+            raise UsageError(f"`{name}` must be a number from 0 to 1, not {value!r}")
+        return float(value)
+
     def flag(self, name: str, default: bool = False) -> bool:
         value = self._take(name)
         if value is None:
@@ -88,6 +97,15 @@ class Params:
         if value and not (DATE.fullmatch(value) and _exists(value)):
             raise UsageError(f"`{name}` must be a date such as 2026-02-15 or 2026-02, not {value!r}")
         return value
+
+    def moment(self, name: str) -> datetime:
+        """The caller's local time, to the minute; the daemon's own where none is given."""
+        value = self.text(name)
+        try:
+            told = datetime.fromisoformat(value) if value else datetime.now()
+        except ValueError:
+            raise UsageError(f"`{name}` must be a local time such as 2026-02-07T14:27, not {value!r}") from None
+        return told.replace(second=0, microsecond=0, tzinfo=None)
 
     def filters(self) -> Filters:
         """Which memories count, wherever a call may say so."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING, Any
 
 from memd.daemon.imports import PLAIN, How, Job
+from memd.daemon.turns import Patient, Writing
 from memd.daemon.worker import Worker
 from memd.errors import StoreBroken
-from memd.indexer import bank, catalog, ingest, writing
+from memd.indexer import bank, catalog, history, ingest, writing
 from memd.indexer.look import changed_paths
 from memd.indexer.pooling import Vectors
 from memd.indexer.reconcile import reconcile_text, reconcile_vectors
+from memd.indexer.recover import recover
 from memd.indexer.scan import Scan as Found
 from memd.indexer.scan import newest_first, scan
 from memd.indexer.stores import Shelf
@@ -147,20 +149,18 @@ class ReadAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class Write(Writing):
     """Change files for someone; the answer comes when they are on the disk, the index follows at once."""
 
     ns: str
     deed: writing.Deed
 
     def run(self, worker: Worker) -> writing.Done:
-        done = writing.perform(worker.stores, worker.stores.shelf(self.ns), self.deed)
-        worker.soon(self.ns, done.paths)
-        return done
+        return _promised(worker, self.ns, writing.perform(worker.stores, worker.stores.shelf(self.ns), self.deed))
 
 
 @dataclass(frozen=True, slots=True)
-class Undo:
+class Undo(Writing):
     """Take back what an action changed."""
 
     ns: str
@@ -168,9 +168,33 @@ class Undo:
     who: str
 
     def run(self, worker: Worker) -> writing.Done:
-        done = writing.undo(worker.stores, worker.stores.shelf(self.ns), self.action, self.who)
-        worker.soon(self.ns, done.paths)
-        return done
+        shelf = worker.stores.shelf(self.ns)
+        return _promised(worker, self.ns, writing.undo(worker.stores, shelf, self.action, self.who))
+
+
+def _promised(worker: Worker, ns: str, done: writing.Done) -> writing.Done:
+    """The deed with the clock at which questions see it; only this thread moves the clock."""
+    ledger = worker.stores.ledger
+    return replace(done, visible=f"c:{ledger.id}:{ledger.seq + worker.soon(ns, done.paths if done.changed else ())}")
+
+
+@dataclass(frozen=True, slots=True)
+class Recover:
+    """Decide what became of deeds that a killed process left half-way, before anything else is read or written."""
+
+    def run(self, worker: Worker) -> list[str]:
+        return [copy for shelf in worker.stores.shelves.values() for copy in recover(worker.stores, shelf)]
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetPast:
+    """Drop former texts of memories that ceased to be current before a moment."""
+
+    before: str
+
+    def run(self, worker: Worker) -> int:
+        with worker.stores.ledger.write() as connection:
+            return history.expire(connection, self.before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +278,7 @@ class GiveUpVectors:
 
 
 @dataclass(frozen=True, slots=True)
-class SaveVectors:
+class SaveVectors(Patient):
     """Keep freshly made vectors: in the ledger, then in the collection."""
 
     rows: list[Row]

@@ -16,12 +16,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from memd.config.schema import Settings
 from memd.daemon.health import Health
-from memd.daemon.hints import Hints
+from memd.daemon.hints import Hints, Taken
 from memd.daemon.imports import SETTLED, How, Job, Slice, add_up, slices
+from memd.daemon.turns import Task, Turns
 from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer import ingest
 from memd.indexer.ingest import Report, Saved
@@ -38,12 +39,6 @@ CROWDED = 24
 nobody has saved anything for a while, and sooner only when there are so many that questions get slower."""
 
 
-class Task(Protocol):
-    """Something the writer is asked to do; tasks.py has the list."""
-
-    def run(self, worker: Worker) -> Any: ...
-
-
 class Worker:
     """Owns every write. Other threads leave hints and tasks here."""
 
@@ -56,11 +51,12 @@ class Worker:
         """Called with the number of chunks that want a vector."""
         self.on_saved: Callable[[Shelf, list[Saved]], None] = lambda shelf, saved: None
         """Called with the memories that are new or changed, for those who wait for them."""
-        self._tasks: deque[tuple[Task, Future[Any]]] = deque()
+        self._tasks = Turns()
         self._imports: deque[Slice] = deque()
         self._importing: Job | None = None
         self._hints = Hints(settings.watch.settle_ms / 1000)
         self._taken = 0
+        self._own_in_hand = False
         self._behind: set[int] = set()
         self._wake = threading.Condition()
         self._stopping = False
@@ -94,13 +90,13 @@ class Worker:
             self._seen += 1
             self._wake.notify()
 
-    def soon(self, ns: str, paths: Iterable[str]) -> None:
-        """Paths that memd wrote itself: at rest, so that nothing need be waited for."""
+    def soon(self, ns: str, paths: Iterable[str]) -> int:
+        """Paths that memd wrote itself, told on this thread; answers at which tick from now they are in the index."""
         with self._wake:
             for path in paths:
-                self._hints.now(ns, path)
+                self._hints.own(ns, path)
                 self._seen += 1
-            self._wake.notify()
+            return self._hints.turn(ns)
 
     def submit(self, task: Task) -> Future[Any]:
         future: Future[Any] = Future()
@@ -108,7 +104,7 @@ class Worker:
             if self._stopping:
                 future.set_exception(MemdError("memd is stopping"))
             else:
-                self._tasks.append((task, future))
+                self._tasks.add(task, future)
                 self._wake.notify()
         return future
 
@@ -120,6 +116,7 @@ class Worker:
                 future.set_result(None)
             else:
                 self._waiters.append((self._seen, future))
+                self._wake.notify()
         return future
 
     # --- what others may know -----------------------------------------------------------------------------
@@ -128,6 +125,12 @@ class Worker:
     def pending_files(self) -> int:
         with self._wake:
             return len(self._hints) + self._taken + sum(len(part.paths) for part in self._imports)
+
+    @property
+    def owes(self) -> bool:
+        """Whether something that memd wrote itself is not yet in the index."""
+        with self._wake:
+            return self._hints.owes or self._own_in_hand
 
     @property
     def importing(self) -> Job | None:
@@ -160,14 +163,14 @@ class Worker:
         """Wait for the next thing to do."""
         with self._wake:
             while not self._stopping:
-                if self._tasks:
-                    task, future = self._tasks.popleft()
-                    return partial(self._answer, task, future)
-                settled = self._hints.take()
+                turn = self._tasks.take(self._hints)
+                if turn is not None:
+                    return partial(self._answer, *turn)
+                settled = self._hints.take(hurry=bool(self._tasks.pressing or self._waiters or self._imports))
                 if settled:
-                    self._taken = len(settled[1])
+                    self._taken, self._own_in_hand = len(settled.paths), bool(settled.own)
                     seen = 0 if self._hints else self._seen
-                    return partial(self._changes, *settled, seen)
+                    return partial(self._changes, settled, seen)
                 if self._imports:
                     part = self._imports.popleft()
                     self._taken, self._importing = len(part.paths), part.job
@@ -200,12 +203,12 @@ class Worker:
         else:
             result.future = future
 
-    def _changes(self, ns: str, paths: tuple[str, ...], seen: int) -> None:
-        shelf = self.stores.shelves.get(ns)
+    def _changes(self, settled: Taken, seen: int) -> None:
+        shelf = self.stores.shelves.get(settled.ns)
         if shelf is not None:
-            self._apply(shelf, paths, SETTLED)
+            self._apply(shelf, settled.paths, SETTLED, settled.own)
         with self._wake:
-            self._taken = 0
+            self._taken, self._own_in_hand = 0, False
             self._done = max(self._done, seen)
             ready = [future for target, future in self._waiters if target <= self._done]
             self._waiters = [(target, future) for target, future in self._waiters if target > self._done]
@@ -244,7 +247,7 @@ class Worker:
 
     # --- applying -----------------------------------------------------------------------------------------
 
-    def _apply(self, shelf: Shelf, paths: Iterable[str], how: How) -> Report:
+    def _apply(self, shelf: Shelf, paths: Iterable[str], how: How, own: frozenset[str] = frozenset()) -> Report:
         """Bring the stores in step with some paths; what cannot be written now is tried again."""
         paths = tuple(paths)
         self._active = time.monotonic()
@@ -253,7 +256,7 @@ class Worker:
             self._catch_up(shelf)
             report = ingest.apply(
                 self.stores, shelf, paths, self.max_bytes, accept_missing=how.accept_missing, deep=how.deep,
-                restless=self._restless(shelf) if how.settle else None, saved=saved,
+                restless=self._restless(shelf, own) if how.settle else None, saved=saved,
             )  # fmt: skip
         except DiskFull as error:
             if self.health.set("disk", error.message, error.hint):
@@ -275,12 +278,13 @@ class Worker:
         self._tell(shelf, report)
         return report
 
-    def _restless(self, shelf: Shelf) -> Callable[[str, int], bool]:
+    def _restless(self, shelf: Shelf, own: frozenset[str]) -> Callable[[str, int], bool]:
         """Tells whether a file was written so short a time ago that what was read may be half of it."""
         ns, settle = shelf.workspace.ns, self.settings.watch.settle_ms * 1_000_000
 
         def restless(path: str, mtime_ns: int) -> bool:
-            return 0 <= time.time_ns() - mtime_ns < settle and self._hints.restless(ns, path)
+            fresh = path not in own and 0 <= time.time_ns() - mtime_ns < settle
+            return fresh and self._hints.restless(ns, path)
 
         return restless
 

@@ -8,6 +8,7 @@ from sqlite3 import Connection, Row
 from typing import Any
 
 from memd.indexer.inventory import HEAD, STAMP, Entry, entries, newest
+from memd.indexer.recall import ALIVE
 from memd.indexer.stores import Shelf, Stores
 from memd.models import Filters
 from memd.notes.read import Skipped, Unreadable, digest_of, read
@@ -69,13 +70,14 @@ def _scores(connection: Connection, shelf: Shelf, words: list[str], filters: Fil
     asked = {"w": shelf.id, **patterns}
     for memory, text, first in connection.execute(
         "SELECT c.memory, c.text, c.start_line = m.start_line FROM chunks c JOIN memories m ON m.id = c.memory"
-        f" WHERE c.workspace = :w AND {_any('c.text', patterns)}",
+        f" WHERE c.workspace = :w AND {ALIVE} AND {_any('c.text', patterns)}",
         asked,
     ):
         scores[memory] = scores.get(memory, 0) + _count(body_of(text) if first else text, words)
     for memory, title in connection.execute(
         f"SELECT m.id, {TITLE} FROM memories m JOIN files f ON f.id = m.file"
-        f" WHERE m.workspace = :w AND {_any(TITLE, patterns)} AND EXISTS (SELECT 1 FROM chunks WHERE memory = m.id)",
+        f" WHERE m.workspace = :w AND {ALIVE} AND {_any(TITLE, patterns)}"
+        " AND EXISTS (SELECT 1 FROM chunks WHERE memory = m.id)",
         asked,
     ):
         scores[memory] = scores.get(memory, 0) + TITLE_COUNTS * _count(title, words)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from hashlib import blake2b
 
 from memd.models import Chunk, Memory, Workspace
+from memd.notes.lifetime import expiry
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +145,12 @@ def memories_of(connection: sqlite3.Connection, file: int) -> list[MemoryRow]:
 
 
 def gone_memory(connection: sqlite3.Connection, workspace: int, digest: str, taken: set[int]) -> MemoryRow | None:
-    """A memory that left with this very text: it may have come back under another name."""
+    """A memory that left with this very text, or had it once: it may have come back under another name."""
     rows = connection.execute(
-        "SELECT id, file, slug, digest, body FROM memories WHERE workspace = ? AND digest = ? AND gone IS NOT NULL"
-        " ORDER BY gone DESC",
-        (workspace, digest),
+        "SELECT id, file, slug, digest, body FROM memories WHERE workspace = :workspace AND gone IS NOT NULL"
+        " AND (digest = :digest OR id IN (SELECT memory FROM versions WHERE digest = :digest))"
+        " ORDER BY digest = :digest DESC, gone DESC",
+        {"workspace": workspace, "digest": digest},
     )
     return next((MemoryRow(**dict(row)) for row in rows if row["id"] not in taken), None)
 
@@ -164,23 +166,33 @@ def save_memory(
 ) -> int:
     """Write a memory's row: a known one keeps its number and with it its life."""
     values = _memory_values(workspace, file, memory, role, now)
+    values["expires"] = _expires(connection, memory, role, known, now)
     if known is not None:
         connection.execute(
             "UPDATE memories SET changed = CASE WHEN digest = :digest THEN changed ELSE :now END,"
             " file = :file, slug = :slug, heading = :heading,"
             " start_line = :start_line, end_line = :end_line, digest = :digest, body = :body, kind = :kind,"
-            " role = :role, date = :date, tags = :tags, declared = :declared, gone = NULL WHERE id = :id",
+            " role = :role, date = :date, tags = :tags, declared = :declared, expires = :expires, gone = NULL"
+            " WHERE id = :id",
             {**values, "id": known},
         )
         return known
     made = connection.execute(
         "INSERT INTO memories (workspace, file, slug, heading, start_line, end_line, digest, body, kind, tier, role,"
-        " date, tags, declared, first_seen, changed)"
+        " date, tags, declared, expires, first_seen, changed)"
         " VALUES (:workspace, :file, :slug, :heading, :start_line, :end_line, :digest, :body, :kind, :tier,"
-        " :role, :date, :tags, :declared, :now, :now)",
+        " :role, :date, :tags, :declared, :expires, :now, :now)",
         values,
     )
     return int(made.lastrowid or 0)
+
+
+def _expires(connection: sqlite3.Connection, memory: Memory, role: str, known: int | None, now: str) -> str | None:
+    """When the memory's ttl runs out."""
+    if not memory.declared.ttl:
+        return None
+    row = connection.execute("SELECT first_seen FROM memories WHERE id = ?", (known,)).fetchone()
+    return expiry(memory, role, row["first_seen"] if row else now)
 
 
 def _memory_values(workspace: int, file: int, memory: Memory, role: str, now: str) -> dict[str, object]:

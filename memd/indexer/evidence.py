@@ -73,6 +73,8 @@ class Family:
 def weigh(connection: Connection, shelf: Shelf, rows: Sequence[Row], asked: Asked, most: int) -> Weighed:
     """Everything that speaks for these candidates; the best of them, at least `most`, are read line by line."""
     family = _family(connection, rows)
+    # A chunk that went between two looks at the ledger is no candidate any more.
+    rows = [row for row in rows if row["id"] in family.place]
     parts = _parts(shelf, rows, family, asked)
     found = Weighed(list(rows), parts, ranking.score(parts))
     found = found.only(_order(found))

@@ -6,34 +6,89 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import PurePosixPath
+from sqlite3 import Row
 from typing import Any
 
 from memd.errors import NotFound, UsageError
-from memd.indexer import recall
+from memd.indexer import history, recall
+from memd.indexer.catalog import digest_of_memory
 from memd.indexer.scan import is_memory_path, refusal
 from memd.indexer.stores import Shelf, Stores
 from memd.models import Memory, Note
 from memd.notes.parse import parse
 from memd.notes.read import Reading, Skipped, Unreadable, read
 
+TOKEN = 4
+"""Characters to a token, on average."""
+
 
 def by_key(stores: Stores, shelves: Sequence[Shelf], key: str, max_bytes: int) -> dict[str, Any]:
     """The memory that `key` names, as its file has it now."""
+    shelf, row = named(stores, shelves, key)
+    note = _note(shelf, row["path"], max_bytes)
+    memory = next((memory for memory in note.memories if memory.slug == row["slug"]), None)
+    if memory is None:
+        raise NotFound(f"`{key}` is no longer in {row['path']}", near(stores, shelves, key))
+    number = _number(stores, row, memory)
+    return {
+        **_told(shelf, note, memory),
+        "key": key,
+        "tier": row["tier"],
+        "expires": row["expires"],
+        **_counted(number, memory.text),
+    }
+
+
+def by_version(stores: Stores, shelf: Shelf, memory: int, key: str, number: int) -> dict[str, Any]:
+    """A memory that is there, or was, in one of its versions."""
+    kept = history.versions(stores.ledger.reader, memory)
+    found = next((version for version in kept if version.number == number), None)
+    text = history.text_of(stores.ledger.reader, found.digest) if found and found.digest else None
+    if found is None or text is None:
+        there = ", ".join(str(version.number) for version in kept if version.digest)
+        raise NotFound(f"`{key}` has no text as version {number}", f"there are: {there}; memd history {key}")
+    return {
+        "ns": shelf.workspace.ns,
+        "root": str(shelf.workspace.root),
+        "key": key,
+        "path": found.path,
+        "heading": found.heading,
+        "text": text,
+        "at": found.at,
+        "who": found.who,
+        "current": kept[-1].number == number,
+        **_counted(number, text),
+    }
+
+
+def named(stores: Stores, shelves: Sequence[Shelf], key: str) -> tuple[Shelf, Row]:
+    """The one memory that a key names, with the workspace it is in."""
     base, _, slug = key.partition("#")
     found = [(shelf, row) for shelf in shelves for row in recall.memories(stores.ledger.reader, shelf.id, base, slug)]
     if not found:
-        raise NotFound(f"no memory has the key `{key}`", _near(stores, shelves, key))
+        raise NotFound(f"no memory has the key `{key}`", near(stores, shelves, key))
     if len(found) > 1:
         names = ", ".join(f"{shelf.workspace.ns}:{row['path']}" for shelf, row in found)
         raise UsageError(
             f"`{key}` names several memories ({names})", "use the path as the key, or name the workspace: -n NS"
         )
-    shelf, row = found[0]
-    note = _note(shelf, row["path"], max_bytes)
-    memory = next((memory for memory in note.memories if memory.slug == slug), None)
-    if memory is None:
-        raise NotFound(f"`{key}` is no longer in {row['path']}", _near(stores, shelves, key))
-    return {**_told(shelf, note, memory), "key": key, "tier": row["tier"]}
+    return found[0]
+
+
+def _number(stores: Stores, row: Row, memory: Memory) -> int | None:
+    """The number of the version that the file has; None where the ledger has not heard of that text yet."""
+    last = history.latest(stores.ledger.reader, row["id"])
+    return last.number if last is not None and last.digest == digest_of_memory(memory) else None
+
+
+def _counted(number: int | None, text: str) -> dict[str, Any]:
+    supersedes = number - 1 if number is not None and number > 1 else None
+    return {"version": number, "supersedes": supersedes, "estimated_tokens": tokens(text)}
+
+
+def tokens(text: str) -> int:
+    """Roughly how many tokens a text is to a language model."""
+    return -(-len(text) // TOKEN)
 
 
 def _told(shelf: Shelf, note: Note, memory: Memory) -> dict[str, Any]:
@@ -105,7 +160,8 @@ def _reading(shelf: Shelf, path: str, max_bytes: int) -> Reading:
         raise NotFound(f"{path} cannot be read: {error}", "memd status") from error
 
 
-def _near(stores: Stores, shelves: Sequence[Shelf], key: str) -> str:
+def near(stores: Stores, shelves: Sequence[Shelf], key: str) -> str:
+    """What someone may have meant by a key that is not known."""
     known = [name for shelf in shelves for name in recall.keys(stores.ledger.reader, shelf.id)]
     near = difflib.get_close_matches(key, known, n=3, cutoff=0.4)
     return f"did you mean {', '.join(f'`{name}`' for name in near)}?" if near else 'look for it: memd query "…"'

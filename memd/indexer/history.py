@@ -77,3 +77,19 @@ def text_of(connection: sqlite3.Connection, digest: str) -> str | None:
 def sweep(connection: sqlite3.Connection) -> None:
     """Drop texts that no version has."""
     connection.execute("DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM versions WHERE digest IS NOT NULL)")
+
+
+def expire(connection: sqlite3.Connection, before: str) -> int:
+    """Drop versions that ceased to be current before a moment, and what could only be undone with older texts.
+
+    Of every memory the last two stay: the one that is current, or its going, and the one before. Says how many went.
+    """
+    dropped = connection.execute(
+        "DELETE FROM versions WHERE EXISTS (SELECT 1 FROM versions n WHERE n.memory = versions.memory"
+        " AND n.number = versions.number + 1 AND n.at < :before) AND number <"
+        " (SELECT MAX(number) - 1 FROM versions l WHERE l.memory = versions.memory)",
+        {"before": before},
+    ).rowcount
+    connection.execute("DELETE FROM splices WHERE action IN (SELECT id FROM actions WHERE at < ?)", (before,))
+    sweep(connection)
+    return dropped

@@ -18,7 +18,7 @@ from sqlite3 import Connection, Row
 
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
-from memd.indexer import bank, catalog, deeds, history
+from memd.indexer import bank, catalog, deeds, history, pages
 from memd.indexer.catalog import ChunkRow, FileRow, MemoryRow
 from memd.indexer.diff import ChunkPool, Incoming, incoming, match_memories
 from memd.indexer.look import Batch, look
@@ -127,6 +127,7 @@ def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report) -> _Chan
     failpoint("before-ledger")
     with stores.ledger.write() as connection:
         catalog.mark(connection, shelf.id, text=True, vectors=True)
+        pages.note_losses(connection, shelf, batch, now)
         old_memories, old_chunks = _before(connection, shelf, batch)
         saved, new = _save_files(connection, shelf, batch)
         found = match_memories(old_memories, old_chunks, new)
@@ -172,7 +173,8 @@ def _keep_version(
         return
     path = next(path for path, row in saved.items() if row.id == now_there.file)
     memory = now_there.memory
-    who, action = deeds.author(connection, shelf.id, path, saved[path].digest, memory.text)
+    since = last.at if last is not None else ""
+    who, action = deeds.author(connection, shelf.id, path, saved[path].digest, memory.text, since=since)
     history.keep(connection, number, now_there.digest, memory.text, path, memory.heading, who, action, now)
 
 
@@ -181,7 +183,8 @@ def _keep_end(connection: Connection, shelf: Shelf, batch: Batch, memory: int, n
     last = history.latest(connection, memory)
     if last is not None:
         digest = batch.notes[last.path][0].digest if last.path in batch.notes else None
-        who, action = deeds.author(connection, shelf.id, last.path, digest, "")
+        text = history.text_of(connection, last.digest) if last.digest else None
+        who, action = deeds.author(connection, shelf.id, last.path, digest, text or "", since=last.at, column="removed")
         history.gone(connection, memory, who, action, now)
 
 
@@ -200,6 +203,7 @@ def _save_files(connection: Connection, shelf: Shelf, batch: Batch) -> tuple[dic
     for path, (row, note) in batch.notes.items():
         number = catalog.save_file(connection, shelf.id, _stem(path), row)
         saved[path] = replace(row, id=number)
+        pages.keep(connection, number, batch.data[path])
         new += [incoming(number, note.role, memory) for memory in note.memories]
     return saved, new
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from memd.indexer.migrations import STEPS, VERSION
 FULL = (sqlite3.SQLITE_FULL,)
 FIX = "memd doctor --fix"
 BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+PATIENCE = 5.0
+"""Seconds to wait for readers before the log beside the file can be emptied."""
 
 
 class Ledger:
@@ -89,6 +92,27 @@ class Ledger:
                     self._writer.execute("ROLLBACK")
                 raise
 
+    @contextmanager
+    def forgetting(self) -> Iterator[sqlite3.Connection]:
+        """`write` for what shall leave no trace: the bytes of deleted rows are overwritten."""
+        self._writer.execute("PRAGMA secure_delete = ON")
+        try:
+            with self.write() as connection:
+                yield connection
+        finally:
+            self._writer.execute("PRAGMA secure_delete = OFF")
+
+    def compact(self) -> str:
+        """Write the file anew without its free pages and empty the log beside it; says why when that did not work."""
+        with translated():
+            self._writer.execute("VACUUM")
+            until = time.monotonic() + PATIENCE
+            while self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                if time.monotonic() > until:
+                    return "someone is reading it; the next checkpoint empties it"
+                time.sleep(0.02)
+        return ""
+
     def tick(self, connection: sqlite3.Connection) -> None:
         """Move the clock on, inside a transaction."""
         connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'seq'")
@@ -106,7 +130,8 @@ class Ledger:
     def backup(self, target: Path) -> None:
         """A consistent copy, made by SQLite itself; a ledger of its own, since its numbers will go other ways."""
         with sqlite3.connect(target) as copy:
-            self._writer.backup(copy)
+            # From a connection that only reads: what the writer is about to commit is not in the copy, nor held up.
+            self.reader.backup(copy)
             copy.execute("UPDATE meta SET value = ? WHERE key = 'id'", (uuid.uuid4().hex[:8],))
         copy.close()
 
@@ -126,11 +151,15 @@ class Ledger:
             self._opened.clear()
 
 
+def backups(folder: Path) -> list[Path]:
+    """The copies of the ledger that lie beside it."""
+    copies = [file for file in folder.glob("**/state*.db") if "quarantine" not in file.parts]
+    return sorted(file for file in copies if file != folder / "state.db")
+
+
 def newest_backup(folder: Path) -> Path | None:
     """The copy of the ledger that was made last."""
-    copies = [file for file in folder.glob("**/state*.db") if "quarantine" not in file.parts]
-    copies = [file for file in copies if file != folder / "state.db"]
-    return max(copies, key=lambda file: file.stat().st_mtime, default=None)
+    return max(backups(folder), key=lambda file: file.stat().st_mtime, default=None)
 
 
 def _pointing_to_backup(error: StoreBroken, folder: Path) -> StoreBroken:

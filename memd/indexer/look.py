@@ -22,6 +22,8 @@ class Batch:
     """What the disk says about a set of paths."""
 
     notes: dict[str, tuple[FileRow, Note]] = field(default_factory=dict)
+    data: dict[str, bytes] = field(default_factory=dict)
+    """The bytes of each of `notes`."""
     rows: list[FileRow] = field(default_factory=list)
     """Files whose entry changes without their text: touched, skipped or unreadable."""
     emptied: list[str] = field(default_factory=list)
@@ -85,6 +87,7 @@ def _sort(batch: Batch, path: str, known: FileRow | None, reading: Reading, deep
         batch.rows.append(replace(row, id=known.id))
         return
     batch.notes[path] = (row, parse(path, reading.text, reading.day))
+    batch.data[path] = reading.data
 
 
 def _row(path: str, reading: Reading) -> FileRow:

@@ -149,6 +149,15 @@ STEPS: tuple[str, ...] = (
         PRIMARY KEY (memory, number)
     ) WITHOUT ROWID;
     CREATE INDEX versions_digest ON versions (digest);
+
+    ALTER TABLE memories ADD COLUMN expires TEXT;   -- when its ttl runs out; NULL: never
+    """,
+    # 4: every file as it was last read, so that one that is removed or emptied can come back byte for byte
+    """
+    CREATE TABLE pages (
+        file INTEGER PRIMARY KEY REFERENCES files (id) ON DELETE CASCADE,
+        body BLOB NOT NULL                          -- compressed
+    );
     """,
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from datetime import date
+from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
 
 from memd.models import Filters
@@ -13,12 +14,15 @@ COLUMNS = (
     "c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.context, c.text, m.slug, m.kind, m.tier,"
     " m.role, m.tags, m.date, m.declared, f.path, f.stem"
 )
+ALIVE = "(m.expires IS NULL OR m.expires > strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now'))"
+"""A memory whose ttl has run out is no answer; its text stays where it is."""
+
 TABLES = "chunks c JOIN memories m ON m.id = c.memory JOIN files f ON f.id = c.file"
 
 
-def join(connection: Connection, ids: Iterable[int], filters: Filters) -> dict[int, Row]:
-    """The rows of these chunks, as far as they exist and pass the filters."""
-    clause, values = _where(filters)
+def join(connection: Connection, ids: Iterable[int], filters: Filters, expired: bool = False) -> dict[int, Row]:
+    """The rows of these chunks, as far as they exist and pass the filters; with `expired` also of what has run out."""
+    clause, values = _where(filters, expired)
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM {TABLES} WHERE c.id IN (SELECT value FROM json_each(:ids)){clause}",
         {"ids": json.dumps(list(ids)), **values},
@@ -69,8 +73,8 @@ def day_of(row: Row) -> date | None:
         return None
 
 
-def _where(filters: Filters) -> tuple[str, dict[str, str]]:
-    parts, values = [""], {}
+def _where(filters: Filters, expired: bool = False) -> tuple[str, dict[str, str]]:
+    parts, values = [""] if expired else ["", ALIVE], {}
     for column in ("kind", "role", "tier"):
         if wanted := getattr(filters, column):
             parts.append(f"m.{column} = :{column}")
@@ -113,6 +117,18 @@ def memories(connection: Connection, workspace: int, stem_or_path: str, slug: st
         " WHERE m.workspace = ? AND (f.stem = ? OR f.path = ?) AND m.slug = ? ORDER BY f.path",
         (workspace, stem_or_path, stem_or_path, slug),
     ).fetchall()
+
+
+def gone(connection: Connection, workspace: int, key: str) -> list[Row]:
+    """The memories that had this key when they went from the files."""
+    base, _, slug = key.partition("#")
+    rows = connection.execute(
+        "SELECT m.*, v.path FROM memories m JOIN versions v ON v.memory = m.id"
+        " WHERE m.workspace = ? AND m.file IS NULL AND m.slug = ?"
+        " AND v.number = (SELECT MAX(number) FROM versions WHERE memory = m.id)",
+        (workspace, slug),
+    ).fetchall()
+    return [row for row in rows if base in (row["path"], PurePosixPath(row["path"]).stem)]
 
 
 def keys(connection: Connection, workspace: int) -> list[str]:

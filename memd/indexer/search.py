@@ -56,11 +56,11 @@ def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
     question = parse(ask.query, ask.day)
     filters = narrow(ask.filters, question.filters)
     if ask.mode == "exact":
-        return _answer(stores, ask, _exact(stores, shelves, ask, max_bytes), 1.0)
+        return answered(stores, ask, _exact(stores, shelves, ask, max_bytes), 1.0)
     if not (question.words or question.prefixes):
-        return _answer(stores, ask, _newest(stores, shelves, filters), 1.0)
+        return answered(stores, ask, _newest(stores, shelves, filters), 1.0)
     found, places = weighed_places(stores, shelves, ask, question, filters)
-    answer = _answer(stores, ask, places, _sure(places, found))
+    answer = answered(stores, ask, places, _sure(places, found))
     wordings = [part.wording for part in found.values() if part.wording is not None]
     corrected = {word: near for wording in wordings for word, near in wording.corrected.items()}
     missing = tuple(dict.fromkeys(word for wording in wordings for word in (*wording.missing, *wording.corrected)))
@@ -165,7 +165,7 @@ def _exact(stores: Stores, shelves: Sequence[Shelf], ask: Ask, max_bytes: int) -
 # --- the answer ---------------------------------------------------------------------------------------------
 
 
-def _answer(stores: Stores, ask: Ask, places: Sequence[Place], sure: float) -> Answer:
+def answered(stores: Stores, ask: Ask, places: Sequence[Place], sure: float) -> Answer:
     folded = fold.fold(places, ask.limit) if ask.mode != "exact" else [(place, []) for place in places[: ask.limit]]
     shared = {
         place.shelf.id: recall.shared_stems(

@@ -23,7 +23,7 @@ def why_not(stores: Stores, shelf: Shelf, path: str, line: int, ask: Ask) -> dic
     chunk = _chunk(stores, shelf, path, line)
     if isinstance(chunk, str):
         return {"indexed": False, "shown": False, "reasons": [chunk]}
-    row = recall.join(stores.ledger.reader, [chunk], Filters())[chunk]
+    row = recall.join(stores.ledger.reader, [chunk], Filters(), expired=True)[chunk]
     told = {name: row[name] for name in ("path", "start_line", "end_line", "text")}
     if reasons := _left_out(stores, shelf, chunk, question, filters):
         return {"indexed": True, "shown": False, "reasons": reasons, **told}
@@ -57,6 +57,8 @@ def _left_out(stores: Stores, shelf: Shelf, chunk: int, question: Question, filt
     """Filters, phrases and exclusions that the passage does not pass, one by one."""
     connection, reasons = stores.ledger.reader, []
     empty = Filters()
+    if chunk not in recall.join(connection, [chunk], empty):
+        return ["its ttl has run out: memd gc lists it"]
     for name in ("kind", "tags", "role", "path", "since", "until", "tier"):
         wanted = getattr(filters, name)
         if wanted and chunk not in recall.join(connection, [chunk], replace(empty, **{name: wanted})):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from sqlite3 import Row
 
 from memd.errors import Conflict
+from memd.failpoints import failpoint
 from memd.indexer import deeds
 from memd.indexer.stores import Shelf, Stores
 from memd.notes import pen
+from memd.notes.entries import numbered
 from memd.notes.pen import Edit, Written
+from memd.notes.read import decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +48,23 @@ class Done:
     conflicts: tuple[str, ...] = ()
     repeated: bool = False
     """The same request was carried out before."""
+    key: str = ""
+    """The memory that it was about; a section that was added gets its own."""
+    changed: bool = True
+    visible: str = ""
+    """The clock at which questions see it."""
 
 
 def perform(stores: Stores, shelf: Shelf, deed: Deed) -> Done:
     """Write every file of a deed. What fails half-way is taken back as far as nobody else has changed it."""
     before = deeds.by_request(stores.ledger.reader, deed.request) if deed.request else None
     if before is not None:
-        told = json.loads(before["detail"])
-        return Done(before["id"], tuple(told["paths"]), tuple(told["conflicts"]), True)
+        return _repeated(before)
     if len(deed.changes) == 1 and deed.changes[0].append:
         return _append(stores, shelf, deed)
+    paths = [change.path for change in deed.changes]
     with stores.ledger.write() as connection:
-        action = deeds.begin(connection, shelf.id, deed.who, deed.what, deed.key, deed.request)
+        action = deeds.begin(connection, shelf.id, deed.who, deed.what, deed.key, deed.request, paths)
     written: list[Written] = []
     try:
         for nth, change in enumerate(deed.changes):
@@ -67,20 +75,36 @@ def perform(stores: Stores, shelf: Shelf, deed: Deed) -> Done:
             deeds.finish(connection, action, {"why": str(error)}, "failed")
         raise
     conflicts = tuple(one.conflict for one in written if one.conflict)
-    return _finish(stores, action, deed, conflicts)
+    done = _finish(stores, action, deed, conflicts)
+    return replace(done, changed=any(one.before != one.after for one in written))
+
+
+def _repeated(before: Row) -> Done:
+    told = json.loads(before["detail"])
+    return Done(before["id"], tuple(told["paths"]), tuple(told["conflicts"]), True, before["key"], changed=False)
 
 
 def _append(stores: Stores, shelf: Shelf, deed: Deed) -> Done:
-    """The file first: once the line is on the disk it is said, whatever happens to the ledger."""
-    change = deed.changes[0]
-    written = pen.append(pen.place_of(shelf.workspace.root, change.path), change.append, change.head)
-    splice = deeds.splice_of(change.path, written.before, written.after)
-    detail: dict[str, Any] = {"paths": [change.path], "conflicts": []}
-    with stores.ledger.write() as connection:
-        action = deeds.begin(connection, shelf.id, deed.who, deed.what, deed.key, deed.request)
-        deeds.keep_splice(connection, action, 0, splice)
-        deeds.finish(connection, action, detail)
-    return Done(action, (change.path,))
+    """One section more. The ledger is told first, so that a caller who asks again after a crash gets it once."""
+    change, begun = deed.changes[0], list[tuple[int, str]]()
+
+    def intend(old: bytes | None, new: bytes | None) -> None:
+        key = numbered(deed.key, decode(old or b""))
+        with stores.ledger.write() as connection:
+            action = deeds.begin(connection, shelf.id, deed.who, deed.what, key, deed.request, [change.path])
+            deeds.keep_splice(connection, action, 0, deeds.splice_of(change.path, old, new))
+        begun.append((action, key))
+        failpoint("deed-begun")
+
+    try:
+        pen.append(pen.place_of(shelf.workspace.root, change.path), change.append, change.head, intend)
+    except BaseException as error:
+        if begun:
+            with stores.ledger.write() as connection:
+                deeds.finish(connection, begun[0][0], {"why": str(error)}, "failed")
+        raise
+    action, key = begun[0]
+    return replace(_finish(stores, action, deed, ()), key=key)
 
 
 def _write(stores: Stores, shelf: Shelf, action: int, nth: int, change: Change) -> Written:
@@ -114,7 +138,12 @@ def _finish(stores: Stores, action: int, deed: Deed, conflicts: tuple[str, ...])
         deeds.finish(connection, action, {"paths": paths, "conflicts": conflicts})
         if deed.undoes is not None:
             connection.execute("UPDATE actions SET undone = ? WHERE id = ?", (action, deed.undoes))
-    return Done(action, paths, conflicts)
+            # What an undo had taken back stands again when the undo is undone.
+            connection.execute("UPDATE actions SET undone = NULL WHERE undone = ?", (deed.undoes,))
+    return Done(action, paths, conflicts, key=deed.key)
+
+
+# --- undoing ------------------------------------------------------------------------------------------------
 
 
 def undo(stores: Stores, shelf: Shelf, action: int, who: str) -> Done:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,8 @@ MAX_FRONT_MATTER = 16 * 1024
 MAX_DEPTH = 20
 COMMENT = re.compile(r"<!--\s*memd:(.*?)-->", re.DOTALL)
 TAG = re.compile(r"(?<![\w/#&])#([^\W\d_][\w/-]*)")
+CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n[ \t\r]*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
+"""Code in running text: between as many backticks as it began with."""
 
 
 def front_matter_span(text: str) -> int:
@@ -47,6 +50,25 @@ def front_matter(text: str) -> tuple[Declared, str]:
     return (_from_mapping(loaded), "") if isinstance(loaded, dict) else (Declared(), "")
 
 
+def in_yaml(facts: Mapping[str, Any], flow: bool = False) -> str:
+    """Facts as lines of front matter; `flow` writes a list on one line."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.width = 10_000
+    yaml.default_flow_style = None if flow else False
+    kept = {name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()
+            if not is_nothing(value)}  # fmt: skip
+    out = io.StringIO()
+    yaml.dump(kept, out)
+    return out.getvalue() if kept else ""
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether a fact says nothing and need not stand anywhere; the number 0 says something."""
+    return value is None or value is False or (isinstance(value, str | list | tuple) and not value)
+
+
 def _deepest_indent(body: str) -> int:
     return max((len(line) - len(line.lstrip(" ")) for line in body.splitlines()), default=0)
 
@@ -64,6 +86,7 @@ def _from_mapping(values: dict[Any, Any]) -> Declared:
         ttl=_text(values.get("ttl")),
         last_updated=_text(values.get("last_updated")),
         links=_texts(values.get("links")),
+        files=_texts(values.get("files")),
     )
 
 
@@ -72,13 +95,19 @@ def comment(text: str) -> Declared:
     found = COMMENT.search(text)
     if not found:
         return Declared()
-    values: dict[str, Any] = {}
-    for word in _words(found.group(1)):
-        name, equals, value = word.partition("=")
-        values[name] = value if equals else True
+    values: dict[str, Any] = dict(said(found.group(1)))
     if isinstance(values.get("pinned"), str):
         values["pinned"] = values["pinned"].lower() in ("true", "yes", "1")
     return _from_mapping(values)
+
+
+def said(words: str) -> dict[str, str | bool]:
+    """The words of a comment: names with what they are set to, or alone."""
+    values: dict[str, str | bool] = {}
+    for word in _words(words):
+        name, equals, value = word.partition("=")
+        values[name] = value if equals else True
+    return values
 
 
 def _words(text: str) -> list[str]:
@@ -90,7 +119,17 @@ def _words(text: str) -> list[str]:
 
 def hashtags(prose: Iterable[str]) -> tuple[str, ...]:
     """The #tags in running text, each once, in order."""
-    return tuple(dict.fromkeys(tag.rstrip("/-") for text in prose for tag in TAG.findall(text)))
+    return tuple(dict.fromkeys(text[start:end] for text in prose for start, end in tag_spans(text)))
+
+
+def tag_spans(text: str) -> list[tuple[int, int]]:
+    """Where the names of #tags stand in running text; what is code is none."""
+    code = [found.span() for found in CODE.finditer(text)] if "`" in text and "#" in text else []
+    return [
+        (found.start(1), found.start(1) + len(found.group(1).rstrip("/-")))
+        for found in TAG.finditer(text)
+        if not any(start < found.start() < end for start, end in code)
+    ]
 
 
 def merge(file: Declared, section: Declared, tags: tuple[str, ...]) -> Declared:
@@ -109,6 +148,7 @@ def merge(file: Declared, section: Declared, tags: tuple[str, ...]) -> Declared:
         ttl=section.ttl or file.ttl,
         last_updated=section.last_updated or file.last_updated,
         links=section.links or file.links,
+        files=tuple(dict.fromkeys((*file.files, *section.files))),
     )
 
 

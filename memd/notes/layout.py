@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from functools import lru_cache
 
-from memd.notes.names import DATE, is_long_term, is_topic
+from memd.notes.names import DATE
 
-INDEX = ".ai-knowledge/index.mdk"
+KNOWLEDGE = ".ai-knowledge"
+INDEX = f"{KNOWLEDGE}/index.mdk"
 BUS = ".muxcode/memory"
+DATED = len("2026-02-07.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Layout:
     roles: str = "memory/roles"
 
     def daily_note(self, day: str) -> str:
-        return f"{self.daily}/{day}.md"
+        return f"{self.daily}/{day}.md" if self.daily else f"{day}.md"
 
     def topic(self, name: str) -> str:
         return f"{self.topics}/{name}{self.topic_suffix}"
@@ -37,20 +39,44 @@ class Layout:
 
 def layout_of(paths: Iterable[str]) -> Layout:
     """Follow what a workspace does already; a new one gets the default."""
-    known = sorted(paths)
-    pure = [PurePosixPath(path) for path in known]
-    knowledge = any(path.startswith(".ai-knowledge/") for path in known)
-    dated = Counter(str(path.parent) for path in pure if DATE.fullmatch(path.stem) and path.suffix == ".md")
-    long_term = [path for path in known if is_long_term(path)]
-    topics = Counter(str(path.parent) for path in pure if is_topic(str(path)) and path.suffix == ".md")
-    kept = min(long_term, key=len) if long_term else "MEMORY.md"
+    return _layout(frozenset(paths))
+
+
+@lru_cache(maxsize=8)
+def _layout(paths: frozenset[str]) -> Layout:
+    # Remembered: every note that is written asks, and a workspace may have thousands of files.
+    folders = {kind: Counter[str]() for kind in ("daily", "topics", "long_term", "shared")}
+    tops = set()
+    for path in sorted(paths):
+        folder, _, name = path.rpartition("/")
+        tops.add(path[: path.find("/") + 1] if not path.startswith(BUS) else BUS)
+        kind = _kind(folder, name)
+        if kind:
+            folders[kind][folder] += 1
+    knowledge = f"{KNOWLEDGE}/" in tops
+    kept = f"{min(folders['long_term'], key=len)}/MEMORY.md".lstrip("/") if folders["long_term"] else "MEMORY.md"
     return Layout(
-        daily=dated.most_common(1)[0][0]
-        if dated
-        else ("daily" if any(p.startswith("daily/") for p in known) else "memory"),
+        daily=_most(folders["daily"], "daily" if "daily/" in tops else "memory"),
         long_term=kept,
-        topics=".ai-knowledge" if knowledge else topics.most_common(1)[0][0] if topics else "memory/topics",
+        topics=KNOWLEDGE if knowledge else _most(folders["topics"], "memory/topics"),
         topic_suffix=".mdk" if knowledge else ".md",
         index=INDEX if knowledge else kept,
-        roles=BUS if any(path.startswith(f"{BUS}/") for path in known) else "memory/roles",
+        roles=BUS if BUS in tops else _most(folders["shared"], "memory/roles"),
     )
+
+
+def _kind(folder: str, name: str) -> str:
+    """Which place a file gives away: a dated note, a topic, the long-term memory, the roles' shared file."""
+    if not name.endswith(".md"):
+        return ""
+    if name == "MEMORY.md":
+        return "long_term"
+    if "topics" in folder and "topics" in folder.split("/"):
+        return "topics"
+    if len(name) == DATED and DATE.fullmatch(name[:-3]):
+        return "daily"
+    return "shared" if name == "shared.md" and folder else ""
+
+
+def _most(found: Counter[str], default: str) -> str:
+    return found.most_common(1)[0][0] if found else default

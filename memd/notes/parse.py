@@ -10,11 +10,11 @@ from memd.notes import declared, names
 from memd.notes.blocks import Block, Lines, blocks_of
 from memd.notes.chunks import below_headings, spans
 
-FORMAT = 3
-"""The number of this way of cutting; after a change every note is cut again."""
+FORMAT = 4
+"""The number of this way of cutting; after a change every note is cut again. (4: and its text is kept as a version.)"""
 
 SECTION_LEVEL = 2
-TOPIC_INDEX = "specialized knowledge"
+TOPIC_INDEX, GENERAL = "specialized knowledge", "general project knowledge"
 """The list of topics is kept for its readers; its lines are never hits."""
 
 
@@ -105,13 +105,12 @@ def _memory(
 
 
 def _chunks(section: _Section, text: str, lines: Lines, facts: Declared) -> Iterator[Chunk]:
-    if section.heading.strip().casefold() == TOPIC_INDEX:
-        return
     path = list(section.above or ((facts.title,) if facts.title else ()))
-    context = " ".join((*facts.tags, *facts.aliases))
+    context = " ".join((*facts.tags, *facts.aliases, *(file.rpartition(":")[0] or file for file in facts.files)))
     levels = [1] * len(path)
     first = True
-    for headings, body in below_headings(section.blocks):
+    runs = _outside_topic_index(section.blocks)
+    for headings, body in (part for run in runs for part in below_headings(run)):
         for heading in headings:
             _descend(path, levels, heading)
         for start, end in _with_headings(text, headings, body):
@@ -123,6 +122,21 @@ def _chunks(section: _Section, text: str, lines: Lines, facts: Declared) -> Iter
                 context=f"{context} {facts.summary}".strip() if first else context,
             )
             first = False
+
+
+def _outside_topic_index(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    """The runs of blocks around the list of topics: it ends at the next heading that is no deeper than its own."""
+    run: list[Block] = []
+    listing = 0
+    for block in blocks:
+        if block.level and (not listing or block.level <= listing or block.title.casefold() == GENERAL):
+            listing = block.level if block.title.strip("*_: ").casefold() == TOPIC_INDEX else 0
+        if not listing:
+            run.append(block)
+        elif run:
+            yield run
+            run = []
+    yield run
 
 
 def _descend(path: list[str], levels: list[int], heading: Block) -> None:

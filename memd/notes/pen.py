@@ -86,20 +86,38 @@ def _locked(file: Path, flags: int) -> Iterator[int]:
 # --- appending ----------------------------------------------------------------------------------------------
 
 
-def append(file: Path, text: str, head: str = "") -> Written:
-    """Add text at the end, on a line of its own; a file that is not there begins with `head`."""
+def append(
+    file: Path, text: str, head: str = "", intend: Callable[[bytes | None, bytes | None], None] = lambda old, new: None
+) -> Written:
+    """Add text at the end, on a line of its own; a file that is not there begins with `head`.
+
+    `intend` is told the bytes before and after, before anything is written.
+    """
     with _failing(file), _folder(file):
         new = not file.exists()
         with _locked(file, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
             size = os.fstat(descriptor).st_size
             data = _fitting(descriptor, size, text, head)
-            _write_all(descriptor, data, size)
+            before = os.pread(descriptor, size, 0) if size else None
+            after = (before or b"") + data
+            intend(before, after)
+            _write_all(descriptor, data)
             failpoint("pen-appended")
             os.fsync(descriptor)
-            before = os.pread(descriptor, size, 0) if size else None
         if new:
             _sync_folder(file.parent)
-    return Written(before, (before or b"") + data)
+    return Written(before, after)
+
+
+def sync(file: Path) -> None:
+    """See to it that what the file has is on the disk."""
+    with _failing(file):
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        _sync_folder(file.parent)
 
 
 def _fitting(descriptor: int, size: int, text: str, head: str) -> bytes:
@@ -123,16 +141,14 @@ def _refuse_utf16(start: bytes) -> None:
         raise Refused("the file is UTF-16", "save it as UTF-8 in your editor first")
 
 
-def _write_all(descriptor: int, data: bytes, size: int) -> None:
-    """One write; what a full disk took only in part is taken back."""
-    try:
-        written = os.write(descriptor, data)
-        if written < len(data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    except OSError:
-        if os.fstat(descriptor).st_size < size + len(data):
-            os.ftruncate(descriptor, size)
-        raise
+def _write_all(descriptor: int, data: bytes) -> None:
+    """One write; what a full disk took only in part is taken back, unless someone has written behind it."""
+    written = os.write(descriptor, data)
+    if written < len(data):
+        end = os.lseek(descriptor, 0, os.SEEK_CUR)
+        if os.fstat(descriptor).st_size == end:
+            os.ftruncate(descriptor, end - written)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 # --- rewriting ----------------------------------------------------------------------------------------------
@@ -144,7 +160,7 @@ def rewrite(
     """Edit a whole file; `intend` is told the bytes before and after, before anything is changed."""
     with _failing(file), _folder(file):
         for _ in range(ATTEMPTS):
-            before = _bytes(file)
+            before = bytes_of(file)
             if before is not None:
                 _refuse_utf16(before)
             after = edit(before)
@@ -157,7 +173,7 @@ def rewrite(
     raise Conflict(f"{file.name} is being changed by someone else", "try again in a moment")
 
 
-def _bytes(file: Path) -> bytes | None:
+def bytes_of(file: Path) -> bytes | None:
     try:
         return file.read_bytes()
     except FileNotFoundError:
@@ -169,19 +185,21 @@ def _replace(file: Path, before: bytes | None, after: bytes | None) -> Written |
     if after is None:
         return _remove(file, before)
     fresh = _beside(file, before)
+    ours = True
     try:
         _make(fresh, file, after)
-        if _bytes(file) != before:
+        if bytes_of(file) != before:
             return None
         failpoint("pen-before-exchange")
         if before is None:
             return _put_first(fresh, file, after)
         _exchange(fresh, file)
+        ours = False
         failpoint("pen-exchanged")
         return _settle(fresh, file, before, after)
     finally:
-        if fresh.exists() and (not _in_use(fresh) or _bytes(fresh) == after):
-            fresh.unlink()
+        if ours:
+            fresh.unlink(missing_ok=True)
 
 
 def _beside(file: Path, before: bytes | None) -> Path:
@@ -189,7 +207,7 @@ def _beside(file: Path, before: bytes | None) -> Path:
     return file.with_name(f".{file.name}.{digest_of(before or b'')}.{secrets.token_hex(2)}{ASIDE}")
 
 
-def _in_use(file: Path) -> bool:
+def in_use(file: Path) -> bool:
     """Whether another process has the file open: only then is a lease on it refused."""
     until = time.monotonic() + PATIENCE
     with file.open("r+b") as opened:
@@ -209,26 +227,6 @@ def _in_use(file: Path) -> bool:
                 return False
 
 
-def sweep(folder: Path) -> list[str]:
-    """Look at what rewrites left behind, killed or with a file that stayed open; answers the copies that were kept.
-
-    Old bytes that nobody changed go; a line that was written to them in the last moment stays in a conflict copy.
-    """
-    kept = []
-    for aside in folder.glob(f".*{ASIDE}"):
-        name, digest = aside.name.removesuffix(ASIDE).rsplit(".", 2)[:2]
-        data = _bytes(aside)
-        if data is None or _in_use(aside):
-            continue
-        file = aside.with_name(name[1:])
-        if digest_of(data) == digest or data == _bytes(file):
-            aside.unlink(missing_ok=True)
-        else:
-            kept.append(_copy(aside, file))
-            aside.unlink(missing_ok=True)
-    return kept
-
-
 def _put_first(fresh: Path, file: Path, after: bytes) -> Written | None:
     try:
         os.link(fresh, file)
@@ -242,23 +240,28 @@ def _put_first(fresh: Path, file: Path, after: bytes) -> Written | None:
 def _settle(fresh: Path, file: Path, before: bytes, after: bytes) -> Written:
     """Look at what was exchanged: a line written in the last moment is added, another text is kept beside."""
     # Whoever had the old file open may be writing to it just now.
-    _in_use(fresh)
-    late = _bytes(fresh) or b""
-    if late.startswith(before):
-        with _locked(file, os.O_WRONLY | os.O_APPEND) as descriptor:
-            os.write(descriptor, late[len(before) :])
-            os.fsync(descriptor)
-        _sync_folder(file.parent)
-        return Written(before, after)
-    return _keep(fresh, file, before, after)
+    open_still = in_use(fresh)
+    late = bytes_of(fresh) or b""
+    if not late.startswith(before):
+        kept = _keep(fresh, file, before, after)
+        fresh.unlink()
+        return kept
+    with _locked(file, os.O_WRONLY | os.O_APPEND) as descriptor:
+        os.write(descriptor, late[len(before) :])
+        os.fsync(descriptor)
+    _sync_folder(file.parent)
+    if not open_still:
+        # Nobody has it open, and its name is known to nobody: no line can come any more.
+        fresh.unlink()
+    return Written(before, after)
 
 
 def _keep(fresh: Path, file: Path, before: bytes, after: bytes) -> Written:
     """Both were changed: the second text stays beside the first, under a name that is not indexed."""
-    return Written(before, after, _copy(fresh, file))
+    return Written(before, after, conflict_copy(fresh, file))
 
 
-def _copy(fresh: Path, file: Path) -> str:
+def conflict_copy(fresh: Path, file: Path) -> str:
     copy = file.with_name(f"{file.stem}.conflict-{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}{file.suffix}")
     os.link(fresh, copy)
     _sync_folder(file.parent)
@@ -271,8 +274,8 @@ def _remove(file: Path, before: bytes | None) -> Written | None:
         file.rename(aside)
     except FileNotFoundError:
         return Written(before, None) if before is None else None
-    _in_use(aside)
-    if _bytes(aside) == before:
+    in_use(aside)
+    if bytes_of(aside) == before:
         aside.unlink()
         _sync_folder(file.parent)
         return Written(before, None)

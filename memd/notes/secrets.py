@@ -1,41 +1,132 @@
-"""Tells what looks like a key, a token or a password, without ever repeating it. Pure."""
+"""Tells what looks like a key, a token or a password, without ever repeating it. Pure.
+
+It looks for three things: the shapes in which providers make their keys, a word such as `password` with something
+behind it that hardly any word looks like, and the places where addresses and commands carry one. It would rather miss
+a password that is a plain word than call every sentence about passwords a secret.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
-PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (name, re.compile(pattern))
-    for name, pattern in (
-        ("a private key", r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY(?: BLOCK)?-----"),
-        ("an AWS key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-        ("a GitHub token", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})"),
-        ("a GitLab token", r"\bglpat-[A-Za-z0-9_-]{20,}"),
-        ("a Slack token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-        ("an API key", r"\bsk-(?:ant-|proj-|live-)?[A-Za-z0-9_-]{20,}"),
-        ("a Stripe key", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
-        ("a Google API key", r"\bAIza[A-Za-z0-9_-]{35}\b"),
-        ("an npm token", r"\bnpm_[A-Za-z0-9]{36}\b"),
-        ("a PyPI token", r"\bpypi-AgEIcHlwaS[A-Za-z0-9_-]{20,}"),
-        ("a JSON web token", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
-        ("a password in a URL", r"\b[a-z][a-z0-9+.-]*://[^\s:/@]+:(?![*x]+@|\$|<|\{)[^\s:/@]{3,}@"),
-    )
+Sought = tuple[str, str, str]
+"""What it is, how it is recognised, and words of which a text must have one before it is worth looking."""
+
+SHAPES: tuple[Sought, ...] = (
+    (
+        "a private key",
+        r"-{4,5} ?BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
+        # A header alone is no secret; the key may be on the same line, with its line ends written out.
+        r"(?=(?:\\n|\\r|[\s>|\"'`]|[\w-]+: [^\n]*\n){0,60}[A-Za-z0-9+/=]{24})",
+        "PRIVATE",
+    ),
+    ("an AWS key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b(?<!EXAMPLE)", "AKIA ASIA"),
+    (
+        "a GitHub token",
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{22})",
+        "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
+    ),
+    (
+        "a GitLab token",
+        r"\bgl(?:pat|dt|rt|cbt|ptt|ft|soat|oas|agent)-[A-Za-z0-9_-]{20}",
+        "glpat- gldt- glrt- glcbt- glptt- glft- gls gloas- glagent-",
+    ),
+    ("a Slack token", r"\bxox[abeoprs]-(?=[A-Za-z-]*[0-9])[A-Za-z0-9-]{10,}|\bxapp-[0-9]-[A-Za-z0-9-]{20}", "xox xapp"),
+    ("a Slack webhook", r"\bhooks\.slack\.com/[a-z]+/[A-Z0-9]{8,}/[A-Za-z0-9/]{20}", "hooks.slack"),
+    ("a Discord webhook", r"\bdiscord(?:app)?\.com/api/webhooks/[0-9]{15,}/[\w-]{50}", "webhooks"),
+    ("a Discord token", r"\.(?:(?<=[MNO][\w-]{23}\.)|(?<=[MNO][\w-]{25}\.))[\w-]{6}\.[\w-]{27}", "."),
+    ("a Telegram token", r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{33}", ":AA"),
+    ("an API key", r"\bsk-(?=[\w-]*[0-9])[A-Za-z0-9_-]{0,40}?[A-Za-z0-9]{16}", "sk-"),
+    ("a Stripe key", r"\b(?:[rs]k_(?:live|test)|whsec)_[A-Za-z0-9]{16}", "k_live_ k_test_ whsec_"),
+    ("a Google API key", r"\bAIza[A-Za-z0-9_-]{35}|\bGOCSPX-[\w-]{28}|\bya29\.[\w-]{20}", "AIza GOCSPX ya29"),
+    ("a Hugging Face token", r"\bhf_[A-Za-z0-9]{30}", "hf_"),
+    ("an npm token", r"\bnpm_[A-Za-z0-9]{36}", "npm_"),
+    ("a PyPI token", r"\bpypi-AgEIcHlwaS[A-Za-z0-9_-]{20}", "pypi-"),
+    ("a Docker token", r"\bdckr_(?:pat|oat)_[A-Za-z0-9_-]{24}", "dckr_"),
+    ("a SendGrid key", r"\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}", "SG."),
+    ("a Vault token", r"\bhv[sbr]\.[A-Za-z0-9_-]{24}", "hv"),
+    ("an age key", r"\bAGE-SECRET-KEY-1[0-9A-Z]{50}", "AGE-"),
+    (
+        "an API key",
+        r"\b(?:gsk_|xai-|pplx-|r8_|lin_api_|ntn_|figd_|do[op]_v1_|shp(?:at|ca|pa|ss)_|sbp_|dapi|glc_|rnd_|tvly-|key-)"
+        r"(?=[A-Za-z_]*[0-9])[A-Za-z0-9_]{28}",
+        "gsk_ xai- pplx- r8_ lin_api_ ntn_ figd_ _v1_ shpat_ shpca_ shppa_ shpss_ sbp_ dapi glc_ rnd_ tvly- key-",
+    ),
+    ("a Tailscale key", r"\btskey-[a-z]+-[A-Za-z0-9-]{16}", "tskey-"),
+    ("an Azure key", r"\bAccountKey=[A-Za-z0-9+/]{60}", "AccountKey"),
+    ("a JSON web token", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "eyJ"),
 )
-NAMED = re.compile(
-    r"(?i)\b(?:pass(?:word|wd|phrase)?|secret|token|api[_ -]?key|access[_ -]?key|client[_ -]?secret|auth(?:orization)?)\b"
-    r"[\"'`*]*\s*(?:[:=]|\bis\b)\s*[\"'`*]*(?:bearer\s+)?(?P<value>[^\s\"'`*,;]{8,})"
+"""What the keys of providers look like; no more of each than is needed to know it."""
+
+CARRIED: tuple[Sought, ...] = (
+    ("a password in a URL", r"(?i)\b[a-z][a-z0-9+.-]*://(?P<user>[^\s:/@]*):(?P<value>[^\s:/@]{3,})@(?=[\w\[])", "://"),
+    ("a bearer token", r"(?i)\bbearer[ \t]+(?P<value>[a-z0-9._~+/=-]{20,})", "earer EARER"),
+    ("a login", r"(?i)\bauthorization[\"']?[:=][ \t]*[\"']?basic[ \t]+(?P<value>[a-z0-9+/]{10,}={0,2})", "asic ASIC"),
+    (
+        "a password in a command",
+        r"(?<!\S)(?:curl\b[^\n]{0,200}?[ \t](?:-u|--user)[ \t=]?[\"']?[^\s:\"']+:|sshpass[ \t]+-p[ \t]*[\"']?)"
+        r"(?P<value>[^\s\"'`]{3,})",
+        "curl sshpass",
+    ),
+    (
+        "a password in a command",
+        r"(?<!\S)--(?:password|passwd|token|api-key|secret|auth-token)[ \t]+[\"']?(?P<value>[^\s\"'`]{6,})",
+        "--",
+    ),
+)
+MADE = frozenset({"a password in a command", "a bearer token"})
+"""Here the value must look made: examples are full of `--token TOKEN`."""
+
+WORDS = (
+    r"pass(?:words?|wd|code|phrase|key)?|pwd|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード"
+    r"|secret|token|(?:api|access|secret|signing|encryption|private|account|master|license)[_ -]?key"
+    r"|client[_ -]?secret|credentials?"
+)
+HINTS = "pass pwd wort contrase senha пароль 密码 パスワード secret token key credential"
+NAMED = (
+    # At the start of a word or of a part of one: DB_PASSWORD, accessToken.
+    rf"(?:(?<![^\W\d_])|(?<=[a-z])(?=[A-Z]))(?i:{WORDS})(?![^\W_])(?!_[^\W\d])"
+    # What it is for, then something that says "it is this".
+    r"[\"'`*)\]]*(?:[ \t]+(?:for|of|to|on|für|de)[ \t]+[^\n:=]{1,40}?|[ \t]*\([^()\n]{1,40}\))?[\"'`*]*"
+    r"(?:[ \t]*(?::=|=>|->|→|：|[:=|])[ \t]*|[ \t]+(?:is|was|ist|es|est)[ \t]*:?[ \t]+)"
+    r"(?:[\"'`*( \t]|\\\")*(?i:bearer[ \t]+)?(?P<value>[^\s\"'`,;|\\]{6,})"
 )
 """A word that names a secret, with something behind it that could be one."""
 
-PLACEHOLDER = re.compile(
-    r"(?i)^(?:[*x.…_-]+|<.*>?|\$.*|\{.*|%.*|(?:your|my|the|some|changeme|example|placeholder|redacted|hidden|none|null)\b.*)"
+PLACEHOLDER = (
+    r"(?i)[*x•.…#_-]{3,}[\w-]{0,4}$|<|\[|\$[({]?[a-z_]|\{|%\w+%|@|(?:your|my|the|some|any|new|old|insert|replace|put)[-_]"
+    r"|.*example|.*_here$|change-?me|placeholder|redacted|hidden|removed|(?:password|pass|secret|token)\d{0,3}$"
+    r"|(?:user(?:name)?|none|null|true|false|undefined)$|1password|keepass|bitwarden|lastpass"
+    r"|~?\.{0,2}/[\w.-]+(?:/|$)|[a-z]:\\|https?://|.*\.(?:md|txt|json|ya?ml|env|py|toml|pem)$"
+    r"|[a-z_][\w.]*[(\[]|(?:[a-z_]+\d{0,2}\.)+[a-z_]+\d{0,2}$|[\d.,:/+-]+[a-z]{0,2}$|\d{4}-\d\d-\d\d"
 )
-LEAST_BITS = 3.0
-"""Bits a character: words of a language have less, what a generator made has more."""
+"""What stands where a secret would: a mask, a variable, a path, a call, a number, a date."""
+
+METHOD = (
+    r"(?i)(?:[a-z]+-)?(?:argon2(?:id?|d)?|bcrypt|scrypt|pbkdf2|sha-?\d+(?:sum)?|md5|hmac|[hre]s\d{3}|oauth-?2?|utf-?\d+"
+    r"|base\d+|ed25519|rsa-?\d*|aes-?\d*|x509|k8s|s3|ec2|cl\d+k|gpt-?\d\w*|v?\d+(?:\.\d+)+)(?:$|[-_./ ].*)"
+)
+"""Names of methods and products, which have digits in them and are nobody's secret."""
+
+WORD = r"[A-Za-z]?[a-z]*|[A-Z]{1,3}|\d+[a-z]{0,3}|[a-z]{1,3}\d{1,2}"
+LEAST_BITS = 2.5
+"""Bits a character: what repeats itself has less."""
+ODD = frozenset("!@#$%^&*+=?~<>{}[]|§€£")
+"""Signs that a word is not written with."""
+FEW = 3
+"""A key that has no more characters than this is a mask."""
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    # At the first text that is looked at: the daemon answers before it has one.
+    return re.compile(pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +139,77 @@ class Secret:
 
 def secrets_in(text: str) -> list[Secret]:
     """Every line that seems to hold a secret, once each."""
-    found = [Secret(number, kind) for number, line in enumerate(text.split("\n"), 1) for kind in _kinds(line)]
-    return list({secret.line: secret for secret in reversed(found)}.values())[::-1]
+    found: dict[int, str] = {}
+    starts = [0, *(at.end() for at in re.finditer("\n", text))]
+    for kind, offset in (*_shaped(text), *_carried(text), *_named(text)):
+        found.setdefault(bisect_right(starts, offset), kind)
+    return [Secret(line, kind) for line, kind in sorted(found.items())]
 
 
-def _kinds(line: str) -> Iterator[str]:
-    for kind, pattern in PATTERNS:
-        if pattern.search(line):
-            yield kind
-    for named in NAMED.finditer(line):
-        value = named["value"]
-        if not PLACEHOLDER.match(value) and _mixed(value) and _bits(value) >= LEAST_BITS:
-            yield "a password or token"
+def _shaped(text: str) -> Iterator[tuple[str, int]]:
+    for kind, pattern, hints in SHAPES:
+        if any(hint in text for hint in hints.split()):
+            for match in _compiled(pattern).finditer(text):
+                if len(set(match[0][-16:])) > FEW:
+                    yield kind, match.start()
 
 
-def _mixed(value: str) -> bool:
-    """Letters and digits or signs together, as hardly any word has them."""
-    return any(char.isalpha() for char in value) and any(not char.isalpha() for char in value.rstrip(".:!?)"))
+def _carried(text: str) -> Iterator[tuple[str, int]]:
+    for kind, pattern, hints in CARRIED:
+        if any(hint in text for hint in hints.split()):
+            for match in _compiled(pattern).finditer(text):
+                value, user = match["value"], match.groupdict().get("user")
+                if (
+                    value != user
+                    and not _compiled(PLACEHOLDER).match(value)
+                    and (kind not in MADE or looks_made(value))
+                ):
+                    yield kind, match.start()
+
+
+def _named(text: str) -> Iterator[tuple[str, int]]:
+    for start, end in _worth_a_look(text):
+        for match in _compiled(NAMED).finditer(text, start, end):
+            if looks_made(match["value"]):
+                yield "a password or token", match.start("value")
+
+
+def _worth_a_look(text: str) -> set[tuple[int, int]]:
+    """The lines that have a word which names a secret, or a part of one."""
+    low = text.lower()
+    if len(low) != len(text):
+        return {(0, len(text))}
+    found = set()
+    for hint in HINTS.split():
+        at = low.find(hint)
+        while at >= 0:
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            found.add((text.rfind("\n", 0, at) + 1, end))
+            at = low.find(hint, end)
+    return found
+
+
+def looks_made(value: str) -> bool:
+    """Whether a generator, or someone who thought of a password, made this: letters with digits or odd signs."""
+    bare = value.rstrip(".:!?)]}>*_")
+    if (
+        len(bare) < 6
+        or _compiled(PLACEHOLDER).match(bare)
+        or _compiled(METHOD).fullmatch(bare)
+        or _bits(bare) < LEAST_BITS
+    ):
+        return False
+    letters, digits = (sum(map(test, bare)) for test in (str.isalpha, str.isdigit))
+    if not letters:
+        return False
+    return not ODD.isdisjoint(bare) or (bool(digits) and not _is_words(bare))
+
+
+def _is_words(value: str) -> bool:
+    """Plain words with a number: `web-app-2`, `project/2026`, `release_v3`."""
+    parts = re.split(r"[-_./:]", value)
+    return len(parts) > 1 and all(_compiled(WORD).fullmatch(part) for part in parts)
 
 
 def _bits(value: str) -> float:

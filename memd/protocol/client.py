@@ -10,16 +10,19 @@ from __future__ import annotations
 import os
 
 from memd.errors import UnknownWorkspace
-from memd.protocol.conversation import LONG_TIMEOUT, Conversation, greeting
+from memd.protocol.conversation import LONG_TIMEOUT, greeting
+from memd.protocol.writing import Writing
+from memd.protocol.writing import given as _given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from memd.protocol.conversation import Progress
 
 
-class Client(Conversation):
+class Client(Writing):
     """A connection to the daemon, made when it is first needed.
 
     `autostart` starts a daemon when none runs, and restarts one that is older than this client. `timeout` is
@@ -40,7 +43,8 @@ class Client(Conversation):
         """The pieces of memory that answer `query`, best first, in `hits`.
 
         `mode` is hybrid, text, vector or exact. Filters: `cwd`, `kind`, `tags`, `role`, `path`, `since`, `until`
-        (dates as YYYY-MM-DD); `sync` is auto, none or full; `explain` and `marks` ask for more about each hit.
+        (dates as YYYY-MM-DD); `as_of` asks what was known on a day; `sync` is auto, none or full; `explain` and
+        `marks` ask for more about each hit.
         """
         return self.call("query", _given(query=query, ns=ns, limit=limit, mode=mode, **filters))
 
@@ -57,10 +61,15 @@ class Client(Conversation):
         cwd: str | None = None,
         first: int | None = None,
         lines: int | None = None,
+        version: int | None = None,
+        as_of: str | None = None,
     ) -> dict[str, Any]:
-        """One memory by its key, or a file by its path: `lines` lines of it from line `first`."""
-        given = _given(key=key, path=path, ns=ns, cwd=cwd, lines=lines) | _given(**{"from": first})
-        return self.call("get", given)
+        """One memory by its key, as it is, in one of its versions or as of a day, or a file by its path.
+
+        Of a file, `lines` lines from line `first`.
+        """
+        given = _given(key=key, path=path, ns=ns, cwd=cwd, lines=lines, version=version, as_of=as_of)
+        return self.call("get", given | _given(**{"from": first}))
 
     def grep(self, pattern: str, *, ns: str | None = None, **how: Any) -> dict[str, Any]:
         """Where `pattern` stands in the files themselves, the newest first, in `blocks` of lines.
@@ -115,6 +124,43 @@ class Client(Conversation):
         given = _given(path=file, questions=questions, ns=ns, **how) | ({"self": True} if own else {})
         return self.call("eval", given, on_progress=on_progress, timeout=LONG_TIMEOUT)
 
+    def export(
+        self, *, ns: str | None = None, after: str | None = None, limit: int | None = None, **how: Any
+    ) -> dict[str, Any]:
+        """One page of the memories with their versions and lives, in `files` and `gone`; `after` is the last `next`."""
+        return self.call("export", _given(ns=ns, after=after or None, limit=limit, **how), timeout=LONG_TIMEOUT)
+
+    def import_(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        ns: str | None = None,
+        who: str = "python",
+        on_progress: Progress | None = None,
+        **how: Any,
+    ) -> dict[str, Any]:
+        """Take in what `memd export` wrote; `dry_run`, `overwrite`, `allow_secret`, `cwd` and `request_id` say how."""
+        given = _given(path=os.path.abspath(path), ns=ns, who=who, **how)  # noqa: PTH100
+        return self.call("import", given, on_progress=on_progress, timeout=LONG_TIMEOUT)
+
+    def ingest(
+        self,
+        paths: Sequence[str | os.PathLike[str]],
+        *,
+        ns: str | None = None,
+        who: str = "python",
+        on_progress: Progress | None = None,
+        **how: Any,
+    ) -> dict[str, Any]:
+        """Copy memories of other tools into a workspace; `how` as in `import_`."""
+        given = _given(paths=[os.path.abspath(path) for path in paths], ns=ns, who=who, **how)  # noqa: PTH100
+        return self.call("ingest", given, on_progress=on_progress, timeout=LONG_TIMEOUT)
+
+    def backup(self, directory: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """Copy the ledger, into the state's own `backups` or a directory of yours."""
+        where = os.path.abspath(directory) if directory else None  # noqa: PTH100
+        return self.call("backup", _given(path=where), timeout=LONG_TIMEOUT)
+
     def sync(
         self,
         *,
@@ -138,9 +184,9 @@ class Client(Conversation):
         """Make the text index and the vectors anew."""
         return self.call("rebuild", _given(ns=ns), on_progress=on_progress, timeout=LONG_TIMEOUT)
 
-    def doctor(self, *, fix: bool = False) -> dict[str, Any]:
-        """Check the stores, and mend them with `fix`."""
-        return self.call("doctor", _given(fix=fix or None), timeout=LONG_TIMEOUT)
+    def doctor(self, *, fix: bool = False, secrets: bool = False) -> dict[str, Any]:
+        """Check the stores, and mend them with `fix`; with `secrets`, list the lines that seem to hold one."""
+        return self.call("doctor", _given(fix=fix or None, secrets=secrets or None), timeout=LONG_TIMEOUT)
 
     def shutdown(self) -> dict[str, Any]:
         """Stop the daemon."""
@@ -189,7 +235,3 @@ class Client(Conversation):
 
 def _with_slash(directory: str | os.PathLike[str]) -> str:
     return os.path.realpath(directory).rstrip("/") + "/"
-
-
-def _given(**params: Any) -> dict[str, Any]:
-    return {name: value for name, value in params.items() if value is not None}

@@ -80,7 +80,9 @@ class Conversation:
         """
         asked = _Call(method, params, on_progress, timeout or self._timeout)
         # The daemon may have stopped since the last call, or be stopping just now.
-        tries = 2 if method in READS and (self._link or self._autostart) else 1
+        # A write that carries a number of its own is done once, however often it is asked for.
+        again = method in READS or bool(params and params.get("request_id"))
+        tries = 2 if again and (self._link or self._autostart) else 1
         for _ in range(tries):
             try:
                 return self._ask(asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from memd.daemon import tasks
 from memd.daemon.desk import Desk, Result
@@ -12,12 +12,15 @@ from memd.daemon.handlers.talk import MAX_HITS, MAX_QUERY
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import NotFound, StoreBroken, TooLarge, UsageError
+from memd.indexer import asof, grep, past
 from memd.indexer import get as getting
-from memd.indexer import grep
 from memd.indexer.search import search
 from memd.indexer.stores import Shelf
 from memd.indexer.whynot import why_not as explain_absence
 from memd.models import MODES, Answer, Ask
+
+NUMBERED = 3
+"""How often a memory is looked at until the ledger has the text that the file has."""
 
 LOOK_SECONDS = 0.05
 """How long the files are read for words that the index does not know."""
@@ -26,6 +29,7 @@ LOOK_SECONDS = 0.05
 async def query(desk: Desk, params: Params, tell: Tell) -> Result:
     started = time.monotonic()
     ask = _ask(desk, params)
+    ask = replace(ask, as_of=_past(params))
     sync = params.choice("sync", ("auto", "none", "full"), "auto")
     params.done()
     await desk.catch_up(sync, ask.ns)
@@ -36,7 +40,8 @@ async def query(desk: Desk, params: Params, tell: Tell) -> Result:
         # No word of it was found, and meaning has not been asked yet.
         await desk.model_loaded()
         answer = await find(desk, ask)
-    checked = answer.verdict == "none" and sync != "none" and desk.parts.worker.importing is None
+    now = sync != "none" and not ask.as_of
+    checked = answer.verdict == "none" and now and desk.parts.worker.importing is None
     if checked:
         # Never a "no" without a look at the files themselves.
         await _make_sure(desk, ask, answer)
@@ -84,12 +89,22 @@ def _question(params: Params) -> str:
 async def find(desk: Desk, ask: Ask) -> Answer:
     """Search; a text index that turns out to be torn is made again first, rather than missing what it held."""
     max_bytes = desk.parts.worker.max_bytes
+    if ask.as_of:
+        return await desk.read(asof.search_as_of, desk.parts.stores, ask, asof.moment(ask.as_of))
     try:
         return await desk.read(search, desk.parts.stores, ask, max_bytes)
     except StoreBroken:
         for ns in ask.ns:
             await asyncio.wrap_future(desk.parts.worker.submit(tasks.RenewText(ns)))
         return await desk.read(search, desk.parts.stores, ask, max_bytes)
+
+
+def _past(params: Params) -> str:
+    """A moment that is asked about, checked."""
+    given = params.text("as_of")
+    if given:
+        asof.moment(given)
+    return given
 
 
 async def why_not(desk: Desk, params: Params, tell: Tell) -> Result:
@@ -113,14 +128,32 @@ def _shelf_with(desk: Desk, names: tuple[str, ...], path: str) -> Shelf:
 async def get(desk: Desk, params: Params, tell: Tell) -> Result:
     key, path = params.text("key"), params.text("path")
     first, count = params.number("from", 1, 1, 10**9), params.number("lines", 0, 0, 10**9)
+    version, as_of = params.number("version", 0, 1, 10**9), _past(params)
     shelves = [desk.parts.stores.shelf(ns) for ns in desk.names(params)]
     params.done()
     if bool(key) == bool(path):
         raise UsageError("`get` needs a `key` or a `path`")
+    if ((path or as_of) and version) or (path and as_of):
+        raise UsageError("`version` and `as_of` are of a memory: one of them, with a `key`")
     await desk.catch_up("auto", ())
     if path:
         try:
             return await desk.read(getting.by_path, shelves, path, first, count, desk.parts.worker.max_bytes)
         except OSError as error:
             raise NotFound(f"that path cannot be read: {error.strerror}", "memd workspaces") from error
-    return await desk.read(getting.by_key, desk.parts.stores, shelves, key, desk.parts.worker.max_bytes)
+    if as_of:
+        return await desk.read(asof.get_as_of, desk.parts.stores, shelves, key, asof.moment(as_of))
+    if version:
+        was = await desk.read(past.known, desk.parts.stores, shelves, key)
+        return await desk.read(getting.by_version, desk.parts.stores, was.shelf, was.memory, key, version)
+    return await _current(desk, shelves, key)
+
+
+async def _current(desk: Desk, shelves: list[Shelf], key: str) -> Result:
+    """A memory as its file has it; a text that was written this very moment has its number as soon as it is indexed."""
+    for _ in range(NUMBERED):
+        told = await desk.read(getting.by_key, desk.parts.stores, shelves, key, desk.parts.worker.max_bytes)
+        if told["version"] is not None:
+            break
+        await desk.catch_up("auto", ())
+    return told

@@ -27,7 +27,7 @@ class Hand:
 
     @property
     def layout(self) -> Layout:
-        return layout_of(self.shelf.files)
+        return layout_of(list(self.shelf.files))
 
     def may_hold(self, text: str) -> None:
         """Refuse what looks like a secret, unless it was allowed."""
@@ -40,7 +40,6 @@ class Hand:
         """Do it; the answer comes when the files are on the disk."""
         deed = Deed(what, self.who, changes, key, self.request)
         done = await asyncio.wrap_future(self.desk.parts.worker.submit(tasks.Write(self.shelf.workspace.ns, deed)))
-        ledger = self.desk.parts.stores.ledger
         return {
             "ns": self.shelf.workspace.ns,
             "root": str(self.shelf.workspace.root),
@@ -48,15 +47,21 @@ class Hand:
             "paths": list(done.paths),
             "conflicts": list(done.conflicts),
             "repeated": done.repeated,
-            "visible": f"c:{ledger.id}:{ledger.seq + (0 if done.repeated else 1)}",
+            "key": done.key,
+            "visible": done.visible,
         }
 
 
 def hand(desk: Desk, params: Params) -> Hand:
-    """Whoever calls, and the one workspace that is meant: to write to all of them would be nobody's wish."""
+    """Whoever calls, and the one workspace that is meant."""
+    who, request = params.text("who") or "socket", params.text("request_id")
+    allowed = params.flag("allow_secret")
+    return Hand(desk, only_shelf(desk, params), who, request, allowed)
+
+
+def only_shelf(desk: Desk, params: Params) -> Shelf:
+    """The one workspace that is meant: to write to all of them would be nobody's wish."""
     names = desk.names(params)
-    who = params.text("who") or "socket"
-    request, allowed = params.text("request_id"), params.flag("allow_secret")
     if len(names) > 1:
         raise UsageError("which workspace is meant?", f"name it with -n: {', '.join(names)}")
-    return Hand(desk, desk.parts.stores.shelf(names[0]), who, request, allowed)
+    return desk.parts.stores.shelf(names[0])

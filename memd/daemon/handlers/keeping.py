@@ -11,7 +11,7 @@ from memd.daemon.desk import Desk, Result, teller
 from memd.daemon.imports import How
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
-from memd.indexer import check
+from memd.indexer import check, leaks
 from memd.indexer.rebuild import build_elsewhere
 
 
@@ -44,8 +44,13 @@ async def rebuild(desk: Desk, params: Params, tell: Tell) -> Result:
 
 
 async def doctor(desk: Desk, params: Params, tell: Tell) -> Result:
-    fix = params.flag("fix")
+    fix, secrets = params.flag("fix"), params.flag("secrets")
     params.done()
     work = tasks.Call(lambda: check.examine(desk.parts.stores, desk.parts.settings, fix, running=True))
     findings = await asyncio.wrap_future(desk.parts.worker.submit(work))
-    return {"ok": check.sound(findings), "findings": [asdict(finding) for finding in findings]}
+    if not secrets:
+        return {"ok": check.sound(findings), "findings": [asdict(finding) for finding in findings]}
+    workspaces = [shelf.workspace for shelf in desk.parts.stores.shelves.values()]
+    seen, places = await desk.read(leaks.examine, workspaces, desk.parts.worker.max_bytes)
+    return {"ok": check.sound(findings), "findings": [asdict(finding) for finding in (*findings, *seen)],
+            "secrets": [asdict(leak) for leak in places]}  # fmt: skip

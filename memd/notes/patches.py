@@ -1,0 +1,162 @@
+"""Unified diffs: read, compared with the text they were made for, and applied exactly or not at all. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memd.errors import ContextMismatch, MalformedPatch
+
+HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(?: .*)?")
+PREFACE = ("diff ", "index ", "--- ", "+++ ")
+NO_END = "\\"
+SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """One place of a diff: the lines that must be there, and those that shall be."""
+
+    start: int
+    """The first old line, counted from 0."""
+    old: tuple[str, ...]
+    lines: tuple[tuple[str, str], ...]
+    """Each line with its sign: a blank (stays), `-` (goes) or `+` (comes)."""
+    ends: bool | None = None
+    """Whether the new text has a line end behind its last line, where the patch says so."""
+
+    @property
+    def added(self) -> list[str]:
+        return [line for sign, line in self.lines if sign == "+"]
+
+
+def apply(text: str, patch: str) -> str:
+    """The text with the patch applied: every line of it must be where the patch says, letter by letter."""
+    if "\r" not in patch and "\n" in text and text.count("\r\n") == text.count("\n"):
+        # A patch that was made elsewhere knows nothing of the carriage returns of this file.
+        return apply(text.replace("\r\n", "\n"), patch).replace("\n", "\r\n")
+    hunks = parse(patch)
+    lines, ended = _lines(text)
+    made: list[str] = []
+    at = 0
+    for hunk in hunks:
+        _verify(hunk, lines)
+        made += lines[at : hunk.start]
+        made += [line for sign, line in hunk.lines if sign != "-"]
+        at = hunk.start + len(hunk.old)
+    made += lines[at:]
+    if at == len(lines) and hunks[-1].ends is not None:
+        ended = hunks[-1].ends
+    return "\n".join(made) + ("\n" if ended and made else "")
+
+
+def added(patch: str) -> str:
+    """What a patch brings into a text."""
+    return "\n".join(line for hunk in parse(patch) for line in hunk.added)
+
+
+def _lines(text: str) -> tuple[list[str], bool]:
+    """The lines of a text, and whether the last one is ended; only a line feed ends a line."""
+    if not text:
+        return [], True
+    lines = text.split("\n")
+    return (lines[:-1], True) if lines[-1] == "" else (lines, False)
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def parse(patch: str) -> list[Hunk]:
+    """The hunks of a diff of one file, or an error that says what is wrong with it."""
+    lines = patch.split("\n")
+    if lines and lines[-1] == "":
+        lines.pop()
+    at = _preface(lines)
+    hunks: list[Hunk] = []
+    while at < len(lines):
+        if not lines[at].strip() and not any(line.strip() for line in lines[at:]):
+            break
+        hunk, at = _hunk(lines, at)
+        if hunks and hunk.start < hunks[-1].start + len(hunks[-1].old):
+            raise MalformedPatch(f"line {at} of the patch: two of its places overlap")
+        hunks.append(hunk)
+    if not hunks:
+        raise MalformedPatch("the patch changes nothing", "a unified diff is meant, as `diff -u` writes it")
+    return hunks
+
+
+def _preface(lines: Sequence[str]) -> int:
+    """Where the first place begins: file names may stand before it."""
+    for at, line in enumerate(lines):
+        if line.startswith("@@"):
+            return at
+        if line.strip() and not line.startswith(PREFACE):
+            raise MalformedPatch(
+                f"line {at + 1} of the patch is no part of a diff: {line[:SHOWN]}",
+                "a unified diff is meant, as `diff -u` writes it",
+            )
+    return len(lines)
+
+
+def _hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
+    found = HUNK.fullmatch(lines[at].rstrip("\r"))
+    if not found:
+        raise MalformedPatch(
+            f"line {at + 1} of the patch should begin a place, such as @@ -1,3 +1,4 @@: {lines[at][:SHOWN]}",
+            "one memory a patch; the numbers count its lines",
+        )
+    first, had, _, has = (1 if group is None else int(group) for group in found.groups())
+    body, end, ends = _body(lines, at + 1, had, has)
+    old = tuple(line for sign, line in body if sign != "+")
+    # Without old lines the number is that of the line before.
+    return Hunk(first if had == 0 else first - 1, old, tuple(body), ends), end
+
+
+def _body(lines: Sequence[str], at: int, had: int, has: int) -> tuple[list[tuple[str, str]], int, bool | None]:
+    """As many lines as the numbers in the head of the place say."""
+    body: list[tuple[str, str]] = []
+    ends: bool | None = None
+    while had or has or (at < len(lines) and lines[at].startswith(NO_END)):
+        if at >= len(lines):
+            raise MalformedPatch("the patch ends in the middle of a place", "the numbers after @@ count its lines")
+        # Editors strip the blank of an empty line that stays.
+        sign, line = (lines[at][:1], lines[at][1:]) if lines[at] else (" ", "")
+        if sign == NO_END:
+            ends = bool(body) and body[-1][0] == "-" and ends is not False
+        elif sign not in (" ", "-", "+") or (sign != "+" and not had) or (sign != "-" and not has):
+            raise MalformedPatch(
+                f"line {at + 1} of the patch does not fit the numbers after @@: {lines[at][:SHOWN]}",
+                "each line begins with a blank, - or +",
+            )
+        else:
+            had, has = had - (sign != "+"), has - (sign != "-")
+            body.append((sign, line))
+        at += 1
+    return body, at, ends
+
+
+# --- comparing ----------------------------------------------------------------------------------------------
+
+
+def _verify(hunk: Hunk, lines: Sequence[str]) -> None:
+    if hunk.start < 0 or hunk.start + len(hunk.old) > len(lines):
+        raise ContextMismatch(
+            f"the patch speaks of line {hunk.start + len(hunk.old)}, and the memory has {len(lines)}",
+            _found(hunk, lines),
+        )
+    for number, (wanted, there) in enumerate(zip(hunk.old, lines[hunk.start :], strict=False), hunk.start + 1):
+        if wanted != there:
+            raise ContextMismatch(
+                f"line {number} of the memory is {there[:SHOWN]!r}, and the patch expects {wanted[:SHOWN]!r}",
+                _found(hunk, lines),
+            )
+
+
+def _found(hunk: Hunk, lines: Sequence[str]) -> str:
+    """Where the lines of a place stand instead, to help whoever made the patch."""
+    size = len(hunk.old)
+    places = [at + 1 for at in range(len(lines) - size + 1) if tuple(lines[at : at + size]) == hunk.old] if size else []
+    if places:
+        return f"these lines stand at {', '.join(map(str, places[:3]))}: nothing was changed"
+    return "read it again with memd get and make the patch anew; nothing was changed"

@@ -1,0 +1,422 @@
+"""History, undo, trash and time travel, on a real daemon and real files."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memd.errors import Conflict, MemdError, NotFound, Refused, UsageError
+from memd.indexer import deeds, history
+from memd.protocol.client import Client
+from tests.conftest import NOTES, Home, write_notes
+from tests.faults.agreement import serve
+from tests.written import opened, sync
+
+DAY = "memory/2026-02-15.md"
+GARDEN = "2026-02-15#garden"
+TOPIC = "memory/topics/sourdough.md"
+ODD = b"\xef\xbb\xbf# Odd\r\n\r\n## A\r\n\r\n\xff\r\n\r\n\r\n## B\r\n\r\nx  "
+"""A byte order mark, two kinds of blank lines, a byte that is no UTF-8, and no line end."""
+
+
+@pytest.fixture
+def client(home: Home, workspace: Path) -> Client:
+    made = serve(home, workspace)
+    made.sync()
+    return made
+
+
+def change(client: Client, file: Path, old: str, new: str) -> None:
+    """What a person does in an editor."""
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+    client.sync()
+
+
+def now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="milliseconds")
+
+
+# --- versions ---------------------------------------------------------------------------------------------------
+
+
+def test_every_change_is_a_version_whoever_made_it(client: Client, workspace: Path) -> None:
+    change(client, workspace / DAY, "two apple trees", "three pear trees")
+    client.restore(GARDEN, 1, who="mcp:test")
+    told = client.history(GARDEN)
+    assert [(one["version"], one["who"], one["current"]) for one in told["versions"]] == [
+        (3, "mcp:test", True), (2, "editor", False), (1, "editor", False),
+    ]  # fmt: skip
+    assert told["versions"][0]["characters"] == told["versions"][2]["characters"]
+    assert told["path"] == DAY and told["gone"] is None
+
+
+def test_a_diff_is_the_last_change_or_the_one_asked_for(client: Client, workspace: Path) -> None:
+    change(client, workspace / DAY, "two apple trees", "three pear trees")
+    change(client, workspace / DAY, "behind the shed", "before the house")
+    last = client.diff(GARDEN)
+    assert (last["old"], last["new"]) == (2, 3)
+    assert "-Planted three pear trees behind the shed." in last["diff"].splitlines()
+    assert "+Planted three pear trees before the house." in last["diff"].splitlines()
+    first = client.diff(GARDEN, 1)
+    assert (first["old"], first["new"]) == (1, 3) and "-Planted two apple trees behind the shed." in first["diff"]
+    assert client.diff(GARDEN, 1, 1)["diff"] == ""
+    with pytest.raises(NotFound, match="no version 9"):
+        client.diff(GARDEN, 1, 9)
+
+
+def test_an_unknown_key_suggests_a_near_one(client: Client) -> None:
+    with pytest.raises(NotFound) as caught:
+        client.history("2026-02-15#gardn")
+    assert GARDEN in caught.value.hint
+
+
+# --- restoring --------------------------------------------------------------------------------------------------
+
+
+def test_a_version_comes_back_in_place_and_nothing_else_changes(client: Client, workspace: Path) -> None:
+    before = (workspace / DAY).read_bytes()
+    change(client, workspace / DAY, "two apple trees", "three pear trees")
+    edited = (workspace / DAY).read_bytes()
+    done = client.restore(GARDEN, 1)
+    assert (workspace / DAY).read_bytes() == before
+    assert done["version"] == 1 and done["paths"] == [DAY] and not done["was_gone"]
+    assert client.query("apple trees", mode="text")["hits"][0]["key"] == GARDEN
+    client.undo()
+    assert (workspace / DAY).read_bytes() == edited
+    assert client.restore(GARDEN)["version"] == 3, "without a number: the text before the present one"
+
+
+def test_a_section_deleted_in_an_editor_comes_back(client: Client, workspace: Path) -> None:
+    section = "## ErsatzTV\n\nSet up the ErsatzTV skill for Pierce.\nThe API endpoint is http://192.0.2.18:8409.\n\n"
+    change(client, workspace / DAY, section, "")
+    (lost,) = client.trash()["memories"]
+    assert lost["key"] == "2026-02-15#ersatztv" and lost["who"] == "editor"
+    assert lost["restore"] == "memd restore 2026-02-15#ersatztv@1"
+    rest = (workspace / DAY).read_text()
+    done = client.restore("2026-02-15#ersatztv", 1)
+    assert done["was_gone"] and (workspace / DAY).read_text() == f"{rest}\n{section.rstrip()}\n"
+    client.sync()
+    assert client.trash()["memories"] == []
+    assert [one["version"] for one in client.history("2026-02-15#ersatztv")["versions"]] == [3, 2, 1]
+
+
+@pytest.mark.parametrize("data", [NOTES[DAY].encode(), ODD])
+def test_a_file_deleted_in_an_editor_comes_back_byte_for_byte(client: Client, workspace: Path, data: bytes) -> None:
+    (workspace / DAY).write_bytes(data)
+    client.sync()
+    (workspace / DAY).unlink()
+    client.sync()
+    (lost,) = client.trash()["files"]
+    assert lost["path"] == DAY and lost["what"] == "file-removed"
+    client.restore(path=DAY)
+    assert (workspace / DAY).read_bytes() == data
+    client.sync()
+    gone = {one["heading"] for one in client.trash()["memories"]}
+    assert client.trash()["files"] == [] and gone.isdisjoint({"A", "B"})
+    with pytest.raises(NotFound):
+        client.restore(path=DAY)
+
+
+def test_a_file_that_was_emptied_comes_back(client: Client, workspace: Path) -> None:
+    (workspace / DAY).write_text("")
+    client.sync()
+    (lost,) = client.trash()["files"]
+    client.undo(lost["action"])
+    assert (workspace / DAY).read_text() == NOTES[DAY]
+
+
+def test_one_memory_of_a_file_that_is_gone_comes_back_alone(client: Client, workspace: Path) -> None:
+    for path in (DAY, TOPIC):
+        (workspace / path).unlink()
+    client.sync()
+    client.restore(GARDEN)
+    assert (workspace / DAY).read_text() == "# 2026-02-15\n\n## Garden\n\nPlanted two apple trees behind the shed.\n"
+    client.restore("sourdough")
+    assert (workspace / TOPIC).read_text() == NOTES[TOPIC], "with its front matter"
+
+
+def test_a_renamed_file_is_not_lost(client: Client, workspace: Path) -> None:
+    (workspace / DAY).rename(workspace / "memory/2026-02-14.md")
+    client.sync()
+    assert client.trash()["files"] == [] and client.trash()["memories"] == []
+
+
+def test_several_memories_that_had_one_key_can_each_come_back(client: Client, workspace: Path) -> None:
+    file = workspace / "memory/2026-03-01.md"
+    for text in ("walrus", "heron"):
+        file.write_text(f"# Day\n\n## Todo\n\nfeed the {text}\n\n## Kept\n\nsteady\n")
+        client.sync()
+        file.write_text("# Day\n\n## Kept\n\nsteady\n")
+        client.sync()
+    lost = client.trash()["memories"]
+    assert len(lost) == 2 and all(one["key"].startswith("2026-03-01#todo~") for one in lost)
+    client.restore(lost[1]["key"], lost[1]["version"])
+    assert "feed the walrus" in file.read_text() and "heron" not in file.read_text()
+
+
+# --- undoing ----------------------------------------------------------------------------------------------------
+
+
+def test_undo_takes_back_this_clients_last_change(client: Client, workspace: Path) -> None:
+    original = (workspace / DAY).read_bytes()
+    change(client, workspace / DAY, "two apple trees", "three pear trees")
+    edited = (workspace / DAY).read_bytes()
+    client.restore(GARDEN, 1, who="cli")
+    with pytest.raises(NotFound, match="python"):
+        client.undo()
+    first = client.undo(who="cli")
+    assert (workspace / DAY).read_bytes() == edited and first["undid"]["what"] == "restore"
+    with pytest.raises(NotFound):
+        client.undo(who="cli")
+    with pytest.raises(Refused, match="undone already"):
+        client.undo(first["undid"]["action"], who="cli")
+    client.undo(first["action"], who="cli")
+    assert (workspace / DAY).read_bytes() == original, "an undo can be undone"
+    client.undo(who="cli")
+    assert (workspace / DAY).read_bytes() == edited
+
+
+def test_a_job_is_never_undone_by_accident(client: Client, workspace: Path) -> None:
+    change(client, workspace / DAY, "two apple trees", "three pear trees")
+    done = client.restore(GARDEN, 1, who="job:reflect")
+    with pytest.raises(NotFound):
+        client.undo(who="job:reflect")
+    assert client.undo(done["action"])["undid"]["who"] == "job:reflect"
+
+
+def test_an_undo_keeps_what_others_wrote_elsewhere(client: Client, workspace: Path) -> None:
+    change(client, workspace / DAY, "two apple trees", "three pear trees")
+    client.restore(GARDEN, 1)
+    change(client, workspace / DAY, "for Pierce", "for Ada")
+    client.undo()
+    text = (workspace / DAY).read_text()
+    assert "for Ada" in text and "three pear trees" in text
+
+
+def test_a_conflict_is_explained_and_nothing_is_overwritten(client: Client, workspace: Path) -> None:
+    change(client, workspace / DAY, "two apple trees", "three pear trees")
+    done = client.restore(GARDEN, 1)
+    change(client, workspace / DAY, "two apple trees", "nine plum trees")
+    before = (workspace / DAY).read_bytes()
+    with pytest.raises(Conflict) as caught:
+        client.undo()
+    assert DAY in caught.value.message and "an editor at" in caught.value.hint
+    assert (workspace / DAY).read_bytes() == before
+    failed = client.log(what="undo")["entries"][0]
+    assert failed["state"] == "failed" and failed["key"] == str(done["action"])
+
+
+# --- the log ----------------------------------------------------------------------------------------------------
+
+
+def test_the_log_has_deeds_and_edits_in_order(client: Client, workspace: Path) -> None:
+    change(client, workspace / DAY, "two apple trees", "three pear trees")
+    done = client.restore(GARDEN, 1, who="cli")
+    change(client, workspace / "MEMORY.md", "fjord", "heron")
+    said = [(one["who"], one["what"], one["key"]) for one in client.log()["entries"]]
+    assert said[:3] == [
+        ("editor", "changed", "MEMORY#home-network"), ("cli", "restore", GARDEN), ("editor", "changed", GARDEN),
+    ]  # fmt: skip
+    assert said[-1][:2] == ("editor", "added")
+    (mine,) = client.log(who="cli")["entries"]
+    assert mine["action"] == done["action"] and mine["undoable"] and mine["paths"] == [DAY]
+    assert {one["what"] for one in client.log(what="added")["entries"]} == {"added"}
+    about = client.log(key=GARDEN)["entries"]
+    assert [one["who"] for one in about] == ["cli", "editor", "editor"]
+    assert len(client.log(limit=1)["entries"]) == 1
+    assert client.log(since="2999-01-01")["entries"] == []
+
+
+# --- time travel ------------------------------------------------------------------------------------------------
+
+
+def found(client: Client, question: str, **how: Any) -> list[str]:
+    return [hit["text"] for hit in client.query(question, **{"mode": "text", **how})["hits"]]
+
+
+def test_a_note_counts_from_its_own_date(client: Client) -> None:
+    assert found(client, "ErsatzTV skill", as_of="2026-02-15")
+    assert not found(client, "backup photo archive", as_of="2026-02-15")
+    assert found(client, "backup photo archive", as_of="2026-02")
+    assert not found(client, "router fjord", as_of="2026-02-15"), "MEMORY.md was written later"
+    assert client.get(GARDEN, as_of="2026-02-15")["version"] == 1
+    with pytest.raises(NotFound):
+        client.get(GARDEN, as_of="2026-02-14")
+
+
+@pytest.mark.parametrize("mode", ["text", "hybrid", "vector", "exact"])
+def test_the_past_is_asked_in_its_own_words(client: Client, workspace: Path, mode: str) -> None:
+    client.sync(vectors=True)
+    then = now()
+    change(client, workspace / DAY, "two apple trees behind the shed", "nothing at all")
+    (workspace / "memory/2026-02-16.md").unlink()
+    client.sync(vectors=True)
+    assert "apple" not in " ".join(found(client, "apple trees", mode=mode))
+    told = client.query("apple trees", mode=mode, as_of=then)["hits"]
+    assert "two apple trees" in told[0]["text"] and told[0]["version"] == 1 and told[0]["key"] == GARDEN
+    assert "nothing at all" not in " ".join(found(client, "nothing at all", mode=mode, as_of=then))
+    archive = client.query("photo archive", mode=mode, as_of=then)["hits"]
+    assert archive[0]["path"] == "memory/2026-02-16.md", "the file is gone, its text is not"
+    assert client.query("apple trees", mode=mode, as_of=now())["hits"][:1] != told[:1]
+
+
+def test_what_stands_unchanged_is_found_as_ever(client: Client, workspace: Path) -> None:
+    plain = client.query("ErsatzTV skill", mode="text")["hits"]
+    change(client, workspace / DAY, "two apple trees", "three pear trees")
+    past = client.query("ErsatzTV skill", mode="text", as_of=now())["hits"]
+    assert [hit["id"] for hit in past] == [hit["id"] for hit in plain]
+    assert past[0]["score"] == pytest.approx(plain[0]["score"], abs=0.05)
+
+
+def test_get_as_of_gives_the_version_of_then(client: Client, workspace: Path) -> None:
+    first = now()
+    change(client, workspace / DAY, "two apple trees", "three pear trees")
+    second = now()
+    change(client, workspace / DAY, "## Garden\n\nPlanted three pear trees behind the shed.\n", "")
+    assert "two apple" in client.get(GARDEN, as_of=first)["text"]
+    assert "three pear" in client.get(GARDEN, as_of=second)["text"]
+    with pytest.raises(NotFound):
+        client.get(GARDEN, as_of=now())
+    with pytest.raises(UsageError, match="as_of"):
+        client.get(GARDEN, as_of="yesterday")
+
+
+# --- on the command line ----------------------------------------------------------------------------------------
+
+
+def test_the_commands(client: Client, home: Home, workspace: Path) -> None:
+    change(client, workspace / DAY, "two apple trees", "three pear \x1b[31mtrees")
+    shown = home.run("history", GARDEN, cwd=workspace)
+    assert shown.returncode == 0 and shown.stdout.startswith("@2 ") and "(current)" in shown.stdout
+    shown = home.run("diff", GARDEN, cwd=workspace)
+    assert "-Planted two apple trees behind the shed.\n" in shown.stdout
+    shown = home.run("restore", f"{GARDEN}@1", cwd=workspace)
+    assert shown.returncode == 0 and f"Restored {GARDEN}@1 in {DAY}" in shown.stdout
+    assert "two apple trees" in (workspace / DAY).read_text()
+    shown = home.run("undo", cwd=workspace)
+    assert shown.returncode == 0 and f"(restore of {GARDEN}) in {DAY}" in shown.stdout
+    assert "three pear" in (workspace / DAY).read_text()
+    assert home.run("undo", cwd=workspace).returncode == 1
+    shown = home.run("log", cwd=workspace)
+    assert "undo" in shown.stdout.splitlines()[0] and "restore" in shown.stdout.splitlines()[1]
+    assert home.run("history", "nothing#here", cwd=workspace).returncode == 1
+    assert home.run("restore", f"{GARDEN}@x", cwd=workspace).returncode == 2
+    assert home.run("query", "ErsatzTV", "--as-of", "2026-02-14", cwd=workspace).returncode == 1
+    shown = home.run("query", "ErsatzTV", "--as-of", "2026-02-15", "--json", cwd=workspace)
+    assert shown.returncode == 0 and json.loads(shown.stdout)["hits"][0]["version"] == 1
+    shown = home.run("get", GARDEN, "--as-of", "2026-02-15", cwd=workspace)
+    assert "two apple trees" in shown.stdout
+    (workspace / DAY).unlink()
+    client.sync()
+    shown = home.run("trash", cwd=workspace)
+    assert f"{DAY} (the whole file)" in shown.stdout and f"memd restore {GARDEN}@" in shown.stdout
+    assert home.run("restore", DAY, cwd=workspace).returncode == 0 and (workspace / DAY).exists()
+    for command in ("history", "diff"):
+        assert json.loads(home.run(command, GARDEN, "--json", cwd=workspace).stdout)["key"] == GARDEN
+
+
+# --- killed -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("place", "state"), [("pen-before-exchange", "failed"), ("pen-exchanged", "done")])
+def test_a_killed_write_is_decided_by_what_stands_in_the_file(
+    home: Home, workspace: Path, place: str, state: str
+) -> None:
+    client = serve(home, workspace)
+    client.sync()
+    change(client, workspace / DAY, "two apple trees", "three pear trees")
+    edited = (workspace / DAY).read_bytes()
+    assert home.stop() == 0
+    client = home.start(MEMD_FAILPOINT=place)
+    with pytest.raises(MemdError):
+        client.call("restore", {"key": GARDEN, "version": 1})
+    assert home.daemon is not None and home.daemon.wait(30) == -9
+    client = home.start()
+    client.sync()
+    (entry,) = client.log(what="restore")["entries"]
+    assert entry["state"] == state
+    assert (workspace / DAY).read_bytes() == (edited if state == "failed" else NOTES[DAY].encode())
+    assert not list(workspace.rglob("*.memd-aside")) and not list(workspace.rglob("*.conflict-*"))
+
+
+# --- retention and purging --------------------------------------------------------------------------------------
+
+
+def test_former_texts_go_when_they_are_old_and_the_last_two_stay(tmp_path: Path) -> None:
+    root = write_notes(tmp_path / "agent")
+    stores, shelf = opened(tmp_path / "state", root)
+    file = root / "memory/2026-02-16.md"
+    for word in ("one", "two", "three", "four"):
+        file.write_text(f"# Day\n\n## Backup\n\nnumber {word}\n")
+        sync(stores, shelf)
+    memory = stores.ledger.reader.execute("SELECT id FROM memories WHERE slug = 'backup'").fetchone()["id"]
+    with stores.ledger.write() as connection:
+        assert history.expire(connection, "2026-01-01T00:00:00.000+00:00") == 0
+    assert len(history.versions(stores.ledger.reader, memory)) == 4
+    with stores.ledger.write() as connection:
+        assert history.expire(connection, deeds.now()) == 2
+        assert history.expire(connection, deeds.now()) == 0
+    left = history.versions(stores.ledger.reader, memory)
+    assert [version.number for version in left] == [3, 4]
+    texts = [history.text_of(stores.ledger.reader, version.digest or "") for version in left]
+    assert [text and text.split()[-1] for text in texts] == ["three", "four"]
+    kept = stores.ledger.reader.execute("SELECT COUNT(*) FROM texts").fetchone()[0]
+    assert kept == stores.ledger.reader.execute("SELECT COUNT(DISTINCT digest) FROM versions").fetchone()[0]
+    stores.close()
+
+
+def holders(state: Path, word: str) -> list[str]:
+    """Every file that has a word, as it is or in anything that zlib can unpack, in whatever letters."""
+    found = []
+    for file in (file for file in state.rglob("*") if file.is_file()):
+        data = file.read_bytes()
+        if word.encode() in data.lower() or any(word.encode() in text.lower() for text in _unpacked(data)):
+            found.append(str(file.relative_to(state)))
+    return found
+
+
+def _unpacked(data: bytes) -> list[bytes]:
+    found = []
+    for at in range(len(data) - 1):
+        if data[at] == 0x78 and data[at + 1] in (0x01, 0x5E, 0x9C, 0xDA):
+            try:
+                found.append(zlib.decompressobj().decompress(data[at : at + 65_536]))
+            except zlib.error:
+                continue
+    return found
+
+
+def test_a_hard_removal_leaves_no_trace(client: Client, home: Home, workspace: Path) -> None:
+    file = workspace / "memory/2026-03-01.md"
+    file.write_text("# Day\n\n## Hush\n\nthe zyxquokka is kept in the cellar\n\n## Kept\n\nthe plain marmot\n")
+    client.sync(vectors=True)
+    change(client, file, "in the cellar", "in the grumblefjord attic")
+    client.restore("2026-03-01#hush", 1)
+    client.sync(vectors=True)
+    assert holders(home.state, "zyxquokka"), "the test would see it"
+    told = client.call("rm", {"key": "2026-03-01#hush", "hard": True})
+    assert home.stop() == 0
+    for word in ("zyxquokka", "grumblefjord"):
+        assert holders(home.state, word) == [], told
+        assert word not in file.read_text()
+    assert holders(home.state, "marmot"), "the neighbour stays"
+    client = home.start()
+    client.sync()
+    assert found(client, "marmot") and not found(client, "zyxquokka")
+    with pytest.raises(NotFound):
+        client.history("2026-03-01#hush")
+
+
+def test_a_hard_removal_names_the_backups_that_it_cannot_reach(client: Client, home: Home, workspace: Path) -> None:
+    backup = home.state / "backups" / "state-2026.db"
+    backup.parent.mkdir(exist_ok=True)
+    backup.write_bytes(b"an old copy")
+    told = client.call("rm", {"key": GARDEN, "hard": True})
+    assert str(backup) in json.dumps(told)
+    assert backup.read_bytes() == b"an old copy"

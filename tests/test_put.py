@@ -1,0 +1,546 @@
+"""Keyed memories: put, patch and removed; their versions, their time to live, their files and their tags."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import threading
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memd.errors import (
+    ContextMismatch,
+    MalformedPatch,
+    NotFound,
+    Refused,
+    SecretFound,
+    UsageError,
+    VersionConflict,
+)
+from memd.indexer import catalog, evidence, recall, times
+from memd.models import Filters
+from memd.protocol.client import Client
+from tests.conftest import NOTES, ROOT, Home, write_notes
+from tests.written import opened, sync
+
+DEPLOY = "memory/topics/deploy.md"
+LONG = (
+    "The staging server is rebuilt every night from the main branch, and the database is restored from the last backup "
+    "before the migrations run."
+)
+
+
+@pytest.fixture
+def memory(home: Home, workspace: Path) -> Client:
+    client = home.start()
+    client.add(workspace)
+    return client
+
+
+def keys_found(client: Client, query: str, **how: Any) -> list[str]:
+    return [hit["key"] for hit in client.query(query, **how)["hits"]]
+
+
+# --- put ------------------------------------------------------------------------------------------------------
+
+
+def test_a_put_is_a_topic_file_that_is_found_at_once(memory: Client, workspace: Path) -> None:
+    done = memory.put("deploy", "Run make ship.", tags=["ops", "web"], kind="procedural", pinned=True, importance=0.8)
+    assert (workspace / DEPLOY).read_text() == (
+        "---\nkind: procedural\ntags:\n- ops\n- web\nimportance: 0.8\npinned: true\n---\n\nRun make ship.\n"
+    )
+    assert (done["key"], done["paths"], done["version"], done["written"]) == ("deploy", [DEPLOY], 1, True)
+    assert "deploy" in keys_found(memory, "make ship", kind="procedural")
+    told = memory.get("deploy")
+    assert (told["version"], told["supersedes"], told["estimated_tokens"]) == (1, None, 4)
+    assert told["declared"]["pinned"] is True and told["tags"] == ["ops", "web"]
+
+
+def test_a_second_put_is_the_next_version_and_keeps_what_was_declared(memory: Client, workspace: Path) -> None:
+    memory.put("deploy", "Run make ship.", tags=["ops"])
+    before = (workspace / DEPLOY).read_text()
+    done = memory.put("deploy", "Run make deliver.")
+    assert done["version"] == 2
+    assert (workspace / DEPLOY).read_text() == before.replace("ship", "deliver")
+    told = memory.get("deploy")
+    assert (told["version"], told["supersedes"], told["text"]) == (2, 1, "Run make deliver.")
+    old = memory.get("deploy", version=1)
+    assert (old["text"], old["who"], old["current"], old["supersedes"]) == ("Run make ship.", "python", False, None)
+    with pytest.raises(NotFound, match="no text as version 7"):
+        memory.get("deploy", version=7)
+
+
+def test_a_put_without_a_text_changes_facts_only(memory: Client, workspace: Path) -> None:
+    memory.put("sourdough", tags=["bread"], priority="high")
+    assert (workspace / "memory/topics/sourdough.md").read_text() == (
+        "---\ntitle: Sourdough\ntags: [bread]\npriority: high\n---\n\nFeed the starter daily.\n"
+    )
+    assert memory.get("sourdough")["version"] == 1
+    memory.put("sourdough", pinned=True)
+    memory.put("sourdough", pinned=False)
+    assert "pinned" not in (workspace / "memory/topics/sourdough.md").read_text()
+    with pytest.raises(UsageError, match="nothing to put"):
+        memory.put("sourdough")
+    with pytest.raises(NotFound, match="no text was given"):
+        memory.put("sourdogh", tags=["bread"])
+
+
+def test_a_put_on_a_sections_key_edits_that_section_and_nothing_else(memory: Client, workspace: Path) -> None:
+    path = "memory/2026-02-15.md"
+    done = memory.put("2026-02-15#ersatztv", "It runs on port 8410.", tags=["tv"], importance=0.5)
+    assert (workspace / path).read_text() == NOTES[path].replace(
+        "\n\nSet up the ErsatzTV skill for Pierce.\nThe API endpoint is http://192.0.2.18:8409.\n",
+        "\n<!-- memd: tags=tv importance=0.5 -->\n\nIt runs on port 8410.\n",
+    )
+    assert done["version"] == 2 and done["paths"] == [path]
+    assert memory.get("2026-02-15#ersatztv")["tags"] == ["tv"]
+    assert memory.get("2026-02-15#garden")["version"] == 1
+
+
+def test_what_get_prints_can_be_put_back(home: Home, memory: Client, workspace: Path) -> None:
+    before = {path: (workspace / path).read_bytes() for path in NOTES}
+    for key in ("2026-02-15#ersatztv", "sourdough", "MEMORY#preferences"):
+        text = home.run("get", key, cwd=workspace).stdout
+        assert home.run("put", key, "-", input=text, cwd=workspace).returncode == 0
+    assert {path: (workspace / path).read_bytes() for path in NOTES} == before
+
+
+def test_a_version_that_was_expected_and_is_not_there_is_a_conflict_that_names_it(memory: Client) -> None:
+    memory.put("deploy", "one", if_version=0)
+    with pytest.raises(VersionConflict, match="is at version 1, not 0"):
+        memory.put("deploy", "two", if_version=0)
+    assert memory.put("deploy", "two", if_version=1)["version"] == 2
+    with pytest.raises(VersionConflict, match="is at version 2, not 1"):
+        memory.put("deploy", "three", if_version=1)
+    with pytest.raises(VersionConflict, match="does not exist yet, not 3"):
+        memory.put("other", "x", if_version=3)
+    assert memory.get("deploy")["text"] == "two"
+
+
+def test_of_many_who_expect_one_version_only_one_writes(home: Home, memory: Client, workspace: Path) -> None:
+    memory.put("counter", "0")
+    writers, rounds = 4, 10
+    done: list[int] = []
+
+    def count() -> None:
+        with Client(str(home.socket)) as client:
+            while len(done) < rounds:
+                told = client.get("counter", ns="agent")
+                try:
+                    client.put("counter", str(int(told["text"]) + 1), if_version=told["version"], ns="agent")
+                    done.append(1)
+                except VersionConflict:
+                    continue
+
+    threads = [threading.Thread(target=count) for _ in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert memory.get("counter")["text"] == str(len(done))
+
+
+def test_an_editors_change_that_the_daemon_has_not_seen_is_a_conflict_too(memory: Client, workspace: Path) -> None:
+    memory.put("deploy", "one")
+    (workspace / DEPLOY).write_text("two\n")
+    with pytest.raises(VersionConflict):
+        memory.put("deploy", "three", if_version=1)
+    assert (workspace / DEPLOY).read_text() == "two\n"
+
+
+def test_a_request_that_is_sent_twice_is_one_deed(memory: Client, workspace: Path) -> None:
+    first = memory.put("deploy", "one", if_version=0, request_id="r-1")
+    again = memory.put("deploy", "one", if_version=0, request_id="r-1")
+    assert again["repeated"] and again["action"] == first["action"]
+    gone = memory.rm("deploy", request_id="r-2")
+    assert memory.rm("deploy", request_id="r-2")["action"] == gone["action"]
+
+
+@pytest.mark.parametrize(
+    "key", ["../x", "a/b", "a\\b", ".hidden", ".", "x\ny", "2026-02-20", "notes.md", "a.conflict-1"]
+)
+def test_a_key_that_is_no_name_of_a_file_is_refused(memory: Client, workspace: Path, key: str) -> None:
+    before = sorted(workspace.rglob("*"))
+    with pytest.raises((UsageError, Refused)):
+        memory.put(key, "text")
+    assert sorted(workspace.rglob("*")) == before
+
+
+def test_unknown_keys_suggest_near_ones(memory: Client) -> None:
+    with pytest.raises(NotFound) as caught:
+        memory.put("2026-02-15#ersatz", "x")
+    assert "`2026-02-15#ersatztv`" in caught.value.hint
+    with pytest.raises(UsageError, match="several memories") as several:
+        memory.put("2026-02-15", "x")
+    assert "2026-02-15#" in several.value.hint
+    for call in (lambda: memory.rm("sourdogh"), lambda: memory.patch("sourdogh", "@@ -1 +1 @@\n-a\n+b\n")):
+        with pytest.raises(NotFound) as near:
+            call()
+        assert "`sourdough`" in near.value.hint
+
+
+def test_the_index_of_topics_is_not_for_put(memory: Client, workspace: Path) -> None:
+    with (workspace / "MEMORY.md").open("a") as file:
+        file.write("\n## Specialized Knowledge\n\n- sourdough: bread\n")
+    memory.sync()
+    with pytest.raises(Refused, match="index of the topics"):
+        memory.put("MEMORY#specialized-knowledge", "x")
+    with pytest.raises(Refused):
+        memory.rm("MEMORY#specialized-knowledge")
+
+
+def test_a_secret_needs_a_word(memory: Client, workspace: Path) -> None:
+    secret = "the token is ghp_" + "a1B2" * 9
+    with pytest.raises(SecretFound):
+        memory.put("deploy", secret)
+    assert not (workspace / DEPLOY).exists()
+    memory.put("deploy", secret, allow_secret=True)
+    with pytest.raises(SecretFound):
+        memory.patch("sourdough", f"@@ -1 +1,2 @@\n Feed the starter daily.\n+{secret}\n")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"ttl": "soon"}, {"importance": 2}, {"kind": "odd"}, {"priority": "urgent"}, {"files": ["a.py"]},
+     {"files": ["a.py:touched"]}, {"tags": ["a,b"]}, {"text": "  "}, {"text": "a\x01b"}],
+)  # fmt: skip
+def test_what_is_declared_wrongly_is_refused(memory: Client, workspace: Path, wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        memory.call("put", {"key": "deploy", "text": "x", "ns": "agent", **wrong})
+    assert not (workspace / DEPLOY).exists()
+
+
+def test_a_workspace_with_knowledge_files_keeps_using_them(home: Home, workspace: Path) -> None:
+    (workspace / ".ai-knowledge").mkdir()
+    (workspace / ".ai-knowledge" / "index.mdk").write_text("# Specialized Knowledge\n\n- a: b\n")
+    client = home.start()
+    client.add(workspace)
+    assert client.put("deploy", "x")["paths"] == [".ai-knowledge/deploy.mdk"]
+    with pytest.raises((Refused, UsageError)):
+        client.put("index", "x")
+
+
+PAGE = (ROOT / "docs" / "writing.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"^```markdown (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+
+
+def test_the_page_shows_what_is_written(memory: Client, workspace: Path) -> None:
+    put = memory.put("deploy", "Run make ship on the main branch.", kind="procedural", tags=["ops", "web"],
+                     files=["Makefile:read"])  # fmt: skip
+    memory.put("visit", "The zeppelin lands on Tuesday.", ttl="30d", now="2026-02-07T14:27")
+    memory.put("2026-02-15#ersatztv", "It runs on port 8410.", tags=["tv"], importance=0.8, pinned=True,
+               files=["src/tv.py:modified"])  # fmt: skip
+    memory.rm("2026-02-15#garden")
+    assert f"Put deploy in {put['paths'][0]} (version 1)\n" in PAGE
+    for path in (DEPLOY, "memory/topics/visit.md", "memory/2026-02-15.md"):
+        assert (workspace / path).read_text() == FILES[path], path
+
+
+# --- what is there already ------------------------------------------------------------------------------------
+
+
+def test_a_put_that_nearly_repeats_a_memory_says_so(memory: Client, workspace: Path) -> None:
+    memory.put("staging", LONG)
+    again = memory.put("servers", LONG.replace("every night", "nightly"))
+    assert [one["key"] for one in again["similar"]] == ["staging"] and again["written"]
+    assert 0.6 <= again["similar"][0]["overlap"] < 1
+    assert (workspace / "memory/topics/servers.md").exists()
+    assert memory.put("cats", "A grey cat has lived with them since spring.")["similar"] == []
+
+
+def test_a_put_that_nearly_repeats_a_memory_can_be_left_or_go_to_it(memory: Client, workspace: Path) -> None:
+    memory.put("staging", LONG, tags=["ops"])
+    left = memory.put("servers", LONG, on_similar="skip")
+    assert (left["written"], left["action"], left["similar"][0]["key"]) == (False, None, "staging")
+    went = memory.put("servers", f"{LONG} It takes an hour.", on_similar="update")
+    assert (went["key"], went["version"], went["similar"][0]["key"]) == ("staging", 2, "staging")
+    assert not (workspace / "memory/topics/servers.md").exists()
+    assert memory.get("staging")["tags"] == ["ops"]
+    # An edit of the memory itself is no repetition of it.
+    assert memory.put("staging", f"{LONG} It takes two hours.", on_similar="skip")["similar"] == []
+
+
+# --- patch ----------------------------------------------------------------------------------------------------
+
+
+def test_a_patch_changes_its_lines_and_is_a_version(home: Home, memory: Client, workspace: Path) -> None:
+    path = workspace / "memory/2026-02-15.md"
+    old = memory.get("2026-02-15#ersatztv")["text"]
+    new = old.replace("8409", "8410")
+    diff = "".join(f"{line}\n" for line in difflib.unified_diff(old.split("\n"), new.split("\n"), lineterm=""))
+    done = home.run("patch", "2026-02-15#ersatztv", "--if-version", "1", input=diff, cwd=workspace)
+    assert (done.returncode, done.stdout) == (0, "Patched 2026-02-15#ersatztv (version 2)\n"), done.stderr
+    assert path.read_text() == NOTES["memory/2026-02-15.md"].replace("8409", "8410")
+    with pytest.raises(ContextMismatch):
+        memory.patch("2026-02-15#ersatztv", diff)
+    with pytest.raises(MalformedPatch):
+        memory.patch("2026-02-15#ersatztv", "8410 → 8411")
+    with pytest.raises(VersionConflict):
+        memory.patch("2026-02-15#ersatztv", diff, if_version=1)
+    with pytest.raises(UsageError, match="leave nothing"):
+        memory.patch("sourdough", "@@ -1 +0,0 @@\n-Feed the starter daily.\n")
+    assert path.read_text() == NOTES["memory/2026-02-15.md"].replace("8409", "8410")
+
+
+def test_the_exit_codes_of_patch(home: Home, memory: Client, workspace: Path) -> None:
+    def code(diff: str, *more: str) -> int:
+        return home.run("patch", "sourdough", *more, input=diff, cwd=workspace).returncode
+
+    assert code("nonsense") == 2
+    assert code("@@ -1 +1 @@\n-x\n+y\n") == 5
+    assert code("@@ -1 +1 @@\n-Feed the starter daily.\n+y\n", "--if-version", "9") == 5
+    assert code("@@ -1 +1 @@\n-Feed the starter daily.\n+Feed it.\n") == 0
+
+
+# --- rm -------------------------------------------------------------------------------------------------------
+
+
+def test_a_removed_topic_is_gone_from_the_files_and_stays_in_the_history(memory: Client, workspace: Path) -> None:
+    memory.rm("sourdough")
+    assert not (workspace / "memory/topics/sourdough.md").exists()
+    assert "sourdough" not in keys_found(memory, "starter")
+    assert memory.get("sourdough", version=1)["text"] == "Feed the starter daily."
+    with pytest.raises(NotFound):
+        memory.get("sourdough")
+
+
+def test_a_removed_section_leaves_the_others_byte_for_byte(memory: Client, workspace: Path) -> None:
+    memory.rm("2026-02-15#ersatztv")
+    notes = NOTES["memory/2026-02-15.md"]
+    assert (workspace / "memory/2026-02-15.md").read_text() == "# 2026-02-15\n\n" + notes[notes.index("## Garden") :]
+    assert memory.get("2026-02-15#garden")["version"] == 1
+
+
+def test_a_removal_can_be_undone_to_the_byte(memory: Client, workspace: Path) -> None:
+    for key in ("sourdough", "2026-02-15#ersatztv", "2026-02-15#garden"):
+        done = memory.rm(key)
+        memory.call("undo", {"action": done["action"], "ns": "agent"})
+        assert {path: (workspace / path).read_text() for path in NOTES} == NOTES
+        assert memory.get(key)["text"]
+
+
+def test_hard_leaves_nothing_behind(home: Home, memory: Client, workspace: Path) -> None:
+    word = "xylophonist"
+    memory.put("quiet", f"The {word} lives next door.")
+    memory.put("quiet", f"The {word} moved away.")
+    refused = home.run("rm", "quiet", "--hard", cwd=workspace)
+    assert refused.returncode == 2 and "--yes" in refused.stderr
+    assert memory.get("quiet")["version"] == 2
+    done = home.run("rm", "quiet", "--hard", "--yes", "--json", cwd=workspace)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["purged"]["versions"] >= 2
+    with pytest.raises(NotFound):
+        memory.get("quiet", version=1)
+    assert not keys_found(memory, word)
+    memory.shutdown()
+    assert home.daemon is not None
+    home.daemon.wait(30)
+    holding = [
+        file for file in home.state.rglob("*") if file.is_file() and word.encode() in file.read_bytes()
+        and not file.name.endswith(".log")
+    ]  # fmt: skip
+    assert holding == []
+
+
+def test_hard_also_reaches_what_was_removed_before(memory: Client) -> None:
+    memory.rm("sourdough")
+    assert memory.rm("sourdough", hard=True)["purged"]["versions"] >= 1
+    with pytest.raises(NotFound):
+        memory.rm("sourdough", hard=True)
+
+
+# --- ttl ------------------------------------------------------------------------------------------------------
+
+
+def ago(**span: float) -> str:
+    return (datetime.now() - timedelta(**span)).strftime("%Y-%m-%dT%H:%M")
+
+
+def test_a_ttl_that_has_run_out_takes_a_memory_out_of_answers_and_lists_it(
+    home: Home, memory: Client, workspace: Path
+) -> None:
+    now = ago(hours=1)
+    memory.put("visit", "The zeppelin lands on Tuesday.", ttl="2h", now=now)
+    assert keys_found(memory, "zeppelin") == ["visit"]
+    assert memory.gc()["expired"] == []
+    assert memory.get("visit")["expires"]
+    text = (workspace / "memory/topics/visit.md").read_text()
+    memory.put("visit", "The zeppelin lands on Tuesday.", ttl="30m", now=now)
+    for how in ({}, {"mode": "text"}, {"mode": "exact"}, {"mode": "vector"}, {"tags": []}):
+        assert "visit" not in keys_found(memory, "zeppelin", **how)
+    assert memory.bus("zeppelin")["entries"] == []
+    assert [one["key"] for one in memory.gc()["expired"]] == ["visit"]
+    listed = home.run("gc", cwd=workspace)
+    assert listed.returncode == 0 and listed.stdout.startswith("visit  memory/topics/visit.md:")
+    why = memory.why_not("memory/topics/visit.md", 6, "zeppelin")
+    assert why["reasons"] == ["its ttl has run out: memd gc lists it"]
+    # Its text stays, and a new put brings it back.
+    assert (workspace / "memory/topics/visit.md").read_text() == text.replace("2h", "30m")
+    memory.put("visit", ttl="none")
+    assert keys_found(memory, "zeppelin") == ["visit"]
+
+
+def test_a_ttl_that_someone_wrote_into_a_note_counts_from_its_day(memory: Client, workspace: Path) -> None:
+    today = f"{datetime.now():%Y-%m-%d}"
+    for day in ("2020-01-01", today):
+        text = f"## Lost\n<!-- memd: ttl=30d -->\n\nkohlrabi of {day}\n\n## Kept\n\nturnips of {day}\n"
+        (workspace / "memory" / f"{day}.md").write_text(text)
+    memory.sync()
+    assert keys_found(memory, "kohlrabi", mode="text") == [f"{today}#lost"]
+    assert sorted(keys_found(memory, "turnips", mode="text")) == ["2020-01-01#kept", f"{today}#kept"]
+    assert [one["key"] for one in memory.gc()["expired"]] == ["2020-01-01#lost"]
+
+
+def test_gc_hard_forgets_what_has_run_out_after_asking(home: Home, memory: Client, workspace: Path) -> None:
+    memory.put("visit", "The zeppelin lands on Tuesday.", ttl="30m", now=ago(hours=1))
+    assert home.run("gc", "--hard", cwd=workspace).returncode == 2
+    assert memory.gc()["expired"]
+    done = home.run("gc", "--hard", "--yes", cwd=workspace)
+    assert done.returncode == 0 and done.stdout.startswith("Forgot visit for good"), done.stderr
+    assert memory.gc()["expired"] == []
+    assert not (workspace / "memory/topics/visit.md").exists()
+    with pytest.raises(NotFound):
+        memory.get("visit", version=1)
+
+
+# --- files ----------------------------------------------------------------------------------------------------
+
+
+def test_memories_know_their_files_and_files_their_memories(home: Home, memory: Client, workspace: Path) -> None:
+    (workspace / "src").mkdir()
+    (workspace / "src" / "ship.py").touch()
+    memory.put("deploy", "How it is shipped.", files=["src/ship.py:modified"])
+    assert "files:\n- src/ship.py:modified\n" in (workspace / DEPLOY).read_text()
+    done = home.run("files", "2026-02-15#garden", "--add", "ship.py", "--rel", "read", cwd=workspace / "src")
+    assert (done.returncode, done.stdout) == (0, "read  src/ship.py\n"), done.stderr
+    assert "<!-- memd: files=src/ship.py:read -->" in (workspace / "memory/2026-02-15.md").read_text()
+    for place in ("src/ship.py", "src", str(workspace / "src" / "ship.py")):
+        told = memory.files(touching=place)["memories"]
+        assert {(one["key"], one["rel"]) for one in told} == {("deploy", "modified"), ("2026-02-15#garden", "read")}
+    assert memory.files(touching="src/other.py")["memories"] == []
+    assert "deploy" in keys_found(memory, "ship.py")
+    home.run("put", "deploy", "--file", "ship.py:deleted", "--file", "/etc/hosts:read", cwd=workspace / "src")
+    assert memory.files("deploy")["files"] == [
+        {"file": "src/ship.py", "rel": "deleted"}, {"file": "/etc/hosts", "rel": "read"},
+    ]  # fmt: skip
+    assert home.run("files", cwd=workspace).returncode == 2
+
+
+# --- tags -----------------------------------------------------------------------------------------------------
+
+
+def test_tags_are_counted(home: Home, memory: Client, workspace: Path) -> None:
+    memory.put("cakes", "Butter first.", tags=["Baking"])
+    assert memory.tags()["tags"] == [
+        {"tag": "baking", "memories": 2}, {"tag": "bread", "memories": 1}, {"tag": "style", "memories": 1},
+    ]  # fmt: skip
+    assert home.run("tags", cwd=workspace).stdout == "    2  baking\n    1  bread\n    1  style\n"
+
+
+def test_a_tag_is_renamed_everywhere_as_one_action(home: Home, memory: Client, workspace: Path) -> None:
+    memory.put("2026-02-15#garden", tags=["baking"])
+    with (workspace / "memory/2026-02-16.md").open("a") as file:
+        file.write("\n## Kitchen\n\nMore #baking, `#baking` in code.\n")
+    memory.sync()
+    files = [workspace / path for path in NOTES]
+    before = {file: file.read_bytes() for file in files}
+    shown = home.run("tags", "rename", "baking", "oven", "--dry-run", cwd=workspace)
+    assert shown.returncode == 0
+    for line in ("-tags: [baking, bread]", "+tags: [oven, bread]", "+<!-- memd: tags=oven -->",
+                 "+More #oven, `#baking` in code."):  # fmt: skip
+        assert f"{line}\n" in shown.stdout
+    assert {file: file.read_bytes() for file in files} == before
+    done = memory.rename_tag("#Baking", "oven")
+    assert sorted(done["paths"]) == ["memory/2026-02-15.md", "memory/2026-02-16.md", "memory/topics/sourdough.md"]
+    counted = {one["tag"]: one["memories"] for one in memory.tags()["tags"]}
+    assert counted == {"oven": 3, "bread": 1, "style": 1}
+    undone = memory.call("undo", {"action": done["action"], "ns": "agent"})
+    assert len(undone["paths"]) == 3
+    assert {file: file.read_bytes() for file in files} == before
+
+
+def test_a_tag_is_taken_away(memory: Client, workspace: Path) -> None:
+    memory.remove_tag("style")
+    assert (workspace / "MEMORY.md").read_text() == NOTES["MEMORY.md"].replace(" #style", "")
+    memory.remove_tag("baking")
+    assert "tags: [bread]" in (workspace / "memory/topics/sourdough.md").read_text()
+    with pytest.raises(NotFound) as caught:
+        memory.remove_tag("bred")
+    assert "bread" in caught.value.hint
+    with pytest.raises(UsageError):
+        memory.rename_tag("bread", "two words")
+
+
+# --- the command line -----------------------------------------------------------------------------------------
+
+
+def test_the_commands_say_what_they_did(home: Home, memory: Client, workspace: Path) -> None:
+    put = home.run("put", "deploy", "Run", "make", "ship.", "--tags", "ops,web", "--pin", "--ttl", "30d", cwd=workspace)
+    assert (put.returncode, put.stdout) == (0, f"Put deploy in {DEPLOY} (version 1)\n"), put.stderr
+    text = (workspace / DEPLOY).read_text()
+    assert text.startswith("---\ntags:\n- ops\n- web\n") and "ttl: 30d\n" in text and "last_updated: " in text
+    conflict = home.run("put", "deploy", "x", "--if-version", "4", cwd=workspace)
+    assert conflict.returncode == 5 and "is at version 1, not 4" in conflict.stderr
+    again = home.run("put", "delivery", "Run make ship.", "--on-similar", "skip", cwd=workspace)
+    assert (again.returncode, again.stdout) == (0, "Nothing was written\n") and "`deploy`" in again.stderr
+    told = json.loads(home.run("get", "deploy", "--json", cwd=workspace).stdout)
+    assert told["version"] == 1 and told["declared"]["ttl"] == "30d"
+    assert home.run("get", "deploy", "--version", "1", cwd=workspace).stdout == "Run make ship.\n"
+    gone = home.run("rm", "deploy", cwd=workspace)
+    assert gone.returncode == 0 and not (workspace / DEPLOY).exists()
+    assert home.run("rm", "deploy", cwd=workspace).returncode == 1
+
+
+def test_who_wrote_it_is_known(home: Home, memory: Client, workspace: Path) -> None:
+    home.run("put", "deploy", "one", cwd=workspace)
+    assert memory.get("deploy", version=1)["who"] == "cli"
+    (workspace / DEPLOY).write_text("two\n")
+    memory.sync()
+    assert memory.get("deploy", version=2)["who"] == "editor"
+
+
+def test_ns_is_another_name_for_workspaces(home: Home, memory: Client, workspace: Path) -> None:
+    assert home.run("ns", "list").stdout == home.run("workspaces").stdout != ""
+    assert home.run("ns", "rm", "agent").returncode == 0
+    assert memory.workspaces() == [] and (workspace / "MEMORY.md").exists()
+
+
+def test_a_write_outside_of_workspaces_needs_a_name(home: Home, memory: Client, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / "memory").mkdir(parents=True)
+    memory.add(other)
+    assert home.run("put", "deploy", "x", cwd=tmp_path).returncode == 2
+    assert home.run("put", "deploy", "x", "-n", "other", cwd=tmp_path).returncode == 0
+    assert (other / DEPLOY).exists()
+
+
+def test_a_file_that_cannot_be_written_is_left_and_said(memory: Client, workspace: Path) -> None:
+    os.link(workspace / "memory/topics/sourdough.md", workspace / "other-name")
+    with pytest.raises(Refused, match="hard links"):
+        memory.put("sourdough", "x")
+    with (workspace / "MEMORY.md").open("a") as file:
+        file.write("\nCakes. #baking\n")
+    memory.sync()
+    before = (workspace / "MEMORY.md").read_bytes()
+    with pytest.raises(Refused, match="hard links"):
+        memory.rename_tag("baking", "oven")
+    # What was changed before it failed is taken back: all files or none.
+    assert (workspace / "MEMORY.md").read_bytes() == before
+    assert (workspace / "other-name").read_text() == NOTES["memory/topics/sourdough.md"]
+
+
+def test_a_chunk_that_goes_while_a_question_is_answered_is_no_hit(tmp_path: Path) -> None:
+    stores, shelf = opened(tmp_path / "state", write_notes(tmp_path / "agent"))
+    sync(stores, shelf)
+    reader, today = stores.ledger.reader, date(2026, 2, 16)
+    rows = list(recall.join(reader, recall.allowed(reader, shelf.id, Filters()), Filters()).values())
+    gone = rows[0]["id"]
+    with stores.ledger.write() as connection:
+        catalog.drop_chunks(connection, [gone])
+    found = evidence.weigh(reader, shelf, rows, evidence.Asked(None, None, times.asked("tea", today), today), 8)
+    assert {row["id"] for row in found.rows} == {row["id"] for row in rows} - {gone}

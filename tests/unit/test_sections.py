@@ -1,0 +1,54 @@
+"""One memory in the bytes of its file: whatever stands around it stays."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.errors import Conflict
+from memd.notes import sections
+
+lines = st.lists(st.binary(max_size=12).map(lambda data: data.replace(b"\n", b" ")), max_size=4)
+newlines = st.sampled_from((b"\n", b"\r\n"))
+
+
+@given(lines, lines, newlines, st.booleans())
+def test_bytes_outside_the_memory_stay(before: list[bytes], after: list[bytes], newline: bytes, mark: bool) -> None:
+    """Whatever bytes the neighbours have, be they UTF-8 or not."""
+    head = (sections.BOM if mark else b"") + newline.join([b"# T", b"", *(b"x" + line for line in before), b"", b""])
+    tail = newline.join([b"", b"", b"## Next", b"", *(b"y" + line for line in after)])
+    mine = newline.join([b"## Mine", b"", b"text \xff of mine"])
+    got = sections.with_text("a.md", head + mine + tail, "mine", "## Mine\n\nother")
+    assert got == head + b"## Mine\n\nother" + tail
+
+
+def test_a_memory_that_is_not_there_is_a_conflict() -> None:
+    with pytest.raises(Conflict):
+        sections.with_text("a.md", b"# T\n\n## Other\n\nx\n", "mine", "## Mine")
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", b"## S\n\nx\n"),
+        (b"# T\n", b"# T\n\n## S\n\nx\n"),
+        (b"# T\n\n", b"# T\n\n## S\n\nx\n"),
+        (b"# T", b"# T\n\n## S\n\nx\n"),
+        (b"# T\r\n", b"# T\r\n\r\n## S\n\nx\r\n"),
+    ],
+)
+def test_a_section_at_the_end_has_a_blank_line_before_it(data: bytes, expected: bytes) -> None:
+    assert sections.with_section(data, "## S\n\nx") == expected
+
+
+def test_a_preamble_goes_before_the_sections() -> None:
+    assert sections.with_preamble("a.md", b"# T\n\n## S\n\nx\n", "# T\n\nhello") == b"# T\n\nhello\n\n## S\n\nx\n"
+    with pytest.raises(Conflict):
+        sections.with_preamble("a.md", b"# T\n\nanother\n\n## S\n\nx\n", "# T\n\nhello")
+
+
+def test_front_matter_is_no_memory() -> None:
+    data = b"---\ntitle: \xff\n---\n\nbody\n"
+    assert sections.head(data) == b"---\ntitle: \xff\n---\n\n"
+    assert sections.with_text("memory/topics/t.md", data, "", "new") == b"---\ntitle: \xff\n---\n\nnew\n"

@@ -1,0 +1,84 @@
+"""Writes as memd writes, on real stores without a daemon; as a program of its own, so that it can be killed."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from memd.indexer import ingest, writing
+from memd.indexer.look import changed_paths
+from memd.indexer.recover import recover
+from memd.indexer.scan import scan
+from memd.indexer.stores import Shelf, Stores
+from memd.indexer.writing import Change, Deed
+from memd.models import Workspace
+from memd.notes import sections
+
+MAX_BYTES = 4 * 1024 * 1024
+SECTION = re.compile(rb"^## .*?(?=\s*(?:^## |\Z))", re.MULTILINE | re.DOTALL)
+
+
+def opened(state: Path, root: Path) -> tuple[Stores, Shelf]:
+    """The stores as a daemon opens them, after whatever happened to the last one."""
+    state.mkdir(parents=True, exist_ok=True)
+    stores = Stores(state)
+    shelf = stores.open_shelf(Workspace("agent", root))
+    recover(stores, shelf)
+    return stores, shelf
+
+
+def sync(stores: Stores, shelf: Shelf) -> None:
+    paths = changed_paths(shelf, scan(shelf.workspace))
+    ingest.apply(stores, shelf, paths, MAX_BYTES, accept_missing=True)
+
+
+def carry_out(stores: Stores, shelf: Shelf, order: dict[str, Any]) -> int:
+    """Do what an order says; the number of the action."""
+    if order["what"] == "undo":
+        return writing.undo(stores, shelf, order["action"], "cli").action
+    changes = tuple(_change(order["what"], path, order["text"]) for path in order["paths"])
+    return writing.perform(stores, shelf, Deed(order["what"], "cli", changes, request=order.get("request", ""))).action
+
+
+def _change(what: str, path: str, text: str) -> Change:
+    if what == "append":
+        return Change(path, append=text, head="# New\n")
+    if what == "remove":
+        return Change(path, edit=lambda data: None)
+
+    def edit(data: bytes | None) -> bytes:
+        slugs = [memory.slug for memory in sections.note_of(path, data or b"").memories if memory.slug]
+        if data is None or not slugs:
+            return sections.with_section(data or b"", text)
+        return sections.with_text(path, data, slugs[-1], text)
+
+    return Change(path, edit=edit)
+
+
+def expected(what: str, data: bytes | None, text: str) -> bytes | None:
+    """What an order makes of a file, worked out another way: with regular expressions on bytes."""
+    if what == "remove":
+        return None
+    crlf = re.match(rb"[^\n]*\r\n", data or b"") is not None
+    newline = b"\r\n" if crlf else b"\n"
+    if what == "append":
+        put = text.encode().replace(b"\n", newline)
+        if not data:
+            return b"# New\n" + put
+        return data + (b"" if data.endswith(b"\n") else newline) + put
+    found = list(SECTION.finditer(data or b""))
+    if not found:
+        head = (data or b"") + (newline if data and not data.endswith(b"\n") else b"")
+        gap = newline if head and not head.endswith(newline * 2) else b""
+        return head + gap + text.encode() + newline
+    return (data or b"")[: found[-1].start()] + text.encode() + (data or b"")[found[-1].end() :]
+
+
+if __name__ == "__main__":
+    mine, shelf_of_mine = opened(Path(sys.argv[1]), Path(sys.argv[2]))
+    with closing(mine):
+        print(carry_out(mine, shelf_of_mine, json.loads(sys.argv[3])))
