@@ -59,7 +59,7 @@ def varying(text: str) -> set[str]:
 
 def sections(text: str) -> dict[str, str]:
     """The page's methods, each with what it says of it."""
-    parts = re.split(r"^### `([a-z.]+)`$", text.partition("\n## Methods\n")[2], flags=re.MULTILINE)
+    parts = re.split(r"^### `([a-z_.]+)`$", text.partition("\n## Methods\n")[2], flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
@@ -196,6 +196,7 @@ def test_a_method_takes_the_parameters_that_the_page_lists_and_no_others(documen
     found = sections(PROTOCOL_PAGE.read_text(encoding="utf-8"))
     everything = {name for section in found.values() for name in documented_parameters(section)} | {"as_of", "force"}
     needed = {"query": {"query": "x"}, "grep": {"pattern": "x"}, "bus": {"query": "x"}}
+    needed["why_not"] = {"file": "MEMORY.md", "query": "x"}
     needed["workspaces.add"] = {"path": "/nowhere/at/all"}
     for method, section in found.items():
         known = set(documented_parameters(section))

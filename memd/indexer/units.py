@@ -15,6 +15,9 @@ PIECE = 220
 """A longer paragraph is taken in pieces of about this many characters: one answer rarely needs more."""
 
 PARAGRAPH = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*+]|\d+[.)])[ \t])")
+HEADINGS = re.compile(r"\A(?:\s*#{1,6}(?:[ \t][^\n]*)?(?:\n|\Z))+")
+"""Not every writer leaves a blank line below a heading."""
+
 SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]*\s+")
 LABEL = re.compile(r"(?:[-*+]\s+|\d+[.)]\s+)?\*{0,2}([^\W_][\w .'’-]{0,30}?)\*{0,2}:\*{0,2}(?:\s|$)")
 """What stands before the colon that opens a line: who speaks, or what is told."""
@@ -45,8 +48,8 @@ def units_of(chunk: int, text: str) -> tuple[Unit, ...]:
 def _pieces(text: str) -> list[str]:
     found: list[str] = []
     for paragraph in PARAGRAPH.split(text):
-        plain = paragraph.strip()
-        if plain and not plain.startswith("#"):
+        plain = HEADINGS.sub("", paragraph).strip()
+        if plain:
             found += [plain] if len(plain) <= LONG else _sentences(plain)
     return found or [text.strip()]
 

@@ -81,6 +81,11 @@ def telling_words(text: str) -> list[Word]:
     return [word for word in found if word.exact[0] not in STOPWORDS] or found
 
 
+def says_something(text: str) -> bool:
+    """Whether it has a word that not every text has."""
+    return any(word.exact[0] not in STOPWORDS for word in words(text))
+
+
 def query_terms(text: str) -> tuple[list[str], list[str]]:
     """The distinct terms and exact forms of a question, without the words that every text has."""
     telling = telling_words(text)

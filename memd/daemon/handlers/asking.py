@@ -36,7 +36,9 @@ async def query(desk: Desk, params: Params, tell: Tell) -> Result:
         # No word of it was found, and meaning has not been asked yet.
         await desk.model_loaded()
         answer = await find(desk, ask)
-    checked = answer.verdict == "none" and sync != "none" and desk.parts.worker.importing is None
+    # While an import goes on, only an answer without any hit is worth waiting for its end.
+    doubtful = answer.verdict == "none" and desk.parts.worker.importing is None
+    checked = sync != "none" and (doubtful or not answer.hits)
     if checked:
         # Never a "no" without a look at the files themselves.
         await _make_sure(desk, ask, answer)
