@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from sqlite3 import Row
@@ -94,8 +95,9 @@ def _sure(places: Sequence[Place], found: Mapping[int, Found]) -> float:
         return max(dated if part.only_time else 0.0, certainty.confidence(None, 0.0, part.near))
     if part.only_time:
         return dated
-    had = max(part.judged.had_by(places[0].row["id"]), part.judged.in_name(places[0].row["stem"]))
-    return certainty.confidence(max(part.judged.known, had), had, part.near)
+    judged = part.judged
+    had = max(judged.had_by(places[0].row["id"]), judged.in_name(places[0].row["stem"]))
+    return certainty.confidence(max(judged.known, had), had, part.near, guessed=bool(judged.corrected))
 
 
 # --- one workspace ------------------------------------------------------------------------------------------
@@ -107,7 +109,7 @@ def _on_shelf(
     connection = stores.ledger.reader
     postings = shelf.text.postings()
     wording = listen(postings, question.words, question.prefixes) if ask.mode != "vector" else None
-    sense = meaning.sense_of(stores, question.words) if ask.mode != "text" else None
+    sense = meaning.sense_of(stores, _as_meant(question.words, wording)) if ask.mode != "text" else None
     asked = Asked(wording, sense, times.asked(question.words, ask.day), ask.day)
     among = candidates.allowed(connection, shelf, question, filters, postings)
     depth = max(DEPTH_DATED if asked.times.spans else DEPTH, 2 * ask.limit)
@@ -121,6 +123,13 @@ def _on_shelf(
         return Found(_by_ranks(shelf, pool, rows, ask.rrf_k), wording, near, judged, only_time)
     weighed = evidence.weigh(connection, shelf, list(rows.values()), asked, ask.limit)
     return Found(_places(shelf, pool, weighed), wording, near, judged, only_time)
+
+
+def _as_meant(text: str, wording: Wording | None) -> str:
+    """The question with its slips of the hand mended: to the model a mistyped word means nothing."""
+    for typed, near in (wording.corrected if wording else {}).items():
+        text = re.sub(rf"(?i)\b{re.escape(typed)}\b", near[0], text)
+    return text
 
 
 def _places(shelf: Shelf, pool: Pool, weighed: Weighed) -> list[Place]:

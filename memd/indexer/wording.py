@@ -89,7 +89,10 @@ class Wording:
     def had_by(self, chunk: int) -> float:
         """The share of the question's words, by weight, that one chunk has."""
         doc = int(self.postings.places(np.array([chunk]))[0])
-        had = sum(word.idf * word.share for word in self.sought if doc >= 0 and word.in_doc(doc))
+        whole = [word for word in self.sought if word.share > ranking.PART]
+        parts = [word for word in self.sought if word.share <= ranking.PART]
+        had = sum(word.idf for word in whole if doc >= 0 and word.in_doc(doc))
+        had += sum(word.idf * word.share for word in parts if doc >= 0 and word.in_doc(doc))
         return min(1.0, had / (self.weight + self.lost)) if self.weight else 0.0
 
     def in_name(self, stem: str) -> float:
@@ -172,7 +175,8 @@ def _seek(heard: Wording, word: Word) -> None:
     _seek_inside(heard, word.exact[0], whole)
     if len(heard.sought) == before:
         _seek_near(heard, word.exact[0])
-    pieces = sum(found.idf for found in whole)
+    near = [found for found in heard.sought[before:] if found.share == ranking.SLIP]
+    pieces = sum(found.idf for found in (*whole, *near))
     heard.weight += pieces or _idf(postings, 0)
     lost = _lost(new, whole) if whole else 0
     if lost:

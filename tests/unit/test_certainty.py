@@ -72,3 +72,9 @@ def test_the_borders():
         "none", "none", "weak", "weak", "found", "found",
     ]  # fmt: skip
     assert verdict(False, 1.0) == "none"
+
+
+def test_what_was_only_guessed_is_never_more_than_weak():
+    assert verdict(True, confidence(1.0, 1.0, 1.0)) == "found"
+    assert verdict(True, confidence(1.0, 1.0, 1.0, guessed=True)) == "weak"
+    assert verdict(True, confidence(0.0, 0.0, 0.0, guessed=True)) == "none"
