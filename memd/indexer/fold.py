@@ -48,7 +48,12 @@ def _terms(row: Row) -> frozenset[str]:
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= ALIKE * len(one | other)
+    few, many = sorted((len(one), len(other)))
+    # Sets of too different sizes need no comparing, and most are.
+    if few < ALIKE * many:
+        return False
+    both = len(one & other)
+    return both >= ALIKE * (few + many - both)
 
 
 def _spread(places: Sequence[Place]) -> list[Place]:

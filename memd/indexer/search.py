@@ -193,14 +193,10 @@ def _exact(stores: Stores, shelves: Sequence[Shelf], ask: Ask, max_bytes: int) -
 
 def _answer(stores: Stores, ask: Ask, places: Sequence[Place], sure: float) -> Answer:
     folded = fold.fold(places, ask.limit) if ask.mode != "exact" else [(place, []) for place in places[: ask.limit]]
-    shared = {
-        place.shelf.id: recall.shared_stems(
-            stores.ledger.reader,
-            place.shelf.id,
-            (other.row["stem"] for other, _ in folded if other.shelf is place.shelf),
-        )
-        for place, _ in folded
-    }
+    stems: dict[int, set[str]] = {}
+    for place, _ in folded:
+        stems.setdefault(place.shelf.id, set()).add(place.row["stem"])
+    shared = {number: recall.shared_stems(stores.ledger.reader, number, names) for number, names in stems.items()}
     hits: list[Hit] = [hit_of(place, also, shared[place.shelf.id], ask) for place, also in folded]
     sure = sure if hits else 0.0
     return Answer(hits, certainty.verdict(bool(hits), sure), sure, len(places))

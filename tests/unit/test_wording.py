@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memd.indexer import ranking
 from memd.indexer.text import TextIndex
 from memd.indexer.wording import Wording, listen
 from memd.models import Chunk
