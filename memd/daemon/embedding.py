@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -171,6 +172,8 @@ class Embedding:
         self._recount()
         self._load_former()
         self.phase, self.note = "ready", ""
+        # What is loaded by now stays: no need to look through it again and again.
+        gc.freeze()
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
 
     def _load_former(self) -> None:

@@ -19,7 +19,7 @@ from memd.indexer.text import TextIndex
 
 log = logging.getLogger("memd.upkeep")
 
-MOST_LARGE = 8
+MOST_LARGE = 3
 """Large segments of one index: beyond it a new word takes noticeably longer to look up than in one."""
 
 RETRY_SECONDS = 600.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -16,13 +16,13 @@ from memd.indexer import meaning, ranking, recall, times
 from memd.indexer.lines import Passage, Reader
 from memd.indexer.ranking import Floats
 from memd.indexer.stores import Shelf
-from memd.indexer.units import Unit, units_of
+from memd.indexer.units import Unit, first_unit, last_unit, units_of
 from memd.indexer.wording import Wording
 
 Ids = NDArray[np.int64]
 
-READ = 40
-"""How many of the best are read line by line: reading 60 or all of them found no more."""
+READ = 30
+"""How many of the best are read line by line: reading 60 or all of them found next to nothing more."""
 
 PRIORITY = {"low": -1.0, "high": 0.6, "critical": 1.0}
 
@@ -167,12 +167,11 @@ def _passages(connection: Connection, rows: Sequence[Row], family: Family) -> li
     around = {other for row in rows for step in (-1, 1) if (other := family.next_to(row["id"], step)) is not None}
     texts |= recall.texts(connection, around - texts.keys())
 
-    def units(chunk: int | None) -> tuple[Unit, ...]:
-        return units_of(chunk, texts[chunk]) if chunk is not None and chunk in texts else ()
+    def beside(row: Row, step: int, unit: Callable[[str], Unit]) -> Unit | None:
+        text = texts.get(family.next_to(row["id"], step) or 0)
+        return unit(text) if text else None
 
-    passages = []
-    for row in rows:
-        before, after = units(family.next_to(row["id"], -1)), units(family.next_to(row["id"], 1))
-        day = _day(row)
-        passages.append(Passage(units(row["id"]), before[-1] if before else None, after[0] if after else None, day))
-    return passages
+    return [
+        Passage(units_of(row["text"]), beside(row, -1, last_unit), beside(row, 1, first_unit), _day(row))
+        for row in rows
+    ]

@@ -41,7 +41,7 @@ def fold(places: Sequence[Place], limit: int) -> list[tuple[Place, list[Row]]]:
 def _terms(row: Row) -> frozenset[str]:
     """The words of a chunk and of its headings: the same line under another one tells something else."""
     headings = (line for line in row["text"].split("\n") if line.startswith("#"))
-    terms = {term for unit in units_of(row["id"], row["text"]) for term in unit.counts}
+    terms = {term for unit in units_of(row["text"]) for term in unit.counts}
     terms.update(terms_of(" ".join(headings))[0])
     # Of what has no words (an emoji, a rule of dashes) the text itself tells whether it is the same.
     return frozenset(terms or (row["text"],))

@@ -84,7 +84,7 @@ class Reader:
         return self.asked.temporal and day is not None and bool(times.told_in(unit.text, day))
 
     def _counts(self, unit: Unit | None) -> list[int]:
-        if unit is None:
+        if unit is None or self.all_forms.isdisjoint(unit.counts):
             return [0] * len(self.forms)
         count = unit.counts.get
         return [sum(count(form, 0) for form in forms) for forms in self.forms]

@@ -40,7 +40,7 @@ def siblings(connection: Connection, memories: Iterable[int]) -> list[tuple[int,
         " ORDER BY memory, start_line, id",
         (json.dumps(list(memories)),),
     )
-    return [(row["id"], row["memory"]) for row in rows]
+    return [(row[0], row[1]) for row in rows]
 
 
 def texts(connection: Connection, ids: Iterable[int]) -> dict[int, str]:

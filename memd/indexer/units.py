@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memd.indexer.words import terms_of
+from memd.indexer.words import only_terms
 
 LONG = 300
 PIECE = 220
@@ -24,6 +24,7 @@ LABEL = re.compile(r"(?:[-*+]\s+|\d+[.)]\s+)?\*{0,2}([^\W_][\w .'’-]{0,30}?)\*
 
 ASIDE = re.compile(r"\s*\[[^\]]*\]\s*$")
 CACHED = 20_000
+"""Texts that are kept as they were cut: the same notes are read for question after question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +40,20 @@ class Unit:
     """It is a question itself, so that the answer stands in the line after it."""
 
 
-@lru_cache(maxsize=CACHED)
-def units_of(chunk: int, text: str) -> tuple[Unit, ...]:
-    """The units of a chunk; its number and text never part, so that what was cut once is kept."""
+def units_of(text: str) -> tuple[Unit, ...]:
+    """The units of a chunk."""
     return tuple(_unit(piece) for piece in _pieces(text))
 
 
+def first_unit(text: str) -> Unit:
+    return _unit(_pieces(text)[0])
+
+
+def last_unit(text: str) -> Unit:
+    return _unit(_pieces(text)[-1])
+
+
+@lru_cache(maxsize=CACHED)
 def _pieces(text: str) -> list[str]:
     found: list[str] = []
     for paragraph in PARAGRAPH.split(text):
@@ -65,12 +74,19 @@ def _sentences(paragraph: str) -> list[str]:
     return pieces
 
 
+@lru_cache(maxsize=3 * CACHED)
 def _unit(text: str) -> Unit:
-    label, (terms, _) = LABEL.match(text), terms_of(text)
+    label, terms = LABEL.match(text) if ":" in text[:40] else None, only_terms(text)
     return Unit(
         text=text,
         counts=Counter(terms),
         length=len(terms),
-        label=frozenset(terms_of(label.group(1))[0]) if label else frozenset(),
-        asks=ASIDE.sub("", text).rstrip("*_ ").endswith("?"),
+        label=frozenset(only_terms(label.group(1))) if label else frozenset(),
+        asks=_asks(text),
     )
+
+
+def _asks(text: str) -> bool:
+    """Whether it ends with a question mark, an aside in brackets apart."""
+    end = text.rstrip("*_ ")
+    return (ASIDE.sub("", end).rstrip("*_ ") if end.endswith("]") else end).endswith("?")

@@ -40,7 +40,7 @@ def reader(index: TextIndex, question: str) -> Reader:
 
 
 def unit(text: str) -> Unit:
-    (only,) = units_of(0, text)
+    (only,) = units_of(text)
     return only
 
 
@@ -58,23 +58,23 @@ def part(index: TextIndex, question: str, name: str, *passages: Passage) -> list
 
 def test_a_chunk_is_cut_at_blank_lines_and_items_and_headings_are_no_lines():
     text = "## Network\n\nThe router.\nIts cable.\n\n- **Port:** 8409\n- Host: nas\n1. first\n\n#home is a tag"
-    assert [unit.text for unit in units_of(1, text)] == [
+    assert [unit.text for unit in units_of(text)] == [
         "The router.\nIts cable.", "- **Port:** 8409", "- Host: nas", "1. first", "#home is a tag",
     ]  # fmt: skip
 
 
 def test_text_right_below_its_heading_is_a_line_too():
-    assert [unit.text for unit in units_of(2, "## Network\nThe router is fjord.\n\n### Deep\n\nMore.")] == [
+    assert [unit.text for unit in units_of("## Network\nThe router is fjord.\n\n### Deep\n\nMore.")] == [
         "The router is fjord.",
         "More.",
     ]
-    assert [unit.text for unit in units_of(3, "# A\n## B\nText.")] == ["Text."]
-    assert [unit.text for unit in units_of(4, "## Only a heading")] == ["## Only a heading"]
+    assert [unit.text for unit in units_of("# A\n## B\nText.")] == ["Text."]
+    assert [unit.text for unit in units_of("## Only a heading")] == ["## Only a heading"]
 
 
 def test_a_long_paragraph_is_taken_in_pieces_that_lose_nothing():
     text = " ".join(f"Sentence number {nth} tells of thing {nth}." for nth in range(30))
-    pieces = units_of(5, text)
+    pieces = units_of(text)
     assert len(pieces) > 3 and all(len(piece.text) <= 300 for piece in pieces)
     assert " ".join(piece.text for piece in pieces) == text
 

@@ -56,9 +56,12 @@ async def _make_sure(desk: Desk, ask: Ask, answer: Answer) -> None:
     seconds = LOOK_SECONDS / len(ask.ns)
     for ns in ask.ns if answer.missing else ():
         shelf = desk.parts.stores.shelf(ns)
-        paths = await desk.read(grep.holding, shelf, answer.missing, desk.parts.worker.max_bytes, seconds)
-        if paths:
-            await asyncio.wrap_future(desk.parts.worker.submit(tasks.ReadAgain(ns, tuple(paths))))
+        found = await desk.read(grep.holding, shelf, answer.missing, desk.parts.worker.max_bytes, seconds)
+        # Some words are in no chunk for good, as those of front matter are: once is enough for them.
+        new = [path for path, word in found.items() if (known := shelf.files.get(path)) is None
+               or not desk.tried(ns, path, known.digest, word)]  # fmt: skip
+        if new:
+            await asyncio.wrap_future(desk.parts.worker.submit(tasks.ReadAgain(ns, tuple(new))))
 
 
 def _ask(desk: Desk, params: Params) -> Ask:
