@@ -67,6 +67,7 @@ class Wording:
     """The words that a file could be called by."""
     lost: float = 0.0
     """What is missing of words that only pieces were found of; it counts when asked how much is known."""
+    _earned: Floats | None = None
 
     @property
     def most(self) -> float:
@@ -74,11 +75,13 @@ class Wording:
         return self.weight * (ranking.K1 + 1) or 1.0
 
     def earned(self) -> Floats:
-        """What every document earns, as a share of the most."""
-        by_doc = np.zeros(self.postings.size)
-        for word in self.sought:
-            by_doc[word.docs] += word.share * word.idf * ranking.dampened(word.often)
-        return by_doc / self.most
+        """What every document earns, as a share of the most; added up once."""
+        if self._earned is None:
+            by_doc = np.zeros(self.postings.size)
+            for word in self.sought:
+                by_doc[word.docs] += word.share * word.idf * ranking.dampened(word.often)
+            self._earned = by_doc / self.most
+        return self._earned
 
     @property
     def known(self) -> float:
@@ -223,15 +226,15 @@ def _seek_near(heard: Wording, plain: str) -> None:
 
 def _among(postings: Postings, terms: Iterable[str], *fields: str) -> tuple[Docs, Floats]:
     """The documents that have any of some terms, and how often, by length and with headings counted more."""
-    by_doc: Floats | None = None
-    for name in fields:
-        for term in terms:
-            held = postings.of(name, term)
-            if len(held.docs):
-                by_doc = np.zeros(postings.size) if by_doc is None else by_doc
-                by_doc[held.docs] += _often(postings, name, held.docs, held.weights)
-    if by_doc is None:
+    found = [(name, held) for name in fields for term in terms if len((held := postings.of(name, term)).docs)]
+    if not found:
         return np.zeros(0, np.int64), np.zeros(0)
+    if len(found) == 1:
+        name, held = found[0]
+        return held.docs.astype(np.int64), _often(postings, name, held.docs, held.weights)
+    by_doc = np.zeros(postings.size)
+    for name, held in found:
+        by_doc[held.docs] += _often(postings, name, held.docs, held.weights)
     docs = np.flatnonzero(by_doc)
     return docs, by_doc[docs]
 
