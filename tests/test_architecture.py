@@ -30,7 +30,7 @@ VENDORS = {
     "apscheduler": {"daemon/scheduler.py"},
     "markdown_it": {"notes/blocks.py"},
     "ruamel": {"notes/declared.py"},
-    "snowballstemmer": {"indexer/words.py"},
+    "Stemmer": {"indexer/words.py"},
     "tomlkit": {"config/edit.py"},
     "rapidfuzz": {"indexer/lexicon.py"},
     "regex": {"indexer/pattern.py"},

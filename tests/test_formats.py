@@ -269,7 +269,7 @@ def test_list_on_the_wire_is_paged(memory: Client) -> None:
 
 
 def test_the_command_gathers_every_page(home: Home) -> None:
-    notes = {f"memory/{year}-01-{day:02}.md": "".join(f"## N{n}\n\nkestrel {n}\n\n" for n in range(60))
+    notes = {f"memory/{year}-01-{day:02}.md": "".join(f"## N{n}\n\nkestrel {year} {day}\n\n" for n in range(60))
              for year in range(2001, 2003) for day in range(1, 11)}  # fmt: skip
     root = write_notes(home.path.parent / "agent", notes)
     home.configure(f'[embedding]\nprovider = "none"\n[[workspace]]\npath = "{root}"\n')
@@ -281,6 +281,20 @@ def test_the_command_gathers_every_page(home: Home) -> None:
     all_ = home.run("query", "--limit", "0", "kestrel", "--format", "jsonl")
     assert len(all_.stdout.splitlines()) == 200
     assert "these are the best 200, the most that one answer has" in all_.stderr
+
+
+def test_all_that_says_the_same_is_one_line_and_every_place_is_counted(home: Home) -> None:
+    notes = {
+        f"memory/2001-{month:02}-{day:02}.md": "## Bird\n\nkestrel\n" for month in range(1, 13) for day in range(1, 6)
+    }
+    root = write_notes(home.path.parent / "agent", notes)
+    home.configure(f'[embedding]\nprovider = "none"\n[[workspace]]\npath = "{root}"\n')
+    with home.start() as client:
+        client.sync()
+    done = home.run("query", "--limit", "0", "kestrel", "--format", "jsonl")
+    (hit,) = (json.loads(line) for line in done.stdout.splitlines())
+    assert len(hit["also"]) == len(notes) - 1
+    assert "the most that one answer has" not in done.stderr
 
 
 def test_a_role_that_nobody_has_is_told(place: Home) -> None:

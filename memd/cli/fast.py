@@ -132,10 +132,17 @@ def _show(asked: Asked, result: dict[str, Any]) -> None:
         say.out(formats.written(asked.format, result, say.wants_colour(asked.given.get("color", "auto"))))
     for line in hits.remarks(asked.query, result, shown):
         say.note(line)
-    if asked.given.get("limit") == 0 and result.get("total", 0) > len(result["hits"]) and exit_code(result) == 0:
-        say.note(
-            f"these are the best {len(result['hits'])}, the most that one answer has; narrow it with --since, --path"
-        )
+    if asked.given.get("limit") == 0 and exit_code(result) == 0:
+        _say_how_many(result)
+
+
+def _say_how_many(result: dict[str, Any]) -> None:
+    """All were asked for; say so when that is more than an answer has, counting what was folded into a hit."""
+    many = len(result["hits"])
+    places = many + sum(len(hit["also"]) for hit in result["hits"])
+    if result.get("total", 0) > places:
+        told = f"{many} ({places} places)" if places > many else f"{many}"
+        say.note(f"these are the best {told}, the most that one answer has; narrow it with --since, --path")
 
 
 def _show_entries(asked: Asked, result: dict[str, Any]) -> None:

@@ -32,6 +32,7 @@ from memd.daemon.parts import Parts
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import Server, listen
 from memd.daemon.standing import Standing
+from memd.daemon.upkeep import Upkeep
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
 from memd.errors import MemdError
@@ -105,6 +106,7 @@ class App:
         self._stack.callback(self.worker.stop, STOP_SECONDS)
         self.watcher = Watcher(self.settings.watch, self.worker.note, self.rescan)
         self.embedding = Embedding(self.worker, self.settings.embedding, state, self.health)
+        self.worker.on_rest = Upkeep(self.worker, self.embedding).look
         parts = Parts(
             self.settings, self.health, self.stores, self.worker, self.watcher, self.embedding, self.scheduler,
             standing, self.stop_soon,

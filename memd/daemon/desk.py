@@ -19,6 +19,7 @@ from memd.errors import UnknownWorkspace
 from memd.indexer.ingest import Report
 
 READERS = 4
+MOST_TRIED = 1_000
 AUTO_SYNC_SECONDS = 0.5
 PROGRESS_SECONDS = 0.1
 POLL_SECONDS = 0.02
@@ -40,6 +41,7 @@ class Desk:
         self.readers = ThreadPoolExecutor(READERS, "memd-reader")
         self.changing = asyncio.Lock()
         """Held while the list of workspaces changes, so that two callers cannot add one directory twice."""
+        self._tried: dict[tuple[str, ...], None] = {}
         self._background: set[asyncio.Task[Any]] = set()
 
     def freshness(self) -> Result:
@@ -56,6 +58,14 @@ class Desk:
         task = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    def tried(self, *what: str) -> bool:
+        """Whether this was tried before; the last thousand are remembered."""
+        before = what in self._tried
+        self._tried[what] = None
+        while len(self._tried) > MOST_TRIED:
+            del self._tried[next(iter(self._tried))]
+        return before
 
     def names(self, params: Params) -> tuple[str, ...]:
         """The workspaces a call is about: named, or the one around `cwd`, or all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -23,6 +24,7 @@ from memd.indexer.stores import quarantine
 
 if TYPE_CHECKING:
     from memd.indexer.embedder import Embedder
+    from memd.indexer.pooling import Vectors
 
 log = logging.getLogger("memd.embedding")
 
@@ -55,6 +57,7 @@ class Embedding:
         self._loaded: Embedder | None = None
         self._opened = False
         self._stuck = False
+        self._saving = False
         self._work = threading.Event()
         self._stopping = threading.Event()
         self._again = threading.Event()
@@ -100,7 +103,8 @@ class Embedding:
             return False
         # Counted in the ledger: `pending` is a running number that may be a moment behind.
         self._recount()
-        return self.pending == 0
+        # The ledger has vectors a moment before the mirror and the collection do.
+        return self.pending == 0 and not self._saving
 
     # --- the thread ---------------------------------------------------------------------------------------
 
@@ -168,6 +172,8 @@ class Embedding:
         self._recount()
         self._load_former()
         self.phase, self.note = "ready", ""
+        # What is loaded by now stays: no need to look through it again and again.
+        gc.freeze()
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
 
     def _load_former(self) -> None:
@@ -249,13 +255,21 @@ class Embedding:
         started = time.monotonic()
         texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
         vectors = model.embedder.embed(texts)
-        saved = self.worker.submit(tasks.SaveVectors(rows, vectors)).result()
+        saved = self._save(rows, vectors)
         self.health.clear("disk")
         pace = len(rows) / max(time.monotonic() - started, 1e-6)
         self._rate = pace if not self._rate else FADE * self._rate + (1 - FADE) * pace
         self.pending = max(0, self.pending - saved)
         if not self.pending:
             self._recount()
+
+    def _save(self, rows: list[Row], vectors: Vectors) -> int:
+        self._saving = True
+        try:
+            saved: int = self.worker.submit(tasks.SaveVectors(rows, vectors)).result()
+        finally:
+            self._saving = False
+        return saved
 
     def _recount(self) -> None:
         model = self.worker.stores.model

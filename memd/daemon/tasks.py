@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("memd.tasks")
 
+MOST_CHANGED = 500
+"""Chunks that may differ from what was joined elsewhere: adding them takes less than a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Open:
@@ -208,6 +211,26 @@ class SwapText:
         shelf = worker.stores.shelf(self.ns)
         worker.stores.swap_text(shelf, self.fresh)
         return mend_text(worker, shelf)
+
+
+@dataclass(frozen=True, slots=True)
+class UseJoined:
+    """Use a text index that was joined elsewhere, or leave it when too much happened meanwhile; says which."""
+
+    shelf: Shelf
+    fresh: Path
+    known: set[int]
+    """The chunks of the index when the joining began."""
+
+    def run(self, worker: Worker) -> bool:
+        stores, shelf = worker.stores, self.shelf
+        if stores.shelves.get(shelf.workspace.ns) is not shelf or worker.importing:
+            return False
+        if len(self.known ^ shelf.text.ids()) > MOST_CHANGED:
+            return False
+        stores.swap_text(shelf, self.fresh)
+        mend_text(worker, shelf)
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ class Worker:
         """Called with the number of chunks that want a vector."""
         self.on_saved: Callable[[Shelf, list[Saved]], None] = lambda shelf, saved: None
         """Called with the memories that are new or changed, for those who wait for them."""
+        self.on_rest: Callable[[], None] = lambda: None
+        """Called again and again while there has been nothing to do for a while."""
         self._tasks = Turns()
         self._imports: deque[Slice] = deque()
         self._importing: Job | None = None
@@ -180,10 +182,15 @@ class Worker:
                     shelf = self._untidy()
                     if shelf is not None:
                         return partial(self._tidy, shelf)
+                    if self._quiet():
+                        return self.on_rest
             return None
 
+    def _quiet(self) -> bool:
+        return time.monotonic() - self._active > QUIET_SECONDS
+
     def _untidy(self) -> Shelf | None:
-        most = 1 if time.monotonic() - self._active > QUIET_SECONDS else CROWDED
+        most = 1 if self._quiet() else CROWDED
         return next((shelf for shelf in self.stores.shelves.values() if shelf.text.loose >= most), None)
 
     def _answer(self, task: Task, future: Future[Any]) -> None:

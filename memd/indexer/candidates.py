@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from sqlite3 import Connection
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer import meaning, recall
+from memd.indexer import meaning, recall, times
 from memd.indexer.postings import Postings
 from memd.indexer.question import Question
 from memd.indexer.stores import Shelf, Stores
@@ -67,7 +67,7 @@ def _with(connection: Connection, postings: Postings, phrase: str, among: Ids) -
     for term in terms:
         docs = np.concatenate([postings.of(name, term).docs for name in ("body", "heading")])
         having = having[np.isin(having, postings.chunks[docs])]
-    sought = [word.exact[0] for word in words(phrase)]
+    sought = _forms(phrase)
     if len(sought) < 2:
         return having
     # The newest chunks have the highest numbers.
@@ -75,10 +75,14 @@ def _with(connection: Connection, postings: Postings, phrase: str, among: Ids) -
     return np.array([chunk for chunk, text in texts.items() if _in_order(text, sought)], np.int64)
 
 
-def _in_order(text: str, sought: Sequence[str]) -> bool:
-    forms = [word.exact[0] for word in words(text)]
-    wanted = list(sought)
-    return any(forms[at : at + len(wanted)] == wanted for at in range(len(forms) - len(wanted) + 1))
+def _in_order(text: str, sought: list[str]) -> bool:
+    forms = _forms(text)
+    return any(forms[at : at + len(sought)] == sought for at in range(len(forms) - len(sought) + 1))
+
+
+def _forms(text: str) -> list[str]:
+    """Every word as it is written; of a script without spaces the pairs, of which each holds its neighbour's end."""
+    return [max(word.exact[0], word.terms[0], key=len) for word in words(text)]
 
 
 def by_words(wording: Wording, depth: int, among: Ids | None) -> list[tuple[int, float]]:
@@ -104,17 +108,28 @@ def by_name(connection: Connection, shelf: Shelf, text: str, among: Ids | None) 
     return [(chunk, 1.0) for chunk in chunks if kept is None or chunk in kept]
 
 
+def by_day(connection: Connection, shelf: Shelf, asked: times.Asked, depth: int, among: Ids | None) -> list[int]:
+    """The chunks of the days that a question names, the nearest days first."""
+    worth = {day: times.nearness(day, asked) for day in recall.days(connection, shelf.id)} if asked.spans else {}
+    near = sorted((day for day in worth if worth[day]), key=lambda day: (-worth[day], -day.toordinal()))
+    chunks = recall.chunks_of_days(connection, shelf.id, near[:depth])
+    kept = set(among.tolist()) if among is not None else None
+    return [chunk for chunk in chunks if kept is None or chunk in kept][:depth]
+
+
 def gather(
     stores: Stores,
     shelf: Shelf,
     wording: Wording | None,
     sense: meaning.Sense | None,
     text: str,
+    asked: times.Asked,
     depth: int,
     among: Ids | None,
 ) -> Pool:
     """The best of each voice."""
     pool = Pool()
+    pool.voices["day"] = [(chunk, 1.0) for chunk in by_day(stores.ledger.reader, shelf, asked, depth, among)]
     if wording is not None:
         pool.voices["text"] = by_words(wording, depth, among)
         pool.voices["name"] = by_name(stores.ledger.reader, shelf, text, among)

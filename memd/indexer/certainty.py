@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 
-WEAK, FOUND = 0.3, 0.6
-"""Below the first nothing is claimed; from the second on the best hit is taken for the answer."""
+WEAK, FOUND = 0.03, 0.6
+"""Below the first nothing is claimed; from the second on the best hit is taken for the answer. The first is low on
+purpose: a "none" hides what was found, and a note that says it in quite other words is no rarity."""
 
 BOTH = (3.0, 6.0, 18.0, -12.9)
 WORDS_ONLY = (5.3, 7.8, 0.0, -5.9)
@@ -17,17 +18,20 @@ MEANING_ONLY = (0.0, 0.0, 21.0, -10.5)
 """What each is worth: the words that any note has, the words that the best hit has, the nearest meaning; a constant."""
 
 ALL_WORDS = 0.999
+BELOW_FOUND = FOUND - 0.01
 
 
-def confidence(known: float | None, had: float, near: float | None) -> float:
+def confidence(known: float | None, had: float, near: float | None, guessed: bool = False) -> float:
     """From 0 to 1: the share of the question's words that any note knows and that the best hit has, and the meaning.
 
-    `known` is None when words were not asked, `near` is None when meaning was not.
+    `known` is None when words were not asked, `near` is None when meaning was not. An answer to a word that was only
+    `guessed` is never more than weak.
     """
     weights = MEANING_ONLY if known is None else WORDS_ONLY if near is None else BOTH
     evidence = weights[0] * (known or 0.0) + weights[1] * had + weights[2] * (near or 0.0) + weights[3]
     sure = 1 / (1 + math.exp(-max(-50.0, min(50.0, evidence))))
-    return round(max(sure, FOUND) if had >= ALL_WORDS else sure, 3)
+    sure = max(sure, FOUND) if had >= ALL_WORDS else sure
+    return round(min(sure, BELOW_FOUND) if guessed else sure, 3)
 
 
 def verdict(found: bool, sure: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -16,13 +16,13 @@ from memd.indexer import meaning, ranking, recall, times
 from memd.indexer.lines import Passage, Reader
 from memd.indexer.ranking import Floats
 from memd.indexer.stores import Shelf
-from memd.indexer.units import Unit, units_of
+from memd.indexer.units import Unit, first_unit, last_unit, units_of
 from memd.indexer.wording import Wording
 
 Ids = NDArray[np.int64]
 
-READ = 40
-"""How many of the best are read line by line: reading 60 or all of them found no more."""
+READ = 30
+"""How many of the best are read line by line: reading 60 or all of them found next to nothing more."""
 
 PRIORITY = {"low": -1.0, "high": 0.6, "critical": 1.0}
 
@@ -73,10 +73,10 @@ class Family:
 def weigh(connection: Connection, shelf: Shelf, rows: Sequence[Row], asked: Asked, most: int) -> Weighed:
     """Everything that speaks for these candidates; the best of them, at least `most`, are read line by line."""
     family = _family(connection, rows)
-    # A chunk that went between two looks at the ledger is no candidate any more.
+    # A chunk may have gone, or moved to another memory, since its row was read.
     rows = [row for row in rows if row["id"] in family.place]
     parts = _parts(shelf, rows, family, asked)
-    found = Weighed(list(rows), parts, ranking.score(parts))
+    found = Weighed(rows, parts, ranking.score(parts))
     found = found.only(_order(found))
     if asked.wording is None or not rows:
         return found
@@ -99,7 +99,7 @@ def _order(found: Weighed) -> Ids:
 
 def _parts(shelf: Shelf, rows: Sequence[Row], family: Family, asked: Asked) -> dict[str, Floats]:
     own = np.array([family.place[row["id"]] for row in rows], np.int64)
-    days = [recall.day_of(row) for row in rows]
+    days = [_day(row) for row in rows]
     parts = {
         "date": np.array([times.nearness(day, asked.times) for day in days]),
         "recency": np.array([_newness(row, day, asked) for row, day in zip(rows, days, strict=True)]),
@@ -111,6 +111,7 @@ def _parts(shelf: Shelf, rows: Sequence[Row], family: Family, asked: Asked) -> d
         parts["episode"] = np.array([row["kind"] == "episodic" for row in rows], float)
     if asked.wording is not None:
         parts |= _by_words(family, own, asked.wording)
+        parts["name"] = np.array([asked.wording.in_name(row["stem"]) for row in rows])
     if asked.sense is not None:
         parts |= _by_meaning(shelf, family, own, asked.sense)
     return parts
@@ -119,7 +120,8 @@ def _parts(shelf: Shelf, rows: Sequence[Row], family: Family, asked: Asked) -> d
 def _by_words(family: Family, own: Ids, wording: Wording) -> dict[str, Floats]:
     docs = wording.postings.places(family.chunks)
     known = docs >= 0
-    earned = np.where(known, wording.earned()[docs], 0.0)
+    earned = np.zeros(len(docs))
+    earned[known] = wording.earned()[docs[known]]
     count = int(family.memory.max(initial=-1)) + 1
     sections = wording.of_sections(docs[known], family.memory[known], count)
     return {"words": earned[own], "section": sections[family.memory[own]]}
@@ -130,6 +132,11 @@ def _by_meaning(shelf: Shelf, family: Family, own: Ids, sense: meaning.Sense) ->
     best = np.full(int(family.memory.max(initial=-1)) + 1, -1.0)
     np.maximum.at(best, family.memory, near)
     return {"meaning": near[own], "section_meaning": best[family.memory[own]]}
+
+
+def _day(row: Row) -> date | None:
+    """The note's own day; MEMORY.md has none, whenever it was last changed."""
+    return None if row["role"] == "memory" else recall.day_of(row)
 
 
 def _newness(row: Row, day: date | None, asked: Asked) -> float:
@@ -160,12 +167,11 @@ def _passages(connection: Connection, rows: Sequence[Row], family: Family) -> li
     around = {other for row in rows for step in (-1, 1) if (other := family.next_to(row["id"], step)) is not None}
     texts |= recall.texts(connection, around - texts.keys())
 
-    def units(chunk: int | None) -> tuple[Unit, ...]:
-        return units_of(chunk, texts[chunk]) if chunk is not None and chunk in texts else ()
+    def beside(row: Row, step: int, unit: Callable[[str], Unit]) -> Unit | None:
+        text = texts.get(family.next_to(row["id"], step) or 0)
+        return unit(text) if text else None
 
-    passages = []
-    for row in rows:
-        before, after = units(family.next_to(row["id"], -1)), units(family.next_to(row["id"], 1))
-        day = recall.day_of(row)
-        passages.append(Passage(units(row["id"]), before[-1] if before else None, after[0] if after else None, day))
-    return passages
+    return [
+        Passage(units_of(row["text"]), beside(row, -1, last_unit), beside(row, 1, first_unit), _day(row))
+        for row in rows
+    ]

@@ -7,6 +7,7 @@ from sqlite3 import Row
 from typing import TYPE_CHECKING
 
 from memd.indexer.units import units_of
+from memd.indexer.words import terms_of
 
 if TYPE_CHECKING:
     from memd.indexer.search import Place
@@ -25,11 +26,11 @@ LOOKED_AT = 3
 
 
 def fold(places: Sequence[Place], limit: int) -> list[tuple[Place, list[Row]]]:
-    """The hits in their final order, each with the rows that say the same elsewhere."""
+    """The hits in their final order, each with the rows that say the same elsewhere in its workspace."""
     kept: list[tuple[Place, list[Row], frozenset[str]]] = []
     for place in _spread(places[: LOOKED_AT * limit]):
-        terms = frozenset(term for unit in units_of(place.row["id"], place.row["text"]) for term in unit.counts)
-        twin = next((other for other in kept if _alike(terms, other[2])), None)
+        terms = _terms(place.row)
+        twin = next((other for other in kept if other[0].shelf is place.shelf and _alike(terms, other[2])), None)
         if twin is not None:
             twin[1].append(place.row)
         elif len(kept) < limit:
@@ -37,17 +38,33 @@ def fold(places: Sequence[Place], limit: int) -> list[tuple[Place, list[Row]]]:
     return [(place, also) for place, also, _ in kept]
 
 
+def _terms(row: Row) -> frozenset[str]:
+    """The words of a chunk and of its headings: the same line under another one tells something else."""
+    headings = (line for line in row["text"].split("\n") if line.startswith("#"))
+    terms = {term for unit in units_of(row["text"]) for term in unit.counts}
+    terms.update(terms_of(" ".join(headings))[0])
+    # Of what has no words (an emoji, a rule of dashes) the text itself tells whether it is the same.
+    return frozenset(terms or (row["text"],))
+
+
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    if not one or not ALIKE <= len(one) / (len(other) or 1) <= 1 / ALIKE:
-        return one == other
-    return len(one & other) >= ALIKE * len(one | other)
+    few, many = sorted((len(one), len(other)))
+    # Sets of too different sizes need no comparing, and most are.
+    if few < ALIKE * many:
+        return False
+    both = len(one & other)
+    return both >= ALIKE * (few + many - both)
 
 
 def _spread(places: Sequence[Place]) -> list[Place]:
-    """In order of score, where a file's later hits stand a little lower each."""
+    """In order of score, where a file's later hits stand a little lower each; what nothing ranked stays as it is."""
     seen: dict[tuple[int, str], int] = {}
+    # Scores that are sums of 1 / (60 + rank) are small, and a step for large ones would turn them around.
+    step = CROWDED * min(1.0, max((place.score for place in places), default=0.0))
     for place in places:
+        if not (place.ranks or place.parts):
+            continue
         file = place.shelf.id, place.row["path"]
         nth = seen[file] = seen.get(file, 0) + 1
-        place.score -= CROWDED * max(0, nth - FREE)
+        place.score -= max(0.0, step) * max(0, nth - FREE)
     return sorted(places, key=lambda place: -place.score)

@@ -23,21 +23,3 @@ def reciprocal_ranks(voices: Mapping[str, Sequence[int]], k: int) -> dict[int, R
             ranked.score += 1.0 / (k + rank)
             ranked.ranks[voice] = rank
     return fused
-
-
-UNRELATED, RELATED = 0.60, 0.85
-"""Cosines of the local model: what any two English notes have, and what a paraphrase has."""
-
-WEAK, FOUND = 0.05, 0.5
-
-
-def confidence(coverage: float, cosine: float) -> float:
-    """How sure the best hit is the answer: the share of the question's words it has, or its nearness in meaning."""
-    near = min(1.0, max(0.0, (cosine - UNRELATED) / (RELATED - UNRELATED)))
-    return round(max(coverage, near), 3)
-
-
-def verdict(found: bool, sure: float) -> str:
-    if not found or sure < WEAK:
-        return "none" if not found else "weak"
-    return "found" if sure >= FOUND else "weak"

@@ -13,6 +13,7 @@ from memd.errors import UsageError
 from memd.indexer.pattern import MAX_LINE, Matches, Pattern
 from memd.indexer.scan import LINK, Seen, scan
 from memd.indexer.stores import Shelf
+from memd.indexer.words import terms_of
 from memd.models import Workspace
 from memd.notes.names import date_of
 from memd.notes.read import Skipped, Unreadable, read
@@ -87,16 +88,19 @@ def lines_with(shelf: Shelf, needle: str, max_bytes: int) -> Iterator[tuple[str,
             yield path, list(lines)
 
 
-def holding(shelf: Shelf, sought: Iterable[str], max_bytes: int, seconds: float) -> list[str]:
-    """The files that have any of some words, as far as time allows to look, the newest first."""
-    patterns, found, until = [Pattern(word) for word in sought], Found(), time.monotonic() + seconds
-    paths = []
+def holding(shelf: Shelf, sought: Iterable[str], max_bytes: int, seconds: float) -> dict[str, str]:
+    """The files that have any of some words, with the word, as far as time allows to look, the newest first."""
+    wanted, found, until = set(sought), Found(), time.monotonic() + seconds
+    paths: dict[str, str] = {}
     for _, workspace, path in _files([shelf.workspace], "", found):
-        if not patterns or time.monotonic() > until:
+        if not wanted or time.monotonic() > until:
             break
         text = _text(workspace, path, max_bytes, found)
-        if any(pattern.matches(text) for pattern in patterns):
-            paths.append(path)
+        folded = text.casefold()
+        if any(word in folded for word in wanted):
+            # As a whole word: "cat" is in "location" too, and no index would find it there.
+            there = wanted.intersection(terms_of(text)[1])
+            paths |= {path: min(there)} if there else {}
     return paths
 
 

@@ -14,6 +14,9 @@ from memd.models import Ask, Hit
 if TYPE_CHECKING:
     from memd.indexer.search import Place
 
+TINY = 1e-9
+"""Less than this is a rounding, and not what a hit gave up because its file has many."""
+
 
 def hit_of(place: Place, also: Sequence[Row], shared: set[str], ask: Ask) -> Hit:
     row, workspace = place.row, place.shelf.workspace
@@ -36,7 +39,7 @@ def hit_of(place: Place, also: Sequence[Row], shared: set[str], ask: Ask) -> Hit
         ranks=place.ranks,
         also=[{name: other[name] for name in ("path", "start_line", "end_line")} for other in also],
         marks=_marks(row["text"], ask) if ask.marks else None,
-        explain=_explain(place) if ask.explain else None,
+        explain=_explain(place, ask) if ask.explain else None,
     )
 
 
@@ -53,10 +56,15 @@ def _marks(text: str, ask: Ask) -> list[tuple[int, int]]:
     return [(word.start, word.end) for word in words(text) if wanted.intersection(word.terms)]
 
 
-def _explain(place: Place) -> dict[str, object]:
+def _explain(place: Place, ask: Ask) -> dict[str, object]:
     """Each part of the score: what was found, and what it added."""
-    return {
-        name: {"value": round(value, 4), "adds": round(ranking.WEIGHTS[name] * value, 4)}
-        for name, value in place.parts.items()
-        if value
-    }
+    if ask.fusion == "rrf":
+        parts = {voice: (float(rank), 1.0 / (ask.rrf_k + rank)) for voice, rank in place.ranks.items()}
+    else:
+        parts = {name: (value, ranking.WEIGHTS[name] * value) for name, value in place.parts.items()}
+    crowded = place.score - sum(adds for _, adds in parts.values())
+    if parts and crowded < -TINY:
+        parts["crowded"] = (crowded, crowded)
+    digits = 6 if ask.fusion == "rrf" else 4
+    shown = {name: (round(value, 4), round(adds, digits)) for name, (value, adds) in parts.items() if value}
+    return {name: {"value": value, "adds": adds} for name, (value, adds) in shown.items()}

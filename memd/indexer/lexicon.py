@@ -52,6 +52,11 @@ class Lexicon:
             found += [(places[nth], int(slips)) for _, slips, nth in close if slips]
         return found
 
+    def warm(self) -> None:
+        """Make all that is made when it is first asked for."""
+        self.near("warming", 1)
+        self.containing("warming")
+
     @cached_property
     def _joined(self) -> str:
         """All words in one string: looking through it is faster than looking at each."""

@@ -37,8 +37,12 @@ class Reader:
         self.weight = wording.weight or 1.0
         self.mean = wording.postings.mean_length("body")
         self.worth = np.array([word.idf * word.share for word in wording.sought])
-        self.forms = [_terms(word.forms) for word in wording.sought]
-        self.all_forms = frozenset(form for forms in self.forms for form in forms)
+        self.forms: list[tuple[str, ...]] = [()] * len(wording.sought)
+        self.all_forms: set[str] = set()
+        # "building" in a line is "build" already, and not also a longer word that has "build" in it: whole words first.
+        for nth in sorted(range(len(self.forms)), key=lambda nth: -wording.sought[nth].share):
+            self.forms[nth] = tuple(term for term in _terms(wording.sought[nth].forms) if term not in self.all_forms)
+            self.all_forms.update(self.forms[nth])
 
     def best(self, passages: Sequence[Passage]) -> dict[str, Floats]:
         """The parts of each passage at its best line."""
@@ -66,8 +70,9 @@ class Reader:
         units = [unit for unit in (run[at] for at in mine) if unit is not None]
         return np.column_stack(
             (
-                ranking.dampened(often) @ self.worth / self.most,
-                (counts[mine] > 0) @ self.worth / self.weight,
+                # A line may have a word and parts of it in others besides: that is not more than all.
+                np.minimum(1.0, ranking.dampened(often) @ self.worth / self.most),
+                np.minimum(1.0, (counts[mine] > 0) @ self.worth / self.weight),
                 [not self.all_forms.isdisjoint(unit.label) for unit in units],
                 [self._names_a_time(unit, day) for unit, day in zip(units, days, strict=True)],
                 [times.tells(unit.text, day, self.asked) for unit, day in zip(units, days, strict=True)],
@@ -79,12 +84,12 @@ class Reader:
         return self.asked.temporal and day is not None and bool(times.told_in(unit.text, day))
 
     def _counts(self, unit: Unit | None) -> list[int]:
-        if unit is None:
+        if unit is None or self.all_forms.isdisjoint(unit.counts):
             return [0] * len(self.forms)
         count = unit.counts.get
         return [sum(count(form, 0) for form in forms) for forms in self.forms]
 
 
 def _terms(forms: Iterable[str]) -> tuple[str, ...]:
-    """The terms that stand for some forms in a line."""
-    return tuple(dict.fromkeys(term for form in forms for term in (form, *terms_of(form)[0])))
+    """The terms that stand for some forms in a line; of "self-care" the whole, since "self" alone is another word."""
+    return tuple(dict.fromkeys(term for form in forms for term in (form, *terms_of(form)[0][:1])))

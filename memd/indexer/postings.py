@@ -244,6 +244,13 @@ class Postings:
         order = sorted(slips, key=lambda term: (slips[term], term[0] != word[0], -counted[term], term))
         return [term for term in order if counted[term]][:most]
 
+    def warm(self) -> None:
+        """Read ahead what the first question would wait for, above all one with a mistyped word."""
+        for segment in self.segments:
+            segment.lexicon("exact").warm()
+        for field in self.segments[0].lengths if self.segments else ():
+            self.lengths(field)
+
     def _frequent(self, field: str, places: Callable[[Segment], Iterable[int]], most: int) -> list[str]:
         counted: dict[str, int] = {}
         for segment in self.segments:

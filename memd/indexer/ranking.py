@@ -53,7 +53,7 @@ def by_length(lengths: Floats, mean: float) -> Floats:
 
 # --- the parts ----------------------------------------------------------------------------------------------
 
-WEIGHTS: Mapping[str, float] = {
+WEIGHTS: dict[str, float] = {
     # The question's words in the chunk, as a share of what they could earn: the voice that is right most often.
     "words": 1.2,
     # The same in the best three lines in a row, which may reach into the next chunk: an answer is a line or two,
@@ -67,6 +67,8 @@ WEIGHTS: Mapping[str, float] = {
     "meaning": 0.85,
     # The nearest chunk of the memory: what the section means.
     "section_meaning": 1.35,
+    # The share of the question's words that the file is called by.
+    "name": 0.5,
     # How near the note's day is to a time that the question names.
     "date": 0.7,
     # The best line begins with a label that the question names: who speaks, or what is told.

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from memd.errors import MemdError
 from memd.indexer import text
+from memd.indexer.stores import BUILDING
 from memd.models import Chunk
 
+GENTLE = 15
+"""How far a build steps back behind everything else when nobody waits for it."""
 
-def build_elsewhere(state: Path, workspace: int) -> Path:
+
+def build_elsewhere(state: Path, workspace: int, nice: int = 0) -> Path:
     """Run the build in a child; answers the folder of the finished index."""
-    fresh = state / "text" / f"{workspace}.fresh"
-    shutil.rmtree(fresh, ignore_errors=True)
-    command = [sys.executable, "-W", "ignore", "-m", "memd.indexer.rebuild", str(state), str(workspace), str(fresh)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    (state / BUILDING).mkdir(mode=0o700, exist_ok=True)
+    # A folder of its own each: a rebuild that someone asked for may meet one that the daemon began by itself.
+    fresh = Path(tempfile.mkdtemp(prefix=f"{workspace}.", dir=state / BUILDING))
+    module = [sys.executable, "-W", "ignore", "-m", "memd.indexer.rebuild"]
+    watched, held = os.pipe()
+    try:
+        done = subprocess.run(
+            [*module, str(state), str(workspace), str(fresh), str(nice)], stdin=watched, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+    finally:
+        os.close(watched)
+        os.close(held)
     if done.returncode:
         shutil.rmtree(fresh, ignore_errors=True)
         last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"
@@ -39,5 +55,17 @@ def _chunks(state: Path, workspace: int) -> Iterator[tuple[int, Chunk]]:
     connection.close()
 
 
+def _end_with_the_parent() -> None:
+    """The other end of standard input closes when the daemon ends, however it does."""
+    os.read(sys.stdin.fileno(), 1)
+    os._exit(1)
+
+
+def main(state: str, workspace: str, fresh: str, nice: str) -> None:
+    os.nice(int(nice))
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    text.build(Path(fresh), _chunks(Path(state), int(workspace)))
+
+
 if __name__ == "__main__":
-    text.build(Path(sys.argv[3]), _chunks(Path(sys.argv[1]), int(sys.argv[2])))
+    main(*sys.argv[1:])

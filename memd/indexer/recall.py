@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
@@ -44,7 +44,7 @@ def siblings(connection: Connection, memories: Iterable[int]) -> list[tuple[int,
         " ORDER BY memory, start_line, id",
         (json.dumps(list(memories)),),
     )
-    return [(row["id"], row["memory"]) for row in rows]
+    return [(row[0], row[1]) for row in rows]
 
 
 def texts(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
@@ -61,6 +61,24 @@ def first_chunks(connection: Connection, files: Iterable[int]) -> list[int]:
         # SQLite gives the other columns of the row that has the minimum.
         "SELECT id, MIN(start_line) FROM chunks WHERE file IN (SELECT value FROM json_each(?)) GROUP BY file",
         (json.dumps(list(files)),),
+    )
+    return [row["id"] for row in rows]
+
+
+def days(connection: Connection, workspace: int) -> list[date]:
+    """Every day that a workspace has a memory of."""
+    rows = connection.execute(
+        "SELECT DISTINCT date FROM memories WHERE workspace = ? AND file IS NOT NULL", (workspace,)
+    )
+    return [day for row in rows if (day := day_of(row)) is not None]
+
+
+def chunks_of_days(connection: Connection, workspace: int, wanted: Sequence[date]) -> list[int]:
+    """The chunks of some days, in the order of the days."""
+    rows = connection.execute(
+        "SELECT c.id FROM json_each(?) d JOIN memories m ON m.workspace = ? AND m.date = d.value"
+        " AND m.role <> 'memory' JOIN chunks c ON c.memory = m.id ORDER BY d.key, c.id",
+        (json.dumps([str(day) for day in wanted]), workspace),
     )
     return [row["id"] for row in rows]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from sqlite3 import Row
@@ -14,6 +15,7 @@ from memd.indexer.hits import hit_of
 from memd.indexer.question import Question, narrow, parse
 from memd.indexer.stores import Shelf, Stores
 from memd.indexer.wording import Wording, listen
+from memd.indexer.words import says_something
 from memd.models import Answer, Ask, Filters, Hit
 
 DEPTH = 50
@@ -48,6 +50,10 @@ class Found:
     wording: Wording | None = None
     near: float | None = None
     """How near the nearest chunk is in meaning."""
+    judged: Wording | None = None
+    """The question's words without those that name a time: "last week" stands in no note of last week."""
+    only_time: bool = False
+    """It asks for nothing but a time: "what did we do last week"."""
 
 
 def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
@@ -58,7 +64,7 @@ def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
     if ask.mode == "exact":
         return answered(stores, ask, _exact(stores, shelves, ask, max_bytes), 1.0)
     if not (question.words or question.prefixes):
-        return answered(stores, ask, _newest(stores, shelves, filters), 1.0)
+        return answered(stores, ask, _newest(stores, shelves, question, filters), 1.0)
     found, places = weighed_places(stores, shelves, ask, question, filters)
     answer = answered(stores, ask, places, _sure(places, found))
     wordings = [part.wording for part in found.values() if part.wording is not None]
@@ -84,9 +90,14 @@ def _sure(places: Sequence[Place], found: Mapping[int, Found]) -> float:
     if not places:
         return 0.0
     part = found[places[0].shelf.id]
-    if part.wording is None:
-        return certainty.confidence(None, 0.0, part.near)
-    return certainty.confidence(part.wording.known, part.wording.had_by(places[0].row["id"]), part.near)
+    dated = places[0].parts.get("date", 0.0)
+    if part.judged is None:
+        return max(dated if part.only_time else 0.0, certainty.confidence(None, 0.0, part.near))
+    if part.only_time:
+        return dated
+    judged = part.judged
+    had = max(judged.had_by(places[0].row["id"]), judged.in_name(places[0].row["stem"]))
+    return certainty.confidence(max(judged.known, had), had, part.near, guessed=bool(judged.corrected))
 
 
 # --- one workspace ------------------------------------------------------------------------------------------
@@ -98,17 +109,27 @@ def _on_shelf(
     connection = stores.ledger.reader
     postings = shelf.text.postings()
     wording = listen(postings, question.words, question.prefixes) if ask.mode != "vector" else None
-    sense = meaning.sense_of(stores, question.words) if ask.mode != "text" else None
+    sense = meaning.sense_of(stores, _as_meant(question.words, wording)) if ask.mode != "text" else None
     asked = Asked(wording, sense, times.asked(question.words, ask.day), ask.day)
     among = candidates.allowed(connection, shelf, question, filters, postings)
     depth = max(DEPTH_DATED if asked.times.spans else DEPTH, 2 * ask.limit)
-    pool = candidates.gather(stores, shelf, wording, sense, question.words, depth, among)
+    pool = candidates.gather(stores, shelf, wording, sense, question.words, asked.times, depth, among)
     rows = recall.join(connection, pool.ids.union(also), filters)
     near = None if sense is None else sense.nearness(pool.voices["vector"][0][1] if pool.voices["vector"] else None)
+    rest = times.without(question.words, asked.times)
+    judged = listen(postings, rest, question.prefixes) if wording is not None and asked.times.spans else wording
+    only_time = bool(asked.times.spans) and not (question.prefixes or says_something(rest))
     if ask.fusion == "rrf":
-        return Found(_by_ranks(shelf, pool, rows, ask.rrf_k), wording, near)
+        return Found(_by_ranks(shelf, pool, rows, ask.rrf_k), wording, near, judged, only_time)
     weighed = evidence.weigh(connection, shelf, list(rows.values()), asked, ask.limit)
-    return Found(_places(shelf, pool, weighed), wording, near)
+    return Found(_places(shelf, pool, weighed), wording, near, judged, only_time)
+
+
+def _as_meant(text: str, wording: Wording | None) -> str:
+    """The question with its slips of the hand mended: to the model a mistyped word means nothing."""
+    for typed, near in (wording.corrected if wording else {}).items():
+        text = re.sub(rf"(?i)\b{re.escape(typed)}\b", near[0], text)
+    return text
 
 
 def _places(shelf: Shelf, pool: Pool, weighed: Weighed) -> list[Place]:
@@ -121,7 +142,8 @@ def _places(shelf: Shelf, pool: Pool, weighed: Weighed) -> list[Place]:
 
 def _by_ranks(shelf: Shelf, pool: Pool, rows: dict[int, Row], k: int) -> list[Place]:
     heard = {voice: [chunk for chunk, _ in scored if chunk in rows] for voice, scored in pool.voices.items()}
-    heard.pop("name", None)
+    for only_names in ("name", "day"):
+        heard.pop(only_names, None)
     fused = reciprocal_ranks(heard, k)
     return [Place(shelf, rows[chunk], ranked.score, ranked.ranks) for chunk, ranked in fused.items()]
 
@@ -137,12 +159,16 @@ def _ranks(pool: Pool, known: Sequence[int]) -> dict[int, dict[str, int]]:
 # --- without words, and letter by letter --------------------------------------------------------------------
 
 
-def _newest(stores: Stores, shelves: Sequence[Shelf], filters: Filters) -> list[Place]:
+def _newest(stores: Stores, shelves: Sequence[Shelf], question: Question, filters: Filters) -> list[Place]:
     """A question of filters only: what passes them, the newest first."""
     connection = stores.ledger.reader
     places = []
     for shelf in shelves:
-        rows = recall.join(connection, recall.allowed(connection, shelf.id, filters), filters).values()
+        passing = recall.allowed(connection, shelf.id, filters)
+        if question.without:
+            left = candidates.allowed(connection, shelf, question, filters, shelf.text.postings())
+            passing = [] if left is None else left.tolist()
+        rows = recall.join(connection, passing, filters).values()
         places += [Place(shelf, row, 1.0, {}) for row in rows]
     places.sort(key=lambda place: (place.row["path"], place.row["start_line"]))
     places.sort(key=lambda place: str(place.row["date"]), reverse=True)
@@ -167,14 +193,10 @@ def _exact(stores: Stores, shelves: Sequence[Shelf], ask: Ask, max_bytes: int) -
 
 def answered(stores: Stores, ask: Ask, places: Sequence[Place], sure: float) -> Answer:
     folded = fold.fold(places, ask.limit) if ask.mode != "exact" else [(place, []) for place in places[: ask.limit]]
-    shared = {
-        place.shelf.id: recall.shared_stems(
-            stores.ledger.reader,
-            place.shelf.id,
-            (other.row["stem"] for other, _ in folded if other.shelf is place.shelf),
-        )
-        for place, _ in folded
-    }
+    stems: dict[int, set[str]] = {}
+    for place, _ in folded:
+        stems.setdefault(place.shelf.id, set()).add(place.row["stem"])
+    shared = {number: recall.shared_stems(stores.ledger.reader, number, names) for number, names in stems.items()}
     hits: list[Hit] = [hit_of(place, also, shared[place.shelf.id], ask) for place, also in folded]
     sure = sure if hits else 0.0
     return Answer(hits, certainty.verdict(bool(hits), sure), sure, len(places))

@@ -30,6 +30,9 @@ log = logging.getLogger("memd.stores")
 CACHES_OF = "caches-of"
 """The file that says which ledger the caches beside it were made from."""
 
+BUILDING = "building"
+"""The folder for what is being made and for what it has just replaced; whatever a start finds in it is left over."""
+
 
 @dataclass(slots=True, eq=False)
 class Shelf:
@@ -76,6 +79,7 @@ class Stores:
         self.ledger = Ledger(folder / "state.db")
         if mend:
             own_caches(folder, self.ledger.id)
+            shutil.rmtree(folder / BUILDING, ignore_errors=True)
         self.shelves: dict[str, Shelf] = {}
         self.vectors: VectorStore | None = None
         self.model: Model | None = None
@@ -121,13 +125,18 @@ class Stores:
 
     def swap_text(self, shelf: Shelf, fresh: Path) -> None:
         """Use an index that was built elsewhere; what changed meanwhile is for the caller to compare."""
-        shelf.text.close()
+        old, folder, aside = shelf.text, self.text_folder(shelf.id), fresh.with_name(f"{fresh.name}.old")
+        with suppress(StoreBroken):
+            # Open from now on: questions go on with it while the folders change places.
+            old.postings()
         with self.ledger.write() as connection:
             catalog.mark(connection, shelf.id, text=True)
-        folder = self.text_folder(shelf.id)
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            folder.rename(aside)
         fresh.rename(folder)
         shelf.text = TextIndex(folder)
+        old.close()
+        shutil.rmtree(aside, ignore_errors=True)
 
     def text_folder(self, number: int) -> Path:
         return self.folder / "text" / str(number)

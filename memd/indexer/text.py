@@ -40,6 +40,9 @@ BLOCK = 4_096
 
 MERGE_EVERY = 8
 MERGE_MOST = 1_000
+LARGE = MERGE_MOST // MERGE_EVERY
+"""As many segments of this size as are joined at once would be too much to join here."""
+
 BROKEN = (*TORN, index.IndexError, FileFormatError)
 """What Whoosh raises when its files are torn; only opening and reading them is guarded so widely."""
 
@@ -94,6 +97,8 @@ class TextIndex:
         self._sums = seal.read(folder)
         self.loose = self._loose()
         """How many small segments have gathered that are worth joining."""
+        self.large = self._large()
+        """How many segments there are that only a build elsewhere can join."""
 
     def _open_or_make(self) -> Any:
         if self._format_on_disk() != FORMAT:
@@ -142,6 +147,9 @@ class TextIndex:
     def _loose(self) -> int:
         return max((len(alike) for alike in _tiers(self._index._segments()).values() if _gathered(alike)), default=0)
 
+    def _large(self) -> int:
+        return sum(segment.doc_count_all() > LARGE for segment in self._index._segments())
+
     def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], merge: Any) -> None:
         writer = None
         try:
@@ -157,7 +165,7 @@ class TextIndex:
             writer.commit(mergetype=merge)
             failpoint("text-after-commit")
             self._sums = seal.write(self.folder, self._sums)
-            self.loose = self._loose()
+            self.loose, self.large = self._loose(), self._large()
         except OSError as error:
             self._give_up(writer)
             raise disk_error(error) from error

@@ -8,7 +8,7 @@ from datetime import date
 from functools import lru_cache
 
 from memd.indexer import when
-from memd.indexer.dates import years_on
+from memd.indexer.dates import days_on, years_on
 from memd.indexer.when import Span
 
 AFTERWARDS = 14
@@ -45,6 +45,13 @@ def asked(text: str, today: date) -> Asked:
     return Asked(tuple(when.spans(text, today)), when.temporal(text), when.recent(text))
 
 
+def without(text: str, times: Asked) -> str:
+    """A question without the words that name its times."""
+    for span in sorted(times.spans, key=lambda span: -span.start):
+        text = f"{text[: span.start]} {text[span.end :]}"
+    return text
+
+
 def nearness(day: date | None, times: Asked) -> float:
     """How near a note's day is to the times that a question names: 1 is within, 0 far away or none named."""
     if day is None:
@@ -56,19 +63,23 @@ def _near(day: date, span: Span) -> float:
     worth = OF_A_YEAR if (span.last - span.first).days > LONG else 1.0
     if span.meets(day):
         return worth
-    first, last = _in_year(span, day)
-    if first < day and 0 < (day - last).days <= AFTERWARDS:
-        return worth * TOLD_LATER * (1 - (day - last).days / (AFTERWARDS + 1))
-    return worth * DAY_BEFORE if (first - day).days == 1 else 0.0
+    return worth * max(_beside(day, first, last) for first, last in _in_years(span, day))
 
 
-def _in_year(span: Span, day: date) -> tuple[date, date]:
-    """The span's ends, in the year of `day` where it names none."""
+def _beside(day: date, first: date, last: date) -> float:
+    """What a day is worth that is not within: most the day after, something the day before."""
+    if 0 < (day - last).days <= AFTERWARDS:
+        return TOLD_LATER * (1 - (day - last).days / (AFTERWARDS + 1))
+    return DAY_BEFORE if (first - day).days == 1 else 0.0
+
+
+def _in_years(span: Span, day: date) -> list[tuple[date, date]]:
+    """The span's ends, in the years around `day` where it names none: New Year's Eve is told in January."""
     if not span.any_year:
-        return span.first, span.last
-    length = span.last - span.first
-    first = years_on(span.first, day.year - span.first.year)
-    return first, first + length
+        return [(span.first, span.last)]
+    length = (span.last - span.first).days
+    firsts = [years_on(span.first, day.year + step - span.first.year) for step in (-1, 0, 1)]
+    return [(first, days_on(first, length)) for first in firsts]
 
 
 def tells(text: str, day: date | None, times: Asked) -> bool:

@@ -8,19 +8,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memd.indexer.words import terms_of
+from memd.indexer.words import only_terms
 
 LONG = 300
 PIECE = 220
 """A longer paragraph is taken in pieces of about this many characters: one answer rarely needs more."""
 
 PARAGRAPH = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*+]|\d+[.)])[ \t])")
+HEADINGS = re.compile(r"\A(?:\s*#{1,6}(?:[ \t][^\n]*)?(?:\n|\Z))+")
+"""Not every writer leaves a blank line below a heading."""
+
 SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]*\s+")
 LABEL = re.compile(r"(?:[-*+]\s+|\d+[.)]\s+)?\*{0,2}([^\W_][\w .'’-]{0,30}?)\*{0,2}:\*{0,2}(?:\s|$)")
 """What stands before the colon that opens a line: who speaks, or what is told."""
 
 ASIDE = re.compile(r"\s*\[[^\]]*\]\s*$")
 CACHED = 20_000
+"""Texts that are kept as they were cut: the same notes are read for question after question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +40,25 @@ class Unit:
     """It is a question itself, so that the answer stands in the line after it."""
 
 
-@lru_cache(maxsize=CACHED)
-def units_of(chunk: int, text: str) -> tuple[Unit, ...]:
-    """The units of a chunk; its number and text never part, so that what was cut once is kept."""
+def units_of(text: str) -> tuple[Unit, ...]:
+    """The units of a chunk."""
     return tuple(_unit(piece) for piece in _pieces(text))
 
 
+def first_unit(text: str) -> Unit:
+    return _unit(_pieces(text)[0])
+
+
+def last_unit(text: str) -> Unit:
+    return _unit(_pieces(text)[-1])
+
+
+@lru_cache(maxsize=CACHED)
 def _pieces(text: str) -> list[str]:
     found: list[str] = []
     for paragraph in PARAGRAPH.split(text):
-        plain = paragraph.strip()
-        if plain and not plain.startswith("#"):
+        plain = HEADINGS.sub("", paragraph).strip()
+        if plain:
             found += [plain] if len(plain) <= LONG else _sentences(plain)
     return found or [text.strip()]
 
@@ -62,12 +74,19 @@ def _sentences(paragraph: str) -> list[str]:
     return pieces
 
 
+@lru_cache(maxsize=3 * CACHED)
 def _unit(text: str) -> Unit:
-    label, (terms, _) = LABEL.match(text), terms_of(text)
+    label, terms = LABEL.match(text) if ":" in text[:40] else None, only_terms(text)
     return Unit(
         text=text,
         counts=Counter(terms),
         length=len(terms),
-        label=frozenset(terms_of(label.group(1))[0]) if label else frozenset(),
-        asks=ASIDE.sub("", text).rstrip("*_ ").endswith("?"),
+        label=frozenset(only_terms(label.group(1))) if label else frozenset(),
+        asks=_asks(text),
     )
+
+
+def _asks(text: str) -> bool:
+    """Whether it ends with a question mark, an aside in brackets apart."""
+    end = text.rstrip("*_ ")
+    return (ASIDE.sub("", end).rstrip("*_ ") if end.endswith("]") else end).endswith("?")

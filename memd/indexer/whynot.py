@@ -132,7 +132,7 @@ def _ranks(
         doc = int(found.wording.postings.places(np.array([chunk]))[0])
         ranks["text"] = int((earned > earned[doc]).sum()) + 1 if doc >= 0 and earned[doc] else None
     sense = meaning.sense_of(stores, question.words) if ask.mode != "text" else None
-    mirror = shelf.former or shelf.mirror
+    mirror = sense.mirror(shelf) if sense is not None else None
     if sense is not None and mirror is not None:
         ranks["vector"] = mirror.rank(sense.vector, chunk)
     return ranks

@@ -58,6 +58,8 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": 20}).enable("table")
     # Blocks are all that is wanted: inline parsing is most of the time and all of the risk.
     parser.core.ruler.disable(["inline"])
+    # A link's definition is a line like others: where `[x]: url` is not shown, it is still looked for.
+    parser.block.ruler.disable(["reference"])
     return parser
 
 

@@ -62,7 +62,7 @@ def _sections(blocks: Sequence[Block], whole: bool) -> Iterator[_Section]:
 
 def _keep(heading: str, title: str, blocks: list[Block]) -> Iterator[_Section]:
     """A section worth a memory: a preamble that is only a title says nothing of its own."""
-    if blocks and (heading or not all(block.level for block in blocks)):
+    if blocks and (heading or len(blocks) > 1 or blocks[0].level != 1):
         yield _Section(heading, (title,) if title else (), blocks)
 
 

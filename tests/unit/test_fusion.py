@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memd.indexer.fusion import confidence, reciprocal_ranks, verdict
+from memd.indexer.fusion import reciprocal_ranks
 
 
 def test_what_both_voices_know_rises_above_what_one_knows_best():
@@ -16,10 +16,3 @@ def test_what_both_voices_know_rises_above_what_one_knows_best():
 def test_a_single_voice_keeps_its_order():
     fused = reciprocal_ranks({"text": [3, 1, 2]}, k=60)
     assert sorted(fused, key=lambda chunk: -fused[chunk].score) == [3, 1, 2]
-
-
-def test_verdicts():
-    assert verdict(False, 0.0) == "none"
-    assert verdict(True, confidence(1.0, 0.0)) == "found"
-    assert verdict(True, confidence(0.0, 0.9)) == "found"
-    assert verdict(True, confidence(0.0, 0.5)) == "weak"

@@ -185,13 +185,28 @@ def test_every_chunk_is_what_the_file_says_at_its_lines(text: str):
             assert len(chunk.text) <= MAX_CHUNK + 200 or not chunk.text.strip()
 
 
+def test_a_link_definition_is_found_where_it_stands():
+    note = parse("MEMORY.md", "## A\n\nSee [x].\n\n[x]: http://192.0.2.1/end\n\n## B\n\n[y]: http://192.0.2.2/only\n")
+    assert [memory.chunks[-1].text.splitlines()[-1] for memory in note.memories] == [
+        "[x]: http://192.0.2.1/end",
+        "[y]: http://192.0.2.2/only",
+    ]
+    assert [(memory.start_line, memory.end_line) for memory in note.memories] == [(1, 5), (7, 9)]
+
+
+def test_headings_before_the_first_section_are_kept_but_for_the_title():
+    (first, second) = parse("MEMORY.md", "# Title\n\n### Early\n\n## A\n\na\n").memories
+    assert (first.text, second.slug) == ("# Title\n\n### Early", "a")
+    assert [memory.slug for memory in parse("MEMORY.md", "# Title\n\n## A\n\na\n").memories] == ["a"]
+
+
 @settings(max_examples=300, deadline=None)
 @given(TEXTS)
 def test_no_word_is_lost_between_chunks(text: str):
     """What stands in a file stands in a chunk, but for the title and front matter."""
-    note = parse("MEMORY.md", "## A\n\n" + text.replace("---", "-").replace("[", ""))
+    note = parse("MEMORY.md", "## A\n\n" + text.replace("---", "-"))
     held = "".join(chunk.text for memory in note.memories for chunk in memory.chunks)
-    for word in text.replace("---", "-").replace("[", "").split():
+    for word in text.replace("---", "-").split():
         if word.isalnum() and len(word) > 2:
             assert word in held
 

@@ -40,8 +40,9 @@ async def query(desk: Desk, params: Params, tell: Tell) -> Result:
         # No word of it was found, and meaning has not been asked yet.
         await desk.model_loaded()
         answer = await find(desk, ask)
-    now = sync != "none" and not ask.as_of
-    checked = answer.verdict == "none" and now and desk.parts.worker.importing is None
+    # While an import goes on, only an answer without any hit is worth waiting for its end.
+    doubtful = answer.verdict == "none" and desk.parts.worker.importing is None
+    checked = sync != "none" and not ask.as_of and (doubtful or not answer.hits)
     if checked:
         # Never a "no" without a look at the files themselves.
         await _make_sure(desk, ask, answer)
@@ -59,9 +60,12 @@ async def _make_sure(desk: Desk, ask: Ask, answer: Answer) -> None:
     seconds = LOOK_SECONDS / len(ask.ns)
     for ns in ask.ns if answer.missing else ():
         shelf = desk.parts.stores.shelf(ns)
-        paths = await desk.read(grep.holding, shelf, answer.missing, desk.parts.worker.max_bytes, seconds)
-        if paths:
-            await asyncio.wrap_future(desk.parts.worker.submit(tasks.ReadAgain(ns, tuple(paths))))
+        found = await desk.read(grep.holding, shelf, answer.missing, desk.parts.worker.max_bytes, seconds)
+        # Some words are in no chunk for good, as those of front matter are: once is enough for them.
+        new = [path for path, word in found.items() if (known := shelf.files.get(path)) is None
+               or not desk.tried(ns, path, known.digest, word)]  # fmt: skip
+        if new:
+            await asyncio.wrap_future(desk.parts.worker.submit(tasks.ReadAgain(ns, tuple(new))))
 
 
 def _ask(desk: Desk, params: Params) -> Ask:

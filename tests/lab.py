@@ -1,0 +1,66 @@
+"""The search core without a daemon: real stores in a folder of their own, filled from real files."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+from memd.indexer import bank, ingest
+from memd.indexer.embedder import Embedder, HashEmbedder
+from memd.indexer.recipe import embedded_text
+from memd.indexer.scan import scan
+from memd.indexer.search import search
+from memd.indexer.stores import Shelf, Stores
+from memd.models import Answer, Ask, Workspace
+from tests.conftest import write_notes
+
+TODAY = date(2026, 2, 18)
+"""A Wednesday."""
+
+MAX_BYTES = 1_000_000
+
+
+class Lab:
+    """Stores, and workspaces in them; `save` and `embed` are the steps that the daemon's worker takes."""
+
+    def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
+        self.folder = folder
+        (folder / "state").mkdir()
+        self.stores = Stores(folder / "state")
+        if embedder is not None:
+            self.stores.use_model(embedder, "test")
+
+    def add(self, notes: dict[str, str], ns: str = "agent") -> Shelf:
+        shelf = self.stores.open_shelf(Workspace(ns, self.folder / ns))
+        self.stores.load_mirror(shelf)
+        self.stores.open_collection(shelf)
+        self.save(notes, ns)
+        self.embed()
+        return shelf
+
+    def save(self, notes: dict[str, str], ns: str = "agent") -> None:
+        """Write notes and index their text."""
+        write_notes(self.folder / ns, notes)
+        shelf = self.stores.shelf(ns)
+        ingest.apply(self.stores, shelf, {*scan(shelf.workspace).files, *shelf.files}, MAX_BYTES, accept_missing=True)
+
+    def embed(self) -> None:
+        model = self.stores.model
+        rows = bank.pending(self.stores.ledger.reader, model.id, 10_000) if model is not None else []
+        if model is not None and rows:
+            texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
+            ingest.save_vectors(self.stores, rows, model.embedder.embed(texts))
+
+    def ask(self, query: str, *ns: str, limit: int = 8, mode: str = "hybrid", explain: bool = False) -> Answer:
+        asked = Ask(query, ns or tuple(self.stores.shelves), limit=limit, mode=mode, explain=explain, today=TODAY)
+        return search(self.stores, asked, MAX_BYTES)
+
+    def close(self) -> None:
+        self.stores.close()
+
+
+class Narrow(HashEmbedder):
+    """Another model: the same idea in half the dimensions."""
+
+    name, fingerprint, dims = "narrow", "hash-32-test", 32

@@ -1,0 +1,202 @@
+"""The search core on real stores: what Chroma and the exact path share, pending vectors, and what went meanwhile."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.indexer import evidence, meaning, recall, times
+from memd.indexer.embedder import HashEmbedder
+from memd.indexer.vectors import VectorStore
+from memd.indexer.wording import listen
+from memd.models import Answer, Filters
+from tests.lab import TODAY, Lab, Narrow
+
+WORDS = (
+    "router fjord apple trees shed backup photo archive disk port lamp hall garden ticket release train vienna".split()
+)
+NOTES = {
+    "memory/2026-02-10.md": "## Router\n\nThe router is called fjord and stands in the hall.\n",
+    "memory/2026-02-01.md": "## Garden\n\nPlanted two apple trees behind the shed.\n",
+}
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    made = Lab(tmp_path, HashEmbedder())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def wordless(tmp_path: Path) -> Iterator[Lab]:
+    """Stores without a model."""
+    (tmp_path / "plain").mkdir()
+    made = Lab(tmp_path / "plain")
+    yield made
+    made.close()
+
+
+def many(count: int) -> dict[str, str]:
+    rng = random.Random(5)
+    texts = [f"## Entry {nth}\n\n{' '.join(rng.choices(WORDS, k=12))}.\n" for nth in range(count)]
+    return {f"memory/2025-{1 + nth // 28:02d}-{1 + nth % 28:02d}.md": text for nth, text in enumerate(texts)}
+
+
+def told(answer: Answer) -> list[tuple[object, ...]]:
+    return [(hit.path, hit.start_line, hit.text, round(hit.score, 3), hit.ranks) for hit in answer.hits]
+
+
+# Both ways to the nearest vectors
+
+
+def test_chroma_finds_what_the_exact_path_finds(lab: Lab, monkeypatch: pytest.MonkeyPatch):
+    lab.stores.use_vectors(VectorStore(lab.folder / "state" / "chroma"))
+    shelf = lab.add(many(80))
+    assert shelf.collection is not None and shelf.collection.count() == 80
+    questions = ["the router called fjord", "apple trees", "photo of the archive", "a train to vienna", "lamp -hall"]
+    asked = [(question, mode) for question in questions for mode in ("hybrid", "vector")]
+    # Places in the vector voice may differ among equals; what is shown may not.
+    exact = [[place[:4] for place in told(lab.ask(question, mode=mode, limit=20))] for question, mode in asked]
+    used = []
+    search = shelf.collection.search
+    monkeypatch.setattr(meaning, "EXACT_UP_TO", 10)
+    monkeypatch.setattr(shelf.collection, "search", lambda *given: used.append(given) or search(*given))
+    by_chroma = [[place[:4] for place in told(lab.ask(question, mode=mode, limit=20))] for question, mode in asked]
+    assert by_chroma == exact
+    # An exclusion narrows the vectors down, and those are always compared one by one.
+    assert len(used) == 8 and all(exact)
+
+
+def test_a_chroma_that_fails_is_replaced_by_the_vectors_in_memory(lab: Lab, monkeypatch: pytest.MonkeyPatch):
+    vectors = VectorStore(lab.folder / "state" / "chroma")
+    lab.stores.use_vectors(vectors)
+    shelf = lab.add(many(30))
+    exact = told(lab.ask("apple trees", mode="vector"))
+    monkeypatch.setattr(meaning, "EXACT_UP_TO", 10)
+    vectors.drop(shelf.id)
+    assert told(lab.ask("apple trees", mode="vector")) == exact != []
+    assert "missing" in lab.stores.trouble
+
+
+# While vectors are missing
+
+
+def test_words_are_trusted_while_no_vector_is_there(lab: Lab, wordless: Lab):
+    wordless.add(NOTES)
+    lab.add({})
+    lab.save(NOTES)
+    for question in ("which router is called fjord", "router colour", "xyzzy plugh"):
+        pending, without = lab.ask(question), wordless.ask(question)
+        assert (pending.verdict, pending.confidence) == (without.verdict, without.confidence)
+    assert lab.ask("which router is called fjord").verdict == "found"
+    assert wordless.ask("router colour").verdict == "weak"
+    assert wordless.ask("xyzzy plugh").verdict == "none"
+
+
+def test_a_note_without_its_vector_yet_is_found_by_its_words(lab: Lab):
+    lab.add(NOTES)
+    lab.save({"memory/2026-02-12.md": "## NAS\n\nThe password is under the mat.\n"})
+    (hit, *_) = lab.ask("password mat").hits
+    assert (hit.path, hit.ranks) == ("memory/2026-02-12.md", {"text": 1})
+    lab.embed()
+    assert lab.ask("password mat").hits[0].ranks == {"text": 1, "vector": 1}
+
+
+def test_vectors_answer_while_the_text_index_is_being_made_again(lab: Lab):
+    shelf = lab.add(NOTES)
+    lab.stores.renew_text(shelf)
+    assert lab.ask("the router called fjord").hits[0].path == "memory/2026-02-10.md"
+    assert lab.ask("router", mode="text").hits == []
+
+
+def test_an_empty_workspace_answers_nothing(lab: Lab, wordless: Lab):
+    for made in (lab, wordless):
+        made.add({"MEMORY.md": ""})
+        for mode in ("hybrid", "text", "vector"):
+            answer = made.ask('router -apple "a b" ro*', mode=mode)
+            assert (answer.hits, answer.verdict, answer.confidence) == ([], "none", 0.0)
+
+
+# While the model before answers
+
+
+def test_a_former_model_answers_from_its_own_vectors(lab: Lab):
+    lab.add(NOTES)
+    before = told(lab.ask("the router called fjord"))
+    former = lab.stores.model
+    assert former is not None
+    lab.stores.use_model(Narrow(), "test")
+    lab.stores.use_former(former.id, former.embedder)
+    assert told(lab.ask("the router called fjord")) == before
+    # A workspace that came afterwards has no vector of the model before, and those of the new one are of another size.
+    lab.add({"memory/2026-02-11.md": "## Office\n\nThe router of the office.\n"}, "later")
+    answer = lab.ask("the router of the office", "agent", "later")
+    assert {hit.ns for hit in answer.hits} == {"agent", "later"}
+    assert all("vector" not in hit.ranks for hit in answer.hits if hit.ns == "later")
+    lab.stores.drop_former()
+    assert lab.ask("the router of the office", "later").hits[0].ranks == {"text": 1, "vector": 1}
+
+
+def test_a_question_outlives_the_model_that_understood_it(lab: Lab):
+    shelf = lab.add(NOTES)
+    former = lab.stores.model
+    assert former is not None
+    lab.stores.use_model(Narrow(), "test")
+    lab.stores.use_former(former.id, former.embedder)
+    sense = meaning.sense_of(lab.stores, "router")
+    assert sense is not None
+    lab.stores.drop_former()
+    assert sense.nearest(lab.stores, shelf, 10, None) == []
+    assert sense.near(shelf, [1, 2]).tolist() == [0, 0]
+
+
+# While files change
+
+
+def test_a_chunk_that_goes_between_two_looks_is_left_out(lab: Lab):
+    shelf = lab.add(NOTES)
+    connection = lab.stores.ledger.reader
+    rows = list(recall.join(connection, recall.allowed(connection, shelf.id, Filters()), Filters()).values())
+    wording = listen(shelf.text.postings(), "router apple")
+    lab.save({"memory/2026-02-10.md": "## Other\n\nThe secret is out.\n"})
+    asked = evidence.Asked(wording, None, times.Asked(), TODAY)
+    weighed = evidence.weigh(connection, shelf, rows, asked, 8)
+    assert [row["path"] for row in weighed.rows] == ["memory/2026-02-01.md"]
+    assert {len(values) for values in weighed.parts.values()} == {1}
+
+
+def test_questions_during_edits_never_fail_and_never_bring_back_what_was_taken_out(lab: Lab):
+    lab.add(many(20))
+    gone: set[str] = set()
+    done = threading.Event()
+    wrong: list[object] = []
+
+    def ask() -> None:
+        while not done.is_set():
+            known = set(gone)
+            try:
+                answers = [lab.ask("the secret word of the router is token", mode=mode) for mode in ("hybrid", "text")]
+            except Exception as error:  # noqa: BLE001
+                wrong.append(error)
+                return
+            texts = [hit.text for answer in answers for hit in answer.hits]
+            wrong.extend((token, text) for token in known for text in texts if token in text)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for nth in range(40):
+        text = f"## Secret\n\nThe secret word of the router is token{nth}end.\n\n## Beside {nth % 3}\n\nA lamp {nth}.\n"
+        lab.save({"memory/2026-02-14.md": text})
+        lab.embed()
+        gone.add(f"token{nth - 1}end")
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert "token39end" in lab.ask("secret word token39end").hits[0].text

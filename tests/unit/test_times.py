@@ -1,0 +1,96 @@
+"""How near a note's day is to the times that a question names."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.indexer import times
+from memd.indexer.times import Asked, asked, nearness, newness, tells
+
+TODAY = date(2026, 2, 18)
+"""A Wednesday."""
+
+
+def near(question: str, day: str) -> float:
+    return nearness(date.fromisoformat(day), asked(question, TODAY))
+
+
+@pytest.mark.parametrize(
+    ("question", "day", "expected"),
+    [
+        ("what did we do on 3 May 2023", "2023-05-03", 1.0),
+        ("what did we do on 3 May 2023", "2023-05-04", 0.7 * 14 / 15),
+        ("what did we do on 3 May 2023", "2023-05-17", 0.7 * 1 / 15),
+        ("what did we do on 3 May 2023", "2023-05-18", 0.0),
+        ("what did we do on 3 May 2023", "2023-05-02", 0.3),
+        ("what did we do on 3 May 2023", "2023-05-01", 0.0),
+        ("what did we do on 3 May 2023", "2024-05-03", 0.0),
+        ("what did we do last week", "2026-02-09", 1.0),
+        ("what did we do last week", "2026-02-15", 1.0),
+        ("what did we do last week", "2026-02-16", 0.7 * 14 / 15),
+        ("what did we do last week", "2026-02-08", 0.3),
+        ("what broke yesterday", "2026-02-17", 1.0),
+        ("what happened in June 2023", "2023-06-30", 1.0),
+        ("what happened in June", "2019-06-11", 1.0),
+        ("what happened in 2023", "2023-08-08", 0.3),
+        ("what happened in 2023", "2024-08-08", 0.0),
+        ("what was said", "2026-02-17", 0.0),
+    ],
+)
+def test_nearness(question: str, day: str, expected: float):
+    assert near(question, day) == pytest.approx(expected)
+
+
+def test_what_names_no_year_is_told_across_the_new_year():
+    assert near("the party on December 31", "2026-01-01") == pytest.approx(0.7 * 14 / 15)
+    assert near("the walk on January 1", "2025-12-31") == pytest.approx(0.3)
+
+
+def test_of_several_times_the_nearest_counts():
+    question = "from the call on 3 May 2023 or the one on 9 July 2023"
+    assert near(question, "2023-07-09") == near(question, "2023-05-03") == 1
+    assert nearness(None, asked(question, TODAY)) == 0
+
+
+TIMES = (
+    "on December 31", "in February", "3 May 2023", "last week", "since 1999", "before 2001", "on February 29",
+    "three months ago", "in 9999", "from Christmas to January 6",
+)  # fmt: skip
+
+
+@given(st.one_of(st.dates(), st.sampled_from([date.min, date.max])), st.dates(), st.sampled_from(TIMES))
+def test_nearness_is_a_share_whatever_the_calendar(day: date, today: date, question: str):
+    assert 0 <= nearness(day, asked(question, today)) <= 1
+
+
+def test_a_line_speaks_of_the_days_that_are_asked_for():
+    what = asked("what did we do on 3 May 2023", TODAY)
+    assert tells("Yesterday we painted.", date(2023, 5, 4), what)
+    assert tells("We painted on May 3.", date(2023, 5, 20), what)
+    assert not tells("Today we painted.", date(2023, 5, 4), what)
+    assert not tells("Yesterday we painted.", None, what)
+    assert not tells("Yesterday we painted.", date(2023, 5, 4), Asked())
+
+
+def test_a_long_time_is_told_by_too_many_lines():
+    assert not tells("We painted on May 3.", date(2023, 5, 20), asked("what happened in 2023", TODAY))
+    assert not tells("We paint all of 2023.", date(2023, 5, 3), asked("on 3 May 2023", TODAY))
+
+
+def test_what_a_question_asks_of_time():
+    assert asked("when did we paint", TODAY) == Asked((), temporal=True, recent=False)
+    assert asked("the latest plan", TODAY) == Asked((), temporal=True, recent=True)
+    assert asked("who painted", TODAY) == Asked()
+    assert asked("what did we do last week", TODAY).spans[0].first == date(2026, 2, 9)
+
+
+def test_newness_fades_and_what_is_ageless_does_not():
+    ages = [newness(TODAY - timedelta(days=days), TODAY, False) for days in (-5, 0, 1, 30, 365, 4000)]
+    assert ages[0] == ages[1] == 1
+    assert ages[1:] == sorted(ages[1:], reverse=True) and len(set(ages[1:])) == 5
+    assert newness(TODAY, TODAY, True) == newness(date(1999, 1, 1), TODAY, True) == newness(None, TODAY, False)
+    assert newness(None, TODAY, False) == times.UNDATED
