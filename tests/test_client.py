@@ -178,6 +178,26 @@ def test_every_method_has_a_function_with_a_sentence(path):
         "bus": lambda client: client.bus("x", limit=3),
         "list": lambda client: client.memories(ns="a", sort="key"),
         "unsubscribe": lambda client: client.unsubscribe(1),
+        "put": lambda client: client.put("k", "x"),
+        "patch": lambda client: client.patch("k", "x"),
+        "rm": lambda client: client.rm("k"),
+        "tags.list": lambda client: client.tags(),
+        "tags.rename": lambda client: client.rename_tag("a", "b"),
+        "tags.rm": lambda client: client.remove_tag("a"),
+        "history": lambda client: client.history("k"),
+        "diff": lambda client: client.diff("k"),
+        "restore": lambda client: client.restore("k", 1),
+        "note": lambda client: client.note("x"),
+        "save": lambda client: client.save("x", "daily"),
+        "write": lambda client: client.write("s", "x", role="r"),
+        "recent": lambda client: client.recent("r"),
+        "import": lambda client: client.import_("a.json"),
+        "ingest": lambda client: client.ingest(["a"]),
+    }
+    asked |= {
+        name: lambda client, operation=name.partition(".")[2]: client.topic(operation, "t")
+        for name in METHODS
+        if name.startswith("topic.")
     }
     server = Script(path, well)
     with Client(path) as client:
