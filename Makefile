@@ -20,7 +20,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 tests: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 soak: $(STAMP)            ## the fault tests with large counts; takes long
 	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=3600 tests/faults tests/test_written_model.py tests/unit/test_pen.py $(ARGS)
