@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from collection import Collection, load
-from retrieval import _markdown
+from retrieval import markdown
 from store import say
 
 from memd.config.load import load as load_settings
@@ -66,7 +66,7 @@ def _table(stores: Stores, one: Collection, parts: list[str] | None) -> str:
             told = _figures(stores, one, ask)
         rows.append([name, *(f"{told[key]:.3f}".lstrip("0") if key in told else "" for key in TOLD)])
         say(" ".join(rows[-1]))
-    return _markdown(["", *(f"{level} {name}" for level, name in TOLD)], rows)
+    return markdown(["", *(f"{level} {name}" for level, name in TOLD)], rows)
 
 
 def _variants(parts: list[str] | None) -> Iterator[tuple[str, Any, dict[str, str]]]:

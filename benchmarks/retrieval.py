@@ -247,7 +247,7 @@ def _table(title: str, level: str, rows: dict[str, Any]) -> str:
          f"{told['p50_ms']:.1f}", f"{told['p95_ms']:.1f}", str(told["questions"])]
         for row, told in rows.items() if told[level]
     ]  # fmt: skip
-    return f"### {title}\n\n" + _markdown(head, body)
+    return f"### {title}\n\n" + markdown(head, body)
 
 
 def _verdict_table(name: str, judged: dict[str, Any]) -> str:
@@ -261,10 +261,10 @@ def _verdict_table(name: str, judged: dict[str, Any]) -> str:
             told[kind][verdict] for kind in ("right", "wrong", "adversarial") for verdict in ("found", "weak", "none")
         ]
         body.append([part, *("" if value is None else f"{value:.3f}" for value in (*areas, *shares))])
-    return f"### {name}, verdict\n\n" + _markdown(head, body)
+    return f"### {name}, verdict\n\n" + markdown(head, body)
 
 
-def _markdown(head: list[str], body: list[list[str]]) -> str:
+def markdown(head: list[str], body: list[list[str]]) -> str:
     """A table that reads well as it is and can be put into the docs."""
     widths = [max(len(row[column]) for row in (head, *body)) for column in range(len(head))]
     sided = [[cell.rjust(width) for cell, width in zip(row, widths, strict=True)] for row in (head, *body)]

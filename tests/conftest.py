@@ -141,3 +141,12 @@ def write_notes(root: Path, notes: dict[str, str] = NOTES) -> Path:
 @pytest.fixture
 def workspace(home: Home) -> Path:
     return write_notes(home.path.parent / "agent")
+
+
+@pytest.fixture
+def memory(home: Home, workspace: Path) -> Iterator[Client]:
+    """A client of a daemon that has taken in the workspace, vectors and all."""
+    with home.start() as client:
+        client.add(str(workspace))
+        client.sync(vectors=True)
+        yield client

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,6 @@ import pytest
 from memd.errors import NotFound, UnknownWorkspace, UsageError
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
-
-
-@pytest.fixture
-def memory(home: Home, workspace: Path) -> Iterator[Client]:
-    with home.start() as client:
-        client.add(str(workspace))
-        client.sync(vectors=True)
-        yield client
 
 
 def paths_of(answer: dict[str, Any]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,6 @@ from memd.protocol.client import Client
 from tests.conftest import NOTES, Home, write_notes
 
 ONE_NOTE = {"MEMORY.md": "## Home network\n\nThe router is at 10.0.0.1 and is called fjord.\n"}
-
-
-@pytest.fixture
-def memory(home: Home, workspace: Path) -> Iterator[Client]:
-    with home.start() as client:
-        client.add(str(workspace))
-        client.sync(vectors=True)
-        yield client
 
 
 def test_a_word_of_the_notes_is_found_and_gibberish_is_not(memory: Client):

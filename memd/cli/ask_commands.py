@@ -67,7 +67,7 @@ def query(
         "limit": limit,
         "mode": mode,
         "kind": kind,
-        "tags": [tag for group in tags for tag in group.split(",") if tag] if tags else None,
+        "tags": options.tags_of(tags or None),
         "role": role,
         "path": path,
         "tier": tier,
@@ -151,7 +151,7 @@ def get(
     elif say.wants_colour():
         say.out(hits.memory(result))
     else:
-        say.text(result["text"])
+        say.quoted(result["text"])
 
 
 def _as_path(what: str) -> tuple[str | None, int | None]:

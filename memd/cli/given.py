@@ -15,18 +15,19 @@ STDIN = "-"
 
 def text_of(words: list[str] | None) -> str:
     """The words, or with `-` what stands on standard input."""
-    if words != [STDIN]:
-        text = " ".join(words or ())
-    else:
-        try:
-            text = sys.stdin.buffer.read().decode()
-        except UnicodeDecodeError as error:
-            raise UsageError(
-                f"the text is not UTF-8 (byte {error.start + 1})", "convert it first: iconv -t UTF-8"
-            ) from None
+    text = standard_input("text") if words == [STDIN] else " ".join(words or ())
     if not text.strip():
         raise UsageError("there is nothing to write down", "give a text, or - to read it from standard input")
     return text
+
+
+def standard_input(what: str) -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"the {what} is not UTF-8 (byte {error.start + 1})", "convert it first: iconv -t UTF-8"
+        ) from None
 
 
 def now() -> str:
@@ -35,9 +36,14 @@ def now() -> str:
 
 
 def aimed(caller: Client, ns: str | None, workspace: Any, **params: Any) -> dict[str, Any]:
-    """The parameters that have a value, with the workspace that is meant and who writes."""
+    """What a writing call needs: the parameters that have a value, the workspace that is meant, and who writes."""
+    return {"who": "cli", **asked(caller, ns, workspace, **params)}
+
+
+def asked(caller: Client, ns: str | None, workspace: Any, **params: Any) -> dict[str, Any]:
+    """The parameters that have a value, with the workspace that is meant."""
     kept = {name: value for name, value in params.items() if value is not None and value is not False}
-    return pages.aimed(caller, {"ns": ns, "workspace": workspace}, {"who": "cli", **kept})
+    return pages.aimed(caller, {"ns": ns, "workspace": workspace}, kept)
 
 
 def tell(result: dict[str, Any], line: str, json: bool) -> None:

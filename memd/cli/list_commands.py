@@ -31,7 +31,7 @@ def memories(
     given: dict[str, Any] = {"role": role, "kind": kind, "tier": tier, "path": path, "sort": sort}
     params = {name: value for name, value in given.items() if value is not None}
     if tags:
-        params["tags"] = [tag for group in tags for tag in group.split(",") if tag]
+        params["tags"] = options.tags_of(tags)
     with talk.client(not no_start) as caller:
         params = pages.aimed(caller, {"ns": ns, "workspace": workspace}, params)
         result = pages.gathered(caller, "list", params, "memories", limit, pages.LIST_PAGE)

@@ -17,3 +17,8 @@ AllowSecret = Annotated[
     bool, typer.Option("--allow-secret", help="Write it even if it looks like it holds a key or a password.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def tags_of(given: list[str] | None) -> list[str] | None:
+    """Tags as people give them, `a,b` or one option each, as a list; None when none was given."""
+    return [tag.strip() for group in given for tag in group.split(",") if tag.strip()] if given is not None else None

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from memd.cli import given, options, pages, say, talk
+from memd.cli import given, options, say, talk
 from memd.errors import UsageError
-from memd.protocol.client import Client
-from memd.protocol.safe_text import neutralise, one_line
+from memd.protocol.safe_text import one_line
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A memory's key; it may be gone from the files.")]
 WIDE = 60
@@ -29,7 +26,7 @@ def history(
 ) -> None:
     """List the versions of a memory: when it changed, and by whom."""
     with talk.client(not no_start) as caller:
-        result = caller.call("history", _aimed(caller, ns, workspace, key=key))
+        result = caller.call("history", given.asked(caller, ns, workspace, key=key))
     if json:
         say.json(result)
         return
@@ -60,15 +57,13 @@ def diff(
 ) -> None:
     """Show how a memory changed: its last change, or from version A to B."""
     with talk.client(not no_start) as caller:
-        result = caller.call("diff", _aimed(caller, ns, workspace, key=key, old=old, new=new))
+        result = caller.call("diff", given.asked(caller, ns, workspace, key=key, old=old, new=new))
     if json:
         say.json(result)
     elif not result["diff"]:
         say.note(f"versions {result['old']} and {result['new']} say the same")
-    elif say.on_terminal(sys.stdout):
-        say.out(neutralise(result["diff"].removesuffix("\n")))
     else:
-        say.text(result["diff"])
+        say.quoted(result["diff"])
 
 
 def restore(
@@ -110,7 +105,7 @@ def log(
     """Show what was done, by memd and in editors, the newest first."""
     which = {"who": who, "what": what, "since": since, "key": key, "limit": limit}
     with talk.client(not no_start) as caller:
-        result = caller.call("log", _aimed(caller, ns, workspace, **which))
+        result = caller.call("log", given.asked(caller, ns, workspace, **which))
     if json:
         say.json(result)
         return
@@ -172,7 +167,7 @@ def trash(
 ) -> None:
     """List what went from the files, and how it comes back."""
     with talk.client(not no_start) as caller:
-        result = caller.call("trash", _aimed(caller, ns, workspace, limit=limit))
+        result = caller.call("trash", given.asked(caller, ns, workspace, limit=limit))
     if json:
         say.json(result)
         return
@@ -184,11 +179,6 @@ def trash(
         say.note(f"{result['total'] - len(result['memories']):,} more; --limit shows them")
     if not (result["files"] or result["memories"]):
         say.note("nothing has gone")
-
-
-def _aimed(caller: Client, ns: str | None, workspace: Path | None, **params: Any) -> dict[str, Any]:
-    kept = {name: value for name, value in params.items() if value is not None}
-    return pages.aimed(caller, {"ns": ns, "workspace": workspace}, kept)
 
 
 def _local(at: str) -> str:

@@ -54,8 +54,8 @@ def put(
     json: options.Json = False,
 ) -> None:
     """Write a memory under a key: a new one, or the next version of one that is there."""
-    facts: dict[str, Any] = {"kind": kind, "tags": _split(tags), "priority": priority, "importance": importance,
-                             "ttl": ttl, "files": file or None}  # fmt: skip
+    facts: dict[str, Any] = {"kind": kind, "tags": options.tags_of(tags), "priority": priority, "ttl": ttl,
+                             "importance": importance, "files": file or None}  # fmt: skip
     body = given.text_of(text) if text else None
     with talk.client(not no_start) as caller:
         how = given.aimed(caller, ns, workspace, now=given.now(), allow_secret=allow_secret)
@@ -86,10 +86,7 @@ def patch(
     Every line of it must be where the diff says: it is applied exactly or not at all. The diff counts the lines of
     the memory, as `memd get` prints it.
     """
-    try:
-        diff = sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"the patch is not UTF-8 (byte {error.start + 1})") from None
+    diff = given.standard_input("patch")
     with talk.client(not no_start) as caller:
         how = given.aimed(caller, ns, workspace, allow_secret=allow_secret)
         result = caller.patch(key, diff, if_version=if_version, **how)
@@ -163,10 +160,6 @@ def _sure(question: str, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise UsageError("this cannot be undone, and there is nobody to ask", "say --yes if it is meant")
     typer.confirm(question, abort=True, err=True)
-
-
-def _split(tags: list[str] | None) -> list[str] | None:
-    return [tag.strip() for group in tags for tag in group.split(",") if tag.strip()] if tags is not None else None
 
 
 def register(app: typer.Typer) -> None:

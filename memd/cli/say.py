@@ -34,6 +34,14 @@ def text(exact: str) -> None:
     _flush(sys.stdout, exact.encode("utf-8", "replace") + (b"" if exact.endswith("\n") else b"\n"))
 
 
+def quoted(exact: str) -> None:
+    """What a note says: made safe for a terminal, and for a pipe as it is."""
+    if on_terminal(sys.stdout):
+        out(neutralise(exact.removesuffix("\n")))
+    else:
+        text(exact)
+
+
 def json(result: dict[str, Any]) -> None:
     """Write a result as the wire has it: one line of JSON."""
     _flush(sys.stdout, wire.encode(result))

@@ -56,7 +56,7 @@ def subscribe(
             "ns": ns or (caller.must_be_workspace(workspace) if workspace else None),
             "cwd": None if ns or workspace else pages.working_directory(),
             "kind": kind,
-            "tags": [tag for group in tags for tag in group.split(",") if tag] if tags else None,
+            "tags": options.tags_of(tags or None),
             "role": role,
             "path": path,
             "match": match,

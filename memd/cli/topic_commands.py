@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from memd.cli import given, options, pages, say, talk
+from memd.cli import given, options, say, talk
 from memd.errors import NotFound, UsageError
 from memd.protocol.safe_text import neutralise
 
@@ -129,7 +129,7 @@ def search(
     json: options.Json = False,
 ) -> None:
     """Find topics by their tags."""
-    wanted = [tag for group in tags for tag in group.split(",") if tag]
+    wanted = options.tags_of(tags)
     if not wanted:
         raise UsageError("which tags?", "memd topic search baking bread")
     result = _read("search", (ns, workspace), no_start, tags=wanted, match=match)
@@ -161,7 +161,7 @@ def topics(
 
 def _read(operation: str, where: Where, no_start: bool, **wanted: Any) -> dict[str, Any]:
     with talk.client(not no_start) as caller:
-        return caller.topic(operation, **pages.aimed(caller, {"ns": where[0], "workspace": where[1]}, wanted))
+        return caller.topic(operation, **given.asked(caller, *where, **wanted))
 
 
 def _write(operation: str, where: Where, no_start: bool, **wanted: Any) -> dict[str, Any]:

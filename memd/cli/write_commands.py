@@ -8,7 +8,6 @@ import typer
 
 from memd.cli import given, options, pages, say, talk
 from memd.errors import UsageError
-from memd.protocol.safe_text import neutralise
 
 Text = Annotated[
     list[str], typer.Argument(metavar="TEXT|-", help="What to write down; - reads it from standard input.")
@@ -33,7 +32,9 @@ def note(
     """
     body = given.text_of(text)
     with talk.client(not no_start) as caller:
-        how = given.aimed(caller, ns, workspace, now=given.now(), tags=_split(tags), allow_secret=allow_secret)
+        how = given.aimed(
+            caller, ns, workspace, now=given.now(), tags=options.tags_of(tags or None), allow_secret=allow_secret
+        )
         result = caller.note(body, title=title, **how)
     given.tell(result, f"Noted in {result['path']} ({result['key']})", json)
 
@@ -54,7 +55,9 @@ def save(
     """Save a text to today's note or to MEMORY.md."""
     body = given.text_of(text)
     with talk.client(not no_start) as caller:
-        how = given.aimed(caller, ns, workspace, now=given.now(), tags=_split(tags), allow_secret=allow_secret)
+        how = given.aimed(
+            caller, ns, workspace, now=given.now(), tags=options.tags_of(tags or None), allow_secret=allow_secret
+        )
         result = caller.save(body, target, title=title, **how)
     given.tell(result, result["saved"], json)
 
@@ -112,14 +115,8 @@ def recent(
 def _show(result: dict[str, Any], json: bool) -> None:
     if json:
         say.json(result)
-    elif say.wants_colour():
-        say.out(neutralise(result["text"].rstrip("\n")))
     else:
-        say.text(result["text"])
-
-
-def _split(tags: list[str] | None) -> list[str] | None:
-    return [tag.strip() for group in tags for tag in group.split(",") if tag.strip()] if tags else None
+        say.quoted(result["text"])
 
 
 def register(app: typer.Typer) -> None:

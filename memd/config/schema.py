@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-from memd.models import Workspace
+from memd.models import FUSIONS, Workspace
 
 
 def setting(
@@ -72,7 +72,7 @@ class SearchSettings:
     limit: int = setting(8, "Hits when the caller does not say how many.", low=1, high=200)
     fusion: str = setting(
         "scores", "How words and meaning are heard together: `scores` adds what each found, `rrf` their ranks only.",
-        choices=("scores", "rrf"),
+        choices=FUSIONS,
     )  # fmt: skip
     rrf_k: int = setting(60, "The constant of reciprocal rank fusion.", low=1, high=1_000)
     exam_hours: float = setting(

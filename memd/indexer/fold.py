@@ -62,7 +62,7 @@ def _spread(places: Sequence[Place]) -> list[Place]:
     # Scores that are sums of 1 / (60 + rank) are small, and a step for large ones would turn them around.
     step = CROWDED * min(1.0, max((place.score for place in places), default=0.0))
     for place in places:
-        if not (place.ranks or place.parts):
+        if not (place.ranks or place.weighed):
             continue
         file = place.shelf.id, place.row["path"]
         nth = seen[file] = seen.get(file, 0) + 1

@@ -22,37 +22,30 @@ class Version:
 
 
 def keep(
-    connection: sqlite3.Connection, memory: int, digest: str, text: str, path: str, heading: str,
+    connection: sqlite3.Connection, memory: int, last: Version | None, digest: str, text: str, path: str, heading: str,
     who: str, action: int | None, now: str,
-) -> int | None:  # fmt: skip
-    """Note a text as the current one; None when it is that already."""
-    last = latest(connection, memory)
-    if last is not None and last.digest == digest:
-        return None
+) -> None:  # fmt: skip
+    """Note a text as the current one, after the `last`."""
     connection.execute(
         "INSERT OR IGNORE INTO texts VALUES (?, ?)", (digest, zlib.compress(text.encode("utf-8", "surrogatepass")))
     )
-    return _add(connection, memory, last, now, who, action, digest, path, heading)
+    _add(connection, memory, last, now, who, action, digest, path, heading)
 
 
-def gone(connection: sqlite3.Connection, memory: int, who: str, action: int | None, now: str) -> int | None:
-    """Note that a memory's text left the files."""
-    last = latest(connection, memory)
-    if last is None or last.digest is None:
-        return None
-    return _add(connection, memory, last, now, who, action, None, last.path, last.heading)
+def gone(connection: sqlite3.Connection, last: Version, who: str, action: int | None, now: str) -> None:
+    """Note that a memory's text, the `last` one, left the files."""
+    _add(connection, last.memory, last, now, who, action, None, last.path, last.heading)
 
 
 def _add(
     connection: sqlite3.Connection, memory: int, last: Version | None, now: str, who: str, action: int | None,
     digest: str | None, path: str, heading: str,
-) -> int:  # fmt: skip
+) -> None:  # fmt: skip
     number = last.number + 1 if last else 1
     connection.execute(
         "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (memory, number, now, who, action, digest, path, heading),
     )
-    return number
 
 
 def latest(connection: sqlite3.Connection, memory: int) -> Version | None:

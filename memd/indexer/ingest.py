@@ -130,6 +130,7 @@ def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report) -> _Chan
         pages.note_losses(connection, shelf, batch, now)
         old_memories, old_chunks = _before(connection, shelf, batch)
         saved, new = _save_files(connection, shelf, batch)
+        by_number = {row.id: row for row in saved.values()}
         found = match_memories(old_memories, old_chunks, new)
         before = {row.id: row.digest for row in old_memories}
         kept = set(found.values())
@@ -144,15 +145,13 @@ def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report) -> _Chan
                 connection, shelf.id, now_there.file, now_there.memory, now_there.role, known, now
             )
             kept.add(number)
-            _keep_version(connection, shelf, saved, now_there, number, now)
+            _keep_version(connection, shelf, by_number[now_there.file], now_there, number, now)
             fresh = _save_chunks(connection, shelf, now_there, number, pool)
             changes.added += fresh
             if fresh and before.get(number) != now_there.digest:
                 changes.saved.append(Saved(number, number not in before, tuple(fresh)))
         left = [row.id for row in old_memories if row.id not in kept]
-        for memory in left:
-            _keep_end(connection, shelf, batch, memory, now)
-        catalog.let_go(connection, left, now)
+        _let_go(connection, shelf, batch, left, now)
         changes.dropped = pool.left()
         catalog.drop_chunks(connection, changes.dropped)
         catalog.drop_files(connection, [shelf.files[path].id for path in batch.removed])
@@ -165,27 +164,32 @@ def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report) -> _Chan
 
 
 def _keep_version(
-    connection: Connection, shelf: Shelf, saved: dict[str, FileRow], now_there: Incoming, number: int, now: str
+    connection: Connection, shelf: Shelf, file: FileRow, now_there: Incoming, number: int, now: str
 ) -> None:
     """Note the memory's text as its current version, by whoever wrote it."""
     last = history.latest(connection, number)
     if last is not None and last.digest == now_there.digest:
         return
-    path = next(path for path, row in saved.items() if row.id == now_there.file)
     memory = now_there.memory
     since = last.at if last is not None else ""
-    who, action = deeds.author(connection, shelf.id, path, saved[path].digest, memory.text, since=since)
-    history.keep(connection, number, now_there.digest, memory.text, path, memory.heading, who, action, now)
+    who, action = deeds.author(connection, shelf.id, file.path, file.digest, memory.text, since=since)
+    history.keep(connection, number, last, now_there.digest, memory.text, file.path, memory.heading, who, action, now)
+
+
+def _let_go(connection: Connection, shelf: Shelf, batch: Batch, left: list[int], now: str) -> None:
+    for memory in left:
+        _keep_end(connection, shelf, batch, memory, now)
+    catalog.let_go(connection, left, now)
 
 
 def _keep_end(connection: Connection, shelf: Shelf, batch: Batch, memory: int, now: str) -> None:
     """Note that a memory went, and by whose hand."""
     last = history.latest(connection, memory)
-    if last is not None:
+    if last is not None and last.digest is not None:
         digest = batch.notes[last.path][0].digest if last.path in batch.notes else None
-        text = history.text_of(connection, last.digest) if last.digest else None
+        text = history.text_of(connection, last.digest)
         who, action = deeds.author(connection, shelf.id, last.path, digest, text or "", since=last.at, column="removed")
-        history.gone(connection, memory, who, action, now)
+        history.gone(connection, last, who, action, now)
 
 
 def _before(connection: Connection, shelf: Shelf, batch: Batch) -> tuple[list[MemoryRow], list[ChunkRow]]:

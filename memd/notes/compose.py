@@ -84,11 +84,6 @@ def topic_file(facts: Mapping[str, Any], body: str) -> str:
     return f"---\n{in_yaml(facts)}---\n\n{body.strip(chr(10))}\n"
 
 
-def topic_body(text: str) -> str:
-    """The text of a topic file below its front matter."""
-    return text[front_matter_span(text) :].strip("\n")
-
-
 def with_facts(text: str, facts: Mapping[str, Any]) -> str:
     """The same file with some facts of its front matter changed (None: removed); every other line of it stays."""
     end = front_matter_span(text)

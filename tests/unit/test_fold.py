@@ -26,7 +26,7 @@ class Candidate:
     score: float = 3.0
     shelf: Workspace = ONE
     ranks: dict[str, int] = field(default_factory=lambda: {"text": 1})
-    parts: dict[str, float] = field(default_factory=dict)
+    weighed: object | None = None
     line: int = 1
 
     @property
