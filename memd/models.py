@@ -40,6 +40,9 @@ class Declared:
     ttl: str = ""
     last_updated: str = ""
     links: tuple[str, ...] = ()
+    """Other memories: `key`, `refines:key` or `refines(0.7):key`."""
+    tier: str = ""
+    """Where the memory begins; what was observed since decides where it is."""
     files: tuple[str, ...] = ()
     """Files that the memory is about, each with what was done to it: `src/app.py:modified`."""
 
@@ -86,6 +89,12 @@ class Note:
 
 
 KINDS = ("semantic", "episodic", "procedural")
+TIERS = ("sensory", "stm", "ltm", "dormant")
+RELATIONS = {
+    "contradicts": 0.9, "refines": 0.8, "implies": 0.8, "caused_by": 0.75, "depends_on": 0.7, "prevents": 0.7,
+    "contains": 0.6, "relates_to": 0.5, "merged_into": 0.0,
+}  # fmt: skip
+"""What an edge can say, with the weight that it has unless someone gives another."""
 MODES = ("hybrid", "text", "vector", "exact")
 FUSIONS = ("scores", "rrf")
 

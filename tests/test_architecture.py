@@ -14,7 +14,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = {
     "errors": 0, "models": 0, "failpoints": 0,
     "config": 1,
-    "notes": 2, "protocol": 2, "exam": 2,
+    "notes": 2, "protocol": 2, "exam": 2, "lifecycle": 2,
     "indexer": 3,
     "daemon": 4,
     "cli": 5,

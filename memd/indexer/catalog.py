@@ -206,7 +206,7 @@ def _memory_values(workspace: int, file: int, memory: Memory, role: str, now: st
         "digest": digest_of_memory(memory),
         "body": digest_of_body(memory),
         "kind": memory.kind,
-        "tier": "ltm" if role in ("memory", "topic") else "stm",
+        "tier": memory.declared.tier or ("ltm" if role in ("memory", "topic") else "stm"),
         "role": role,
         "date": memory.date,
         "tags": json.dumps(memory.declared.tags, ensure_ascii=False),

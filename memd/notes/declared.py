@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from memd.models import KINDS, Declared
+from memd.models import KINDS, TIERS, Declared
 
 MAX_FRONT_MATTER = 16 * 1024
 MAX_DEPTH = 20
@@ -86,6 +86,7 @@ def _from_mapping(values: dict[Any, Any]) -> Declared:
         ttl=_text(values.get("ttl")),
         last_updated=_text(values.get("last_updated")),
         links=_texts(values.get("links")),
+        tier=_tier(values.get("tier")),
         files=_texts(values.get("files")),
     )
 
@@ -148,6 +149,7 @@ def merge(file: Declared, section: Declared, tags: tuple[str, ...]) -> Declared:
         ttl=section.ttl or file.ttl,
         last_updated=section.last_updated or file.last_updated,
         links=section.links or file.links,
+        tier=section.tier or file.tier,
         files=tuple(dict.fromkeys((*file.files, *section.files))),
     )
 
@@ -167,6 +169,10 @@ def _tags(value: Any) -> tuple[str, ...]:
 
 def _kind(value: Any) -> str:
     return value if isinstance(value, str) and value in KINDS else ""
+
+
+def _tier(value: Any) -> str:
+    return value if isinstance(value, str) and value in TIERS else ""
 
 
 def _share(value: Any) -> float | None:
