@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-note docs clean
+.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-note bench-context bench-likeness docs clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -36,6 +36,12 @@ bench-queries: $(STAMP)   ## how long new questions take; ARGS="--chunks 100000"
 
 bench-note: $(STAMP)      ## how long a note takes, beside a bare write and fsync of the same bytes
 	$(BIN)/python benchmarks/note.py $(ARGS)
+
+bench-context: $(STAMP)   ## how long a context takes, beside a query
+	$(BIN)/python benchmarks/context.py $(ARGS)
+
+bench-likeness: $(STAMP)  ## how near alike and unlike memories are; DATA=folders of labelled collections
+	$(BIN)/python benchmarks/likeness.py $(DATA) $(ARGS)
 
 docs: $(STAMP)            ## write the generated parts of docs/
 	$(BIN)/python docs/generate.py

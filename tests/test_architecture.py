@@ -39,7 +39,10 @@ VENDORS = {
     "tokenizers": {"indexer/embedder.py"},
 }
 
-BROAD = {"daemon/worker.py", "daemon/server.py", "daemon/embedding.py", "indexer/vectors.py", "indexer/embedder.py"}
+BROAD = {
+    "daemon/worker.py", "daemon/server.py", "daemon/embedding.py", "daemon/scheduler.py", "indexer/vectors.py",
+    "indexer/embedder.py",
+}  # fmt: skip
 """The outermost loops, which log and go on, and two vendors whose errors have no name of their own."""
 
 

@@ -13,6 +13,9 @@ from memd.config.schema import Settings
 from memd.daemon import tasks
 from memd.daemon.embedding import Embedding
 from memd.daemon.health import Health
+from memd.daemon.observing import Observing
+from memd.daemon.reflecting import Reflecting
+from memd.daemon.ruling import Ruling
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.standing import Standing
 from memd.daemon.watcher import Watcher
@@ -33,6 +36,9 @@ class Parts:
     embedding: Embedding
     scheduler: Scheduler
     standing: Standing
+    observing: Observing
+    rules: Ruling
+    reflecting: Reflecting
     stop_soon: Callable[[], None]
     pid: int = field(default_factory=os.getpid)
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))

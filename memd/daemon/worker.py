@@ -51,6 +51,8 @@ class Worker:
         """Called with the number of chunks that want a vector."""
         self.on_saved: Callable[[Shelf, list[Saved]], None] = lambda shelf, saved: None
         """Called with the memories that are new or changed, for those who wait for them."""
+        self.on_links: Callable[[Shelf], None] = lambda shelf: None
+        """Called when memories are called otherwise, or mention others, than before."""
         self.on_rest: Callable[[], None] = lambda: None
         """Called again and again while there has been nothing to do for a while."""
         self._tasks = Turns()
@@ -283,6 +285,8 @@ class Worker:
         self.health.clear("disk")
         self._again(shelf, paths, report.restless)
         self._tell(shelf, report)
+        if shelf.unlinked:
+            self.on_links(shelf)
         return report
 
     def _restless(self, shelf: Shelf, own: frozenset[str]) -> Callable[[str, int], bool]:

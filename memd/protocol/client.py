@@ -11,6 +11,9 @@ import os
 
 from memd.errors import UnknownWorkspace
 from memd.protocol.conversation import LONG_TIMEOUT, greeting
+from memd.protocol.edges import Edges
+from memd.protocol.living import Living
+from memd.protocol.peeking import Peeking
 from memd.protocol.writing import Writing
 from memd.protocol.writing import given as _given
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from memd.protocol.conversation import Progress
 
 
-class Client(Writing):
+class Client(Writing, Living, Peeking, Edges):
     """A connection to the daemon, made when it is first needed.
 
     `autostart` starts a daemon when none runs, and restarts one that is older than this client. `timeout` is
@@ -43,8 +46,9 @@ class Client(Writing):
         """The pieces of memory that answer `query`, best first, in `hits`.
 
         `mode` is hybrid, text, vector or exact. Filters: `cwd`, `kind`, `tags`, `role`, `path`, `since`, `until`
-        (dates as YYYY-MM-DD); `as_of` asks what was known on a day; `sync` is auto, none or full; `explain` and
-        `marks` ask for more about each hit.
+        (dates as YYYY-MM-DD), `tier`; `as_of` asks what was known on a day; `sync` is auto, none or full; `explain`
+        and `marks` ask for more about each hit. `who` is who is shown the hits; with `observe=False` nobody is, and
+        no access is counted.
         """
         return self.call("query", _given(query=query, ns=ns, limit=limit, mode=mode, **filters))
 
@@ -63,12 +67,13 @@ class Client(Writing):
         lines: int | None = None,
         version: int | None = None,
         as_of: str | None = None,
+        **how: Any,
     ) -> dict[str, Any]:
         """One memory by its key, as it is, in one of its versions or as of a day, or a file by its path.
 
-        Of a file, `lines` lines from line `first`.
+        Of a file, `lines` lines from line `first`. `who` and `observe` as in `query`.
         """
-        given = _given(key=key, path=path, ns=ns, cwd=cwd, lines=lines, version=version, as_of=as_of)
+        given = _given(key=key, path=path, ns=ns, cwd=cwd, lines=lines, version=version, as_of=as_of, **how)
         return self.call("get", given | _given(**{"from": first}))
 
     def grep(self, pattern: str, *, ns: str | None = None, **how: Any) -> dict[str, Any]:

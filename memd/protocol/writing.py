@@ -51,7 +51,7 @@ class Writing(Conversation):
         """Write a memory under a key: a new one, or the next version of one that is there.
 
         `if_version` refuses when it has another version now (0: when it is there at all). Facts: `kind`, `tags`,
-        `priority`, `importance`, `pinned`, `ttl`, `files`; `on_similar` is keep, update or skip.
+        `priority`, `importance`, `pinned`, `ttl`, `tier`, `files`; `on_similar` is keep, update or skip.
         """
         return self.call("put", deed(key=key, text=text, if_version=if_version, **facts))
 
@@ -64,7 +64,10 @@ class Writing(Conversation):
         return self.call("rm", deed(key=key, hard=hard or None, **how), timeout=LONG_TIMEOUT)
 
     def gc(self, *, hard: bool = False, who: str = "python", **where: Any) -> dict[str, Any]:
-        """The memories whose ttl has run out, in `expired`; with `hard` they are forgotten for good."""
+        """The memories whose ttl has run out, in `expired`, and those that rest, in `dormant`.
+
+        With `hard` the expired ones are forgotten for good; with `dry_run` nothing is, whatever else is said.
+        """
         return self.call("gc", given(hard=hard or None, who=who, **where), timeout=LONG_TIMEOUT)
 
     def files(
