@@ -58,9 +58,9 @@ leave every other byte of the file as it was.
 RULES = """\
 ## Rules
 
-`[rules]` holds what you decide about the [rules by which memories age](lifecycle.md#rules): `name = "rule"` is a rule of your own,
-or a built-in one with another text; `name = "off"` and `name = "on"` switch a built-in one, and `off` before a rule switches that one
-off. Your own are looked at before the built-in ones, in the order in which they stand here.
+`[rules]` holds what you decide about the [rules by which memories age](lifecycle.md#rules): `name = "rule"` is a rule
+of your own, or a built-in one with another text; `name = "off"` and `name = "on"` switch a built-in one, and `off`
+before a rule switches that one off. Your own are looked at before the built-in ones, in the order in which they stand.
 
 ```toml
 [rules]
@@ -69,9 +69,9 @@ decay-unaccessed = "tier=stm age>72h access<5 → decay 0.97 floor 0.2"
 prune-low-utility = "off"
 ```
 
-`memd rule set` and `memd rule rm` write this table, leave every other byte of the file as it was, and hold at once. After a change
-by hand: `memd restart`. A rule that cannot be read does not keep the daemon from starting: it is not followed, and `memd status`
-and `memd config check` say so. Rules cannot be given in the environment.
+`memd rule set` and `memd rule rm` write this table, leave every other byte of the file as it was, and hold at once.
+After a change by hand: `memd restart`. A rule that cannot be read does not keep the daemon from starting: it is not followed,
+and `memd status` and `memd config check` say so. Rules cannot be given in the environment.
 """
 
 TAIL = """\

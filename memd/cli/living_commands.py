@@ -56,7 +56,9 @@ def _report(found: dict[str, Any], dry_run: bool) -> list[str]:
     """What a reflection found, the changes first."""
     would = "would be " if dry_run else ""
     lines = [f"{found['memories']} memories looked at, {found['moved']} {would}moved, {found['faded']} {would}faded"]
-    lines += _some(found["moves"], found["moved"], lambda move: f"  {move['key']}: {move['from']} → {move['to']}  ({move['why']})")  # noqa: E501
+    lines += _some(
+        found["moves"], found["moved"], lambda move: f"  {move['key']}: {move['from']} → {move['to']}  ({move['why']})"
+    )
     lines.append(f"{found['linked']} new links, {found['edges_faded']} fading, {found['edges_pruned']} gone")
     for name, head in (("clusters", "belong together and have no summary yet (memd consolidate):"),
                        ("contradictions", "contradict each other:"),

@@ -13,16 +13,13 @@ from sqlite3 import Connection
 
 from memd.indexer import edges, lives, shifts, twins
 from memd.indexer.deeds import in_utc
-from memd.indexer.linking import MERGE, SIMILAR, Pair
-from memd.lifecycle.edges import RELATED
+from memd.indexer.linking import LINK, SIMILAR, Pair
+from memd.lifecycle.edges import BY_RULE, REFINES, RELATED
 from memd.lifecycle.lives import Life
 from memd.lifecycle.rules import DORMANT, Rule, fits, near_enough, similar_rules
 from memd.models import RELATIONS
 
-BY_RULE = "rule"
-"""The origin of edges that a rule of pairs made: they do not fade, and go when one of the texts changes."""
-
-MERGED, REFINES = "merged_into", "refines"
+MERGED = "merged_into"
 
 
 @dataclass(slots=True)
@@ -37,11 +34,11 @@ class Judged:
 
 
 def near_since(connection: Connection, workspace: int, since: str) -> list[Pair]:
-    """The pairs that were found to be nearly the same since a moment, the nearest first."""
+    """The pairs that were found to be alike since a moment, the nearest first."""
     rows = connection.execute(
         f"SELECT e.one, e.other, e.base FROM {edges.TABLES} WHERE e.workspace = ? AND e.rel = ? AND e.origin = ?"
         f" AND e.base >= ? AND e.made > ? AND {edges.LIVING} ORDER BY e.base DESC, e.one, e.other",
-        (workspace, RELATED, SIMILAR, MERGE, since),
+        (workspace, RELATED, SIMILAR, LINK, since),
     )
     return [Pair(row["one"], row["other"], row["base"]) for row in rows]
 

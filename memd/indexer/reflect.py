@@ -13,9 +13,10 @@ from memd.indexer import deeds, edges, judging, keys, linking, lives, mentions, 
 from memd.indexer.ageing import Ageing, Hands, Record
 from memd.indexer.deeds import in_utc
 from memd.indexer.edges import Aged
-from memd.indexer.judging import MERGED, REFINES, Judged
+from memd.indexer.judging import MERGED, Judged
 from memd.indexer.lives import Move
 from memd.indexer.stores import Shelf, Stores
+from memd.lifecycle.edges import REFINES
 from memd.lifecycle.lives import RULE
 from memd.lifecycle.rules import DORMANT, Rule, similar_rules
 
@@ -57,7 +58,6 @@ class Reflection:
 
     def link(self) -> None:
         """Bring the edges in step with what the notes say, and compare what changed with everything else."""
-        self.linked += mentions.relink(self.connection, self.shelf.id, self.hands.write, self.now)
         more = True
         while more:
             compared = linking.pass_(self.stores, self.shelf, AT_ONCE)
@@ -66,6 +66,8 @@ class Reflection:
                 self.linked += self.hands.write(save).made
                 self.hands.rest()
             more = compared.more
+        # After it: what is alike and shares a tag is held together by the stronger of the two.
+        self.linked += mentions.relink(self.connection, self.shelf.id, self.hands.write, self.now)
 
     def judge(self) -> None:
         """Ask the rules of pairs about what was found to be nearly the same since the last time."""

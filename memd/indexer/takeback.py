@@ -29,9 +29,7 @@ def take_back(connection: Connection, action: int, undo: int, who: str, now: dat
     return taken
 
 
-def _tier(
-    connection: Connection, shift: Shift, action: int, undo: int, nth: int, who: str, now: datetime
-) -> bool:
+def _tier(connection: Connection, shift: Shift, action: int, undo: int, nth: int, who: str, now: datetime) -> bool:
     row = connection.execute("SELECT tier, moved FROM memories WHERE id = ?", (shift.memory,)).fetchone()
     if (row["tier"], row["moved"]) != (shift.after["tier"], shift.after["moved"]):
         return False
@@ -39,9 +37,7 @@ def _tier(
     return lives.move(connection, undo, nth, back, now)
 
 
-def _useful(
-    connection: Connection, shift: Shift, action: int, undo: int, nth: int, who: str, now: datetime
-) -> bool:
+def _useful(connection: Connection, shift: Shift, action: int, undo: int, nth: int, who: str, now: datetime) -> bool:
     step = shift.before - shift.after
     row = connection.execute(
         "UPDATE memories SET useful = MAX(0, useful + ?) WHERE id = ? RETURNING useful", (step, shift.memory)
@@ -50,9 +46,7 @@ def _useful(
     return True
 
 
-def _edge(
-    connection: Connection, shift: Shift, action: int, undo: int, nth: int, who: str, now: datetime
-) -> bool:
+def _edge(connection: Connection, shift: Shift, action: int, undo: int, nth: int, who: str, now: datetime) -> bool:
     changed = connection.execute(
         "UPDATE edges SET removed = ?1 WHERE one = ?2 AND other = ?3 AND rel = ?4 AND removed = ?5",
         (shift.before["removed"], *(shift.after[name] for name in ("one", "other", "rel", "removed"))),

@@ -27,6 +27,9 @@ NOT = frozenset(
     "no not never none nor cannot without don doesn isn aren wasn won can't n't nicht kein nie ohne".split()
 )
 WORD = re.compile(r"[^\W\d_]+")
+SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+FEWEST_WORDS, MOST_SENTENCES = 3, 30
+"""Shorter sentences say nothing that could be told anew; of a long note the first ones tell."""
 
 
 @dataclass(slots=True)
@@ -43,7 +46,7 @@ class Twins:
 
 def twins(connection: Connection, pairs: Iterable[Pair]) -> Twins:
     """Which of some pairs say the very same, and which only nearly; reads only."""
-    near = [pair for pair in pairs if pair.similarity >= MERGE]
+    near = list(pairs)
     rows = _rows(connection, {end for pair in near for end in (pair.one, pair.other)})
     found, laid = Twins(), set[int]()
     for pair in near:
@@ -53,6 +56,8 @@ def twins(connection: Connection, pairs: Iterable[Pair]) -> Twins:
         earlier, later = sorted((one, other), key=lambda told: (told.date, told.memory))
         if renews(later, earlier):
             found.renewed.append((later.memory, earlier.memory, pair))
+        elif pair.similarity < MERGE:
+            continue
         elif _numbers(one.text) != _numbers(other.text):
             if _words_in_common(one.text, other.text) >= MOSTLY:
                 found.doubtful.append(pair)
@@ -112,15 +117,26 @@ def _told(number: int, rows: Sequence[Row]) -> _Told:
 
 
 def renews(later: _Told, earlier: _Told) -> bool:
-    """Whether a note tells what has become of what an earlier one told: one heading, nearly the same words.
+    """Whether a note tells what has become of what an earlier one told: one heading, and a sentence told anew.
 
     Lasting files are edited where they stand; that one note of a day takes the place of another must be seen.
     """
     dated = "memory" not in (later.role, earlier.role) and "" < earlier.date < later.date
     if not (dated and later.heading.strip() and later.heading.casefold() == earlier.heading.casefold()):
         return False
-    alike = _words_in_common(later.text, earlier.text) >= MOSTLY
-    return alike and _one_house(later, earlier) and not same_words(later.text, earlier.text)
+    return _one_house(later, earlier) and any(
+        _says_anew(one, other) for one in _sentences(later.text) for other in _sentences(earlier.text)
+    )
+
+
+def _sentences(text: str) -> list[str]:
+    found = [sentence.strip() for sentence in SENTENCE.split(_plain(text))]
+    return [sentence for sentence in found if len(WORD.findall(sentence)) >= FEWEST_WORDS][:MOST_SENTENCES]
+
+
+def _says_anew(one: str, other: str) -> bool:
+    """Whether two sentences say the same of something, and not the same."""
+    return _words_in_common(one, other) >= MOSTLY and not same_words(one, other)
 
 
 def _one_house(one: _Told, other: _Told) -> bool:

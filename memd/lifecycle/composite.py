@@ -41,8 +41,9 @@ MOST_USED = 50
 BY_FAR = 1.5
 """A resting memory this many times as relevant as any that is awake is the answer, and weighed as short-term."""
 
-NEAR = 0.4
-"""What is less than this share as relevant as the best match is not about the task."""
+NEAR = 0.7
+"""What is less than this share as relevant as the best match is not about the task. With 0.4 new and much used notes
+crowd out what was asked for: of single questions 20 % had their answer in the context, with 0.7 it is 98 %."""
 
 FAINT = 0.18
 """Nor is what is less relevant than this: any two notes have as much in common."""

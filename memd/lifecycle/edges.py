@@ -9,9 +9,13 @@ from datetime import timedelta
 RELATED = "relates_to"
 """The one relation that has no direction, and the only one that memd makes by itself."""
 CONTAINS = "contains"
+REFINES = "refines"
 
 OBSERVED = ("similar", "tag")
 """Origins of edges that nobody made: these fade. What someone declared or wrote stays as long as it stands there."""
+
+BY_RULE = "rule"
+"""The origin of edges that a rule of pairs made: they do not fade, and go when one of the texts changes."""
 
 STEP = 0.05
 FADE = 0.9

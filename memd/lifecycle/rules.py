@@ -22,6 +22,7 @@ FLOOR = 0.1
 """The importance below which nothing fades."""
 OF_PAIRS = ("link", "dedup", "refine")
 """What is done to two memories that are alike."""
+LIKE = 0.8
 SIMILAR = 0.9
 SAME = 0.92
 
@@ -165,7 +166,7 @@ BUILT_IN: tuple[Rule, ...] = (
     ),
     _built_in(
         "renew", "Of two notes under one heading that say nearly the same, the later refines the earlier.",
-        Action("refine"), ("similarity", ">", SIMILAR),
+        Action("refine"), ("similarity", ">=", LIKE),
     ),
     _built_in(
         "merge-similar", "Memories that say nearly the same are linked.", Action("link"),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.lifecycle.clusters import components
-from memd.lifecycle.edges import CONTAINS, RELATED, Edge
+from memd.lifecycle.edges import BY_RULE, CONTAINS, REFINES, RELATED, Edge
 
 DAMPING = 0.3
 """What is left of a memory's score, times the edge's weight, when it is handed on."""
@@ -113,10 +113,11 @@ def contradict(pool: Pool, against: Mapping[int, Sequence[int]]) -> None:
 
 
 def parents_of(links: Iterable[Edge]) -> dict[int, set[int]]:
-    """The summaries that contain each memory."""
+    """What each memory need not be shown beside: the summaries that contain it, the later note that renews it."""
     found: dict[int, set[int]] = {}
     for link in links:
-        if link.rel == CONTAINS and link.one != link.other:
+        renewed = link.rel == REFINES and link.origin == BY_RULE
+        if (link.rel == CONTAINS or renewed) and link.one != link.other:
             found.setdefault(link.other, set()).add(link.one)
     return found
 

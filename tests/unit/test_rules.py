@@ -212,7 +212,7 @@ def test_the_similarity_pass_is_one_of_its_own() -> None:
     assert [rule.name for rule in similar_rules(BUILT_IN)] == ["dedup-all", "renew", "merge-similar"]
     assert [rule.action.verb for rule in similar_rules(BUILT_IN)] == ["dedup", "refine", "link"]
     assert judged(life(), similar_rules(BUILT_IN)) is None
-    for name, border in (("dedup-all", 0.92), ("renew", 0.9), ("merge-similar", 0.9)):
+    for name, border in (("dedup-all", 0.92), ("merge-similar", 0.9)):
         assert [near_enough(NAMES[name], border + step) for step in (-1e-9, 0, 1e-9)] == [False, False, True]
     assert fits(NAMES["merge-similar"], life("stm"), NOW) and not fits(NAMES["merge-similar"], life("ltm"), NOW)
     assert all(fits(NAMES["dedup-all"], life(tier), NOW) for tier in TIERS)
