@@ -70,8 +70,8 @@ prune-low-utility = "off"
 ```
 
 `memd rule set` and `memd rule rm` write this table, leave every other byte of the file as it was, and hold at once.
-After a change by hand: `memd restart`. A rule that cannot be read does not keep the daemon from starting: it is not followed,
-and `memd status` and `memd config check` say so. Rules cannot be given in the environment.
+After a change by hand: `memd restart`. A rule that cannot be read does not keep the daemon from starting: it is not
+followed, and `memd status` and `memd config check` say so. Rules cannot be given in the environment.
 """
 
 TAIL = """\
