@@ -215,13 +215,19 @@ def run(year: Year, rules: Sequence[Rule], embedder: Any, seed: int) -> Figures:
         shutil.rmtree(folder)
 
 
+NAMES = (
+    "old facts found", "old facts first", "replaced fact first", "context precision", "context stale",
+    "context coverage", "in stm", "in ltm", "in dormant",
+)  # fmt: skip
+
+
 def table(found: dict[str, Figures]) -> str:
-    names = ("old facts found", "old facts first", "replaced fact first", "context precision", "context stale",
-             "context coverage", "in stm", "in ltm", "in dormant")  # fmt: skip
-    head = f"| rules | {' | '.join(names)} |\n|---|{'---:|' * len(names)}"
-    rows = [f"| {name} | {' | '.join(_cell(title, figures.get(title, 0.0)) for title in names)} |"
-            for name, figures in found.items()]  # fmt: skip
-    return "\n".join([head, *rows])
+    head = f"| rules | {' | '.join(NAMES)} |\n|---|{'---:|' * len(NAMES)}"
+    return "\n".join([head, *(_row(name, figures) for name, figures in found.items())])
+
+
+def _row(name: str, figures: Figures) -> str:
+    return f"| {name} | {' | '.join(_cell(title, figures.get(title, 0.0)) for title in NAMES)} |"
 
 
 def _cell(name: str, value: float) -> str:
@@ -244,7 +250,7 @@ def main() -> int:
         if not options.only or name in options.only:
             began = time.monotonic()
             found[name] = run(year, rules, remembering, options.seed)
-            say(f"{name}: {time.monotonic() - began:.0f} s")
+            say(f"{name}: {time.monotonic() - began:.0f} s; {_row(name, found[name])}")
     print(table(found))
     if options.json:
         options.json.write_text(json.dumps({"seed": options.seed, "figures": found}, indent=1))
