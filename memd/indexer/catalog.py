@@ -6,10 +6,11 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from hashlib import blake2b
 
 from memd.lifecycle.lives import BASE
-from memd.models import Chunk, Memory, Workspace
+from memd.models import Chunk, Declared, Memory, Workspace
 from memd.notes.lifetime import expiry
 
 
@@ -214,10 +215,16 @@ def _memory_values(workspace: int, file: int, memory: Memory, role: str, now: st
         "role": role,
         "date": memory.date,
         "tags": json.dumps(memory.declared.tags, ensure_ascii=False),
-        "declared": json.dumps(asdict(memory.declared), ensure_ascii=False),
+        "declared": _facts(memory.declared),
         "importance": BASE if memory.declared.importance is None else memory.declared.importance,
         "now": now,
     }
+
+
+@lru_cache(maxsize=1_000)
+def _facts(declared: Declared) -> str:
+    """What a note declares, as the ledger has it; most declare nothing, and each file has many."""
+    return json.dumps(asdict(declared), ensure_ascii=False)
 
 
 def let_go(connection: sqlite3.Connection, memories: Iterable[int], now: str) -> None:
