@@ -39,7 +39,7 @@ MOST_BYTES = 1_000_000
 SHOWN = 5
 OLD = DAYS - 90
 """Facts that were noted before this day are old at the end of the year."""
-TASKS, BUDGET = 60, 600
+TASKS, BUDGET, SMALL = 60, 600, 200
 SAYS_SO = 0.3
 """The share of right answers of which the agent says that they were useful."""
 
@@ -68,7 +68,8 @@ class Replay:
     """One year under one set of rules."""
 
     year: Year
-    rules: Sequence[Rule]
+    rules: Sequence[Rule] | None
+    """None: nobody reflects, and nothing is counted or compared."""
     stores: Stores
     shelf: Shelf
     rng: random.Random
@@ -79,7 +80,7 @@ class Replay:
             self._note(day, now + timedelta(hours=9))
             for nth, fact in enumerate(self.year.questions.get(day, ())):
                 self._ask(fact, now + timedelta(hours=10, minutes=nth))
-            if self.rules:
+            if self.rules is not None:
                 reflect(self.stores, self.shelf, self.rules, now + timedelta(hours=23), Hands(self._write))
 
     def _write(self, work: Callable[[Connection], Any]) -> Any:
@@ -173,7 +174,24 @@ def _context(replay: Replay, now: datetime) -> Figures:
             stale += memory["tokens"] * any(is_of(memory["path"], memory["key"], fact) for fact in gone)
         wanted += len(current)
         known += sum(any(_says(replay.year, memory, fact) for memory in packed) for fact in current)
-    return {"context precision": good / tokens, "context stale": stale / tokens, "context coverage": known / wanted}
+    return {
+        **_used(replay, now),
+        "context precision": good / tokens,
+        "context stale": stale / tokens,
+        "context coverage": known / wanted,
+    }
+
+
+def _used(replay: Replay, now: datetime) -> Figures:
+    """How many of the facts that were asked for lately are in a context so small that only a few memories fit."""
+    lately = {fact.number: fact for day in range(DAYS - 60, DAYS) for fact in replay.year.questions.get(day, ())}
+    facts = random.Random(8).sample(sorted(lately.values(), key=lambda fact: fact.number), min(TASKS, len(lately)))
+    known = 0
+    for fact in facts:
+        ask = Ask(f"work on {fact.subject}", ("agent",), today=now.date())
+        packed = assemble(replay.stores, Wanted(ask, SMALL)).told["memories"]
+        known += any(_says(replay.year, memory, fact) for memory in packed)
+    return {"used facts in a small context": known / len(facts)}
 
 
 def _says(year: Year, memory: dict[str, Any], fact: Fact) -> bool:
@@ -190,17 +208,19 @@ def _tiers(replay: Replay) -> Figures:
 # --- one run for each set of rules --------------------------------------------------------------------------
 
 
-def sets() -> Iterator[tuple[str, tuple[Rule, ...]]]:
-    """No rules, those that are on by default, every one that is there, and each alone."""
-    yield "none", ()
+def sets() -> Iterator[tuple[str, tuple[Rule, ...] | None]]:
+    """No reflection, one without rules, those that are on by default, every one that is there, and each alone."""
+    yield "no reflection", None
+    yield "no rules", ()
     yield "defaults", BUILT_IN
     yield "all", tuple(replace(rule, enabled=True) for rule in BUILT_IN)
     for rule in BUILT_IN:
-        if rule.name != "wake":
+        # Nothing in the year is captured raw, and `wake` is with all of them.
+        if rule.name not in ("wake", "promote-sensory", "decay-sensory"):
             yield f"only {rule.name}", tuple(replace(one, enabled=one.name in (rule.name, "wake")) for one in BUILT_IN)
 
 
-def run(year: Year, rules: Sequence[Rule], embedder: Any, seed: int) -> Figures:
+def run(year: Year, rules: Sequence[Rule] | None, embedder: Any, seed: int) -> Figures:
     folder = Path(tempfile.mkdtemp(prefix="memd-year-"))
     stores = Stores(folder)
     try:
@@ -217,7 +237,7 @@ def run(year: Year, rules: Sequence[Rule], embedder: Any, seed: int) -> Figures:
 
 NAMES = (
     "old facts found", "old facts first", "replaced fact first", "context precision", "context stale",
-    "context coverage", "in stm", "in ltm", "in dormant",
+    "context coverage", "used facts in a small context", "in stm", "in ltm", "in dormant",
 )  # fmt: skip
 
 
