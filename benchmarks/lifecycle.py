@@ -170,9 +170,11 @@ def _context(replay: Replay, now: datetime) -> Figures:
         packed = assemble(replay.stores, Wanted(ask, BUDGET)).told["memories"]
         for memory in packed:
             tokens += memory["tokens"]
-            good += memory["tokens"] * any(_says(replay.year, memory, fact) for fact in current)
+            lasting = memory["path"] == replay.year.topics.get(subject)
+            good += memory["tokens"] * (lasting or any(_says(replay.year, memory, fact) for fact in current))
+            known += lasting
             stale += memory["tokens"] * any(is_of(memory["path"], memory["key"], fact) for fact in gone)
-        wanted += len(current)
+        wanted += len(current) + (subject in replay.year.topics)
         known += sum(any(_says(replay.year, memory, fact) for memory in packed) for fact in current)
     return {
         **_used(replay, now),

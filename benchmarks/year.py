@@ -85,6 +85,8 @@ class Year:
     facts: list[Fact] = field(default_factory=list)
     notes: dict[int, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     """By day: the files that are written, whole."""
+    topics: dict[str, str] = field(default_factory=dict)
+    """What is known for good of some subjects: the file of each."""
     questions: dict[int, list[Fact]] = field(default_factory=lambda: defaultdict(list))
     """By day: the facts that are asked for."""
 
@@ -169,7 +171,8 @@ def _topics(year: Year, rng: random.Random, subjects: list[str]) -> None:
     for subject in rng.sample(subjects, TOPICS):
         name = subject.lower().replace(" ", "-")
         text = f"{subject} is one of our services. It was begun in {rng.randint(1998, 2020)} by {rng.choice(PEOPLE)}.\n"
-        year.notes[rng.randrange(60)][f"memory/topics/{name}.md"] = f"---\ntitle: {subject}\n---\n\n{text}"
+        year.topics[subject] = f"memory/topics/{name}.md"
+        year.notes[rng.randrange(60)][year.topics[subject]] = f"---\ntitle: {subject}\n---\n\n{text}"
     year.notes[0]["MEMORY.md"] = "# Memory\n\n## Habits\n\nNote every change of a service on the day it happens.\n"
 
 

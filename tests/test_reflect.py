@@ -34,6 +34,7 @@ def old(home: Home) -> Iterator[Client]:
     aged(home, 100)
     with home.start() as client:
         client.sync()
+        client.call("rule.set", {"name": "decay-unaccessed", "rule": "on"})
         yield client
 
 

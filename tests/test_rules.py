@@ -129,6 +129,8 @@ def test_a_mistake_is_explained_and_changes_nothing(
 
 
 def test_a_test_shows_what_would_move_and_fade_and_changes_nothing(memory: Client, home: Home) -> None:
+    for name in ("decay-unaccessed", "dedup-all"):
+        memory.set_rule(name, "on")
     home.stop()
     age(home, 24 * 12 + 1)
     age(home, 1, "slug = 'garden'")
@@ -139,7 +141,8 @@ def test_a_test_shows_what_would_move_and_fade_and_changes_nothing(memory: Clien
     told = {match["key"]: match for match in result["matches"]}
     assert set(told) == {"2026-02-15#ersatztv", "2026-02-16#backup", "sourdough"}
     assert (result["moved"], result["faded"]) == (1, 2)
-    assert result["rules"] == [rule.name for rule in BUILT_IN if not rule.of_pairs]
+    on = [rule.name for rule in BUILT_IN if rule.enabled or rule.name == "decay-unaccessed"]
+    assert result["rules"] == [name for name in on if name not in ("renew", "merge-similar")]
     assert result["of_pairs"] == ["dedup-all", "renew", "merge-similar"]
     stale, faint = told["sourdough"], told["2026-02-16#backup"]
     assert (stale["rule"], stale["from"], stale["to"]) == ("demote-stale-ltm", "ltm", "dormant")

@@ -117,8 +117,8 @@ def _when(*conditions: tuple[str, str, Value]) -> tuple[Condition, ...]:
     return tuple(Condition(*condition) for condition in conditions)
 
 
-def _built_in(name: str, doc: str, action: Action, *conditions: tuple[str, str, Value]) -> Rule:
-    return Rule(name, _when(*conditions), action, built_in=True, doc=doc)
+def _built_in(name: str, doc: str, action: Action, *conditions: tuple[str, str, Value], enabled: bool = True) -> Rule:
+    return Rule(name, _when(*conditions), action, enabled, built_in=True, doc=doc)
 
 
 def _hours(hours: int) -> timedelta:
@@ -139,7 +139,7 @@ BUILT_IN: tuple[Rule, ...] = (
     # Before `promote-to-ltm`: being found often is no merit in what never helped.
     _built_in(
         "prune-low-utility", "What is found often and never of use is laid aside, where someone says what is.",
-        Action("demote", DORMANT), ("access", ">", 20), ("utility", "<", 0.05),
+        Action("demote", DORMANT), ("access", ">", 20), ("utility", "<", 0.05), enabled=False,
     ),
     _built_in(
         "wake", "What was asked for after a rule had laid it aside comes back.", Action("promote", HOME),
@@ -148,7 +148,7 @@ BUILT_IN: tuple[Rule, ...] = (
     # Before `decay-unaccessed`: with other numbers both could match, and rising must win.
     _built_in(
         "promote-to-ltm", "What is asked for again and again stays.", Action("promote", "ltm"),
-        ("tier", "=", "stm"), ("age", ">", _hours(72)), ("access", ">", 50),
+        ("tier", "=", "stm"), ("age", ">", _hours(72)), ("access", ">", 50), enabled=False,
     ),
     _built_in(
         "demote-stale-ltm", "What nobody has asked for in a week is laid aside.", Action("demote", DORMANT),
@@ -157,12 +157,12 @@ BUILT_IN: tuple[Rule, ...] = (
     _built_in(
         "decay-unaccessed", "What is hardly asked for weighs a little less each day.",
         Action("decay", factor=0.95, floor=FLOOR),
-        ("tier", "=", "stm"), ("age", ">", _hours(48)), ("access", "<", 10),
+        ("tier", "=", "stm"), ("age", ">", _hours(48)), ("access", "<", 10), enabled=False,
     ),
     # Of pairs. The narrower one first: two that say the same are not merely linked.
     _built_in(
         "dedup-all", "Of memories that say the same, one stays and the others are laid aside.", Action("dedup"),
-        ("similarity", ">", SAME),
+        ("similarity", ">", SAME), enabled=False,
     ),
     _built_in(
         "renew", "Of two notes under one heading that say nearly the same, the later refines the earlier.",
@@ -173,7 +173,8 @@ BUILT_IN: tuple[Rule, ...] = (
         ("tier", "=", "stm"), ("similarity", ">", SIMILAR),
     ),
 )  # fmt: skip
-"""The rules that memd comes with, in the order in which they are looked at."""
+"""The rules that memd comes with, in the order in which they are looked at. Those that did not help in the replay of a
+year (docs/lifecycle.md) are there to be switched on."""
 
 
 def similar_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from memd.indexer import lives, writing
 from memd.indexer.ageing import Hands
 from memd.indexer.embedder import HashEmbedder
 from memd.indexer.reflect import reflect
-from memd.lifecycle.rules import BUILT_IN
+from memd.lifecycle.rules import BUILT_IN as SHIPPED
 from tests.lab import Lab
 
+BUILT_IN = tuple(replace(rule, enabled=True) for rule in SHIPPED)
 PORT = "## Relay port\n\nThe amber relay in the cellar listens on port {} since this morning, as agreed with Ada.\n"
 SAME = "## Kiln\n\nThe kiln must not be opened before it has cooled down to forty degrees.\n"
 NOTES = {

@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 
 from memd.lifecycle.language import parse
 from memd.lifecycle.lives import Life
-from memd.lifecycle.rules import BUILT_IN, Match, Rule, evaluate, fits, importance, near_enough, similar_rules
+from memd.lifecycle.rules import BUILT_IN as SHIPPED
+from memd.lifecycle.rules import Match, Rule, evaluate, fits, importance, near_enough, similar_rules
 from memd.models import TIERS
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, DAY, TICK = timedelta(hours=1), timedelta(days=1), timedelta(microseconds=1)
+BUILT_IN = tuple(replace(rule, enabled=True) for rule in SHIPPED)
+"""Every rule that there is, also those that a user must switch on."""
 NAMES = {rule.name: rule for rule in BUILT_IN}
 
 
