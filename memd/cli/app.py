@@ -11,10 +11,12 @@ from memd.cli import (
     INTERRUPTED,
     ask_commands,
     config_commands,
+    connect_commands,
     daemon_commands,
     exam_commands,
     label_commands,
     list_commands,
+    mcp_commands,
     move_commands,
     past_commands,
     put_commands,
@@ -22,6 +24,7 @@ from memd.cli import (
     service_commands,
     subscribe_commands,
     topic_commands,
+    watch_commands,
     workspace_commands,
     write_commands,
 )
@@ -42,9 +45,12 @@ put_commands.register(app)
 label_commands.register(app)
 move_commands.register(app)
 subscribe_commands.register(app)
+watch_commands.register(app)
+mcp_commands.register(app)
 exam_commands.register(app)
 workspace_commands.register(app)
 daemon_commands.register(app)
+connect_commands.register(app)
 app.add_typer(config_commands.app, name="config")
 app.add_typer(service_commands.app, name="service")
 app.add_typer(topic_commands.app, name="topic")

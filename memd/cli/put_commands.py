@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import typer
@@ -65,7 +66,7 @@ def put(
     given.tell(result, _told(result), json)
 
 
-def _told(result: dict[str, Any]) -> str:
+def _told(result: Mapping[str, Any]) -> str:
     if not result["written"]:
         return "Nothing was written"
     where = f" in {result['paths'][0]}" if result["paths"] else ""
@@ -112,7 +113,7 @@ def rm(
     given.tell(result, _purged(key, result) if hard else f"Removed {key}; to bring it back: memd undo", json)
 
 
-def _purged(key: str, result: dict[str, Any]) -> str:
+def _purged(key: str, result: Mapping[str, Any]) -> str:
     gone = result["purged"]
     told = f"Forgot {key} for good: {show.count(gone['versions'], 'version')}, {show.count(gone['texts'], 'text')}"
     for kept in result["kept"]:
@@ -148,7 +149,7 @@ def gc(
             say.line(f"{one['key']}  {one['path']}:{one['start_line']}  expired {show.moment(one['expires'])}")
 
 
-def _name(result: dict[str, Any]) -> None:
+def _name(result: Mapping[str, Any]) -> None:
     for one in result["expired"][:MAX_PURGES]:
         say.note(f"{one['key']} ({one['path']})")
 

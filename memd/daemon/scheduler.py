@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from memd.daemon.events import JOB, Nobody
 from memd.errors import MemdError
 
 log = logging.getLogger("memd.scheduler")
+
+QUIET = "scan"
+"""Runs every minute; what it finds is told as indexed."""
 
 
 @dataclass(slots=True)
@@ -31,6 +35,8 @@ class Scheduler:
     def __init__(self) -> None:
         self._jobs: dict[str, JobState] = {}
         self._scheduler: Any = None
+        self.events = Nobody()
+        """Told when a job has ended, for those who watch."""
 
     def start(self) -> None:
         # Imported here: the socket answers before there is anything to schedule.
@@ -61,6 +67,8 @@ class Scheduler:
             state.result = f"failed: {error}"
             log.error("job %s failed: %s", name, error)
         state.took_ms = round((time.monotonic() - started) * 1000, 1)
+        if name != QUIET:
+            self.events.tell(JOB, job=name, result=state.result, took_ms=state.took_ms)
 
     def stop(self) -> None:
         self._scheduler.shutdown(wait=False)

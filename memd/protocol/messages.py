@@ -30,6 +30,7 @@ METHODS = {
     "trash": "Lists what went from the files, and how it comes back.",
     "subscribe": "Sends each new or changed memory that matches, as it is saved.",
     "unsubscribe": "Ends a subscription of this connection.",
+    "watch": "Sends what happens as it happens: what is indexed, written, read and moved, by whom, and the jobs.",
     "note": "Adds a section to the note of the day.",
     "save": "Adds a text to the note of the day or to the long-term memory, and says where it went.",
     "write": "Adds an entry to the file of a role, or to the file that all roles share.",
@@ -52,6 +53,7 @@ METHODS = {
     "topic.set_general": "Replaces the general knowledge.",
     "topic.search": "Finds topics by their tags.",
     "topic.list": "Lists the topics.",
+    "mcp.open": "Makes an MCP session of the connection, bound to one workspace.",
     "shutdown": "Stops the daemon.",
     "workspaces.list": "Lists the directories that hold memory.",
     "workspaces.add": "Begins to watch a directory.",
@@ -76,6 +78,7 @@ READS = frozenset(
         "log",
         "trash",
         "subscribe",
+        "watch",
         "eval",
         "export",
         "status",
@@ -87,3 +90,22 @@ READS = frozenset(
     }
 )
 """These change nothing, so a client may send them twice."""
+
+SIGNED = frozenset({"gc", "undo", "import", "ingest"})
+"""These name an author and carry no number of their own; all other writes have a `request_id`."""
+
+WHOLE = frozenset(
+    {
+        "hello",
+        "ping",
+        "unsubscribe",
+        "status",
+        "doctor",
+        "backup",
+        "shutdown",
+        "workspaces.list",
+        "workspaces.add",
+        "workspaces.remove",
+    }
+)
+"""These are about the daemon, or about the list of workspaces, rather than about what is in a workspace."""
