@@ -5,7 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-note bench-agents bench-hooks bench-mcp docs clean
+.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-note bench-context bench-likeness \
+	bench-lifecycle bench-reflect bench-agents bench-hooks bench-mcp docs clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -45,6 +46,18 @@ bench-hooks: $(STAMP)     ## how long an agent waits for the hook of a prompt, w
 
 bench-mcp: $(STAMP)       ## how soon an agent's session answers, and what the pump takes
 	$(BIN)/python benchmarks/sessions.py $(ARGS)
+
+bench-context: $(STAMP)   ## how long a context takes, beside a query
+	$(BIN)/python benchmarks/context.py $(ARGS)
+
+bench-likeness: $(STAMP)  ## how near alike and unlike memories are; DATA=folders of labelled collections
+	$(BIN)/python benchmarks/likeness.py $(DATA) $(ARGS)
+
+bench-lifecycle: $(STAMP) ## a year of notes and questions, with each rule on and off
+	$(BIN)/python benchmarks/lifecycle.py $(ARGS)
+
+bench-reflect: $(STAMP)   ## a reflection over 100,000 chunks, and what questions wait for it
+	$(BIN)/python benchmarks/reflect.py $(ARGS)
 
 docs: $(STAMP)            ## write the generated parts of docs/
 	$(BIN)/python docs/generate.py

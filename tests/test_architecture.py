@@ -45,13 +45,9 @@ VENDORS = {
 }
 
 BROAD = {
-    "daemon/worker.py",
-    "daemon/server.py",
-    "daemon/embedding.py",
-    "indexer/vectors.py",
-    "indexer/embedder.py",
-    "cli/hook/__init__.py",
-}
+    "daemon/worker.py", "daemon/server.py", "daemon/embedding.py", "daemon/scheduler.py", "indexer/vectors.py",
+    "indexer/embedder.py", "cli/hook/__init__.py",
+}  # fmt: skip
 """The outermost loops, which log and go on; a hook, which must not stop an agent; and two vendors whose errors have no
 name of their own."""
 

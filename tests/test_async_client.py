@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from memd import AsyncClient, Client, errors
-from memd.protocol import outcomes, results, wishes
+from memd.protocol import outcomes, reports, results, wishes
 from memd.protocol.client import Methods
 from memd.protocol.messages import METHODS
 from tests.conftest import ROOT, Home
@@ -124,10 +124,12 @@ def test_a_program_that_uses_both_is_type_checked(tmp_path: Path) -> None:
 # --- the types are what the wire says -------------------------------------------------------------------------
 
 
-NAMES = {**vars(results), **vars(outcomes), **vars(wishes), "Any": Any, "Unpack": typing.Unpack}
+NAMES = {**vars(results), **vars(outcomes), **vars(reports), **vars(wishes), "Any": Any, "Unpack": typing.Unpack}
 FUNCTIONS = {
     "list": "memories", "tags.list": "tags", "tags.rename": "rename_tag", "tags.rm": "remove_tag", "import": "import_",
-    "workspaces.add": "add", "workspaces.remove": "remove",
+    "workspaces.add": "add", "workspaces.remove": "remove", "rule.list": "rules", "rule.set": "set_rule",
+    "rule.rm": "remove_rule", "rule.test": "test_rules", "jobs.list": "jobs", "jobs.run": "run_job",
+    "edge.add": "add_edge", "edge.rm": "remove_edge", "edge.list": "edges",
 }  # fmt: skip
 
 
@@ -138,6 +140,8 @@ def wrong(value: Any, kind: Any, where: str) -> list[str]:
         return []
     if origin is typing.NotRequired:
         return wrong(value, inner[0], where)
+    if typing.is_typeddict(kind) and not isinstance(value, dict):
+        return [f"{where} is {value!r}, not {kind}"]
     if typing.is_typeddict(kind):
         hints = typing.get_type_hints(kind, include_extras=True)
         found = [f"{where}.{name} is not in the type" for name in value if name not in hints]

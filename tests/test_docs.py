@@ -203,7 +203,7 @@ def test_a_method_takes_the_parameters_that_the_page_lists_and_no_others(documen
     """A parameter of the wrong type is refused as such; one that does not exist is refused as unknown."""
     found = sections(PROTOCOL_PAGE.read_text(encoding="utf-8"))
     everything = {name for section in found.values() for name in documented_parameters(section)} | {"as_of", "force"}
-    needed = {"query": {"query": "x"}, "grep": {"pattern": "x"}, "bus": {"query": "x"}}
+    needed = {"query": {"query": "x"}, "context": {"query": "x"}, "grep": {"pattern": "x"}, "bus": {"query": "x"}}
     needed |= {
         "history": {"key": "x"},
         "diff": {"key": "x"},
@@ -212,7 +212,8 @@ def test_a_method_takes_the_parameters_that_the_page_lists_and_no_others(documen
         "write": {"section": "x", "text": "x"},
         "recent": {"role": "x"},
     }
-    needed |= {"import": {"path": "/nowhere/at/all"}}
+    needed |= {"import": {"path": "/nowhere/at/all"}, "jobs.run": {"name": "x"}}
+    needed |= {"rule.set": {"name": "x", "rule": "tag=x -> archive"}, "rule.rm": {"name": "x"}}
     topic = {"topic": "x"}
     needed |= {"topic.refine": topic, "topic.forget": topic, "topic.recall": topic}
     needed |= {"topic.memorize": {**topic, "summary": "x", "content": "x"}, "topic.set_general": {"content": "x"}}

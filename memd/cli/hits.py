@@ -65,7 +65,8 @@ def _told(result: Mapping[str, Any]) -> list[str]:
 def memory(told: Mapping[str, Any]) -> str:
     """One memory with its place, for a terminal."""
     place = f"{told['path']}:{told['start_line']}" if "start_line" in told else told["path"]
-    facts = [place, told.get("heading") or "", told.get("date") or told.get("at") or "", *_life(told)]
+    facts = [place, told.get("heading") or "", told.get("date") or told.get("at") or "", _aside(told),
+             *_life(told)]  # fmt: skip
     return (
         _dim("  ".join(one_line(fact) for fact in facts if fact), True) + "\n" + neutralise(told["text"]).rstrip("\n")
     )
@@ -117,8 +118,13 @@ def _headline(hit: dict[str, Any], several: bool, colour: bool) -> str:
         place = _link(f"{PLACE}{place}{END}", os.path.join(hit.get("root") or "", hit["path"]))  # noqa: PTH118
         heading = heading and f"{BOLD}{heading}{END}"
         date, score, workspace = (text and f"{DIM}{text}{END}" for text in (date, score, workspace))
-    parts = [workspace if several else "", place, heading, date, score]
+    parts = [workspace if several else "", place, heading, date, score, _aside(hit)]
     return "  ".join(part for part in parts if part)
+
+
+def _aside(told: Mapping[str, Any]) -> str:
+    """A mark for a memory that was laid aside, or never became more than a capture."""
+    return f"({told['tier']})" if told.get("tier") in ("dormant", "sensory") else ""
 
 
 def _dim(text: str, colour: bool) -> str:

@@ -98,13 +98,20 @@ def _jobs(jobs: list[dict[str, Any]]) -> list[str]:
 
 
 def _job(job: dict[str, Any]) -> str:
-    parts = [f"{job['name']} every {duration(job.get('every_s') or 0)}"]
+    parts = [f"{job['name']} {scheduled(job['schedule'])}"]
     if job.get("last"):
         took = f" in {job['took_ms']:.0f} ms" if job.get("took_ms") is not None else ""
         parts.append(f"last {moment(job['last'])}{took}" + (f": {job['result']}" if job.get("result") else ""))
     if job.get("next"):
         parts.append(f"next {moment(job['next'])}")
     return ", ".join(parts)
+
+
+def scheduled(schedule: str) -> str:
+    """`every 1h`, `at 15 3 * * *`, `off`."""
+    if schedule == "off":
+        return schedule
+    return f"at {schedule}" if " " in schedule.strip() else f"every {schedule}"
 
 
 def _exams(listed: list[dict[str, Any]]) -> list[str]:

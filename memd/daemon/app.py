@@ -11,9 +11,7 @@ import socket
 import sys
 import threading
 import time
-from concurrent.futures import CancelledError
 from contextlib import ExitStack
-from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,11 +23,15 @@ from memd.daemon import handlers, logs, systemd, tasks
 from memd.daemon.desk import Desk
 from memd.daemon.embedding import Embedding
 from memd.daemon.events import Events
-from memd.daemon.handlers import examining
 from memd.daemon.health import Health
 from memd.daemon.imports import SETTLED, How
+from memd.daemon.jobs import Jobs
+from memd.daemon.linking import Linking
 from memd.daemon.lock import Lock
+from memd.daemon.observing import Observing
 from memd.daemon.parts import Parts
+from memd.daemon.reflecting import Reflecting
+from memd.daemon.ruling import Ruling
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import Server, listen
 from memd.daemon.standing import Standing
@@ -37,7 +39,6 @@ from memd.daemon.upkeep import Upkeep
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
 from memd.errors import MemdError
-from memd.indexer import backups, deeds
 from memd.indexer.stores import Stores
 from memd.notes import parse
 
@@ -48,11 +49,6 @@ STOP_SECONDS = 4.0
 
 RESTART = 75
 """The exit code that asks for a new process: the package was upgraded."""
-
-DAY = 86_400
-FIRST_EXAM = 600
-"""Seconds after the start: what a first import left to do is mostly done by then."""
-FIRST_BACKUP = 900
 
 
 class App:
@@ -110,9 +106,13 @@ class App:
         self.watcher = Watcher(self.settings.watch, self.worker.note, self.rescan)
         self.embedding = Embedding(self.worker, self.settings.embedding, state, self.health)
         self._upkeep = Upkeep(self.worker, self.embedding)
+        linking = Linking(self.worker)
+        self.worker.on_links, self.embedding.on_vectors = linking.look, linking.embedded
+        rules = Ruling(self.health, self.settings.rules)
         parts = Parts(
             self.settings, self.health, self.stores, self.worker, self.watcher, self.embedding, self.scheduler,
-            standing, events, self.stop_soon,
+            standing, events, Observing(self.worker), rules, Reflecting(self.stores, self.worker, rules.all),
+            self.stop_soon,
         )  # fmt: skip
         self.desk = Desk(parts)
         self.worker.on_rest = self._rest
@@ -139,16 +139,8 @@ class App:
             self.watcher.add(shelf.workspace)
             # What changed between the first scan and the first event.
             self.rescan(ns)
-        self.scheduler.start()
-        self.scheduler.every(self.settings.watch.scan_seconds, "scan", self._scan_job)
-        self.scheduler.every(DAY, "sweep", self._sweep_job)
-        if self.settings.history.keep_days:
-            self.scheduler.every(DAY, "history", self._history_job, first_in=FIRST_EXAM)
-        self.scheduler.every(
-            DAY, "backup", self._backup_job, first_in=max(FIRST_BACKUP, backups.due_in(self.stores.folder))
-        )
-        if every := self.settings.search.exam_hours * 3600:
-            self.scheduler.every(every, "selfexam", self._exam_job, first_in=min(every, FIRST_EXAM))
+        jobs = Jobs(self.desk, self._loop, self._notice_upgrade)
+        self.scheduler.start(jobs.all(), jobs.keep, self.settings.jobs.jitter_s)
         self._stack.callback(self.scheduler.stop)
         self.embedding.start()
         self._stack.callback(self.embedding.stop, STOP_SECONDS)
@@ -209,37 +201,6 @@ class App:
     def _begun(self, ns: str) -> None:
         with self._scans_lock:
             self._scans.discard(ns)
-
-    # --- jobs ---------------------------------------------------------------------------------------------
-
-    def _scan_job(self) -> str:
-        """Repair whatever events missed, and notice an upgrade."""
-        report = self.worker.submit(tasks.Scan(how=SETTLED)).result()
-        self._notice_upgrade()
-        return f"{report.files} changed, {report.removed} removed"
-
-    def _sweep_job(self) -> str:
-        self.worker.submit(tasks.Recover()).result()
-        if not self.embedding.pending:
-            self.worker.submit(tasks.ForgetOldModels()).result()
-        return "swept"
-
-    def _backup_job(self) -> str:
-        return backups.nightly(self.stores.ledger, self.stores.folder, datetime.now().astimezone())
-
-    def _history_job(self) -> str:
-        """Let go of former texts that are older than the user wants them kept."""
-        before = deeds.in_utc(datetime.now().astimezone() - timedelta(self.settings.history.keep_days))
-        dropped = self.worker.submit(tasks.ForgetPast(before)).result()
-        return f"{dropped} former texts dropped"
-
-    def _exam_job(self) -> str:
-        """Among the questions of others, one at a time, so that nobody waits for it."""
-        exam = examining.nightly(self.desk, datetime.now().astimezone().date())
-        try:
-            return asyncio.run_coroutine_threadsafe(exam, self._loop).result()
-        except CancelledError:
-            return "cut short: memd was stopped"
 
     def _notice_upgrade(self) -> None:
         """Two looks that agree: an upgrade that is still being written is left to finish."""

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from memd.daemon.embedding import NICE
 from memd.daemon.server import Line
 from memd.errors import MemdError, UnknownWorkspace
-from memd.protocol.messages import READS, SIGNED
+from memd.protocol.messages import READS, SHOWN, SIGNED
 
 log = logging.getLogger("memd.mcp")
 
@@ -25,8 +25,6 @@ Call = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 DATED = frozenset({"note", "save", "write", "put", "topic.memorize", "topic.refine", "consolidate"})
 """Methods that write down what time it is for the writer."""
-COUNTED = frozenset({"context"})
-"""Methods that change nothing and yet remember who saw what."""
 LONGEST_NAME = 40
 
 
@@ -134,7 +132,7 @@ class Caller:
             if method not in READS | SIGNED and agreed.token:
                 writes += 1
                 given["request_id"] = f"{agreed.token}:{request}:{writes}"
-            if method not in READS or method in COUNTED:
+            if method not in READS or method in SHOWN:
                 given["who"] = agreed.signed(client)
             if method in DATED:
                 given["now"] = agreed.now()

@@ -15,6 +15,9 @@ from memd.daemon.embedding import Embedding
 from memd.daemon.events import Events
 from memd.daemon.health import Health
 from memd.daemon.mcp_sessions import McpSessions
+from memd.daemon.observing import Observing
+from memd.daemon.reflecting import Reflecting
+from memd.daemon.ruling import Ruling
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.standing import Standing
 from memd.daemon.watcher import Watcher
@@ -36,6 +39,9 @@ class Parts:
     scheduler: Scheduler
     standing: Standing
     events: Events
+    observing: Observing
+    rules: Ruling
+    reflecting: Reflecting
     stop_soon: Callable[[], None]
     mcp: McpSessions = field(default_factory=McpSessions)
     pid: int = field(default_factory=os.getpid)

@@ -56,6 +56,8 @@ class Worker:
         """Called with files of which some say something else now, or went."""
         self.events = Nobody()
         """Told what was indexed and written, for those who watch."""
+        self.on_links: Callable[[Shelf], None] = lambda shelf: None
+        """Called when memories are called otherwise, or mention others, than before."""
         self.on_rest: Callable[[], None] = lambda: None
         """Called again and again while there has been nothing to do for a while."""
         self._tasks = Turns()
@@ -290,6 +292,8 @@ class Worker:
         self._tell(shelf, report)
         if report.changed:
             self.on_applied(shelf, paths)
+        if shelf.unlinked:
+            self.on_links(shelf)
         return report
 
     def _restless(self, shelf: Shelf, own: frozenset[str]) -> Callable[[str, int], bool]:
@@ -318,11 +322,8 @@ class Worker:
     def _tell(self, shelf: Shelf, report: Report) -> None:
         ns = shelf.workspace.ns
         if report.held:
-            why = (
-                f"{report.held} files of {ns} vanished at once"
-                if not shelf.missing
-                else f"{shelf.workspace.root} is gone"
-            )
+            many = f"{report.held} files of {ns} vanished at once"
+            why = f"{shelf.workspace.root} is gone" if shelf.missing else many
             if self.health.set(
                 f"held:{ns}", why, f"bring them back, or let them go: memd sync -n {ns} --accept-missing"
             ):

@@ -11,6 +11,9 @@ import os
 
 from memd.errors import UnknownWorkspace
 from memd.protocol.conversation import LONG_TIMEOUT, Conversation
+from memd.protocol.edges import Edges
+from memd.protocol.living import Living
+from memd.protocol.peeking import Peeking
 from memd.protocol.twin import twin
 from memd.protocol.writing import Writing
 from memd.protocol.writing import given as _given
@@ -38,10 +41,21 @@ if TYPE_CHECKING:
     )
     from memd.protocol.results import Absence, Blocks, Entries, Found, Got, Listed, Subscribed, Unsubscribed
     from memd.protocol.twin import Progress
-    from memd.protocol.wishes import Around, Carried, Exam, Grepping, Passage, Question, Ranking, Sorting, Waiting
+    from memd.protocol.wishes import (
+        Around,
+        Carried,
+        Exam,
+        Grepping,
+        Passage,
+        Question,
+        Ranking,
+        Seeing,
+        Sorting,
+        Waiting,
+    )
 
 
-class Methods(Writing):
+class Methods(Writing, Living, Peeking, Edges):
     """Everything that the daemon can do, a function each. The whole table: both clients are made from it."""
 
     @twin
@@ -67,8 +81,9 @@ class Methods(Writing):
         """The pieces of memory that answer `query`, best first, in `hits`.
 
         `mode` is hybrid, text, vector or exact. Filters: `cwd`, `kind`, `tags`, `role`, `path`, `since`, `until`
-        (dates as YYYY-MM-DD); `as_of` asks what was known on a day; `sync` is auto, none or full; `explain` and
-        `marks` ask for more about each hit.
+        (dates as YYYY-MM-DD), `tier`; `as_of` asks what was known on a day; `sync` is auto, none or full; `explain`
+        and `marks` ask for more about each hit. `who` is who is shown the hits; with `observe=False` nobody is, and
+        no access is counted.
         """
         return self._ask("query", _given(query=query, ns=ns, limit=limit, mode=mode, **filters))
 
@@ -91,12 +106,13 @@ class Methods(Writing):
         lines: int | None = None,
         version: int | None = None,
         as_of: str | None = None,
+        **how: Unpack[Seeing],
     ) -> Got:
         """One memory by its key, as it is, in one of its versions or as of a day, or a file by its path.
 
-        Of a file, `lines` lines from line `first`.
+        Of a file, `lines` lines from line `first`. `who` and `observe` as in `query`.
         """
-        given = _given(key=key, path=path, ns=ns, cwd=cwd, lines=lines, version=version, as_of=as_of)
+        given = _given(key=key, path=path, ns=ns, cwd=cwd, lines=lines, version=version, as_of=as_of, **how)
         return self._ask("get", given | _given(**{"from": first}))
 
     @twin

@@ -14,7 +14,7 @@ from memd.config.paths import socket_path_str
 from memd.errors import MemdError, NoDaemon
 from memd.protocol import wire
 from memd.protocol.link import Closed, Link
-from memd.protocol.messages import PROTOCOL, READS, SIGNED
+from memd.protocol.messages import PROTOCOL, READS, SHOWN, SIGNED
 from memd.protocol.twin import as_it_is
 
 TYPE_CHECKING = False
@@ -220,7 +220,7 @@ class Talk:
         self, method: str, params: dict[str, Any] | None, on_progress: Progress | None, timeout: float | None
     ) -> Call:
         params = params or {}
-        if "who" not in params and (method in SIGNED or "request_id" in params):
+        if "who" not in params and (method in SIGNED | SHOWN or "request_id" in params):
             params = {**params, "who": self._who}
         return Call(method, params, on_progress, timeout or self._timeout)
 

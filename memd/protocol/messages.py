@@ -28,6 +28,28 @@ METHODS = {
     "log": "Tells everything that was done, by memd and in editors, the newest first.",
     "undo": "Takes a change of text back, or explains why that would overwrite someone.",
     "trash": "Lists what went from the files, and how it comes back.",
+    "useful": "Counts that a memory was of use to someone.",
+    "reflect": "Lets memories age now: moves and links them by the rules, and tells what wants a person's eye.",
+    "rule.list": "Lists the rules by which memories age, in the order in which they are looked at.",
+    "rule.set": "Makes a rule, changes one, or switches it on or off.",
+    "rule.rm": "Takes a rule of one's own away, or gives a built-in one its own text back.",
+    "rule.test": "Tells what the rules, or one of them, would do now and why, and does nothing.",
+    "jobs.list": "Lists what runs by the clock: when, the last run and what came of it, the next.",
+    "jobs.run": "Runs a job now and tells what came of it.",
+    "peek": "Gives an index of what the memory holds, as Markdown of at most 200 tokens.",
+    "stats": "Counts memories, chunks, versions, edges and accesses, and what they take on the disk.",
+    "tree": "Lists every memory by file, a line each, without its text.",
+    "timeline": "Tells day by day what notes are about and what was done, the newest first.",
+    "context": "Assembles what is known for a task, within a budget of tokens, as Markdown for a prompt.",
+    "consolidate": "Writes a memory that sums up others and contains them.",
+    "expand": "Lists the memories that sum up others, or gives what one of them contains.",
+    "curate": "Moves, boosts, pins or lays aside one memory, because someone says so.",
+    "edge.add": "Declares an edge between two memories, in the file of the first.",
+    "edge.rm": "Takes an edge away: out of the file that declares it, or so that it is not made again.",
+    "edge.list": "Lists the edges of a memory or of a workspace, the strongest first.",
+    "related": "Gives the memories that edges lead to from one, each with the way there.",
+    "clusters": "Lists groups of memories that belong together, and whether one of them sums them up.",
+    "edge_candidates": "Lists pairs that belong together without its being said how, with their texts.",
     "subscribe": "Sends each new or changed memory that matches, as it is saved.",
     "unsubscribe": "Ends a subscription of this connection.",
     "watch": "Sends what happens as it happens: what is indexed, written, read and moved, by whom, and the jobs.",
@@ -77,6 +99,19 @@ READS = frozenset(
         "diff",
         "log",
         "trash",
+        "context",
+        "expand",
+        "rule.list",
+        "rule.test",
+        "jobs.list",
+        "peek",
+        "stats",
+        "tree",
+        "timeline",
+        "edge.list",
+        "related",
+        "clusters",
+        "edge_candidates",
         "subscribe",
         "watch",
         "eval",
@@ -91,8 +126,11 @@ READS = frozenset(
 )
 """These change nothing, so a client may send them twice."""
 
-SIGNED = frozenset({"gc", "undo", "import", "ingest"})
+SIGNED = frozenset({"gc", "undo", "import", "ingest", "reflect"})
 """These name an author and carry no number of their own; all other writes have a `request_id`."""
+
+SHOWN = frozenset({"query", "get", "context"})
+"""These change nothing and yet remember who was shown what."""
 
 WHOLE = frozenset(
     {
@@ -102,6 +140,11 @@ WHOLE = frozenset(
         "status",
         "doctor",
         "backup",
+        "jobs.list",
+        "jobs.run",
+        "rule.list",
+        "rule.set",
+        "rule.rm",
         "shutdown",
         "workspaces.list",
         "workspaces.add",

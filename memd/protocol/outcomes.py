@@ -76,15 +76,8 @@ class Undone(Written):
     """The answer of `undo`."""
 
     undid: dict[str, Any]
-
-
-class Expired(Fresh):
-    """The answer of `gc`."""
-
-    ns: list[str]
-    expired: list[dict[str, Any]]
-    hard: bool
-    purged: list[Any]
+    back: int
+    """Changes of what was observed that were taken back; of text it is 0."""
 
 
 class Touching(Fresh):

@@ -99,6 +99,7 @@ class Got(Fresh):
     date: NotRequired[str | None]
     declared: NotRequired[dict[str, Any]]
     expires: NotRequired[str | None]
+    life: NotRequired[dict[str, Any]]
     version: NotRequired[int | None]
     supersedes: NotRequired[int | None]
     estimated_tokens: NotRequired[int]

@@ -31,13 +31,28 @@ class Filters(TypedDict, total=False):
     tier: str | None
 
 
-class Question(Filters, total=False):
+class Seeing(TypedDict, total=False):
+    """Who is shown the answer, and whether that counts."""
+
+    who: str | None
+    observe: bool | None
+
+
+class Question(Filters, Seeing, total=False):
     """How a question is answered."""
 
     as_of: str | None
     sync: str | None
     explain: bool | None
     marks: bool | None
+
+
+class Task(Filters, Seeing, total=False):
+    """What is gathered for a task."""
+
+    min_score: float | None
+    min_spread: float | None
+    sync: str | None
 
 
 class Passage(Filters, total=False):
@@ -129,6 +144,7 @@ class Declared(Saving, total=False):
     importance: float | None
     pinned: bool | None
     ttl: str | None
+    tier: str | None
     files: str | list[str] | None
     on_similar: str | None
 
@@ -151,11 +167,52 @@ class Reading(TypedDict, total=False):
     now: str | None
 
 
-class Trashed(TypedDict, total=False):
+class Collecting(Where, total=False):
+    """What has run out, and whether to do more than list it."""
+
+    dry_run: bool | None
+
+
+class Looking(Around, total=False):
+    """Where to look, and how much of it to tell."""
+
+    limit: int | None
+
+
+class Trashed(Looking, total=False):
     """Which part of what is gone."""
 
-    cwd: str | None
+
+class Reflecting(Around, total=False):
+    """Whose memories age, and who has it done."""
+
+    who: str | None
+
+
+class Days(Where, total=False):
+    """How many days."""
+
     limit: int | None
+
+
+class Leaves(Days, total=False):
+    """A page of the tree."""
+
+    offset: int | None
+
+
+class Strong(Where, total=False):
+    """Which edges count, and how many."""
+
+    min_weight: float | None
+    limit: int | None
+
+
+class Grouping(Where, total=False):
+    """What makes a group: so many memories, held together so strongly."""
+
+    min: int | None
+    min_weight: float | None
 
 
 class Logged(TypedDict, total=False):

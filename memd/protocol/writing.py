@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from memd.protocol.outcomes import (
         Difference,
-        Expired,
         History,
         Log,
         Patched,
@@ -30,8 +29,9 @@ if TYPE_CHECKING:
         Trash,
         Undone,
     )
+    from memd.protocol.reports import Expired
     from memd.protocol.results import Recent, RoleFile, Tags
-    from memd.protocol.wishes import Declared, Logged, Noted, Reading, Saving, Signed, Trashed, Where
+    from memd.protocol.wishes import Collecting, Declared, Logged, Noted, Reading, Saving, Signed, Trashed, Where
 
 
 class Writing(Asking):
@@ -81,7 +81,7 @@ class Writing(Asking):
         """Write a memory under a key: a new one, or the next version of one that is there.
 
         `if_version` refuses when it has another version now (0: when it is there at all). Facts: `kind`, `tags`,
-        `priority`, `importance`, `pinned`, `ttl`, `files`; `on_similar` is keep, update or skip.
+        `priority`, `importance`, `pinned`, `ttl`, `tier`, `files`; `on_similar` is keep, update or skip.
         """
         return self._ask("put", deed(key=key, text=text, if_version=if_version, **facts))
 
@@ -96,8 +96,11 @@ class Writing(Asking):
         return self._ask("rm", deed(key=key, hard=hard or None, **how), timeout=LONG_TIMEOUT)
 
     @twin
-    def gc(self, *, hard: bool = False, who: str | None = None, **where: Unpack[Where]) -> Expired:
-        """The memories whose ttl has run out, in `expired`; with `hard` they are forgotten for good."""
+    def gc(self, *, hard: bool = False, who: str | None = None, **where: Unpack[Collecting]) -> Expired:
+        """The memories whose ttl has run out, in `expired`, and those that rest, in `dormant`.
+
+        With `hard` the expired ones are forgotten for good; with `dry_run` nothing is, whatever else is said.
+        """
         return self._ask("gc", given(hard=hard or None, who=who, **where), timeout=LONG_TIMEOUT)
 
     @twin
