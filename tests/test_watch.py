@@ -14,11 +14,13 @@ import pytest
 
 from memd.daemon.events import Nobody
 from memd.daemon.outbox import PER_CONNECTION
-from memd.daemon.scheduler import Scheduler
+from memd.daemon.scheduler import Job, Scheduler
 from memd.errors import Busy, NotFound, UnknownWorkspace, UsageError
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
 from tests.faults.agreement import eventually, serve
+
+ERSATZ = "2026-02-15#ersatztv"
 
 
 @pytest.fixture
@@ -93,16 +95,47 @@ def test_jobs_are_told_but_not_the_scan_of_every_minute() -> None:
 
     scheduler = Scheduler()
     scheduler.events = Someone()
-    scheduler.start()
-    scheduler.every(3_600, "scan", lambda: "0 changed", first_in=0)
-    scheduler.every(3_600, "sweep", lambda: "swept", first_in=0.1)
+    jobs = [Job("scan", "60s", lambda: "0 changed"), Job("sweep", "1h", lambda: "swept")]
+    scheduler.start(jobs, lambda job: None, 0)
     try:
-        eventually(lambda: told)
+        for job in jobs:
+            assert scheduler.ask(job.name).result(30)["ok"]
     finally:
         scheduler.stop()
-    assert scheduler.states()[0]["last"], "the scan ran first"
     ((kind, facts),) = told
     assert kind == "job" and facts["job"] == "sweep" and facts["result"] == "swept"
+
+
+def test_who_was_shown_a_memory_is_told_and_a_probe_is_not(served: Client, watcher: Client, home: Home) -> None:
+    watcher.watch(events="accessed", ns="agent")
+    served.get("2026-02-15#garden", observe=False)
+    served.query("ErsatzTV endpoint", mode="text", limit=1, who="ada")
+    (event,) = heard(watcher)
+    assert (event["event"], event["ns"], event["key"], event["who"]) == ("accessed", "agent", ERSATZ, "ada")
+    with Client(home.socket, who="planner") as planner:
+        planner.get(ERSATZ)
+    (event,) = heard(watcher)
+    assert (event["key"], event["who"]) == (ERSATZ, "planner"), "a client says who it is without being asked"
+
+
+def test_a_move_is_told_whoever_made_it_and_an_undo_of_it_too(served: Client, watcher: Client) -> None:
+    watcher.watch(events="moved", ns="agent")
+    done = served.curate(ERSATZ, "archive", who="ada", request_id="r1")
+    served.curate(ERSATZ, "archive", who="ada", request_id="r1")
+    served.undo(done["action"])
+    there, back = heard(watcher, 2)
+    assert there == {
+        "subscription": there["subscription"], "event": "moved", "at": there["at"], "ns": "agent",
+        "key": ERSATZ, "from": "stm", "to": "dormant", "why": "archive",
+    }  # fmt: skip
+    assert (back["key"], back["from"], back["to"]) == (ERSATZ, "dormant", "stm")
+    served.set_rule("rest", "tier=stm age>0h → archive")
+    served.reflect(dry_run=True)
+    (report,) = served.reflect()["workspaces"]
+    told = heard(watcher, report["moved"])
+    assert report["moved"] and {(one["key"], one["from"], one["to"], one["why"]) for one in told} == {
+        (move["key"], move["from"], move["to"], move["why"]) for move in report["moves"]
+    }
 
 
 def test_it_ends_with_unsubscribe_and_with_its_connection(served: Client, watcher: Client, home: Home) -> None:
