@@ -9,6 +9,7 @@ from typing import Any
 
 from memd.daemon import living
 from memd.daemon.desk import Desk, Result
+from memd.daemon.handlers.edges import linked
 from memd.daemon.handlers.hand import Hand, hand
 from memd.daemon.handlers.keyed import ANY, Wish, check, edit_of, facts_now, needed, repeated, untouched, version
 from memd.daemon.params import Params
@@ -58,8 +59,8 @@ async def _consolidated(writer: Hand, wish: Wish, target: Target, sources: tuple
 async def expand(desk: Desk, params: Params, tell: Tell) -> Result:
     key, names = params.text("key"), desk.names(params)
     params.done()
-    await desk.catch_up("auto", ())
     shelves = [desk.parts.stores.shelf(ns) for ns in names]
+    await linked(desk, shelves)
     if key:
         return await desk.read(summaries.children, desk.parts.stores, shelves, key)
     return {"ns": list(names), "summaries": await desk.read(summaries.summaries, desk.parts.stores, shelves)}
