@@ -14,7 +14,6 @@ import pytest
 from memd.cli.hook import learned, recall, transcript
 from memd.cli.hook.transcript import Said
 from memd.config import hooks, load
-from memd.protocol.messages import METHODS
 from tests.conftest import Home, write_notes
 
 QUESTION = "Where is the ErsatzTV API endpoint?"
@@ -110,7 +109,6 @@ def test_what_a_prompt_gets_is_no_longer_than_an_agent_takes():
     assert recall.framed("about", []) == ""
 
 
-@pytest.mark.skipif("peek" not in METHODS, reason="the daemon has no peek")
 def test_a_session_begins_with_the_pinned_memories_and_a_card_and_counts_as_no_use(home, workspace, memory):
     (workspace / "MEMORY.md").write_text(
         "# Memory\n\n## Rules\n<!-- memd: pinned -->\n\nNever deploy on a Friday.\n\n## Other\n\nUnimportant.\n"

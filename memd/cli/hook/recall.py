@@ -42,13 +42,16 @@ NAMES = ("tag", "tags", "kind", "tier", "role", "path", "since", "after", "until
 COMMANDS = ("/", "!", "#")
 """A prompt that begins with one of these is for the agent's own command line."""
 
+UNOBSERVED = {"observe": False}
+"""A hook is no reader: what it looks at does not count as used."""
+
 
 def prompt(client: Client, where: dict[str, Any], text: str, settings: dict[str, Any]) -> str:
     """The few memories that answer a prompt, or nothing."""
     question = "" if text.lstrip().startswith(COMMANDS) else plain(text)
     if not settings["limit"] or not any(char.isalnum() for char in question):
         return ""
-    asked = {"query": question, "limit": settings["limit"], "sync": "none", **where, **_unobserved(client)}
+    asked = {"query": question, "limit": settings["limit"], "sync": "none", **where, **UNOBSERVED}
     found = client.call("query", asked)
     if found["verdict"] != "found" or found["confidence"] < settings["confidence"] or len(found["ns"]) != 1:
         # More than one workspace means that the agent is in none of them.
@@ -61,8 +64,6 @@ def prompt(client: Client, where: dict[str, Any], text: str, settings: dict[str,
 
 def start(client: Client, where: dict[str, Any]) -> str:
     """The pinned memories and what else there is, for the beginning of a session."""
-    if not _knows_lives(client):
-        return ""
     card = client.call("peek", where)
     if len(card["ns"]) != 1:
         return ""
@@ -72,18 +73,8 @@ def start(client: Client, where: dict[str, Any]) -> str:
 
 
 def _whole(client: Client, row: dict[str, Any]) -> dict[str, Any]:
-    told = client.call("get", {"key": row["key"], "ns": row["ns"], **_unobserved(client)})
+    told = client.call("get", {"key": row["key"], "ns": row["ns"], **UNOBSERVED})
     return {**row, "heading": row["title"], "text": told["text"]}
-
-
-def _unobserved(client: Client) -> dict[str, Any]:
-    """A hook is no reader: what it looks at does not count as used."""
-    return {"observe": False} if _knows_lives(client) else {}
-
-
-def _knows_lives(client: Client) -> bool:
-    """A daemon from before an upgrade may still run; it counts nothing and has no `peek`."""
-    return "peek" in (client.daemon or {}).get("capabilities", ())
 
 
 def plain(text: str) -> str:
