@@ -1,5 +1,6 @@
 """The Python client on its own: servers that hang, lie, hang up or come back, and what it says of them."""
 
+import inspect
 import json
 import os
 import signal
@@ -217,15 +218,15 @@ def test_every_method_has_a_function_with_a_sentence(path):
     }
     server = Script(path, well)
     with Client(path) as client:
-        for method in METHODS:
+        for method in METHODS.keys() - {"mcp.open"}:
             asked.get(method, lambda client, name=method: getattr(client, name)())(client)
     sent = {request["method"]: request["params"] for request in server.requests}
-    assert sent.keys() == METHODS.keys()
-    assert sent["get"] == {"path": "a.md", "from": 3, "lines": 2}
+    assert sent.keys() == METHODS.keys() - {"mcp.open"}, "mcp.open is the end of a conversation, not a part of it"
+    assert sent["get"] == {"path": "a.md", "from": 3, "lines": 2, "who": "python"}
     assert sent["grep"] == {"pattern": "x", "regex": True}
     assert sent["list"] == {"ns": "a", "sort": "key"}
     assert sent["workspaces.add"] == {"path": "/tmp", "globs": ["*.md"], "follow": True, "wait": False}
-    public = [value for name, value in vars(Client).items() if callable(value) and not name.startswith("_")]
+    public = [value for name, value in inspect.getmembers(Client, callable) if not name.startswith("_")]
     assert all(function.__doc__ for function in public)
 
 

@@ -140,3 +140,12 @@ def test_the_command_says_from_where_to_where(home: Home, agent: Client, root: P
     code, out, err = said(DAILY, "delete")
     assert (code, out) == (0, f"{DAILY}: ltm → dormant") and f"memd rm {DAILY}" in err
     assert "Planted two apple trees." in (root / "memory/2026-02-15.md").read_text()
+
+
+# --- summaries --------------------------------------------------------------------------------------------------
+
+
+def test_a_summary_is_expanded_as_soon_as_it_is_written(agent: Client) -> None:
+    for nth in range(20):
+        agent.consolidate(f"summary-{nth}", f"Number {nth} of the trees.", [DAILY, "apples"])
+        assert [one["key"] for one in agent.expand(f"summary-{nth}")["children"]] == [DAILY, "apples"], nth

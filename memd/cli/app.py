@@ -11,6 +11,7 @@ from memd.cli import (
     INTERRUPTED,
     ask_commands,
     config_commands,
+    connect_commands,
     context_commands,
     curate_commands,
     daemon_commands,
@@ -20,6 +21,7 @@ from memd.cli import (
     label_commands,
     list_commands,
     living_commands,
+    mcp_commands,
     move_commands,
     past_commands,
     peek_commands,
@@ -29,6 +31,7 @@ from memd.cli import (
     service_commands,
     subscribe_commands,
     topic_commands,
+    watch_commands,
     workspace_commands,
     write_commands,
 )
@@ -53,11 +56,14 @@ curate_commands.register(app)
 move_commands.register(app)
 subscribe_commands.register(app)
 edge_commands.register(app)
+watch_commands.register(app)
+mcp_commands.register(app)
 exam_commands.register(app)
 job_commands.register(app)
 peek_commands.register(app)
 workspace_commands.register(app)
 daemon_commands.register(app)
+connect_commands.register(app)
 app.add_typer(config_commands.app, name="config")
 app.add_typer(rule_commands.app, name="rule")
 app.add_typer(service_commands.app, name="service")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import typer
@@ -49,7 +50,7 @@ def context(
     raise typer.Exit(_show(result, explain, json))
 
 
-def _show(result: dict[str, Any], explain: bool, json: bool) -> int:
+def _show(result: Mapping[str, Any], explain: bool, json: bool) -> int:
     found = bool(result["memories"])
     if explain and not json:
         for line in _stages(result):
@@ -66,7 +67,7 @@ def _show(result: dict[str, Any], explain: bool, json: bool) -> int:
     return 0 if found else NOTHING_WHILE_DEGRADED if result["degraded"] else NOTHING
 
 
-def _stages(result: dict[str, Any]) -> list[str]:
+def _stages(result: Mapping[str, Any]) -> list[str]:
     """The counts of every stage, a line each."""
     stages = {name: counts for name, counts in result["explain"].items() if isinstance(counts, dict)}
     lines = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -84,7 +85,7 @@ def curate(
         say.note(f"its text stays; to remove that: memd rm {key}")
 
 
-def _told(key: str, verb: str, result: dict[str, Any]) -> str:
+def _told(key: str, verb: str, result: Mapping[str, Any]) -> str:
     if result["what"] == "pinned":
         state = "pinned" if result["after"] else "not pinned"
         return f"{key} is {state} now" if result["changed"] else f"{key} is {state} already"

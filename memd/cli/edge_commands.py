@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import subprocess
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -207,7 +208,7 @@ def infer(
 # --- a command of the user's own ------------------------------------------------------------------------------
 
 
-def _answer(command: str, asked: dict[str, Any]) -> Any:
+def _answer(command: str, asked: Mapping[str, Any]) -> Any:
     """What a command says to the pairs. The notes reach it as data, never as part of the command."""
     done = subprocess.run(["sh", "-c", command], input=wire.encode(asked), stdout=subprocess.PIPE, check=False)
     if done.returncode:
@@ -218,7 +219,7 @@ def _answer(command: str, asked: dict[str, Any]) -> Any:
         raise UsageError(f"the command did not answer with JSON: {error}", "nothing was added") from None
 
 
-def _checked(answer: Any, asked: dict[str, Any]) -> list[dict[str, Any]]:
+def _checked(answer: Any, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The edges of an answer, all of them good; otherwise every problem at once, and nothing is added."""
     known = {pair[end]["key"]: pair["ns"] for pair in asked["candidates"] for end in ("from", "to")}
     if not isinstance(answer, list):
@@ -249,11 +250,11 @@ def _problem(edge: Any, known: dict[str, str]) -> str:
 # --- showing ------------------------------------------------------------------------------------------------
 
 
-def _line(edge: dict[str, Any]) -> str:
+def _line(edge: Mapping[str, Any]) -> str:
     return f"{edge['weight']:.2f}  {edge['from']} {edge['rel']} {edge['to']}"
 
 
-def _way(way: list[dict[str, Any]], start: str) -> str:
+def _way(way: Sequence[Mapping[str, Any]], start: str) -> str:
     """`refines` → `relates_to`: the relations on the way, with an arrow for the direction in which each is said."""
     said, here = [], start
     for step in way:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -30,7 +31,7 @@ def jobs(context: typer.Context, no_start: options.NoStart = False, json: option
     say.out(show.table([head, *map(_row, result["jobs"])]))
 
 
-def _row(job: dict[str, Any]) -> tuple[str, ...]:
+def _row(job: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         one_line(job["name"]),
         show.scheduled(one_line(job["schedule"])),
@@ -41,7 +42,7 @@ def _row(job: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _took(job: dict[str, Any]) -> str:
+def _took(job: Mapping[str, Any]) -> str:
     return f"{job['took_ms']:.0f} ms" if job["took_ms"] < 1000 else show.duration(job["took_ms"] / 1000)
 
 

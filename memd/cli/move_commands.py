@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,7 +60,7 @@ def export(
         say.line(f"{counted['memories']:,} memories of {counted['files']:,} files are in {out}")
 
 
-def _document(caller: Client, entries: list[dict[str, Any]], counted: dict[str, int]) -> Iterator[bytes]:
+def _document(caller: Client, entries: Sequence[Mapping[str, Any]], counted: dict[str, int]) -> Iterator[bytes]:
     """The export piece by piece: a line for each file."""
     made = datetime.now(UTC).isoformat(timespec="seconds")
     yield f'{{"memd_export":1,"made":"{made}","by":"memd {__version__}","workspaces":['.encode()
@@ -183,7 +183,7 @@ def ingest(
     _told(result, json)
 
 
-def _told(result: dict[str, Any], json: bool) -> None:
+def _told(result: Mapping[str, Any], json: bool) -> None:
     if json:
         say.json(result)
         return
@@ -197,7 +197,7 @@ def _told(result: dict[str, Any], json: bool) -> None:
         say.note("to take the other texts instead: --overwrite")
 
 
-def _summary(result: dict[str, Any]) -> Iterator[str]:
+def _summary(result: Mapping[str, Any]) -> Iterator[str]:
     would = "would be " if result["dry_run"] else ""
     if not result["added"] and not result["replaced"]:
         verb = "would change" if result["dry_run"] else "changed"

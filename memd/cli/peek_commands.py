@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Annotated, Any
 
@@ -49,7 +49,7 @@ def stats(
         say.line(f"{name:<11} {value}")
 
 
-def _facts(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     memories, edges, accesses = result["memories"], result["edges"], result["accesses"]
     yield "files", f"{result['files']:,}"
     yield "memories", f"{memories['total']:,}, {memories['pinned']:,} pinned; {memories['gone']:,} gone from the files"
@@ -133,7 +133,7 @@ def timeline(
         say.note(f"{show.count(result['total'] - len(result['days']), 'earlier day')} (to see more: --limit)")
 
 
-def _day(day: dict[str, Any], several: bool) -> Iterator[str]:
+def _day(day: Mapping[str, Any], several: bool) -> Iterator[str]:
     yield day["date"]
     for one in day["headings"]:
         where = f"{one['ns']}:{one['key']}" if several else one["key"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import typer
@@ -69,7 +70,7 @@ def put(
     given.tell(result, _told(result), json)
 
 
-def _told(result: dict[str, Any]) -> str:
+def _told(result: Mapping[str, Any]) -> str:
     if not result["written"]:
         return "Nothing was written"
     where = f" in {result['paths'][0]}" if result["paths"] else ""
@@ -116,7 +117,7 @@ def rm(
     given.tell(result, _purged(key, result) if hard else f"Removed {key}; to bring it back: memd undo", json)
 
 
-def _purged(key: str, result: dict[str, Any]) -> str:
+def _purged(key: str, result: Mapping[str, Any]) -> str:
     gone = result["purged"]
     told = f"Forgot {key} for good: {show.count(gone['versions'], 'version')}, {show.count(gone['texts'], 'text')}"
     for kept in result["kept"]:
@@ -160,7 +161,7 @@ def gc(
         _resting(result)
 
 
-def _resting(result: dict[str, Any]) -> None:
+def _resting(result: Mapping[str, Any]) -> None:
     """What nobody has asked for in a long time: a person may remove it, memd never does."""
     for one in result["dormant"]:
         why = f" ({one['moved_why']})" if one["moved_why"] else ""
@@ -169,7 +170,7 @@ def _resting(result: dict[str, Any]) -> None:
         say.note(f"and {more:,} more that rest (all of them: memd list --tier dormant)")
 
 
-def _name(result: dict[str, Any]) -> None:
+def _name(result: Mapping[str, Any]) -> None:
     for one in result["expired"][:MAX_PURGES]:
         say.note(f"{one['key']} ({one['path']})")
 

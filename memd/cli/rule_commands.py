@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -61,7 +62,7 @@ def rm(name: Name, no_start: options.NoStart = False, json: options.Json = False
         say.line(f"{result['name']} is gone")
 
 
-def _tell(rule: dict[str, Any]) -> None:
+def _tell(rule: Mapping[str, Any]) -> None:
     say.line(f"{rule['name']} is {'on' if rule['enabled'] else 'off'}: {rule['rule']}")
 
 
@@ -95,7 +96,7 @@ def _matched(match: dict[str, Any]) -> str:
     return f"{match['key']}  {move}  {match['rule']}  ({match['why']})"
 
 
-def _summary(result: dict[str, Any]) -> str:
+def _summary(result: Mapping[str, Any]) -> str:
     said = f"of {result['memories']:,} memories {result['moved']:,} would move and {result['faded']:,} fade"
     left = result["moved"] + result["faded"] - len(result["matches"])
     said += f"; {left:,} of them are not shown, see --limit" if left else ""

@@ -11,6 +11,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from memd.config import schedules
+from memd.config.hooks import BOUNDS, DEFAULTS
 from memd.models import FUSIONS, Workspace
 
 
@@ -123,6 +124,36 @@ class ServerSettings:
     line_timeout_s: float = setting(
         30.0, "A client that has begun a line must finish it within this time.", low=0.1, high=3_600
     )
+    calls_per_second: int = setting(
+        1_000, "Calls that one connection may make; those beyond are told `busy`.", low=1, high=1_000_000
+    )
+    cross_workspace: bool = setting(
+        False, "Let a connection that is bound to one workspace, as an agent's is, name others."
+    )
+
+
+def of_hooks(name: str, doc: str) -> Any:
+    """A setting that hooks read for themselves, so that they need not load all this."""
+    low, high = BOUNDS.get(name, (None, None))
+    return setting(DEFAULTS[name], doc, low=low, high=high)
+
+
+@dataclass(frozen=True, slots=True)
+class HooksSettings:
+    """What `memd hook` does inside an agent; read by each hook anew, so that no restart is needed."""
+
+    timeout_ms: int = of_hooks("timeout_ms", "The longest that a prompt waits for memd.")
+    start_ms: int = of_hooks("start_ms", "The longest that the start of a session waits for memd.")
+    limit: int = of_hooks("limit", "The most memories that a prompt gets; 0 means none.")
+    confidence: float = of_hooks("confidence", "A prompt gets memories only from an answer that is at least this sure.")
+    capture: bool = of_hooks(
+        "capture", "Save what was learned to the note of the day, before a compaction and at the end of each turn."
+    )
+    extract: str = of_hooks(
+        "extract", "Your own command that finds what was learned: it gets the last lines of the transcript on standard"
+        " input and prints one thing a line. Empty means memd's own rules.",
+    )  # fmt: skip
+    extract_s: int = of_hooks("extract_s", "Seconds after which that command is stopped.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +177,7 @@ class Settings:
     history: HistorySettings = field(default_factory=HistorySettings)
     jobs: JobsSettings = field(default_factory=JobsSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
+    hooks: HooksSettings = field(default_factory=HooksSettings)
     log: LogSettings = field(default_factory=LogSettings)
     rules: tuple[tuple[str, str], ...] = ()
     """The rules of the config file as they stand there, by name; whoever knows the language of rules checks them."""
@@ -160,6 +192,7 @@ SECTIONS: dict[str, type[Any]] = {
     "history": HistorySettings,
     "jobs": JobsSettings,
     "server": ServerSettings,
+    "hooks": HooksSettings,
     "log": LogSettings,
 }
 

@@ -22,6 +22,7 @@ from memd.config.schema import Settings
 from memd.daemon import handlers, logs, systemd, tasks
 from memd.daemon.desk import Desk
 from memd.daemon.embedding import Embedding
+from memd.daemon.events import Events
 from memd.daemon.health import Health
 from memd.daemon.imports import SETTLED, How
 from memd.daemon.jobs import Jobs
@@ -98,19 +99,24 @@ class App:
         self.worker = Worker(self.stores, self.settings, self.health)
         standing = Standing(self.stores, self._loop)
         self.worker.on_saved = standing.saved
+        events = Events(self._loop)
+        self.worker.events = self.scheduler.events = events
         self.worker.start()
         self._stack.callback(self.worker.stop, STOP_SECONDS)
         self.watcher = Watcher(self.settings.watch, self.worker.note, self.rescan)
         self.embedding = Embedding(self.worker, self.settings.embedding, state, self.health)
-        self.worker.on_rest = Upkeep(self.worker, self.embedding).look
+        self._upkeep = Upkeep(self.worker, self.embedding)
         linking = Linking(self.worker)
         self.worker.on_links, self.embedding.on_vectors = linking.look, linking.embedded
         rules = Ruling(self.health, self.settings.rules)
         parts = Parts(
             self.settings, self.health, self.stores, self.worker, self.watcher, self.embedding, self.scheduler,
-            standing, Observing(self.worker), rules, Reflecting(self.stores, self.worker, rules.all), self.stop_soon,
+            standing, events, Observing(self.worker), rules, Reflecting(self.stores, self.worker, rules.all),
+            self.stop_soon,
         )  # fmt: skip
         self.desk = Desk(parts)
+        self.worker.on_rest = self._rest
+        self.worker.on_applied = lambda shelf, paths: parts.mcp.applied(self._loop, shelf.workspace.ns, paths)
         dispatch = partial(handlers.call, self.desk)
         listener = systemd.inherited_socket() or self._listen(run / "memd.sock")
         self.server = Server(listener, dispatch, self.settings.server)
@@ -175,6 +181,12 @@ class App:
     def stop_soon(self) -> None:
         """Stop after the answer that is under way; from any thread."""
         self._loop.call_soon_threadsafe(self._stop.set)
+
+    def _rest(self) -> None:
+        """What can wait for a quiet moment, which this is."""
+        self._upkeep.look()
+        if not self.embedding.warming and not self.embedding.pending:
+            self.desk.parts.mcp.load_ahead()
 
     # --- looking again ---------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from memd.daemon import tasks
 from memd.daemon.desk import Desk, Result, Told
+from memd.daemon.events import INDEXED, WRITTEN, written
 from memd.daemon.params import Params
 from memd.errors import SecretFound
 from memd.indexer import arriving, ingest, relive, writing
@@ -144,6 +145,9 @@ def _carry(desk: Desk, shelf: Shelf, deed: Deed, steps: Sequence[Step]) -> Done:
     saved: list[Saved] = []
     report = ingest.apply(worker.stores, shelf, done.paths, worker.max_bytes, saved=saved)
     worker.on_saved(shelf, saved)
+    worker.events.tell(WRITTEN, ns=shelf.workspace.ns, **written(deed.who, deed.what, done))
+    worker.events.tell(INDEXED, ns=shelf.workspace.ns, **report.figures)
+    worker.on_applied(shelf, tuple(done.paths))
     if report.to_embed:
         worker.on_text(report.to_embed)
     return done

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from sqlite3 import Connection
 from typing import Any
 
+from memd.daemon import announcing
 from memd.daemon.turns import Patient
 from memd.daemon.worker import Worker
 from memd.indexer import deeds, lives
@@ -34,11 +35,12 @@ class Move:
         with ledger.write() as connection:
             action = deeds.begin(connection, shelf.id, self.who, self.what, self.key, self.request)
             wanted = [lives.Move(memory, tier, self.who, why) for memory, tier, why in self.moves]
-            moved = sum(lives.move(connection, action, nth, move, now) for nth, move in enumerate(wanted))
+            moved = [move.memory for nth, move in enumerate(wanted) if lives.move(connection, action, nth, move, now)]
             told = [{"key": self.key, "to": tier, "why": why} for _, tier, why in self.moves]
-            deeds.finish(connection, action, {"paths": [], "conflicts": [], "moved": moved, "moves": told})
+            deeds.finish(connection, action, {"paths": [], "conflicts": [], "moved": len(moved), "moves": told})
             ledger.tick(connection)
-        return action, moved
+        announcing.moved(worker, moved)
+        return action, len(moved)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from memd.daemon import announcing
 from memd.daemon.turns import Patient
 from memd.daemon.worker import Worker
 from memd.indexer import lives
@@ -38,10 +39,14 @@ class Observe(Patient):
     seen: tuple[Seen, ...]
 
     def run(self, worker: Worker) -> None:
+        shown = []
         with worker.stores.ledger.write() as connection:
             for one in self.seen:
                 memories = (*one.memories, *lives.holders(connection, one.chunks))
                 lives.saw(connection, memories, one.client, one.at, one.together)
+                shown.append((one.client, memories))
+        for client, memories in shown:
+            announcing.accessed(worker, client, memories)
 
 
 class Observing:

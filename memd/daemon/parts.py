@@ -12,7 +12,9 @@ from datetime import UTC, datetime
 from memd.config.schema import Settings
 from memd.daemon import tasks
 from memd.daemon.embedding import Embedding
+from memd.daemon.events import Events
 from memd.daemon.health import Health
+from memd.daemon.mcp_sessions import McpSessions
 from memd.daemon.observing import Observing
 from memd.daemon.reflecting import Reflecting
 from memd.daemon.ruling import Ruling
@@ -36,10 +38,12 @@ class Parts:
     embedding: Embedding
     scheduler: Scheduler
     standing: Standing
+    events: Events
     observing: Observing
     rules: Ruling
     reflecting: Reflecting
     stop_soon: Callable[[], None]
+    mcp: McpSessions = field(default_factory=McpSessions)
     pid: int = field(default_factory=os.getpid)
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     began: float = field(default_factory=time.monotonic)

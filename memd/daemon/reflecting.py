@@ -6,9 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
+from memd.daemon import announcing
 from memd.daemon.living import Step
 from memd.daemon.worker import Worker
 from memd.indexer.ageing import Hands
@@ -35,7 +37,7 @@ class Reflecting:
         With `moves=False` only what fades is looked after, with `fades=False` all the rest.
         """
         with self._one:
-            hands = Hands(self._write, _breather(), dry, who, **what)
+            hands = Hands(self._write, _breather(), dry, who, **what, moved=partial(announcing.moved, self._worker))
             return reflect(self._stores, self._stores.shelf(ns), self._rules(), datetime.now(UTC), hands)
 
     def link(self, ns: str, who: str) -> int:

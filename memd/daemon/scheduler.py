@@ -14,9 +14,13 @@ from typing import Any
 
 from memd.config import schedules
 from memd.config.schedules import Schedule
+from memd.daemon.events import JOB, Nobody
 from memd.errors import MemdError, UsageError
 
 log = logging.getLogger("memd.scheduler")
+
+QUIET = "scan"
+"""Runs every minute; what it finds is told as indexed."""
 
 SOON = timedelta(minutes=3)
 """How long after a start the first of the missed jobs runs: what a first import left to do is mostly done by then."""
@@ -79,6 +83,8 @@ class Scheduler:
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
         self._scheduler: Any = None
+        self.events = Nobody()
+        """Told when a job has ended, for those who watch."""
         self._keep: Keep = lambda job: None
         self._asked = count(1)
 
@@ -154,6 +160,8 @@ class Scheduler:
             log.exception("job %s failed", job.name)
         job.took_ms, job.running = round((time.monotonic() - started) * 1000, 1), False
         self._keep(job)
+        if job.name != QUIET:
+            self.events.tell(JOB, job=job.name, result=job.result, took_ms=job.took_ms)
 
     def stop(self) -> None:
         self._scheduler.shutdown(wait=False)

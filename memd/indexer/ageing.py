@@ -42,6 +42,8 @@ class Hands:
     """Whether memories are moved and compared."""
     fades: bool = True
     """Whether importance and edges fade."""
+    moved: Callable[[Sequence[int]], None] = lambda memories: None
+    """Told which memories have just gone to another tier."""
 
 
 @dataclass(slots=True)
@@ -108,11 +110,15 @@ class Ageing:
         self.moves += moves
         self.faded += len(faded)
         if (moves or faded) and not self.hands.dry:
-            self.hands.write(lambda connection: self._change(connection, [move for _, move in moves], faded))
+            wanted = [move for _, move in moves]
+            self.hands.moved(self.hands.write(lambda connection: self._change(connection, wanted, faded)))
 
-    def _change(self, connection: Connection, moves: Sequence[Move], faded: Sequence[tuple[int, float]]) -> None:
+    def _change(self, connection: Connection, moves: Sequence[Move], faded: Sequence[tuple[int, float]]) -> list[int]:
+        """Answers which memories are in another tier now."""
         lives.fade(connection, faded)
-        for move in moves:
-            lives.move(connection, *self.record.noted(connection), move, self.now)
+        moved = [
+            move.memory for move in moves if lives.move(connection, *self.record.noted(connection), move, self.now)
+        ]
         # Answers weigh tiers and importance.
         self.stores.ledger.tick(connection)
+        return moved

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
+from typing import Any
 
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
@@ -27,6 +28,8 @@ from memd.indexer.scan import scan
 from memd.indexer.stores import Shelf, Stores
 from memd.models import Chunk
 
+NAMED = 20
+"""So many files are named in a report; the figures count all."""
 HOLD_FILES = 20
 """When more files than this, and more than half, vanish at once, a disk was unmounted rather than a memory lost."""
 
@@ -43,12 +46,20 @@ class Report:
     chunks_dropped: int = 0
     to_embed: int = 0
     took_ms: float = 0.0
+    paths: list[str] = field(default_factory=list)
+    """The files that were taken in or let go, the first twenty."""
     warnings: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
         return bool(self.files or self.removed)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What was done, for those who watch."""
+        names = ("files", "removed", "chunks_added", "chunks_dropped", "paths")
+        return {name: getattr(self, name) for name in names} | {"took_ms": round(self.took_ms, 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +257,7 @@ def _stem(path: str) -> str:
 def _count(report: Report, batch: Batch, changes: _Changes) -> None:
     report.files = len(batch.notes)
     report.removed = len(batch.removed) + len(batch.emptied)
+    report.paths = sorted((*batch.notes, *batch.removed, *batch.emptied))[:NAMED]
     report.chunks_added, report.chunks_dropped = len(changes.added), len(changes.dropped)
     report.warnings = [f"{path}: {warning}" for path, (_, note) in batch.notes.items() for warning in note.warnings]
 

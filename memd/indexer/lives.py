@@ -112,6 +112,15 @@ def holders(connection: Connection, chunks: Sequence[int]) -> list[int]:
     return [row[0] for row in rows] if chunks else []
 
 
+def within(connection: Connection, workspace: int, memories: Sequence[int]) -> list[int]:
+    """Those of some memories that belong to a workspace."""
+    rows = connection.execute(
+        "SELECT id FROM memories WHERE workspace = ? AND id IN (SELECT value FROM json_each(?))",
+        (workspace, json.dumps(list(memories))),
+    )
+    return [row[0] for row in rows]
+
+
 def uncounted(connection: Connection, workspace: int, after: int, most: int) -> list[int]:
     """Memories that were accessed since the last reflect, by number."""
     rows = connection.execute(
@@ -168,6 +177,15 @@ def move(connection: Connection, action: int, nth: int, wanted: Move, now: datet
     put(connection, wanted.memory, after)
     shifts.keep(connection, action, nth, wanted.memory, "tier", dict(row), after)
     return True
+
+
+def last_moves(connection: Connection, memories: Sequence[int]) -> dict[int, dict[str, str]]:
+    """The last move of each of some memories: from where, to where, why."""
+    rows = connection.execute(
+        "SELECT id, home, tier, moved_why FROM memories WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(memories)),),
+    )
+    return {row["id"]: {"from": row["home"], "to": row["tier"], "why": row["moved_why"]} for row in rows}
 
 
 def put(connection: Connection, memory: int, tier: dict[str, Any]) -> None:

@@ -82,22 +82,25 @@ class Reflection:
                 list_ += more
             self.judged.doubtful += found.doubtful
             if not self.hands.dry:
-                self.hands.write(partial(self._settle, found=found))
+                self.hands.moved(self.hands.write(partial(self._settle, found=found)))
             self.hands.rest()
         if not self.hands.dry:
             self.hands.write(lambda connection: self.stores.ledger.note(connection, name, in_utc(self.now)))
 
-    def _settle(self, connection: Connection, found: Judged) -> None:
-        """Carry out what the rules of pairs say."""
+    def _settle(self, connection: Connection, found: Judged) -> list[int]:
+        """Carry out what the rules of pairs say; answers which memories are in another tier now."""
+        moved = []
         names = edges.named(connection, self.shelf.id, {stays for _, stays, _ in found.same})
         for goes, stays, rule in found.same:
             why = f"says the same as {names[stays]['key']}"
-            lives.move(connection, *self.record.noted(connection), Move(goes, DORMANT, RULE + rule, why), self.now)
+            move = Move(goes, DORMANT, RULE + rule, why)
+            moved += [goes] if lives.move(connection, *self.record.noted(connection), move, self.now) else []
             self._tie(connection, goes, stays, MERGED)
         for later, earlier, _ in found.later:
             self.linked += self._tie(connection, later, earlier, REFINES)
         if found.same or found.later:
             self.stores.ledger.tick(connection)
+        return moved
 
     def _tie(self, connection: Connection, one: int, other: int, rel: str) -> bool:
         return judging.tie(connection, self.shelf.id, one, other, rel, self.now, lambda: self.record.noted(connection))

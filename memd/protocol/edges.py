@@ -5,37 +5,48 @@ Light on purpose: `memd query` loads it.
 
 from __future__ import annotations
 
-from memd.protocol.conversation import Conversation
+from memd.protocol.twin import Asking, twin
 from memd.protocol.writing import deed, given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Unpack
+
+    from memd.protocol.reports import Candidates, Clusters, EdgeAdded, EdgeList, EdgeRemoved, Related
+    from memd.protocol.wishes import Grouping, Signed, Strong, Where
 
 
-class Edges(Conversation):
+class Edges(Asking):
     """What a client can ask and say about edges between memories; all of it takes `ns` or `cwd`."""
 
-    def add_edge(self, one: str, rel: str, other: str, *, weight: float | None = None, **how: Any) -> dict[str, Any]:
+    @twin
+    def add_edge(
+        self, one: str, rel: str, other: str, *, weight: float | None = None, **how: Unpack[Signed]
+    ) -> EdgeAdded:
         """Declare an edge in the file of its first memory; `edge` has it as it is now."""
-        return self.call("edge.add", deed(rel=rel, to=other, weight=weight, **{"from": one}, **how))
+        return self._ask("edge.add", deed(rel=rel, to=other, weight=weight, **{"from": one}, **how))
 
-    def remove_edge(self, one: str, rel: str, other: str, **how: Any) -> dict[str, Any]:
+    @twin
+    def remove_edge(self, one: str, rel: str, other: str, **how: Unpack[Signed]) -> EdgeRemoved:
         """Take an edge away: out of the file that declares it, or so that it is not made again."""
-        return self.call("edge.rm", deed(rel=rel, to=other, **{"from": one}, **how))
+        return self._ask("edge.rm", deed(rel=rel, to=other, **{"from": one}, **how))
 
-    def edges(self, key: str | None = None, *, rel: str | None = None, **which: Any) -> dict[str, Any]:
+    @twin
+    def edges(self, key: str | None = None, *, rel: str | None = None, **which: Unpack[Strong]) -> EdgeList:
         """The edges of a memory, or of a workspace, the strongest first; `min_weight` and `limit` say which."""
-        return self.call("edge.list", given(key=key, rel=rel, **which))
+        return self._ask("edge.list", given(key=key, rel=rel, **which))
 
-    def related(self, key: str, *, depth: int | None = None, **which: Any) -> dict[str, Any]:
+    @twin
+    def related(self, key: str, *, depth: int | None = None, **which: Unpack[Strong]) -> Related:
         """The memories that edges lead to, in `memories`, each with the way there; `depth` is 1 to 3."""
-        return self.call("related", given(key=key, depth=depth, **which))
+        return self._ask("related", given(key=key, depth=depth, **which))
 
-    def clusters(self, **which: Any) -> dict[str, Any]:
+    @twin
+    def clusters(self, **which: Unpack[Grouping]) -> Clusters:
         """Groups of memories that belong together; `min` and `min_weight` say which. `wants_summary`: none has one."""
-        return self.call("clusters", given(**which))
+        return self._ask("clusters", given(**which))
 
-    def edge_candidates(self, *, limit: int | None = None, **where: Any) -> dict[str, Any]:
+    @twin
+    def edge_candidates(self, *, limit: int | None = None, **where: Unpack[Where]) -> Candidates:
         """Pairs that belong together without its being said how, with the beginning of both texts."""
-        return self.call("edge_candidates", given(limit=limit, **where))
+        return self._ask("edge_candidates", given(limit=limit, **where))

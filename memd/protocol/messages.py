@@ -52,6 +52,7 @@ METHODS = {
     "edge_candidates": "Lists pairs that belong together without its being said how, with their texts.",
     "subscribe": "Sends each new or changed memory that matches, as it is saved.",
     "unsubscribe": "Ends a subscription of this connection.",
+    "watch": "Sends what happens as it happens: what is indexed, written, read and moved, by whom, and the jobs.",
     "note": "Adds a section to the note of the day.",
     "save": "Adds a text to the note of the day or to the long-term memory, and says where it went.",
     "write": "Adds an entry to the file of a role, or to the file that all roles share.",
@@ -74,6 +75,7 @@ METHODS = {
     "topic.set_general": "Replaces the general knowledge.",
     "topic.search": "Finds topics by their tags.",
     "topic.list": "Lists the topics.",
+    "mcp.open": "Makes an MCP session of the connection, bound to one workspace.",
     "shutdown": "Stops the daemon.",
     "workspaces.list": "Lists the directories that hold memory.",
     "workspaces.add": "Begins to watch a directory.",
@@ -111,6 +113,7 @@ READS = frozenset(
         "clusters",
         "edge_candidates",
         "subscribe",
+        "watch",
         "eval",
         "export",
         "status",
@@ -122,3 +125,30 @@ READS = frozenset(
     }
 )
 """These change nothing, so a client may send them twice."""
+
+SIGNED = frozenset({"gc", "undo", "import", "ingest", "reflect"})
+"""These name an author and carry no number of their own; all other writes have a `request_id`."""
+
+SHOWN = frozenset({"query", "get", "context"})
+"""These change nothing and yet remember who was shown what."""
+
+WHOLE = frozenset(
+    {
+        "hello",
+        "ping",
+        "unsubscribe",
+        "status",
+        "doctor",
+        "backup",
+        "jobs.list",
+        "jobs.run",
+        "rule.list",
+        "rule.set",
+        "rule.rm",
+        "shutdown",
+        "workspaces.list",
+        "workspaces.add",
+        "workspaces.remove",
+    }
+)
+"""These are about the daemon, or about the list of workspaces, rather than about what is in a workspace."""

@@ -35,7 +35,9 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     made.close()
 
 
-def run(lab: Lab, rules: Any = BUILT_IN, later: int = 0, dry: bool = False) -> dict[str, Any]:
+def run(
+    lab: Lab, rules: Any = BUILT_IN, later: int = 0, dry: bool = False, told: list[int] | None = None
+) -> dict[str, Any]:
     """Reflect, so many minutes from now."""
     now = datetime.now(UTC) + timedelta(minutes=later)
 
@@ -43,7 +45,9 @@ def run(lab: Lab, rules: Any = BUILT_IN, later: int = 0, dry: bool = False) -> d
         with lab.stores.ledger.write() as connection:
             return work(connection)
 
-    return reflect(lab.stores, lab.stores.shelf("agent"), rules, now, Hands(write, dry=dry, who="job:reflect"))
+    moved = ([] if told is None else told).extend
+    hands = Hands(write, dry=dry, who="job:reflect", moved=moved)
+    return reflect(lab.stores, lab.stores.shelf("agent"), rules, now, hands)
 
 
 def number(lab: Lab, path: str, slug: str) -> int:
@@ -65,6 +69,16 @@ def test_of_two_that_say_the_same_the_younger_is_laid_aside_and_its_text_stays(l
     assert found["moves"][0]["why"] == "says the same as 2026-01-01#kiln"
     assert tier(lab, "memory/2026-01-01.md", "kiln") == "stm"
     assert SAME in (lab.folder / "agent/memory/2026-02-02.md").read_text()
+
+
+def test_what_is_laid_aside_is_told_when_it_is_done_and_only_then(lab: Lab):
+    told: list[int] = []
+    run(lab, dry=True, told=told)
+    assert told == []
+    run(lab, told=told)
+    assert told == [number(lab, "memory/2026-02-02.md", "kiln")]
+    run(lab, later=1, told=told)
+    assert len(told) == 1, "it is there already"
 
 
 def test_a_later_note_under_the_same_heading_stands_before_what_it_replaces(lab: Lab):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from memd.daemon import binding
 from memd.daemon.desk import Desk, Result
 from memd.daemon.handlers import (
     asking,
@@ -17,6 +18,7 @@ from memd.daemon.handlers import (
     keyed,
     labels,
     living,
+    mcp,
     moving,
     noting,
     past,
@@ -26,6 +28,7 @@ from memd.daemon.handlers import (
     standing,
     talk,
     topics,
+    watching,
     workspaces,
 )
 from memd.daemon.params import Params
@@ -81,6 +84,7 @@ HANDLERS: dict[str, Handler] = {
     "edge_candidates": edges.candidates,
     "subscribe": standing.subscribe,
     "unsubscribe": standing.unsubscribe,
+    "watch": watching.watch,
     "note": noting.note,
     "save": noting.save,
     "write": noting.write,
@@ -115,4 +119,8 @@ async def call(desk: Desk, method: str, given: dict[str, Any], tell: Tell) -> Re
     handler = HANDLERS.get(method)
     if handler is None:
         raise UnknownMethod(f"there is no method `{method}`", f"known: {', '.join(HANDLERS)}")
-    return {**await handler(desk, Params(method, given), tell), **desk.freshness()}
+    told = await handler(desk, Params(method, binding.meant(desk, tell.line, method, given)), tell)
+    return {**binding.shown(desk, tell.line, told), **desk.freshness()}
+
+
+HANDLERS["mcp.open"] = mcp.opener(call)

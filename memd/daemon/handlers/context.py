@@ -7,6 +7,7 @@ import asyncio
 from memd.daemon import tasks
 from memd.daemon.desk import Desk, Result
 from memd.daemon.handlers.asking import observer, question
+from memd.daemon.handlers.edges import linked
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import StoreBroken
@@ -24,6 +25,9 @@ async def context(desk: Desk, params: Params, tell: Tell) -> Result:
     sync = params.choice("sync", ("auto", "none", "full"), "auto")
     params.done()
     await desk.catch_up(sync, wanted.ask.ns)
+    if sync != "none":
+        # A summary that was just written stands for its sources already.
+        await linked(desk, [desk.parts.stores.shelf(ns) for ns in wanted.ask.ns])
     # Without the model meaning is not heard and tokens are only estimated: the answer would be another one.
     await desk.model_loaded()
     made = await _assembled(desk, wanted)

@@ -9,7 +9,7 @@ from typing import Any
 
 from memd.daemon import living
 from memd.daemon.desk import Desk, Result
-from memd.daemon.handlers.edges import look
+from memd.daemon.handlers.edges import linked
 from memd.daemon.handlers.hand import Hand, hand
 from memd.daemon.handlers.keyed import ANY, Wish, check, edit_of, facts_now, needed, repeated, untouched, version
 from memd.daemon.params import Params
@@ -60,7 +60,7 @@ async def expand(desk: Desk, params: Params, tell: Tell) -> Result:
     key, names = params.text("key"), desk.names(params)
     params.done()
     shelves = [desk.parts.stores.shelf(ns) for ns in names]
-    await look(desk, shelves)
+    await linked(desk, shelves)
     if key:
         return await desk.read(summaries.children, desk.parts.stores, shelves, key)
     return {"ns": list(names), "summaries": await desk.read(summaries.summaries, desk.parts.stores, shelves)}

@@ -68,7 +68,7 @@ async def listed(desk: Desk, params: Params, tell: Tell) -> Result:
     least, limit = params.share("min_weight") or 0.0, params.number("limit", MOST, 1, MOST)
     shelves = _shelves(desk, params)
     params.done()
-    await look(desk, shelves)
+    await linked(desk, shelves)
     found = await desk.read(related.listed, desk.parts.stores, shelves, key, rel, least, limit)
     return {"ns": _names(shelves), "edges": found}
 
@@ -79,7 +79,7 @@ async def near(desk: Desk, params: Params, tell: Tell) -> Result:
     shelves = _shelves(desk, params)
     params.done()
     needed("related", key=key)
-    await look(desk, shelves)
+    await linked(desk, shelves)
     return await desk.read(related.related, desk.parts.stores, shelves, key, depth, least, limit)
 
 
@@ -87,7 +87,7 @@ async def clusters(desk: Desk, params: Params, tell: Tell) -> Result:
     least, weight = params.number("min", 3, 2, MOST), params.share("min_weight")
     shelves = _shelves(desk, params)
     params.done()
-    await look(desk, shelves)
+    await linked(desk, shelves)
     wanted = related.GROUPED if weight is None else weight
     found = await desk.read(related.clusters, desk.parts.stores, shelves, least, wanted)
     return {"ns": _names(shelves), "min_weight": wanted, "clusters": found}
@@ -96,7 +96,7 @@ async def clusters(desk: Desk, params: Params, tell: Tell) -> Result:
 async def candidates(desk: Desk, params: Params, tell: Tell) -> Result:
     limit, shelves = params.number("limit", 20, 1, MOST), _shelves(desk, params)
     params.done()
-    await look(desk, shelves)
+    await linked(desk, shelves)
     found = await desk.read(related.candidates, desk.parts.stores, shelves, limit)
     return {"ns": _names(shelves), "relations": RELATIONS, "candidates": found}
 
@@ -107,7 +107,7 @@ async def candidates(desk: Desk, params: Params, tell: Tell) -> Result:
 async def _ends(writer: Hand, method: str, one: str, other: str) -> tuple[Target, Target]:
     needed(method, **{"from": one, "to": other})
     await writer.desk.catch_up("auto", ())
-    await look(writer.desk, [writer.shelf])
+    await linked(writer.desk, [writer.shelf])
     stores, shelf = writer.desk.parts.stores, writer.shelf
     return (
         await writer.desk.read(keys.existing, stores, shelf, one),
@@ -123,7 +123,7 @@ def _names(shelves: Sequence[Shelf]) -> list[str]:
     return [shelf.workspace.ns for shelf in shelves]
 
 
-async def look(desk: Desk, shelves: Sequence[Shelf]) -> None:
+async def linked(desk: Desk, shelves: Sequence[Shelf]) -> None:
     """What was just saved counts: its mentions are looked up before anyone is told of edges."""
     await desk.catch_up("auto", ())
     for shelf in shelves:
@@ -134,7 +134,7 @@ async def look(desk: Desk, shelves: Sequence[Shelf]) -> None:
 async def _follow(writer: Hand) -> None:
     """The answer tells of the edge: it waits until the ledger has what the file says now."""
     await asyncio.wrap_future(writer.desk.parts.worker.applied())
-    await look(writer.desk, [writer.shelf])
+    await linked(writer.desk, [writer.shelf])
 
 
 def _between(writer: Hand, source: Target, target: Target, rel: str) -> list[Edge]:
