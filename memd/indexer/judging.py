@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from sqlite3 import Connection
+from typing import NamedTuple
 
 from memd.indexer import edges, lives, shifts, twins
 from memd.indexer.deeds import in_utc
@@ -22,12 +23,21 @@ from memd.models import RELATIONS
 MERGED = "merged_into"
 
 
+class Same(NamedTuple):
+    """A memory that is laid aside, and the one that says the same."""
+
+    goes: int
+    stays: int
+    rule: str
+    tier: str
+    """The one that it leaves."""
+
+
 @dataclass(slots=True)
 class Judged:
     """What the rules make of pairs: each with the name of the rule."""
 
-    same: list[tuple[int, int, str]] = field(default_factory=list)
-    """The memory that is laid aside, and the one that says the same."""
+    same: list[Same] = field(default_factory=list)
     later: list[tuple[int, int, str]] = field(default_factory=list)
     """The later memory, and the earlier one that it refines."""
     doubtful: list[tuple[int, int]] = field(default_factory=list)
@@ -57,9 +67,10 @@ def judge(connection: Connection, pairs: Sequence[Pair], rules: Sequence[Rule], 
     judged = Judged(doubtful=[(pair.one, pair.other) for pair in found.doubtful])
     for rule in similar_rules(rules):
         if rule.action.verb == "dedup":
-            said = [(goes, stays, rule.name) for stays, goes, pair in found.twins if speaks(rule, pair)]
+            spoken = [(stays, known[goes]) for stays, goes, pair in found.twins if speaks(rule, pair)]
             # What a person put somewhere stays there.
-            judged.same += [one for one in said if known[one[0]].tier != DORMANT and not known[one[0]].decided]
+            judged.same += [Same(life.memory, stays, rule.name, life.tier) for stays, life in spoken
+                            if life.tier != DORMANT and not life.decided]  # fmt: skip
         elif rule.action.verb == "refine":
             judged.later += [(new, old, rule.name) for new, old, pair in found.renewed if speaks(rule, pair)]
     return judged

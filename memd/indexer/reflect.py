@@ -78,8 +78,8 @@ class Reflection:
         pairs = judging.near_since(self.connection, self.shelf.id, since)
         for at in range(0, len(pairs), AT_ONCE):
             found = judging.judge(self.connection, pairs[at : at + AT_ONCE], self.rules, self.now)
-            for list_, more in ((self.judged.same, found.same), (self.judged.later, found.later)):
-                list_ += more
+            self.judged.same += found.same
+            self.judged.later += found.later
             self.judged.doubtful += found.doubtful
             if not self.hands.dry:
                 self.hands.moved(self.hands.write(partial(self._settle, found=found)))
@@ -90,8 +90,9 @@ class Reflection:
     def _settle(self, connection: Connection, found: Judged) -> list[int]:
         """Carry out what the rules of pairs say; answers which memories are in another tier now."""
         moved = []
-        names = edges.named(connection, self.shelf.id, {stays for _, stays, _ in found.same})
-        for goes, stays, rule in found.same:
+        names = edges.named(connection, self.shelf.id, {one.stays for one in found.same})
+        # A file may have gone since it was judged.
+        for goes, stays, rule, _ in (one for one in found.same if one.stays in names):
             why = f"says the same as {names[stays]['key']}"
             move = Move(goes, DORMANT, RULE + rule, why)
             moved += [goes] if lives.move(connection, *self.record.noted(connection), move, self.now) else []
@@ -157,9 +158,9 @@ def _moves(ageing: Ageing, run: Reflection) -> list[dict[str, Any]]:
          "why": move.why}
         for life, move in ageing.moves if life.memory in names
     ]  # fmt: skip
-    for goes, stays, rule in same:
+    for goes, stays, rule, tier in (one for one in same if {one.goes, one.stays} <= names.keys()):
         why = f"says the same as {names[stays]['key']}"
-        told.append({"key": names[goes]["key"], "from": "", "to": DORMANT, "rule": rule, "why": why})
+        told.append({"key": names[goes]["key"], "from": tier, "to": DORMANT, "rule": rule, "why": why})
     return told
 
 

@@ -63,8 +63,8 @@ def tier(lab: Lab, path: str, slug: str) -> str:
 
 def test_of_two_that_say_the_same_the_younger_is_laid_aside_and_its_text_stays(lab: Lab):
     found = run(lab)
-    assert [(move["key"], move["to"], move["rule"]) for move in found["moves"]] == [
-        ("2026-02-02#kiln", "dormant", "dedup-all")
+    assert [(move["key"], move["from"], move["to"], move["rule"]) for move in found["moves"]] == [
+        ("2026-02-02#kiln", "stm", "dormant", "dedup-all")
     ]
     assert found["moves"][0]["why"] == "says the same as 2026-01-01#kiln"
     assert tier(lab, "memory/2026-01-01.md", "kiln") == "stm"
