@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-note docs clean
+.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-note bench-outline outline-agrees docs clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -37,6 +37,12 @@ bench-queries: $(STAMP)   ## how long new questions take; ARGS="--chunks 100000"
 bench-note: $(STAMP)      ## how long a note takes, beside a bare write and fsync of the same bytes
 	$(BIN)/python benchmarks/note.py $(ARGS)
 
+bench-outline: $(STAMP)   ## how long outlines take: 1,000 files cold, one changed, a symbol asked over the socket
+	$(BIN)/python benchmarks/outline.py $(ARGS)
+
+outline-agrees: $(STAMP)  ## compares every file of the standard library and three packages with Python's own ast; minutes
+	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=3600 tests/test_outline_agrees.py $(ARGS)
+
 docs: $(STAMP)            ## write the generated parts of docs/
 	$(BIN)/python docs/generate.py
 
@@ -48,5 +54,5 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "memd needs Python 3.11 or newer"'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
 	touch $(STAMP)

@@ -193,6 +193,10 @@ def test_every_method_has_a_function_with_a_sentence(path):
         "recent": lambda client: client.recent("r"),
         "import": lambda client: client.import_("a.json"),
         "ingest": lambda client: client.ingest(["a"]),
+        "outline.symbol": lambda client: client.outline("symbol", symbol="a", language="go"),
+        "outline.file": lambda client: client.outline("file", file="a.go"),
+        "outline.project": lambda client: client.outline("project"),
+        "outline.map": lambda client: client.outline("map", budget=10),
     }
     asked |= {
         name: lambda client, name=name: client.topic(name.removeprefix("topic."), "t")

@@ -16,6 +16,7 @@ from memd.cli import (
     label_commands,
     list_commands,
     move_commands,
+    outline_commands,
     past_commands,
     put_commands,
     say,
@@ -45,6 +46,7 @@ subscribe_commands.register(app)
 exam_commands.register(app)
 workspace_commands.register(app)
 daemon_commands.register(app)
+app.add_typer(outline_commands.app, name="outline")
 app.add_typer(config_commands.app, name="config")
 app.add_typer(service_commands.app, name="service")
 app.add_typer(topic_commands.app, name="topic")

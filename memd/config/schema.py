@@ -94,6 +94,16 @@ class HistorySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class OutlineSettings:
+    """The outline of the source code around the notes."""
+
+    enabled: bool = setting(False, "Read the sources of each workspace, for `memd outline`; needs `memd[outline]`.")
+    max_file_kb: int = setting(
+        1_024, "Larger sources are left out and listed by `memd outline project`.", low=1, high=100_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     """The socket."""
 
@@ -122,6 +132,7 @@ class Settings:
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
+    outline: OutlineSettings = field(default_factory=OutlineSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     log: LogSettings = field(default_factory=LogSettings)
     workspaces: tuple[Workspace, ...] = ()
@@ -133,6 +144,7 @@ SECTIONS: dict[str, type[Any]] = {
     "embedding": EmbeddingSettings,
     "search": SearchSettings,
     "history": HistorySettings,
+    "outline": OutlineSettings,
     "server": ServerSettings,
     "log": LogSettings,
 }

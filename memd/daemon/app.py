@@ -28,6 +28,7 @@ from memd.daemon.handlers import examining
 from memd.daemon.health import Health
 from memd.daemon.imports import SETTLED, How
 from memd.daemon.lock import Lock
+from memd.daemon.outlining import Outlining
 from memd.daemon.parts import Parts
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import Server, listen
@@ -107,9 +108,11 @@ class App:
         self.watcher = Watcher(self.settings.watch, self.worker.note, self.rescan)
         self.embedding = Embedding(self.worker, self.settings.embedding, state, self.health)
         self.worker.on_rest = Upkeep(self.worker, self.embedding).look
+        self.outlining = Outlining(self.settings.outline, self.stores)
+        self._stack.callback(self.outlining.stop)
         parts = Parts(
             self.settings, self.health, self.stores, self.worker, self.watcher, self.embedding, self.scheduler,
-            standing, self.stop_soon,
+            standing, self.outlining, self.stop_soon,
         )  # fmt: skip
         self.desk = Desk(parts)
         dispatch = partial(handlers.call, self.desk)
@@ -145,6 +148,8 @@ class App:
         if every := self.settings.search.exam_hours * 3600:
             self.scheduler.every(every, "selfexam", self._exam_job, first_in=min(every, FIRST_EXAM))
         self._stack.callback(self.scheduler.stop)
+        if self.settings.outline.enabled:
+            self.outlining.turn_on()
         self.embedding.start()
         self._stack.callback(self.embedding.stop, STOP_SECONDS)
 

@@ -13,10 +13,12 @@ from memd.config.schema import Settings
 from memd.daemon import tasks
 from memd.daemon.embedding import Embedding
 from memd.daemon.health import Health
+from memd.daemon.outlining import Outlining
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.standing import Standing
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
+from memd.indexer.codewords import Codewords
 from memd.indexer.stores import Stores
 from memd.models import Workspace
 
@@ -33,7 +35,9 @@ class Parts:
     embedding: Embedding
     scheduler: Scheduler
     standing: Standing
+    outlining: Outlining
     stop_soon: Callable[[], None]
+    codewords: Codewords = field(default_factory=Codewords)
     pid: int = field(default_factory=os.getpid)
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     began: float = field(default_factory=time.monotonic)
@@ -41,7 +45,9 @@ class Parts:
     async def open_workspace(self, workspace: Workspace) -> None:
         await asyncio.wrap_future(self.worker.submit(tasks.Open(workspace)))
         self.watcher.add(workspace)
+        self.outlining.begin(workspace.ns)
 
     async def forget_workspace(self, ns: str) -> None:
         self.watcher.remove(ns)
+        self.outlining.forget(ns, self.stores.shelf(ns).id)
         await asyncio.wrap_future(self.worker.submit(tasks.Forget(ns)))

@@ -188,6 +188,14 @@ class Client(Writing):
         """Check the stores, and mend them with `fix`; with `secrets`, list the lines that seem to hold one."""
         return self.call("doctor", _given(fix=fix or None, secrets=secrets or None), timeout=LONG_TIMEOUT)
 
+    def outline(self, what: str, *, on_progress: Progress | None = None, **asked: Any) -> dict[str, Any]:
+        """The source code around the notes: `what` is symbol, file, project or map.
+
+        symbol takes `symbol` and perhaps `file`; file takes `file`; these and project take `language`, `depth`,
+        `relations`, `omit_native` and `format` (text or json); map takes `language` and `budget`; all `ns` or `cwd`.
+        """
+        return self.call(f"outline.{what}", _given(**asked), on_progress=on_progress, timeout=LONG_TIMEOUT)
+
     def shutdown(self) -> dict[str, Any]:
         """Stop the daemon."""
         return self.call("shutdown")

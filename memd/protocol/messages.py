@@ -52,6 +52,10 @@ METHODS = {
     "topic.set_general": "Replaces the general knowledge.",
     "topic.search": "Finds topics by their tags.",
     "topic.list": "Lists the topics.",
+    "outline.symbol": "Tells how a symbol of the source code relates to the others.",
+    "outline.file": "Tells the same of every symbol of a source file.",
+    "outline.project": "Tells the same of every symbol of a language.",
+    "outline.map": "Gives the most important symbols of the source code, within a budget of tokens.",
     "shutdown": "Stops the daemon.",
     "workspaces.list": "Lists the directories that hold memory.",
     "workspaces.add": "Begins to watch a directory.",
@@ -83,6 +87,10 @@ READS = frozenset(
         "topic.general",
         "topic.search",
         "topic.list",
+        "outline.symbol",
+        "outline.file",
+        "outline.project",
+        "outline.map",
         "workspaces.list",
     }
 )
