@@ -5,7 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-note bench-outline outline-agrees docs clean
+.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-note bench-context bench-likeness \
+	bench-lifecycle bench-reflect bench-agents bench-hooks bench-mcp bench-outline outline-agrees docs clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -36,6 +37,27 @@ bench-queries: $(STAMP)   ## how long new questions take; ARGS="--chunks 100000"
 
 bench-note: $(STAMP)      ## how long a note takes, beside a bare write and fsync of the same bytes
 	$(BIN)/python benchmarks/note.py $(ARGS)
+
+bench-agents: $(STAMP)    ## 50 agents that ask and write for a minute: errors, lost writes, how long calls took
+	$(BIN)/python benchmarks/agents.py $(ARGS)
+
+bench-hooks: $(STAMP)     ## how long an agent waits for the hook of a prompt, with 10,000 chunks
+	$(BIN)/python benchmarks/hooks.py $(ARGS)
+
+bench-mcp: $(STAMP)       ## how soon an agent's session answers, and what the pump takes
+	$(BIN)/python benchmarks/sessions.py $(ARGS)
+
+bench-context: $(STAMP)   ## how long a context takes, beside a query
+	$(BIN)/python benchmarks/context.py $(ARGS)
+
+bench-likeness: $(STAMP)  ## how near alike and unlike memories are; DATA=folders of labelled collections
+	$(BIN)/python benchmarks/likeness.py $(DATA) $(ARGS)
+
+bench-lifecycle: $(STAMP) ## a year of notes and questions, with each rule on and off
+	$(BIN)/python benchmarks/lifecycle.py $(ARGS)
+
+bench-reflect: $(STAMP)   ## a reflection over 100,000 chunks, and what questions wait for it
+	$(BIN)/python benchmarks/reflect.py $(ARGS)
 
 bench-outline: $(STAMP)   ## how long outlines take: 1,000 files cold, one changed, a symbol asked over the socket
 	$(BIN)/python benchmarks/outline.py $(ARGS)

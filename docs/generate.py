@@ -24,7 +24,7 @@ setting commented out with its default, `memd config show` tells what is in forc
 `memd config check` lists everything that is wrong with it, each problem with file and line.
 
 The daemon reads its settings when it starts. After a change: `memd restart`. Workspaces that `memd add` and
-`memd remove` change are taken up at once.
+`memd remove` change, and rules that `memd rule` changes, are taken up at once.
 
 ## Which value counts
 
@@ -55,6 +55,25 @@ WORKSPACES = """\
 leave every other byte of the file as it was.
 """
 
+RULES = """\
+## Rules
+
+`[rules]` holds what you decide about the [rules by which memories age](lifecycle.md#rules): `name = "rule"` is a rule
+of your own, or a built-in one with another text; `name = "off"` and `name = "on"` switch a built-in one, and `off`
+before a rule switches that one off. Your own are looked at before the built-in ones, in the order in which they stand.
+
+```toml
+[rules]
+old-chatter = "tag=chat idle>30d → archive"
+decay-unaccessed = "tier=stm age>72h access<5 → decay 0.97 floor 0.2"
+prune-low-utility = "off"
+```
+
+`memd rule set` and `memd rule rm` write this table, leave every other byte of the file as it was, and hold at once.
+After a change by hand: `memd restart`. A rule that cannot be read does not keep the daemon from starting: it is not
+followed, and `memd status` and `memd config check` say so. Rules cannot be given in the environment.
+"""
+
 TAIL = """\
 A name has no spaces and no slashes and at most 100 characters, and two workspaces share neither their name nor their
 directory. A workspace that does not exist yet is fine: memd waits for it.
@@ -79,7 +98,7 @@ def configuration() -> str:
     keys = "\n".join(f"| `{key}` | {doc} |" for key, doc in WORKSPACE_KEYS.items())
     globs = "\n".join(f"- `{glob}`" for glob in DEFAULT_GLOBS)
     workspaces = f"{WORKSPACES}\n| key | meaning |\n|---|---|\n{keys}\n"
-    return "\n".join([HEAD, "## Settings\n", *sections, workspaces, TAIL.format(globs=globs)])
+    return "\n".join([HEAD, "## Settings\n", *sections, RULES, workspaces, TAIL.format(globs=globs)])
 
 
 def _section(name: str, section: type[Any]) -> str:
@@ -103,6 +122,8 @@ def _row(section: str, spec: Field[Any]) -> str:
 def _allowed(spec: Field[Any]) -> Iterator[str]:
     if spec.metadata["choices"]:
         yield ", ".join(f"`{toml_value(choice)}`" for choice in spec.metadata["choices"])
+    if spec.metadata["allowed"]:
+        yield spec.metadata["allowed"]
     if spec.metadata["low"] is not None:
         yield f"{spec.metadata['low']:,} to {spec.metadata['high']:,}"
 

@@ -1,6 +1,6 @@
 """memd: a memory daemon that keeps an agent's Markdown notes findable.
 
-Only the version and the client live here, and the client is loaded when first asked for:
+Only the version and the clients live here, and a client is loaded when first asked for:
 `memd query` starts in the time it takes to import this file.
 """
 
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from memd.protocol.async_client import AsyncClient
     from memd.protocol.client import Client
 
 __version__ = "0.1.0"
-__all__ = ["Client", "__version__"]
+__all__ = ["AsyncClient", "Client", "__version__"]
 
 
 def __getattr__(name: str) -> object:
@@ -19,4 +20,8 @@ def __getattr__(name: str) -> object:
         from memd.protocol.client import Client
 
         return Client
+    if name == "AsyncClient":
+        from memd.protocol.async_client import AsyncClient
+
+        return AsyncClient
     raise AttributeError(f"module 'memd' has no attribute {name!r}")

@@ -90,6 +90,8 @@ class Note:
 
 KINDS = ("semantic", "episodic", "procedural")
 TIERS = ("sensory", "stm", "ltm", "dormant")
+PINNED = "pinned"
+"""What `tier` can name besides: those that never age, whatever tier they are in."""
 RELATIONS = {
     "contradicts": 0.9, "refines": 0.8, "implies": 0.8, "caused_by": 0.75, "depends_on": 0.7, "prevents": 0.7,
     "contains": 0.6, "relates_to": 0.5, "merged_into": 0.0,

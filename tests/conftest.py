@@ -150,3 +150,9 @@ def memory(home: Home, workspace: Path) -> Iterator[Client]:
         client.add(str(workspace))
         client.sync(vectors=True)
         yield client
+
+
+@pytest.fixture
+def served(memory: Client, home: Home) -> Home:
+    """A home whose daemon has taken in the workspace."""
+    return home

@@ -15,12 +15,13 @@ FLOORS = {
     "errors": 0, "models": 0, "failpoints": 0,
     "config": 1,
     "notes": 2, "protocol": 2, "exam": 2, "lifecycle": 2, "outline": 2,
-    "indexer": 3,
+    "indexer": 3, "mcp": 3,
     "daemon": 4,
     "cli": 5,
 }  # fmt: skip
 
-SEES = {"cli": {"protocol", "config", "models", "errors"}, "protocol": {"config", "errors"}}
+SEES = {"cli": {"protocol", "config", "models", "errors"}, "protocol": {"config", "errors"},
+        "mcp": {"protocol", "config", "models", "errors"}}  # fmt: skip
 """Rooms that may see less than everything below them."""
 
 VENDORS = {
@@ -39,10 +40,18 @@ VENDORS = {
     "tokenizers": {"indexer/embedder.py"},
     "tree_sitter": {"outline/grammar.py"},
     "pathspec": {"outline/sources.py"},
+    "mcp": {"mcp/service.py", "mcp/session.py"},
+    "mcp_types": {"mcp/service.py", "mcp/session.py"},
+    "anyio": {"mcp/session.py"},
+    "pydantic": {"mcp/session.py"},
 }
 
-BROAD = {"daemon/worker.py", "daemon/server.py", "daemon/embedding.py", "indexer/vectors.py", "indexer/embedder.py"}
-"""The outermost loops, which log and go on, and two vendors whose errors have no name of their own."""
+BROAD = {
+    "daemon/worker.py", "daemon/server.py", "daemon/embedding.py", "daemon/scheduler.py", "indexer/vectors.py",
+    "indexer/embedder.py", "cli/hook/__init__.py",
+}  # fmt: skip
+"""The outermost loops, which log and go on; a hook, which must not stop an agent; and two vendors whose errors have no
+name of their own."""
 
 
 def name_of(file: Path) -> str:

@@ -290,7 +290,7 @@ COMMANDS = [
     "query", "search", "grep", "get", "list", "sync", "status", "add", "remove", "workspaces", "start", "stop",
     "restart", "daemon",
     "logs", "doctor", "rebuild", "config init", "config show", "config check", "service install", "service uninstall",
-    "service status",
+    "service status", "connect", "disconnect", "hook", "mcp",
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import typer.main
 from memd.cli.app import app
 from memd.config import edit, load
 from memd.config.schema import Settings
-from memd.daemon import standing
+from memd.daemon import outbox
 from memd.errors import BY_CODE
 from memd.protocol.messages import METHODS, PROTOCOL
 from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST
@@ -135,7 +136,10 @@ class Bare:
         self._link.close()
 
     def send(self, request: dict[str, Any]) -> None:
-        self._link.sendall(json.dumps(request).encode() + b"\n")
+        self.send_line(json.dumps(request))
+
+    def send_line(self, line: str) -> None:
+        self._link.sendall(line.encode() + b"\n")
 
     def line(self) -> dict[str, Any]:
         return dict(json.loads(self._lines.readline()))
@@ -153,7 +157,8 @@ def test_every_example_of_the_protocol_is_answered_as_documented(documented: Hom
     text, root = PROTOCOL_PAGE.read_text(encoding="utf-8"), documented.path.parent
     loose = varying(text)
     asked: dict[str, Any] | None = None
-    with Bare(documented) as link:
+    with ExitStack() as stack:
+        link = stack.enter_context(Bare(documented))
         for info, body in FENCE.findall(text):
             language, _, path = info.partition(" ")
             if path and language in ("md", "text"):
@@ -165,6 +170,9 @@ def test_every_example_of_the_protocol_is_answered_as_documented(documented: Hom
                 got = link.line()
                 wrong = list(differences(placed(json.loads(body), root), got, loose))
                 assert not wrong, f"{asked}\n{wrong}\n{json.dumps(got, ensure_ascii=False)}"
+                if asked is not None and asked["method"] == "mcp.open":
+                    # That connection speaks another protocol from here on.
+                    link = stack.enter_context(Bare(documented))
                 asked = None
 
 
@@ -195,7 +203,7 @@ def test_a_method_takes_the_parameters_that_the_page_lists_and_no_others(documen
     """A parameter of the wrong type is refused as such; one that does not exist is refused as unknown."""
     found = sections(PROTOCOL_PAGE.read_text(encoding="utf-8"))
     everything = {name for section in found.values() for name in documented_parameters(section)} | {"as_of", "force"}
-    needed = {"query": {"query": "x"}, "grep": {"pattern": "x"}, "bus": {"query": "x"}}
+    needed = {"query": {"query": "x"}, "context": {"query": "x"}, "grep": {"pattern": "x"}, "bus": {"query": "x"}}
     needed |= {
         "history": {"key": "x"},
         "diff": {"key": "x"},
@@ -204,7 +212,8 @@ def test_a_method_takes_the_parameters_that_the_page_lists_and_no_others(documen
         "write": {"section": "x", "text": "x"},
         "recent": {"role": "x"},
     }
-    needed |= {"import": {"path": "/nowhere/at/all"}}
+    needed |= {"import": {"path": "/nowhere/at/all"}, "jobs.run": {"name": "x"}}
+    needed |= {"rule.set": {"name": "x", "rule": "tag=x -> archive"}, "rule.rm": {"name": "x"}}
     topic = {"topic": "x"}
     needed |= {"topic.refine": topic, "topic.forget": topic, "topic.recall": topic}
     needed |= {"topic.memorize": {**topic, "summary": "x", "content": "x"}, "topic.set_general": {"content": "x"}}
@@ -233,12 +242,13 @@ def test_the_numbers_in_the_protocol_are_the_numbers_in_the_code() -> None:
     assert f"it is {PROTOCOL}." in text
     assert f"{MAX_REQUEST:,} bytes" in text
     assert f"`server.max_clients` ({Settings().server.max_clients:,})" in text
+    assert f"`server.calls_per_second` ({Settings().server.calls_per_second:,})" in text
     assert f"`index.max_file_kb` ({Settings().index.max_file_kb:,})" in text
     assert f"`server.line_timeout_s` ({Settings().server.line_timeout_s:g} seconds)" in text
     hello = next(told for request, told in pairs(text) if request["method"] == "hello")["result"]["limits"]
     assert f"{hello['query_chars']:,} characters" in text and f"| {hello['hits']} |" in text
-    assert f"| {standing.PER_CONNECTION} a connection, {standing.IN_ALL} in all;" in text
-    assert f"Up to {standing.QUEUED:,} notifications" in text
+    assert f"| {outbox.PER_CONNECTION} a connection, {outbox.IN_ALL} in all;" in text
+    assert f"Up to {outbox.QUEUED:,} notifications" in text
 
 
 def test_the_progress_notification_has_the_documented_shape(home: Home) -> None:
@@ -300,6 +310,21 @@ def test_the_shell_examples_work(documented: Home, programs: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["result"]["hits"][0]["key"] == "2026-02-15#ersatztv"
+
+
+def test_the_examples_for_socat_and_node_work_where_these_are(documented: Home, programs: Path) -> None:
+    text = PROTOCOL_PAGE.read_text(encoding="utf-8")
+    (piped,) = (body for body in blocks(text, "sh") if "socat " in body)
+    (node,) = blocks(text, "js")
+    there = {name for name in ("socat", "node") if shutil.which(name)}
+    if not there:
+        pytest.skip("this machine has neither socat nor node")
+    for name, command in (("socat", ["sh", "-eu", "-c", piped]), ("node", ["node", "-e", node])):
+        if name in there:
+            done = subprocess.run(
+                command, env=environment(documented, programs), capture_output=True, text=True, timeout=60
+            )
+            assert done.returncode == 0 and "ErsatzTV" in done.stdout, f"{name}: {done.stderr}"
 
 
 def test_the_python_examples_work(documented: Home, programs: Path) -> None:

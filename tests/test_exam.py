@@ -143,7 +143,7 @@ def job(client: Client, name: str) -> dict[str, Any] | None:
 
 
 def test_the_nightly_exam_keeps_one_result_a_day_and_status_tells_it(home: Home, workspace: Path):
-    home.configure(f'[search]\nexam_hours = 0.0003\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    home.configure(f'[jobs]\nselfexam = "1s"\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
     client = home.start()
     until = time.monotonic() + 60
     while (client.status()["workspaces"][0]["exam"]["last"]) is None and time.monotonic() < until:
@@ -162,13 +162,13 @@ def test_the_nightly_exam_keeps_one_result_a_day_and_status_tells_it(home: Home,
 
 
 def test_the_nightly_exam_can_be_turned_off(home: Home, workspace: Path):
-    home.configure(f'[search]\nexam_hours = 0\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    home.configure(f'[jobs]\nselfexam = "off"\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
     client = home.start()
     until = time.monotonic() + 30
-    while job(client, "sweep") is None and time.monotonic() < until:
+    while job(client, "selfexam") is None and time.monotonic() < until:
         time.sleep(0.05)
-    client.sync()
-    assert job(client, "sweep") is not None and job(client, "selfexam") is None
+    assert (job(client, "selfexam") or {})["next"] is None
+    assert (job(client, "backup") or {})["next"] is not None
 
 
 def result(recall: float) -> dict[str, Any]:

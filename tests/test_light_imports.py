@@ -24,7 +24,7 @@ HIT = {
 }  # fmt: skip
 ANSWERS = {
     "hello": {"protocol": 1, "version": memd.__version__, "pid": 1, "capabilities": [], "limits": {}},
-    "query": {"hits": [HIT], "verdict": "found", "ns": ["agent"], "degraded": [], "pending": 0},
+    "query": {"hits": [HIT], "verdict": "found", "confidence": 1.0, "ns": ["agent"], "degraded": [], "pending": 0},
     "grep": {"blocks": [], "next": "", "skipped": [], "ns": ["agent"], "degraded": []},
     "bus": {"entries": [], "total": 0, "ns": ["agent"], "degraded": []},
     "workspaces.list": {"workspaces": [{"ns": "agent", "root": "/"}]},
@@ -88,6 +88,17 @@ def test_query_loads_little(answerer, args):
 )
 def test_other_formats_and_grep_load_as_little(answerer, args):
     assert_light(imported_by(f"from memd.cli import main\nmain({args!r})", answerer.home)[0])
+
+
+@pytest.mark.parametrize("event", ["user-prompt-submit", "session-start", "stop", "session-end"])
+@pytest.mark.parametrize("config", ["", "[hooks]\nlimit = 2\nconfidence = 0.8\n"])
+def test_hooks_load_as_little(answerer, event, config):
+    (answerer.home / "config.toml").write_text(config)
+    spoken = json.dumps({"prompt": "ErsatzTV", "cwd": "/"}).encode()
+    given = f"import os\nout, into = os.pipe()\nos.write(into, {spoken!r})\nos.close(into)\nos.dup2(out, 0)\n"
+    loaded, printed = imported_by(f"{given}from memd.cli import main\nmain(['hook', {event!r}])", answerer.home)
+    assert ("ErsatzTV is set up" in printed) == (event == "user-prompt-submit")
+    assert_light(loaded)
 
 
 def assert_light(loaded):

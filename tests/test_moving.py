@@ -128,10 +128,12 @@ def exported(memory: Client, ns: str, limit: int = 5_000) -> dict[str, Any]:
     """All pages of an export as one."""
     files: list[dict[str, Any]] = []
     gone: list[dict[str, Any]] = []
+    edges: list[dict[str, Any]] = []
     after = ""
     while True:
         page = memory.export(ns=ns, after=after, limit=limit)
-        assert sum(len(file["memories"]) for file in page["files"]) + len(page["gone"]) <= limit
+        counted = sum(len(file["memories"]) for file in page["files"]) + len(page["gone"]) + len(page["edges"])
+        assert counted <= limit
         for file in page["files"]:
             del file["ns"]
             if file.pop("from"):
@@ -139,9 +141,32 @@ def exported(memory: Client, ns: str, limit: int = 5_000) -> dict[str, Any]:
             else:
                 files.append(file)
         gone += [{name: value for name, value in entry.items() if name != "ns"} for entry in page["gone"]]
+        edges += [{name: value for name, value in entry.items() if name != "ns"} for entry in page["edges"]]
         after = page["next"]
         if not after:
-            return {"files": files, "gone": gone, "edges": page["edges"]}
+            return {"files": files, "gone": gone, "edges": edges}
+
+
+def used(home: Home) -> None:
+    """What months of use would leave behind: counts, moves, links, and one link that someone took away."""
+    at = "2026-03-01T10:00:00.000+00:00"
+    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+        ledger.execute(
+            "UPDATE memories SET accesses = id + 2, days = 2, accessed = ?1, useful = 1, importance = 0.25,"
+            " tier = 'dormant', moved = ?1,"
+            " moved_by = 'rule:stale', moved_why = 'nobody asked', home = 'stm' WHERE slug <> 'ersatztv'",
+            (at,),
+        )
+        ledger.execute("DELETE FROM edges")
+        links = [("ersatztv", "garden", "relates_to", "similar", 0), ("garden", "ersatztv", "contains", "tag", 2),
+                 ("ersatztv", "one", "refines", "written", 1), ("one", "two", "refines", "written", 0),
+                 ("backup", "two", "merged_into", "merged", 0)]  # fmt: skip
+        ledger.executemany(
+            "INSERT INTO edges (workspace, one, other, rel, base, weight, origin, made, accesses, accessed, removed)"
+            " SELECT m.workspace, m.id, n.id, ?3, 0.5, 0.25, ?4, ?6, 2, ?6, ?5 FROM memories m, memories n"
+            " WHERE m.slug = ?1 AND n.slug = ?2 AND m.file IS NOT NULL AND n.file IS NOT NULL",
+            [(*link, at) for link in links],
+        )
 
 
 def tree(root: Path) -> dict[str, tuple[bytes, int]]:
@@ -156,6 +181,7 @@ def actions(home: Home) -> int:
 
 def test_a_round_trip_gives_the_same_memories_lives_and_edges(home: Home, workspace: Path, client: Client) -> None:
     lived_in(client, workspace)
+    used(home)
     file = home.path / "agent.json"
     assert home.run("export", "-n", "agent", "--out", str(file)).returncode == 0
     there = fresh(home, client)
@@ -170,7 +196,14 @@ def test_a_round_trip_gives_the_same_memories_lives_and_edges(home: Home, worksp
     assert [version["number"] for version in tv["versions"]] == [1, 2, 3]
     assert "four channels" in tv["versions"][1]["text"] and "text" not in tv["versions"][2]
     assert [entry["slug"] for entry in after["gone"]] == ["preferences"]
-    assert after["files"] and after["edges"] == []
+    assert tv["life"]["importance"] == 0.25 and tv["life"]["moved_why"] == "nobody asked" and tv["life"]["days"] == 2
+    assert [(edge["from"], edge["type"], edge["origin"], edge["removed"]) for edge in after["edges"]] == [
+        ("2026-02-15#ersatztv", "relates_to", "similar", ""),
+        ("2026-02-15#garden", "contains", "tag", "faded"),
+        ("2026-02-15#ersatztv", "refines", "written", "taken"),
+        ("2026-02-16#backup", "merged_into", "merged", ""),
+    ]
+    assert exported(client, "fresh", limit=1) == after, "page by page"
     assert client.query("router fjord", ns="fresh")["hits"][0]["path"] == "MEMORY.md"
 
 
@@ -350,7 +383,48 @@ def test_the_documented_export_is_one(home: Home, client: Client) -> None:
     fresh(home, client)
     client.import_(file, ns="fresh")
     (workspace,) = told["workspaces"]
-    assert exported(client, "fresh") == {"files": workspace["files"], "gone": [], "edges": []}
+    edges = [{name: value for name, value in edge.items() if name != "ns"} for edge in told["edges"]]
+    assert exported(client, "fresh") == {"files": workspace["files"], "gone": [], "edges": edges}
+
+
+def test_what_makes_no_sense_in_a_life_is_left_out(home: Home, client: Client) -> None:
+    (example,) = blocks((ROOT / "docs" / "export.md").read_text(), "json")
+    told = json.loads(example)
+    one, other = told["workspaces"][0]["files"][0]["memories"]
+    one["life"] |= {
+        "tier": "attic",
+        "first_seen": "long ago",
+        "accesses": -1,
+        "days": True,
+        "importance": 7,
+        "moved": 3,
+    }
+    del other["life"]["accesses"]
+    (edge,) = told["edges"]
+    wrong = [{"type": "loves"}, {"weight": 7, "base": None}, {"origin": "declared"}, {"to": "nowhere"}]
+    told["edges"] += [{**edge, **odd} for odd in [*wrong, {"to": edge["from"]}, {"type": "refines"}]] + [{}]
+    file = home.path / "odd.json"
+    file.write_text(json.dumps(told))
+    fresh(home, client)
+    client.import_(file, ns="fresh")
+    got = exported(client, "fresh")
+    life = got["files"][0]["memories"][0]["life"]
+    assert (life["tier"], life["accesses"], life["days"], life["importance"], life["moved"]) == ("stm", 0, 0, 0.5, None)
+    assert got["files"][0]["memories"][1]["life"]["tier"] == "dormant"
+    assert [edge["type"] for edge in got["edges"]] == ["relates_to", "refines"]
+    assert client.run_job("scan")["job"]["ok"] and client.stats(ns="fresh")["memories"]["total"] == 2
+
+
+def test_an_edge_that_was_used_here_stays_as_it_is(home: Home, client: Client) -> None:
+    (example,) = blocks((ROOT / "docs" / "export.md").read_text(), "json")
+    file = home.path / "documented.json"
+    file.write_text(example)
+    fresh(home, client)
+    client.import_(file, ns="fresh")
+    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+        ledger.execute("UPDATE edges SET weight = 0.9, accesses = 9")
+    client.import_(file, ns="fresh")
+    assert [(edge["weight"], edge["accesses"]) for edge in exported(client, "fresh")["edges"]] == [(0.9, 9)]
 
 
 # --- ingest -----------------------------------------------------------------------------------------------------
@@ -601,8 +675,6 @@ def test_seven_nights_are_kept_and_what_a_person_made_stays(tmp_path: Path) -> N
     assert "7 are kept" in told
     kept = sorted(file.name for file in (tmp_path / "backups").iterdir())
     assert kept == sorted([mine.name, *(f"state-night-202602{day:02}T030000.db" for day in range(4, 11))])
-    assert 0 < backups.due_in(tmp_path) <= 86_400
-    assert backups.due_in(tmp_path / "nowhere") == 0
     ledger.close()
 
 

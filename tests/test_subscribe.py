@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from memd.daemon.standing import IN_ALL, PER_CONNECTION, QUEUED
+from memd.daemon.outbox import IN_ALL, PER_CONNECTION, QUEUED
 from memd.errors import Busy, NoDaemon, NotFound, TooLarge, UnknownWorkspace, UsageError
 from memd.indexer.match import piece, wanted
 from memd.models import Chunk

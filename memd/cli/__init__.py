@@ -1,4 +1,4 @@
-"""The front door. `memd query` and `memd grep` are answered without loading the rest of the command line."""
+"""The front door. Commands that must be quick are answered without loading the rest of the command line."""
 
 from __future__ import annotations
 
@@ -35,6 +35,18 @@ def _run(args: list[str]) -> int:
         wanted = grepping.parse(args[1:])
         if wanted is not None:
             return grepping.run(*wanted)
+    if args and args[0] == "hook":
+        from memd.cli import hook
+
+        event = hook.parse(args[1:])
+        if event is not None:
+            return hook.run(*event)
+    if args and args[0] == "mcp":
+        from memd.cli import pump
+
+        session = pump.parse(args[1:])
+        if session is not None:
+            return pump.run(session)
     from memd.cli import app
 
     return app.run(args)

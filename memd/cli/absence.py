@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from memd.protocol.safe_text import one_line
 
 
-def told(passage: str, result: dict[str, Any]) -> str:
+def told(passage: str, result: Mapping[str, Any]) -> str:
     """The verdict, the reasons, and the score beside that of the best hit."""
     shown = result["shown"]
     head = f"{one_line(passage)} is hit number {result['rank']}" if shown else f"{one_line(passage)} is not shown"
@@ -17,7 +18,7 @@ def told(passage: str, result: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _beside(result: dict[str, Any]) -> list[str]:
+def _beside(result: Mapping[str, Any]) -> list[str]:
     """Each part of the score, of this passage and of the best hit."""
     best = result["best"]
     names = list(dict.fromkeys((*best["parts"], *result["parts"])))

@@ -11,18 +11,28 @@ from memd.cli import (
     INTERRUPTED,
     ask_commands,
     config_commands,
+    connect_commands,
+    context_commands,
+    curate_commands,
     daemon_commands,
+    edge_commands,
     exam_commands,
+    job_commands,
     label_commands,
     list_commands,
+    living_commands,
+    mcp_commands,
     move_commands,
     outline_commands,
     past_commands,
+    peek_commands,
     put_commands,
+    rule_commands,
     say,
     service_commands,
     subscribe_commands,
     topic_commands,
+    watch_commands,
     workspace_commands,
     write_commands,
 )
@@ -41,13 +51,23 @@ write_commands.register(app)
 past_commands.register(app)
 put_commands.register(app)
 label_commands.register(app)
+living_commands.register(app)
+context_commands.register(app)
+curate_commands.register(app)
 move_commands.register(app)
 subscribe_commands.register(app)
+edge_commands.register(app)
+watch_commands.register(app)
+mcp_commands.register(app)
 exam_commands.register(app)
+job_commands.register(app)
+peek_commands.register(app)
 workspace_commands.register(app)
 daemon_commands.register(app)
+connect_commands.register(app)
 app.add_typer(outline_commands.app, name="outline")
 app.add_typer(config_commands.app, name="config")
+app.add_typer(rule_commands.app, name="rule")
 app.add_typer(service_commands.app, name="service")
 app.add_typer(topic_commands.app, name="topic")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tomllib
 from typing import Annotated, Any
 
@@ -10,8 +11,10 @@ import typer
 
 from memd.cli import options, say, show
 from memd.config import edit, load, paths
-from memd.config.schema import SECTIONS, Settings, settings_of
-from memd.errors import ConfigError
+from memd.config.schema import RULES, SECTIONS, Settings, settings_of
+from memd.errors import ConfigError, MemdError
+from memd.protocol import lightjson
+from memd.protocol import start as process
 
 app = typer.Typer(help="Write, show or check the settings.", rich_markup_mode=None)
 
@@ -43,18 +46,32 @@ def show_settings(json: options.Json = False) -> None:
 def check(json: options.Json = False) -> None:
     """Check the config file and the environment; all problems at once."""
     file = paths.config_file()
+    problems = load.Problems(file, "")
+    workspaces = 0
     try:
-        settings = load.load()
+        workspaces = len(load.load().workspaces)
     except ConfigError as error:
-        if not json:
-            raise
-        say.json({"ok": False, "config": str(file), "problems": error.message.split("\n  ")[1:] or [error.message]})
-        raise typer.Exit(ConfigError.exit_code) from None
+        problems.found += error.message.split("\n  ")[1:] or [error.message]
+    problems.found += _wrong_rules()
     if json:
-        say.json({"ok": True, "config": str(file), "problems": []})
-    else:
-        where = str(file) if file.exists() else f"no config file (it would be {file}), so the defaults hold"
-        say.line(f"all is well: {where}, {show.count(len(settings.workspaces), 'workspace')}")
+        say.json({"ok": not problems.found, "config": str(file), "problems": problems.found})
+        raise typer.Exit(ConfigError.exit_code if problems.found else 0)
+    problems.raise_if_any()
+    where = str(file) if file.exists() else f"no config file (it would be {file}), so the defaults hold"
+    say.line(f"all is well: {where}, {show.count(workspaces, 'workspace')}")
+
+
+def _wrong_rules() -> list[str]:
+    """What is wrong with the rules: the daemon's program knows their language, and need not be running for it."""
+    if not load.written_rules():
+        return []
+    command = process.daemon_command("--check-rules")
+    done = subprocess.run(command, capture_output=True, env=process.daemon_environment(), cwd="/", check=False)
+    try:
+        return [str(problem) for problem in lightjson.loads(done.stdout.decode("utf-8"))["problems"]]
+    except ValueError:
+        message, hint = process.daemon_words(done.stderr, done.returncode)
+        raise MemdError(f"the rules could not be checked: {message}", hint) from None
 
 
 def _source(given: dict[str, Any], section: str, name: str) -> str:
@@ -84,6 +101,7 @@ def _as_json(settings: Settings) -> dict[str, Any]:
             }
             for section, kind in SECTIONS.items()
         },
+        "rules": dict(settings.rules),
         "workspaces": [
             {"ns": place.ns, "path": str(place.root), "globs": list(place.globs), "follow": place.follow}
             for place in settings.workspaces
@@ -100,6 +118,9 @@ def _as_toml(settings: Settings) -> str:
             value = edit.toml_value(getattr(getattr(settings, section), spec.name))
             lines.append(f"{f'{spec.name} = {value}':<32}  # {_source(given, section, spec.name)}")
         lines.append("")
+    if settings.rules:
+        rules = (f"{edit.toml_key(name)} = {edit.toml_value(text)}" for name, text in settings.rules)
+        lines += [f"[{RULES}]", *rules, ""]
     for place in settings.workspaces:
         lines += ["[[workspace]]", f"path = {edit.toml_value(str(place.root))}", f"ns = {edit.toml_value(place.ns)}"]
         lines += [f"globs = {edit.toml_value(list(place.globs))}", f"follow = {edit.toml_value(place.follow)}", ""]

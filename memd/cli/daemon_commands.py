@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -105,7 +106,7 @@ def doctor(
     """
     try:
         with talk.client(start=False) as caller:
-            result = caller.doctor(fix=fix, secrets=secrets)
+            result: Mapping[str, Any] = caller.doctor(fix=fix, secrets=secrets)
     except NoDaemon:
         result = _doctor_without_daemon(fix, secrets)
     if json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,7 +52,7 @@ def evaluate(
         say.note(line)
 
 
-def report(result: dict[str, Any], own: bool, misses: bool) -> str:
+def report(result: Mapping[str, Any], own: bool, misses: bool) -> str:
     """The screen of `memd eval`."""
     what = "probe" if own else "question"
     if not result["questions"]:
@@ -60,7 +61,7 @@ def report(result: dict[str, Any], own: bool, misses: bool) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def _table(result: dict[str, Any], what: str) -> str:
+def _table(result: Mapping[str, Any], what: str) -> str:
     names = list(result["figures"])
     rows = [["", f"{what}s", *names], ["all", str(result["questions"]), *_cells(result["figures"], names)]]
     for category, told in result["categories"].items():
@@ -78,21 +79,21 @@ def _cells(figures: dict[str, float], names: list[str]) -> list[str]:
     return [f"{figures[name]:.3f}" for name in names]
 
 
-def _pace(result: dict[str, Any]) -> str:
+def _pace(result: Mapping[str, Any]) -> str:
     return (
         f"hits have {result['mean_length']:.0f} characters on average; "
         f"half of the answers took {result['p50_ms']:.1f} ms or less, 95 % took {result['p95_ms']:.1f} ms or less"
     )
 
 
-def _missed(result: dict[str, Any], what: str) -> str:
+def _missed(result: Mapping[str, Any], what: str) -> str:
     count = result["missed"]
     if not count:
         return f"every {what} had its answer among the first five hits"
     return f"{count} of {result['questions']} had no answer among the first five hits; to see them: --misses"
 
 
-def _misses(result: dict[str, Any], what: str) -> str:
+def _misses(result: Mapping[str, Any], what: str) -> str:
     blocks = [_miss(entry) for entry in result["misses"]]
     left = result["missed"] - len(result["misses"])
     return "\n".join([*blocks, *([f"and {left} more"] if left else [])]) if blocks else _missed(result, what)

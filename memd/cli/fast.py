@@ -103,7 +103,7 @@ def answer(asked: Asked) -> int:
             result = pages.gathered(client, "bus", params, "entries", asked.given.get("limit"), pages.BUS_PAGE)
             code = _found(bool(result["entries"]), result)
         else:
-            result = client.call("query", params)
+            result = client.call("query", {**params, "who": "cli"})
             code = exit_code(result)
         if asked.json:
             say.json(result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from memd.cli import pages, say
@@ -46,7 +47,7 @@ def asked(caller: Client, ns: str | None, workspace: Any, **params: Any) -> dict
     return pages.aimed(caller, {"ns": ns, "workspace": workspace}, kept)
 
 
-def tell(result: dict[str, Any], line: str, json: bool) -> None:
+def tell(result: Mapping[str, Any], line: str, json: bool) -> None:
     """Say what was written, and where a text was put that could not be joined."""
     for copy in result["conflicts"]:
         say.note(f"someone else changed the file at the same moment; their text is in {copy}")

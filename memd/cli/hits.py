@@ -11,6 +11,7 @@ from memd.protocol.safe_text import neutralise, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 BOLD, DIM, MATCH, PLACE, END = "\x1b[1m", "\x1b[2m", "\x1b[1;33m", "\x1b[36m", "\x1b[0m"
@@ -19,13 +20,13 @@ MAX_LINES = 14
 UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 
 
-def render(result: dict[str, Any], colour: bool) -> str:
+def render(result: Mapping[str, Any], colour: bool) -> str:
     """All hits of an answer, for a terminal or, without `colour`, for a pipe."""
     several = len(result.get("ns", ())) > 1
     return "\n\n".join(_hit(hit, several, colour) for hit in result["hits"])
 
 
-def remarks(query: str, result: dict[str, Any], shown: bool = False) -> list[str]:
+def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[str]:
     """What to say beside the hits: that there are none, that they are weak, that memd is not at its best.
 
     `shown` says that they were shown although the verdict is `none`.
@@ -50,7 +51,7 @@ def remarks(query: str, result: dict[str, Any], shown: bool = False) -> list[str
     return lines
 
 
-def _told(result: dict[str, Any]) -> list[str]:
+def _told(result: Mapping[str, Any]) -> list[str]:
     """What the daemon itself has to say: spellings that it tried, and notes."""
     lines = []
     for word, near in (result.get("corrected") or {}).items():
@@ -61,16 +62,17 @@ def _told(result: dict[str, Any]) -> list[str]:
     return lines + [one_line(str(note)) for note in ([notes] if isinstance(notes, str) else notes)]
 
 
-def memory(told: dict[str, Any]) -> str:
+def memory(told: Mapping[str, Any]) -> str:
     """One memory with its place, for a terminal."""
     place = f"{told['path']}:{told['start_line']}" if "start_line" in told else told["path"]
-    facts = [place, told.get("heading") or "", told.get("date") or told.get("at") or "", *_life(told)]
+    facts = [place, told.get("heading") or "", told.get("date") or told.get("at") or "", _aside(told),
+             *_life(told)]  # fmt: skip
     return (
         _dim("  ".join(one_line(fact) for fact in facts if fact), True) + "\n" + neutralise(told["text"]).rstrip("\n")
     )
 
 
-def _life(told: dict[str, Any]) -> list[str]:
+def _life(told: Mapping[str, Any]) -> list[str]:
     """Which version it is, and how much it is to read."""
     if not told.get("version"):
         return []
@@ -116,8 +118,13 @@ def _headline(hit: dict[str, Any], several: bool, colour: bool) -> str:
         place = _link(f"{PLACE}{place}{END}", os.path.join(hit.get("root") or "", hit["path"]))  # noqa: PTH118
         heading = heading and f"{BOLD}{heading}{END}"
         date, score, workspace = (text and f"{DIM}{text}{END}" for text in (date, score, workspace))
-    parts = [workspace if several else "", place, heading, date, score]
+    parts = [workspace if several else "", place, heading, date, score, _aside(hit)]
     return "  ".join(part for part in parts if part)
+
+
+def _aside(told: Mapping[str, Any]) -> str:
+    """A mark for a memory that was laid aside, or never became more than a capture."""
+    return f"({told['tier']})" if told.get("tier") in ("dormant", "sensory") else ""
 
 
 def _dim(text: str, colour: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import typer
@@ -105,7 +106,7 @@ def remove(
     _retagged(result, f"{tag} is gone", json)
 
 
-def _retagged(result: dict[str, Any], done: str, json: bool) -> None:
+def _retagged(result: Mapping[str, Any], done: str, json: bool) -> None:
     if not result["dry_run"]:
         number = len(result["paths"])
         given.tell(result, f"{done}, in {number} file{'' if number == 1 else 's'}; to undo: memd undo", json)

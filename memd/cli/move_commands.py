@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,7 +47,7 @@ def export(
     with talk.client(not no_start) as caller:
         name = talk.chosen(caller, ns, workspace)
         entries = [entry for entry in caller.workspaces() if name in (None, entry["ns"])]
-        counted = {"files": 0, "memories": 0, "gone": 0}
+        counted = {"files": 0, "memories": 0, "gone": 0, "edges": 0}
         pieces = _document(caller, entries, counted)
         if out is None:
             for piece in pieces:
@@ -60,20 +60,24 @@ def export(
         say.line(f"{counted['memories']:,} memories of {counted['files']:,} files are in {out}")
 
 
-def _document(caller: Client, entries: list[dict[str, Any]], counted: dict[str, int]) -> Iterator[bytes]:
+def _document(caller: Client, entries: Sequence[Mapping[str, Any]], counted: dict[str, int]) -> Iterator[bytes]:
     """The export piece by piece: a line for each file."""
     made = datetime.now(UTC).isoformat(timespec="seconds")
     yield f'{{"memd_export":1,"made":"{made}","by":"memd {__version__}","workspaces":['.encode()
+    edges: list[dict[str, Any]] = []
     for nth, entry in enumerate(entries):
         head = wire.encode({"ns": entry["ns"], "root": entry["root"]}).rstrip(b"}\n")
         yield (b"," if nth else b"") + b"\n" + head + b',"files":['
         gone: list[dict[str, Any]] = []
-        yield from _listed(_files(caller, str(entry["ns"]), gone, counted))
+        yield from _listed(_files(caller, str(entry["ns"]), gone, edges, counted))
         yield b'],"gone":['
         counted["gone"] += len(gone)
         yield from _listed(iter(gone))
         yield b"]}"
-    yield b'],\n"edges":[]}\n'
+    counted["edges"] = len(edges)
+    yield b'],\n"edges":['
+    yield b",".join(b"\n" + wire.encode(edge).rstrip(b"\n") for edge in edges)
+    yield b"]}\n"
 
 
 def _listed(entries: Iterator[dict[str, Any]]) -> Iterator[bytes]:
@@ -82,7 +86,9 @@ def _listed(entries: Iterator[dict[str, Any]]) -> Iterator[bytes]:
         yield (b",\n" if nth else b"\n") + wire.encode(entry).rstrip(b"\n")
 
 
-def _files(caller: Client, ns: str, gone: list[dict[str, Any]], counted: dict[str, int]) -> Iterator[dict[str, Any]]:
+def _files(
+    caller: Client, ns: str, gone: list[dict[str, Any]], edges: list[dict[str, Any]], counted: dict[str, int]
+) -> Iterator[dict[str, Any]]:
     """Every file of a workspace, put together where it came in several pages."""
     after, whole = "", None
     while True:
@@ -96,6 +102,7 @@ def _files(caller: Client, ns: str, gone: list[dict[str, Any]], counted: dict[st
                 yield _counted(whole, counted)
             whole = file
         gone += page["gone"]
+        edges += page["edges"]
         after = page["next"]
         if not after:
             break
@@ -176,7 +183,7 @@ def ingest(
     _told(result, json)
 
 
-def _told(result: dict[str, Any], json: bool) -> None:
+def _told(result: Mapping[str, Any], json: bool) -> None:
     if json:
         say.json(result)
         return
@@ -190,7 +197,7 @@ def _told(result: dict[str, Any], json: bool) -> None:
         say.note("to take the other texts instead: --overwrite")
 
 
-def _summary(result: dict[str, Any]) -> Iterator[str]:
+def _summary(result: Mapping[str, Any]) -> Iterator[str]:
     would = "would be " if result["dry_run"] else ""
     if not result["added"] and not result["replaced"]:
         verb = "would change" if result["dry_run"] else "changed"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from memd.cli import given, options, pages, say, talk
 from memd.cli.progress import Bar
 from memd.protocol.safe_text import neutralise
+
+if TYPE_CHECKING:
+    from memd.protocol.results import Skipped
 
 app = typer.Typer(
     help="Show the symbols of the source code around the notes, and how they relate.",
@@ -111,7 +114,7 @@ def _show(what: str, asked: dict[str, Any], where: tuple[str | None, Path | None
         _tell_skipped(result["skipped"])
 
 
-def _tell_skipped(skipped: list[dict[str, str]]) -> None:
+def _tell_skipped(skipped: list[Skipped]) -> None:
     """What could not be read wholly, on the side; a few of them by name."""
     shown = [f"{one['path']}: {one['why']}" for one in skipped[:5]]
     more = len(skipped) - len(shown)

@@ -128,13 +128,20 @@ def _entry(entry: dict[str, Any]) -> Iterator[str]:
 
 
 def _about(entry: dict[str, Any]) -> str:
-    """What an entry is about: a key, else some files."""
-    if entry["key"] and entry["what"] != "undo":
+    """What an entry is about: memories that moved, a key, else some files."""
+    if moves := entry["detail"].get("moves"):
+        count, shown = entry["detail"].get("moved", len(moves)), [_move(move) for move in moves[:2]]
+    elif entry["key"] and entry["what"] != "undo":
         return str(entry["key"])
-    target = f"action {entry['key']} in " if entry["key"] else ""
-    count = entry["detail"].get("files", len(entry["paths"]))
+    else:
+        count, shown = entry["detail"].get("files", len(entry["paths"])), entry["paths"][:2]
+    target = f"action {entry['key']}{' in ' if shown else ''}" if entry["what"] == "undo" else ""
     more = f" and {count - 2:,} more" if count > 2 else ""
-    return one_line(f"{target}{', '.join(entry['paths'][:2])}{more}")[:WIDE]
+    return one_line(f"{target}{', '.join(shown)}{more}")[:WIDE]
+
+
+def _move(move: dict[str, Any]) -> str:
+    return f"{move['key']} → {move['to']} ({move['why']})"
 
 
 def undo(
@@ -146,7 +153,7 @@ def undo(
     no_start: options.NoStart = False,
     json: options.Json = False,
 ) -> None:
-    """Take back a change of text: the last one made on the command line, or the one that is named.
+    """Take back a change: the last one made on the command line, or the one that is named.
 
     Where someone has changed the same lines since, nothing is overwritten.
     """
@@ -154,8 +161,13 @@ def undo(
         result = caller.undo(action, **given.aimed(caller, ns, workspace))
     undid = result["undid"]
     about = f" of {result['key']}" if result["key"] and undid["what"] != "undo" else ""
-    said = f"Undid action {undid['action']} ({undid['what']}{about}) in {', '.join(result['paths'])}"
+    where = f" in {', '.join(result['paths'])}" if result["paths"] else f": {_changes(result['back'])} taken back"
+    said = f"Undid action {undid['action']} ({undid['what']}{about}){where}"
     given.tell(result, f"{said}; to take that back: memd undo {result['action']}", json)
+
+
+def _changes(count: int) -> str:
+    return "1 change" if count == 1 else f"{count:,} changes"
 
 
 def trash(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import typer
@@ -38,6 +39,10 @@ def put(
     ttl: Annotated[
         str | None, typer.Option(metavar="30d", help="Leave it out of answers after this time: 90m, 12h, 30d, none.")
     ] = None,
+    tier: Annotated[
+        Literal["sensory", "stm", "ltm", "dormant"] | None,
+        typer.Option(help="Where a new memory begins; sensory is for raw captures, which go unless they are used."),
+    ] = None,
     file: Annotated[
         list[str] | None,
         typer.Option(metavar="PATH:REL", help="A file it is about, and whether modified, created, deleted or read."),
@@ -55,7 +60,7 @@ def put(
 ) -> None:
     """Write a memory under a key: a new one, or the next version of one that is there."""
     facts: dict[str, Any] = {"kind": kind, "tags": options.tags_of(tags), "priority": priority, "ttl": ttl,
-                             "importance": importance, "files": file or None}  # fmt: skip
+                             "importance": importance, "files": file or None, "tier": tier}  # fmt: skip
     body = given.text_of(text) if text else None
     with talk.client(not no_start) as caller:
         how = given.aimed(caller, ns, workspace, now=given.now(), allow_secret=allow_secret)
@@ -65,7 +70,7 @@ def put(
     given.tell(result, _told(result), json)
 
 
-def _told(result: dict[str, Any]) -> str:
+def _told(result: Mapping[str, Any]) -> str:
     if not result["written"]:
         return "Nothing was written"
     where = f" in {result['paths'][0]}" if result["paths"] else ""
@@ -112,7 +117,7 @@ def rm(
     given.tell(result, _purged(key, result) if hard else f"Removed {key}; to bring it back: memd undo", json)
 
 
-def _purged(key: str, result: dict[str, Any]) -> str:
+def _purged(key: str, result: Mapping[str, Any]) -> str:
     gone = result["purged"]
     told = f"Forgot {key} for good: {show.count(gone['versions'], 'version')}, {show.count(gone['texts'], 'text')}"
     for kept in result["kept"]:
@@ -122,13 +127,20 @@ def _purged(key: str, result: dict[str, Any]) -> str:
 
 def gc(
     hard: Annotated[bool, typer.Option("--hard", help="Forget them for good, after asking.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list them, which is also what happens without --hard.")
+    ] = False,
     yes: options.Yes = False,
     ns: options.Ns = None,
     workspace: options.Workspace = None,
     no_start: options.NoStart = False,
     json: options.Json = False,
 ) -> None:
-    """List the memories whose time to live has run out."""
+    """List the memories whose time to live has run out, and those that rest.
+
+    --hard forgets the first ones for good. What rests is yours to remove: memd rm KEY.
+    """
+    hard = hard and not dry_run
     with talk.client(not no_start) as caller:
         where = given.aimed(caller, ns, workspace)
         result = caller.gc(**where)
@@ -146,9 +158,19 @@ def gc(
     else:
         for one in result["expired"]:
             say.line(f"{one['key']}  {one['path']}:{one['start_line']}  expired {show.moment(one['expires'])}")
+        _resting(result)
 
 
-def _name(result: dict[str, Any]) -> None:
+def _resting(result: Mapping[str, Any]) -> None:
+    """What nobody has asked for in a long time: a person may remove it, memd never does."""
+    for one in result["dormant"]:
+        why = f" ({one['moved_why']})" if one["moved_why"] else ""
+        say.line(f"{one['key']}  {one['path']}:{one['start_line']}  dormant since {show.moment(one['moved'])}{why}")
+    if more := result["dormant_total"] - len(result["dormant"]):
+        say.note(f"and {more:,} more that rest (all of them: memd list --tier dormant)")
+
+
+def _name(result: Mapping[str, Any]) -> None:
     for one in result["expired"][:MAX_PURGES]:
         say.note(f"{one['key']} ({one['path']})")
 

@@ -14,6 +14,7 @@ from memd.protocol.safe_text import neutralise, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any, NoReturn, TextIO
 
 PIPE_CLOSED = 141
@@ -42,7 +43,7 @@ def quoted(exact: str) -> None:
         text(exact)
 
 
-def json(result: dict[str, Any]) -> None:
+def json(result: Mapping[str, Any]) -> None:
     """Write a result as the wire has it: one line of JSON."""
     _flush(sys.stdout, wire.encode(result))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +14,7 @@ DROP = 0.1
 """A fall of the nightly exam's recall by more than this is told."""
 
 
-def status(told: dict[str, Any]) -> str:
+def status(told: Mapping[str, Any]) -> str:
     """The screen of `memd status`."""
     blocks = [
         [_headline(told)],
@@ -63,7 +64,7 @@ def table(rows: list[tuple[str, ...]]) -> str:
     )
 
 
-def _headline(told: dict[str, Any]) -> str:
+def _headline(told: Mapping[str, Any]) -> str:
     parts = [f"memd {told['version']} has been running for {duration(told.get('uptime_s') or 0)}", f"pid {told['pid']}"]
     if told.get("memory_mb"):
         parts.append(f"{told['memory_mb']:.0f} MB")
@@ -74,7 +75,7 @@ def _fact(name: str, value: Any) -> list[str]:
     return [f"{name.removesuffix('_dir'):<9} {one_line(str(value))}"] if value else []
 
 
-def _pending(told: dict[str, Any]) -> str:
+def _pending(told: Mapping[str, Any]) -> str:
     files, vectors = told.get("pending_files") or 0, told.get("pending_vectors") or 0
     if not files and not vectors:
         return "nothing; everything on disk can be found"
@@ -83,7 +84,7 @@ def _pending(told: dict[str, Any]) -> str:
     return " and ".join(part for part in parts if part) + left
 
 
-def _model(told: dict[str, Any]) -> str:
+def _model(told: Mapping[str, Any]) -> str:
     model = told.get("model") or {}
     name = model.get("name") or model.get("provider") or "none"
     size = f" ({model['dims']} dimensions)" if model.get("dims") else ""
@@ -97,13 +98,20 @@ def _jobs(jobs: list[dict[str, Any]]) -> list[str]:
 
 
 def _job(job: dict[str, Any]) -> str:
-    parts = [f"{job['name']} every {duration(job.get('every_s') or 0)}"]
+    parts = [f"{job['name']} {scheduled(job['schedule'])}"]
     if job.get("last"):
         took = f" in {job['took_ms']:.0f} ms" if job.get("took_ms") is not None else ""
         parts.append(f"last {moment(job['last'])}{took}" + (f": {job['result']}" if job.get("result") else ""))
     if job.get("next"):
         parts.append(f"next {moment(job['next'])}")
     return ", ".join(parts)
+
+
+def scheduled(schedule: str) -> str:
+    """`every 1h`, `at 15 3 * * *`, `off`."""
+    if schedule == "off":
+        return schedule
+    return f"at {schedule}" if " " in schedule.strip() else f"every {schedule}"
 
 
 def _exams(listed: list[dict[str, Any]]) -> list[str]:
@@ -140,7 +148,7 @@ def _skipped(listed: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _degraded(told: dict[str, Any]) -> list[str]:
+def _degraded(told: Mapping[str, Any]) -> list[str]:
     details = told.get("degraded_details") or [{"what": what} for what in told.get("degraded") or ()]
     if not details:
         return ["degraded  nothing; all is well"]
@@ -152,7 +160,7 @@ def _degraded(told: dict[str, Any]) -> list[str]:
     return lines
 
 
-def added(result: dict[str, Any], waited: bool) -> str:
+def added(result: Mapping[str, Any], waited: bool) -> str:
     """What `memd add` says."""
     entry = result["workspace"]
     name, root, globs = one_line(entry["ns"]), one_line(entry["root"]), entry.get("globs") or []
@@ -172,7 +180,7 @@ def added(result: dict[str, Any], waited: bool) -> str:
     return text + (f"\n  {pending} still to be embedded; text search works meanwhile" if pending else "")
 
 
-def synced(result: dict[str, Any]) -> str:
+def synced(result: Mapping[str, Any]) -> str:
     parts = [count(result["files"], "file"), f"{result['changed']} changed", f"{result['removed']} removed"]
     text = ", ".join(parts) + f" ({result['took_ms']:.0f} ms)"
     if result.get("held"):
@@ -182,12 +190,12 @@ def synced(result: dict[str, Any]) -> str:
     return text
 
 
-def rebuilt(result: dict[str, Any]) -> str:
+def rebuilt(result: Mapping[str, Any]) -> str:
     files, chunks, vectors = (count(result[f"{name}s"], name) for name in ("file", "chunk", "vector"))
     return f"made anew: {files}, {chunks}, {vectors} ({duration(result['took_ms'] / 1000)})"
 
 
-def doctor(result: dict[str, Any], fixed: bool) -> str:
+def doctor(result: Mapping[str, Any], fixed: bool) -> str:
     """One line a finding, and what to do about those that are not well."""
     lines = [line for finding in result["findings"] for line in _finding(finding)]
     if result["ok"]:

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
-import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal
 
 import typer
 
 from memd.cli import hits, options, pages, say, talk
-from memd.errors import Busy, NoDaemon, UsageError
+from memd.cli.ear import Ear, Event, end_with_the_reader
+from memd.errors import UsageError
 from memd.protocol import wire
-from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
-
-RETRY_SECONDS = 0.2
-Event = dict[str, Any]
 
 
 def subscribe(
@@ -51,7 +44,7 @@ def subscribe(
     if json and exec_:
         raise UsageError("--json prints and --exec runs, not both", "CMD gets the JSON on its standard input")
     with talk.client(not no_start) as caller:
-        wish = {
+        wish: dict[str, Any] = {
             "query": " ".join(words or ()).strip() or None,
             "ns": ns or (caller.must_be_workspace(workspace) if workspace else None),
             "cwd": None if ns or workspace else pages.working_directory(),
@@ -62,7 +55,10 @@ def subscribe(
             "match": match,
             "marks": None if json or exec_ else True,
         }
-        ear = _Ear({name: value for name, value in wish.items() if value is not None})
+        given = {name: value for name, value in wish.items() if value is not None}
+        ear = Ear(lambda client: client.subscribe(**given), "what was saved in between may be missing: memd query")
+        awaited = f"“{one_line(given['query'])}”" if "query" in given else "every memory"
+        say.note(f"waiting for {awaited} in {ear.listen(caller)}")
         _tell(ear.events(caller), _way(ear, exec_, json, say.wants_colour(color)), count)
 
 
@@ -77,47 +73,10 @@ def _tell(events: Iterator[Event], tell: Callable[[Event], None], count: int | N
                 return
 
 
-# --- the daemon comes and goes ----------------------------------------------------------------------------------
-
-
-class _Ear:
-    """A subscription that outlives the daemon it was made with."""
-
-    def __init__(self, wish: dict[str, Any]) -> None:
-        self.wish = wish
-        self.ns: list[str] = []
-        """The workspaces that are listened to; empty means all."""
-
-    def events(self, caller: Client) -> Iterator[Event]:
-        """What the daemon sends, for ever; `gap` where it was away."""
-        self.ns = caller.subscribe(**self.wish)["ns"]
-        awaited = f"“{one_line(self.wish['query'])}”" if "query" in self.wish else "every memory"
-        say.note(f"waiting for {awaited} in {', '.join(self.ns) or 'all workspaces'}")
-        while True:
-            try:
-                yield from caller.told()
-            except NoDaemon:
-                say.note("the daemon is gone; waiting for it to come back")
-            caller = self._again()
-            say.note("the daemon is back; what was saved in between may not have been shown, memd query finds it")
-            yield {"event": "gap"}
-
-    def _again(self) -> Client:
-        """Subscribe as soon as a daemon answers. It is not started from here: someone may have stopped it."""
-        while True:
-            caller = Client(notice=say.note)
-            try:
-                self.ns = caller.subscribe(**self.wish)["ns"]
-                return caller
-            except (NoDaemon, Busy):
-                caller.close()
-                time.sleep(RETRY_SECONDS)
-
-
 # --- what is done with a memory ---------------------------------------------------------------------------------
 
 
-def _way(ear: _Ear, command: str | None, json: bool, colour: bool) -> Callable[[Event], None]:
+def _way(ear: Ear, command: str | None, json: bool, colour: bool) -> Callable[[Event], None]:
     """How events are passed on: to a command, as JSON, or for a person."""
 
     def tell(event: Event) -> None:
@@ -133,7 +92,7 @@ def _way(ear: _Ear, command: str | None, json: bool, colour: bool) -> Callable[[
             say.out(f"{event['event']}  {shown}\n")
 
     if not command:
-        threading.Thread(target=_end_with_the_reader, daemon=True).start()
+        end_with_the_reader()
     return tell
 
 
@@ -147,16 +106,6 @@ def _run(command: str, event: Event) -> None:
     if code:
         how = f"failed with code {code}" if code > 0 else f"was ended by signal {-code}"
         say.note(f"the command {how} for {one_line(hit['key'])}; waiting for the next")
-
-
-def _end_with_the_reader() -> None:
-    """End when nobody reads on, as after `| head`: the next memory, and the next try to write, may be days away."""
-    if sys.stdout is None:
-        return
-    closed = select.poll()
-    closed.register(sys.stdout.fileno(), 0)
-    closed.poll()
-    os._exit(say.PIPE_CLOSED)
 
 
 def register(app: typer.Typer) -> None:

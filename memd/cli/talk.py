@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from memd.cli import say
 from memd.cli.pages import working_directory
 from memd.errors import NoDaemon, UnknownWorkspace
 from memd.protocol.client import Client
+
+if TYPE_CHECKING:
+    from memd.protocol.outcomes import Hello, WorkspaceStatus
 
 
 def client(start: bool = True) -> Client:
@@ -16,7 +19,7 @@ def client(start: bool = True) -> Client:
     return Client(autostart=start, notice=say.note)
 
 
-def running() -> dict[str, Any] | None:
+def running() -> Hello | None:
     """What the running daemon says of itself, or None."""
     try:
         with Client() as caller:
@@ -33,7 +36,7 @@ def chosen(caller: Client, ns: str | None, directory: Path | None) -> str | None
     return caller.workspace_of(here) if here else None
 
 
-def named(caller: Client, name: str) -> dict[str, Any]:
+def named(caller: Client, name: str) -> WorkspaceStatus:
     """The workspace that a person calls `name`: its name, or its directory."""
     known = caller.workspaces()
     for entry in known:

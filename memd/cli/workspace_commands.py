@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -90,7 +91,7 @@ def rebuild(
     _done(result, show.rebuilt(result), json)
 
 
-def _done(result: dict[str, Any], text: str, json: bool) -> None:
+def _done(result: Mapping[str, Any], text: str, json: bool) -> None:
     if json:
         say.json(result)
     else:

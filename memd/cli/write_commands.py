@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import typer
@@ -112,7 +113,7 @@ def recent(
     _show(result, json)
 
 
-def _show(result: dict[str, Any], json: bool) -> None:
+def _show(result: Mapping[str, Any], json: bool) -> None:
     if json:
         say.json(result)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT
 
-from memd.config import paths
-from memd.config.schema import SECTIONS, WORKSPACE_KEYS, settings_of
+from memd.config import load, paths
+from memd.config.schema import RULES, RULES_DOC, SECTIONS, WORKSPACE_KEYS, settings_of
 from memd.errors import AlreadyExists, ConfigError, Refused
 from memd.models import DEFAULT_GLOBS, Workspace
 
@@ -30,6 +31,8 @@ def sample() -> str:
         for spec in settings_of(section):
             lines += [f"# {spec.metadata['doc']}", f"# {spec.name} = {toml_value(spec.default)}"]
         lines.append("")
+    lines += [f"# {RULES_DOC}", f"[{RULES}]", '# decay-unaccessed = "off"']
+    lines += ['# old-chatter = "tag=chat idle>30d → archive"', ""]
     lines += ["# The directories that hold memory. `memd add DIR` writes these.", "# [[workspace]]"]
     examples = {
         "path": '"~/agent"',
@@ -45,6 +48,11 @@ def sample() -> str:
 def toml_value(value: Any) -> str:
     """How a value is written in TOML."""
     return str(tomlkit.item(value).as_string())
+
+
+def toml_key(name: str) -> str:
+    """How a name is written in TOML: quoted where it must be."""
+    return str(tomlkit.key(name).as_string())
 
 
 def write_sample(force: bool = False) -> Path:
@@ -85,6 +93,61 @@ def remove_workspace(ns: str) -> None:
     if not len(tables):
         del document["workspace"]
     _write(file, tomlkit.dumps(document))
+
+
+Change = Callable[[Mapping[str, str]], Mapping[str, str | None]]
+
+
+def write_rules(change: Change) -> tuple[tuple[str, str], ...]:
+    """Write rules by name, or take them out (None), each in its place; answers all that the file has then.
+
+    `change` says which, from those that the file has.
+    """
+    file = paths.config_file()
+    text = _read(file)
+    document = _parse(file, text)
+    problems = load.Problems(file, text)
+    rules = dict(load.rules_of(document.unwrap().get(RULES, {}), problems))
+    problems.raise_if_any()
+    for name, rule in change(rules).items():
+        if rule is None and name in rules:
+            del document[RULES][name]
+        elif rule is not None and name in rules:
+            document[RULES][name] = rule
+        elif rule is not None:
+            document = _parse(file, _with_rule(tomlkit.dumps(document), name, rule))
+    _write(file, tomlkit.dumps(document))
+    return load.rules_of(document.unwrap().get(RULES, {}), problems)
+
+
+def _with_rule(text: str, name: str, rule: str) -> str:
+    """The file with one more rule, behind the others: they are looked at in this order."""
+    plain = _plain(text)
+    wanted = {**plain, RULES: {**plain.get(RULES, {}), name: rule}}
+    # A text can hold what looks like a table or a key: the first way that means the right thing is taken.
+    return next(way for way in _ways(text, list(plain.get(RULES, ())), name, rule) if _plain(way) == wanted)
+
+
+def _ways(text: str, known: list[str], name: str, rule: str) -> Iterator[str]:
+    """Where a rule could stand: behind the last one, in a new table at the end, or where the library puts it."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    entry = f"{name} = {toml_value(rule)}{end}"
+    lines = text.splitlines(keepends=True)
+    at = load.line_of(lines, RULES, known[-1] if known else "")
+    yield "".join([*lines[:at], entry, *lines[at:]])
+    gap = "" if not text else end if text.endswith("\n") else end * 2
+    yield f"{text}{gap}[{RULES}]{end}{entry}"
+    document = tomlkit.parse(text)
+    document[RULES][name] = rule
+    yield tomlkit.dumps(document)
+
+
+def _plain(text: str) -> dict[str, Any]:
+    """What a text means; nothing where it is no TOML."""
+    try:
+        return dict(tomlkit.parse(text).unwrap())
+    except TOMLKitError:
+        return {}
 
 
 def _read(file: Path) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memd.config import paths
-from memd.config.schema import SECTIONS, WORKSPACE_KEYS, Settings, settings_of
+from memd.config.schema import RULES, SECTIONS, WORKSPACE_KEYS, Settings, settings_of
 from memd.errors import ConfigError
 from memd.models import DEFAULT_GLOBS, Workspace
 
@@ -30,7 +30,7 @@ class Problems:
         self.found: list[str] = []
 
     def at(self, section: str, key: str, message: str, nth: int = 0) -> None:
-        line = _line_of(self.lines, section, key, nth)
+        line = line_of(self.lines, section, key, nth)
         place = f"{self.file}:{line}" if line else str(self.file)
         self.found.append(f"{place}: {message}")
 
@@ -53,11 +53,42 @@ def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] 
     data = _parse(text, problems)
     values = {name: _section(name, data.get(name, {}), problems) for name in SECTIONS}
     _unknown_sections(data, problems)
+    rules = rules_of(data.get(RULES, {}), problems)
     workspaces = _workspaces(data.get("workspace", []), problems)
     _environment(values, os.environ if environ is None else environ, problems)
     _overrides(values, overrides or {}, problems)
     problems.raise_if_any()
-    return Settings(**{name: SECTIONS[name](**given) for name, given in values.items()}, workspaces=workspaces)
+    sections = {name: SECTIONS[name](**given) for name, given in values.items()}
+    return Settings(**sections, rules=rules, workspaces=workspaces)
+
+
+def rules_of(given: Any, problems: Problems) -> tuple[tuple[str, str], ...]:
+    """The rules as they stand in the file; only that they are texts is checked here."""
+    if not isinstance(given, dict):
+        problems.at("", RULES, f"`{RULES}` must be a section: [{RULES}]")
+        return ()
+    for name, text in given.items():
+        if not isinstance(text, str):
+            problems.at(RULES, name, f'`{RULES}.{name}` must be a rule, "on" or "off", not {text!r}')
+    return tuple((name, text) for name, text in given.items() if isinstance(text, str))
+
+
+def written_rules() -> tuple[tuple[str, str], ...]:
+    """The rules in the config file, whatever else may be wrong with it."""
+    unheard = Problems(paths.config_file(), "")
+    try:
+        return rules_of(_parse(_read(unheard.file), unheard).get(RULES, {}), unheard)
+    except ConfigError:
+        return ()
+
+
+def placed_rules(found: Iterable[tuple[str, str]]) -> list[str]:
+    """Problems of rules, by name, each with its place in the config file."""
+    file = paths.config_file()
+    problems = Problems(file, _read(file))
+    for name, message in found:
+        problems.at(RULES, name, message)
+    return problems.found
 
 
 def _read(file: Path) -> str:
@@ -79,7 +110,7 @@ def _parse(text: str, problems: Problems) -> dict[str, Any]:
         return {}
 
 
-def _line_of(lines: list[str], section: str, key: str, nth: int = 0) -> int:
+def line_of(lines: list[str], section: str, key: str, nth: int = 0) -> int:
     """The line of `key` in the nth table called `section` (0 when it cannot be told)."""
     inside, seen, header = section == "", -1, 0
     for number, line in enumerate(lines, 1):
@@ -100,7 +131,7 @@ def _did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def _unknown_sections(data: dict[str, Any], problems: Problems) -> None:
-    known = [*SECTIONS, "workspace"]
+    known = [*SECTIONS, RULES, "workspace"]
     for name in data:
         if name not in known:
             problems.at(
@@ -141,6 +172,8 @@ def _keep(values: dict[str, Any], spec: Field[Any], value: Any, complain: Callab
     elif bounds["low"] is not None and not bounds["low"] <= value <= bounds["high"]:
         # Said this way round, it refuses what is not a number (`nan`) too.
         complain(f"`{section}.{spec.name}` must be between {bounds['low']:g} and {bounds['high']:g}, not {value!r}")
+    elif bounds["problem"] and (wanted := bounds["problem"](value)):
+        complain(f"`{section}.{spec.name}` must be {wanted}, not {value!r}")
     else:
         values[spec.name] = value
 
@@ -162,6 +195,9 @@ def _overrides(values: dict[str, dict[str, Any]], overrides: Mapping[str, Any], 
 def _override(
     values: dict[str, dict[str, Any]], section: str, key: str, raw: Any, place: str, problems: Problems
 ) -> None:
+    if section == RULES:
+        problems.add(place, "rules stand in the config file: memd rule set NAME RULE")
+        return
     if section not in SECTIONS:
         problems.add(place, f"unknown section `{section}`{_did_you_mean(section, SECTIONS)}")
         return

@@ -54,9 +54,19 @@ def socket_path_str() -> str:
     return f"{_run()}/memd.sock"
 
 
-def config_file() -> Path:
+def config_path_str() -> str:
+    """`config_file()` for those who cannot wait for `pathlib`."""
     home = _home()
-    return _path(f"{home}/config.toml" if home else f"{_config_home()}/memd/config.toml")
+    return f"{home}/config.toml" if home else f"{_config_home()}/memd/config.toml"
+
+
+def state_path_str() -> str:
+    """`state_dir()` for those who cannot wait for `pathlib`."""
+    return _state()
+
+
+def config_file() -> Path:
+    return _path(config_path_str())
 
 
 def state_dir() -> Path:

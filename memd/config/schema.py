@@ -6,10 +6,12 @@ generated from it. Precedence: defaults < config file < `MEMD_SECTION__NAME` env
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
+from memd.config import schedules
+from memd.config.hooks import BOUNDS, DEFAULTS
 from memd.models import FUSIONS, Workspace
 
 
@@ -20,9 +22,17 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     choices: tuple[str, ...] = (),
+    problem: Callable[[str], str] | None = None,
+    allowed: str = "",
 ) -> Any:
-    """A field that knows how to explain and check itself."""
-    return field(default=default, metadata={"doc": doc, "low": low, "high": high, "choices": choices})
+    """A field that knows how to explain and check itself; `problem` says what a text must be, where it is not."""
+    checks = {"low": low, "high": high, "choices": choices, "problem": problem, "allowed": allowed}
+    return field(default=default, metadata={"doc": doc, **checks})
+
+
+def schedule(default: str, doc: str) -> Any:
+    """A setting that says when a job runs."""
+    return setting(default, doc, problem=schedules.problem, allowed='`"1h"`, `"15 3 * * *"`, `"off"`')
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +85,6 @@ class SearchSettings:
         choices=FUSIONS,
     )  # fmt: skip
     rrf_k: int = setting(60, "The constant of reciprocal rank fusion.", low=1, high=1_000)
-    exam_hours: float = setting(
-        24.0, "Hours between two exams with probes made from your notes, whose trend `status` shows; 0 means none.",
-        low=0, high=8_760,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,23 @@ class HistorySettings:
         "Days after which a former text of a memory is dropped, and a change can no longer be undone; the current and"
         " the previous text always stay. 0 keeps all: a note that is edited every day is some hundred KB a year.",
         low=0, high=36_500,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class JobsSettings:
+    """What runs by the clock: an interval, five cron fields in local time, or `off`."""
+
+    reflect: str = schedule("1h", "Counts accesses, applies the rules, lets links age.")
+    decay: str = schedule("20 0 * * *", "Lets the importance of memories fade that nobody asks for.")
+    link: str = schedule("15m", "Links memories that name each other or say the same: what no write has linked.")
+    backup: str = schedule("30 3 * * *", "Copies the ledger; seven copies are kept.")
+    selfexam: str = schedule("0 4 * * *", "Asks probes made from your notes, whose trend `status` shows.")
+    reconcile: str = schedule("30 4 * * *", "Compares text index and vectors with the ledger, and mends them.")
+    compact: str = schedule("0 5 * * 0", "Sweeps up, drops what `history.keep_days` lets go, gives free room back.")
+    jitter_s: int = setting(
+        60, "Seconds by which a run is put off at random, and never more than a tenth of its interval.",
+        low=0, high=3_600,
     )  # fmt: skip
 
 
@@ -111,6 +134,36 @@ class ServerSettings:
     line_timeout_s: float = setting(
         30.0, "A client that has begun a line must finish it within this time.", low=0.1, high=3_600
     )
+    calls_per_second: int = setting(
+        1_000, "Calls that one connection may make; those beyond are told `busy`.", low=1, high=1_000_000
+    )
+    cross_workspace: bool = setting(
+        False, "Let a connection that is bound to one workspace, as an agent's is, name others."
+    )
+
+
+def of_hooks(name: str, doc: str) -> Any:
+    """A setting that hooks read for themselves, so that they need not load all this."""
+    low, high = BOUNDS.get(name, (None, None))
+    return setting(DEFAULTS[name], doc, low=low, high=high)
+
+
+@dataclass(frozen=True, slots=True)
+class HooksSettings:
+    """What `memd hook` does inside an agent; read by each hook anew, so that no restart is needed."""
+
+    timeout_ms: int = of_hooks("timeout_ms", "The longest that a prompt waits for memd.")
+    start_ms: int = of_hooks("start_ms", "The longest that the start of a session waits for memd.")
+    limit: int = of_hooks("limit", "The most memories that a prompt gets; 0 means none.")
+    confidence: float = of_hooks("confidence", "A prompt gets memories only from an answer that is at least this sure.")
+    capture: bool = of_hooks(
+        "capture", "Save what was learned to the note of the day, before a compaction and at the end of each turn."
+    )
+    extract: str = of_hooks(
+        "extract", "Your own command that finds what was learned: it gets the last lines of the transcript on standard"
+        " input and prints one thing a line. Empty means memd's own rules.",
+    )  # fmt: skip
+    extract_s: int = of_hooks("extract_s", "Seconds after which that command is stopped.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +185,13 @@ class Settings:
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
+    jobs: JobsSettings = field(default_factory=JobsSettings)
     outline: OutlineSettings = field(default_factory=OutlineSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
+    hooks: HooksSettings = field(default_factory=HooksSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    rules: tuple[tuple[str, str], ...] = ()
+    """The rules of the config file as they stand there, by name; whoever knows the language of rules checks them."""
     workspaces: tuple[Workspace, ...] = ()
 
 
@@ -144,10 +201,16 @@ SECTIONS: dict[str, type[Any]] = {
     "embedding": EmbeddingSettings,
     "search": SearchSettings,
     "history": HistorySettings,
+    "jobs": JobsSettings,
     "outline": OutlineSettings,
     "server": ServerSettings,
+    "hooks": HooksSettings,
     "log": LogSettings,
 }
+
+RULES = "rules"
+"""The section whose names are the user's own."""
+RULES_DOC = "Rules by which memories age: your own, and built-in ones that you changed. `memd rule set` writes these."
 
 WORKSPACE_KEYS = {
     "path": "The directory. `~` is your home.",

@@ -47,6 +47,15 @@ def doctor(fix: bool, secrets: bool) -> int:
     return 0 if ok else MemdError.exit_code
 
 
+def check_rules() -> int:
+    """What is wrong with the rules of the config file, for `memd config check`, which cannot read rules."""
+    from memd.config.load import placed_rules, written_rules
+    from memd.lifecycle.book import book
+
+    print(json.dumps({"problems": placed_rules(book(written_rules()).problems)}, ensure_ascii=False))
+    return 0
+
+
 def restore_backup(file: str, only_look: bool) -> int:
     from pathlib import Path
 
@@ -60,6 +69,8 @@ def main(arguments: list[str]) -> int:
     try:
         if arguments[:1] in (["--check-backup"], ["--restore-backup"]):
             return restore_backup(arguments[1], only_look=arguments[0] == "--check-backup")
+        if arguments == ["--check-rules"]:
+            return check_rules()
         if "--doctor" in arguments:
             return doctor("--fix" in arguments, "--secrets" in arguments)
         return serve()

@@ -11,9 +11,7 @@ import socket
 import sys
 import threading
 import time
-from concurrent.futures import CancelledError
 from contextlib import ExitStack
-from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,12 +22,17 @@ from memd.config.schema import Settings
 from memd.daemon import handlers, logs, systemd, tasks
 from memd.daemon.desk import Desk
 from memd.daemon.embedding import Embedding
-from memd.daemon.handlers import examining
+from memd.daemon.events import Events
 from memd.daemon.health import Health
 from memd.daemon.imports import SETTLED, How
+from memd.daemon.jobs import Jobs
+from memd.daemon.linking import Linking
 from memd.daemon.lock import Lock
+from memd.daemon.observing import Observing
 from memd.daemon.outlining import Outlining
 from memd.daemon.parts import Parts
+from memd.daemon.reflecting import Reflecting
+from memd.daemon.ruling import Ruling
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import Server, listen
 from memd.daemon.standing import Standing
@@ -37,7 +40,6 @@ from memd.daemon.upkeep import Upkeep
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
 from memd.errors import MemdError
-from memd.indexer import backups, deeds
 from memd.indexer.stores import Stores
 from memd.notes import parse
 
@@ -48,11 +50,6 @@ STOP_SECONDS = 4.0
 
 RESTART = 75
 """The exit code that asks for a new process: the package was upgraded."""
-
-DAY = 86_400
-FIRST_EXAM = 600
-"""Seconds after the start: what a first import left to do is mostly done by then."""
-FIRST_BACKUP = 900
 
 
 class App:
@@ -103,18 +100,17 @@ class App:
         self.worker = Worker(self.stores, self.settings, self.health)
         standing = Standing(self.stores, self._loop)
         self.worker.on_saved = standing.saved
+        events = Events(self._loop)
+        self.worker.events = self.scheduler.events = events
         self.worker.start()
         self._stack.callback(self.worker.stop, STOP_SECONDS)
         self.watcher = Watcher(self.settings.watch, self.worker.note, self.rescan)
         self.embedding = Embedding(self.worker, self.settings.embedding, state, self.health)
-        self.worker.on_rest = Upkeep(self.worker, self.embedding).look
-        self.outlining = Outlining(self.settings.outline, self.stores)
-        self._stack.callback(self.outlining.stop)
-        parts = Parts(
-            self.settings, self.health, self.stores, self.worker, self.watcher, self.embedding, self.scheduler,
-            standing, self.outlining, self.stop_soon,
-        )  # fmt: skip
+        self._upkeep = Upkeep(self.worker, self.embedding)
+        parts = self._parts(standing, events)
         self.desk = Desk(parts)
+        self.worker.on_rest = self._rest
+        self.worker.on_applied = lambda shelf, paths: parts.mcp.applied(self._loop, shelf.workspace.ns, paths)
         dispatch = partial(handlers.call, self.desk)
         listener = systemd.inherited_socket() or self._listen(run / "memd.sock")
         self.server = Server(listener, dispatch, self.settings.server)
@@ -122,6 +118,19 @@ class App:
         await self.server.start()
         # In a thread: what it imports takes longer than the first answer does.
         await self._loop.run_in_executor(None, self._begin_work)
+
+    def _parts(self, standing: Standing, events: Events) -> Parts:
+        """Everything that the handlers work with."""
+        linking = Linking(self.worker)
+        self.worker.on_links, self.embedding.on_vectors = linking.look, linking.embedded
+        rules = Ruling(self.health, self.settings.rules)
+        self.outlining = Outlining(self.settings.outline, self.stores)
+        self._stack.callback(self.outlining.stop)
+        return Parts(
+            self.settings, self.health, self.stores, self.worker, self.watcher, self.embedding, self.scheduler,
+            standing, events, Observing(self.worker), rules, Reflecting(self.stores, self.worker, rules.all),
+            self.outlining, self.stop_soon,
+        )  # fmt: skip
 
     def _listen(self, path: Path) -> socket.socket:
         """A socket of our own goes when we go; one that systemd made is systemd's to remove."""
@@ -137,16 +146,8 @@ class App:
             self.watcher.add(shelf.workspace)
             # What changed between the first scan and the first event.
             self.rescan(ns)
-        self.scheduler.start()
-        self.scheduler.every(self.settings.watch.scan_seconds, "scan", self._scan_job)
-        self.scheduler.every(DAY, "sweep", self._sweep_job)
-        if self.settings.history.keep_days:
-            self.scheduler.every(DAY, "history", self._history_job, first_in=FIRST_EXAM)
-        self.scheduler.every(
-            DAY, "backup", self._backup_job, first_in=max(FIRST_BACKUP, backups.due_in(self.stores.folder))
-        )
-        if every := self.settings.search.exam_hours * 3600:
-            self.scheduler.every(every, "selfexam", self._exam_job, first_in=min(every, FIRST_EXAM))
+        jobs = Jobs(self.desk, self._loop, self._notice_upgrade)
+        self.scheduler.start(jobs.all(), jobs.keep, self.settings.jobs.jitter_s)
         self._stack.callback(self.scheduler.stop)
         if self.settings.outline.enabled:
             self.outlining.turn_on()
@@ -190,6 +191,12 @@ class App:
         """Stop after the answer that is under way; from any thread."""
         self._loop.call_soon_threadsafe(self._stop.set)
 
+    def _rest(self) -> None:
+        """What can wait for a quiet moment, which this is."""
+        self._upkeep.look()
+        if not self.embedding.warming and not self.embedding.pending:
+            self.desk.parts.mcp.load_ahead()
+
     # --- looking again ---------------------------------------------------------------------------------------
 
     def rescan(self, ns: str) -> None:
@@ -203,37 +210,6 @@ class App:
     def _begun(self, ns: str) -> None:
         with self._scans_lock:
             self._scans.discard(ns)
-
-    # --- jobs ---------------------------------------------------------------------------------------------
-
-    def _scan_job(self) -> str:
-        """Repair whatever events missed, and notice an upgrade."""
-        report = self.worker.submit(tasks.Scan(how=SETTLED)).result()
-        self._notice_upgrade()
-        return f"{report.files} changed, {report.removed} removed"
-
-    def _sweep_job(self) -> str:
-        self.worker.submit(tasks.Recover()).result()
-        if not self.embedding.pending:
-            self.worker.submit(tasks.ForgetOldModels()).result()
-        return "swept"
-
-    def _backup_job(self) -> str:
-        return backups.nightly(self.stores.ledger, self.stores.folder, datetime.now().astimezone())
-
-    def _history_job(self) -> str:
-        """Let go of former texts that are older than the user wants them kept."""
-        before = deeds.in_utc(datetime.now().astimezone() - timedelta(self.settings.history.keep_days))
-        dropped = self.worker.submit(tasks.ForgetPast(before)).result()
-        return f"{dropped} former texts dropped"
-
-    def _exam_job(self) -> str:
-        """Among the questions of others, one at a time, so that nobody waits for it."""
-        exam = examining.nightly(self.desk, datetime.now().astimezone().date())
-        try:
-            return asyncio.run_coroutine_threadsafe(exam, self._loop).result()
-        except CancelledError:
-            return "cut short: memd was stopped"
 
     def _notice_upgrade(self) -> None:
         """Two looks that agree: an upgrade that is still being written is left to finish."""

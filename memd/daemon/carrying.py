@@ -13,9 +13,10 @@ from typing import Any
 
 from memd.daemon import tasks
 from memd.daemon.desk import Desk, Result, Told
+from memd.daemon.events import INDEXED, WRITTEN, written
 from memd.daemon.params import Params
 from memd.errors import SecretFound
-from memd.indexer import arriving, ingest, writing
+from memd.indexer import arriving, ingest, relive, writing
 from memd.indexer.arriving import Cargo, Plan, Step
 from memd.indexer.ingest import Saved
 from memd.indexer.stores import Shelf
@@ -110,7 +111,7 @@ async def carry_out(
 
 
 async def restore(desk: Desk, shelf: Shelf, cargo: Cargo, tally: Tally) -> None:
-    """Give the memories back what was observed of them, and the gone ones their history."""
+    """Give the memories back what was observed of them, the gone ones their history, and all of them their links."""
     stores, paths = desk.parts.stores, [each.path for each in cargo.parcels]
     for nth in range(0, len(paths), LIVES):
         await _on_writer(desk, partial(arriving.restore_lives, stores, shelf, cargo, paths[nth : nth + LIVES]))
@@ -118,6 +119,10 @@ async def restore(desk: Desk, shelf: Shelf, cargo: Cargo, tally: Tally) -> None:
     for nth in range(0, len(gone), LIVES):
         await _on_writer(desk, partial(arriving.restore_gone, stores, shelf, gone[nth : nth + LIVES]))
     tally.gone += len(gone)
+    places = arriving.places(cargo)
+    for nth in range(0, len(cargo.edges), LIVES):
+        edges = cargo.edges[nth : nth + LIVES]
+        await _on_writer(desk, partial(relive.restore_edges, stores, shelf, places, edges))
 
 
 async def _on_writer(desk: Desk, work: Callable[[], Any]) -> Any:
@@ -140,6 +145,9 @@ def _carry(desk: Desk, shelf: Shelf, deed: Deed, steps: Sequence[Step]) -> Done:
     saved: list[Saved] = []
     report = ingest.apply(worker.stores, shelf, done.paths, worker.max_bytes, saved=saved)
     worker.on_saved(shelf, saved)
+    worker.events.tell(WRITTEN, ns=shelf.workspace.ns, **written(deed.who, deed.what, done))
+    worker.events.tell(INDEXED, ns=shelf.workspace.ns, **report.figures)
+    worker.on_applied(shelf, tuple(done.paths))
     if report.to_embed:
         worker.on_text(report.to_embed)
     return done

@@ -5,13 +5,15 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from memd.config import paths
-from memd.config.load import load
+from memd.config.load import load, placed_rules
+from memd.config.schema import Settings
 from memd.daemon.lock import Lock
 from memd.errors import ConfigError, StoreBroken, UnsafePlace
 from memd.indexer import check, leaks
 from memd.indexer.check import Finding
 from memd.indexer.leaks import Leak
 from memd.indexer.stores import Stores
+from memd.lifecycle.book import book
 from memd.models import Workspace
 
 
@@ -28,7 +30,8 @@ def examine(fix: bool) -> list[Finding]:
         return [Finding("places", "broken", error.message, error.hint)]
     with ExitStack() as stack:
         stack.callback(Lock(paths.lock_file()).release)
-        findings = [Finding("config", "ok", str(paths.config_file())), *check.open_ledger(state, fix)]
+        findings = [Finding("config", "ok", str(paths.config_file())), *_rules(settings)]
+        findings += check.open_ledger(state, fix)
         if not check.sound(findings):
             return findings
         stores = Stores(state, mend=fix)
@@ -45,6 +48,12 @@ def secrets() -> tuple[list[Finding], list[Leak]]:
     except ConfigError:
         return [], []
     return leaks.examine(settings.workspaces, settings.index.max_file_kb * 1024)
+
+
+def _rules(settings: Settings) -> list[Finding]:
+    """The rules that a daemon would not follow."""
+    found = placed_rules(book(settings.rules).problems)
+    return [Finding("rules", "warn", problem, "memd rule set, or memd rule rm") for problem in found]
 
 
 def _open(stores: Stores, workspace: Workspace) -> list[Finding]:

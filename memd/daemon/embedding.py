@@ -8,6 +8,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Row
@@ -58,6 +59,9 @@ class Embedding:
         self._opened = False
         self._stuck = False
         self._saving = False
+        self._linking = False
+        self.on_vectors: Callable[[], None] = lambda: None
+        """Called when the vectors have caught up with the text."""
         self._work = threading.Event()
         self._stopping = threading.Event()
         self._again = threading.Event()
@@ -104,7 +108,7 @@ class Embedding:
         # Counted in the ledger: `pending` is a running number that may be a moment behind.
         self._recount()
         # The ledger has vectors a moment before the mirror and the collection do.
-        return self.pending == 0 and not self._saving
+        return self.pending == 0 and not self._saving and not self._linking
 
     # --- the thread ---------------------------------------------------------------------------------------
 
@@ -243,10 +247,16 @@ class Embedding:
             return False
         # Longest first pads least, and the whole lot is the newest that there is.
         rows.sort(key=lambda row: -len(row["text"]))
-        for at in range(0, len(rows), BATCH):
-            if self._stopping.is_set():
-                return True
-            self._embed(rows[at : at + BATCH])
+        self._linking = len(rows) < FETCH
+        try:
+            for at in range(0, len(rows), BATCH):
+                if self._stopping.is_set():
+                    return True
+                self._embed(rows[at : at + BATCH])
+            if self._linking:
+                self.on_vectors()
+        finally:
+            self._linking = False
         return True
 
     def _embed(self, rows: list[Row]) -> None:

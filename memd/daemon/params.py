@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from memd.errors import UsageError
-from memd.models import KINDS, Filters
+from memd.models import KINDS, PINNED, TIERS, Filters
 
 DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 
@@ -49,7 +49,7 @@ class Params:
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
         value = self.text(name, default)
         if value not in choices:
-            raise UsageError(f"`{name}` must be one of {', '.join(choices)}, not {value!r}")
+            raise UsageError(f"`{name}` must be one of {', '.join(filter(None, choices))}, not {value!r}")
         return value
 
     def number(self, name: str, default: int, low: int, high: int) -> int:
@@ -116,7 +116,7 @@ class Params:
             path=self.text("path"),
             since=self.date("since"),
             until=self.date("until"),
-            tier=self.text("tier"),
+            tier=self.choice("tier", ("", *TIERS, PINNED), ""),
         )
 
     def done(self) -> None:

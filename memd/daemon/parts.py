@@ -12,8 +12,13 @@ from datetime import UTC, datetime
 from memd.config.schema import Settings
 from memd.daemon import tasks
 from memd.daemon.embedding import Embedding
+from memd.daemon.events import Events
 from memd.daemon.health import Health
+from memd.daemon.mcp_sessions import McpSessions
+from memd.daemon.observing import Observing
 from memd.daemon.outlining import Outlining
+from memd.daemon.reflecting import Reflecting
+from memd.daemon.ruling import Ruling
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.standing import Standing
 from memd.daemon.watcher import Watcher
@@ -35,8 +40,13 @@ class Parts:
     embedding: Embedding
     scheduler: Scheduler
     standing: Standing
+    events: Events
+    observing: Observing
+    rules: Ruling
+    reflecting: Reflecting
     outlining: Outlining
     stop_soon: Callable[[], None]
+    mcp: McpSessions = field(default_factory=McpSessions)
     codewords: Codewords = field(default_factory=Codewords)
     pid: int = field(default_factory=os.getpid)
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))

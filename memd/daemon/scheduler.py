@@ -1,75 +1,185 @@
-"""The jobs that run by the clock, and what became of them."""
+"""The jobs that run by the clock, one at a time, and what became of them."""
 
 from __future__ import annotations
 
 import logging
+import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import count
 from typing import Any
 
-from memd.errors import MemdError
+from memd.config import schedules
+from memd.config.schedules import Schedule
+from memd.daemon.events import JOB, Nobody
+from memd.errors import MemdError, UsageError
 
 log = logging.getLogger("memd.scheduler")
 
+QUIET = "scan"
+"""Runs every minute; what it finds is told as indexed."""
+
+SOON = timedelta(minutes=3)
+"""How long after a start the first of the missed jobs runs: what a first import left to do is mostly done by then."""
+APART = timedelta(minutes=1)
+"""And how long after it the next one."""
+
+FAILED = "failed: "
+
 
 @dataclass(slots=True)
-class JobState:
-    """A job's last run."""
+class Job:
+    """Something that is done by the clock, and its last run."""
 
     name: str
-    every_s: float
+    when: str
+    """Its schedule, as the settings have it."""
+    work: Callable[[], str]
+    """Answers what it did, in a few words."""
+    kept: bool = True
+    """Its last run is remembered by the ledger, so that a run that was missed is caught up."""
     last: str | None = None
     took_ms: float = 0.0
     result: str = ""
+    running: bool = False
+
+    def told(self, following: datetime | None) -> dict[str, Any]:
+        return {
+            "name": self.name, "schedule": self.when, "last": self.last, "took_ms": self.took_ms,
+            "result": self.result, "running": self.running,
+            "next": following.astimezone(UTC).isoformat(timespec="seconds") if following else None,
+        }  # fmt: skip
+
+
+Keep = Callable[[Job], None]
+
+
+class When:
+    """A schedule as APScheduler asks for it: the next time, put off a little at random.
+
+    Its own triggers count weekdays from Monday and want both the day and the weekday to fit, which no cron does.
+    """
+
+    def __init__(self, schedule: Schedule, zone: tzinfo, jitter_s: float) -> None:
+        self.schedule = schedule
+        self.zone = zone
+        self.jitter_s = jitter_s
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        """After now, not after the previous time: a machine that slept for a week runs each job once."""
+        return self.jittered(self.schedule.after(now, self.zone))
+
+    def jittered(self, due: datetime) -> datetime:
+        most = schedules.spread(self.schedule, due, self.jitter_s, self.zone)
+        return due + timedelta(seconds=random.uniform(0, most))
 
 
 class Scheduler:
-    """APScheduler with one thread: jobs never overlap, and a missed run is caught up once."""
+    """APScheduler with one thread: jobs never overlap, and missed runs are caught up once."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, JobState] = {}
+        self._jobs: dict[str, Job] = {}
         self._scheduler: Any = None
+        self.events = Nobody()
+        """Told when a job has ended, for those who watch."""
+        self._keep: Keep = lambda job: None
+        self._asked = count(1)
 
-    def start(self) -> None:
+    def start(self, jobs: Sequence[Job], keep: Keep, jitter_s: float) -> None:
+        """Begin with these jobs; `keep` is told of every run, when it begins and when it has ended."""
         # Imported here: the socket answers before there is anything to schedule.
         from apscheduler.executors.pool import ThreadPoolExecutor
         from apscheduler.schedulers.background import BackgroundScheduler
+        from apscheduler.triggers.base import BaseTrigger
 
+        BaseTrigger.register(When)
+        self._keep = keep
         self._scheduler = BackgroundScheduler(
             executors={"default": ThreadPoolExecutor(1)},
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
             timezone=UTC,
         )
         self._scheduler.start()
+        now, zone = datetime.now(UTC), local_zone()
+        for nth, job in enumerate(jobs):
+            self._plan(job, now, now + SOON + nth * APART, zone, jitter_s)
+        self._jobs = {job.name: job for job in jobs}
 
-    def every(self, seconds: float, name: str, work: Callable[[], str], first_in: float | None = None) -> None:
-        """Run `work` again and again; it answers what it did, in a few words."""
-        self._jobs[name] = JobState(name, seconds)
-        begin = datetime.now(UTC) + timedelta(seconds=seconds if first_in is None else first_in)
-        self._scheduler.add_job(
-            self._run, "interval", seconds=seconds, args=[name, work], id=name, next_run_time=begin, jitter=None
-        )
+    def _plan(self, job: Job, now: datetime, soon: datetime, zone: tzinfo, jitter_s: float) -> None:
+        schedule = schedules.parse(job.when)
+        if schedule is None:
+            return
+        if job.kept:
+            trigger = When(schedule, zone, jitter_s)
+            last = datetime.fromisoformat(job.last) if job.last else None
+            due = trigger.jittered(schedules.first(schedule, last, now, soon, zone))
+        else:
+            trigger = When(schedule, zone, 0)
+            due = schedule.after(now, zone)
+        self._scheduler.add_job(self._run, trigger, args=[job], id=job.name, next_run_time=due)
 
-    def _run(self, name: str, work: Callable[[], str]) -> None:
-        state, started = self._jobs[name], time.monotonic()
-        state.last = datetime.now(UTC).isoformat(timespec="seconds")
+    @property
+    def ready(self) -> bool:
+        return bool(self._jobs)
+
+    def ask(self, name: str) -> Future[dict[str, Any]]:
+        """Have a job run as soon as no other does; answers what became of it."""
+        if name not in self._jobs:
+            raise UsageError(f"no job is called {name!r}", f"there are: {', '.join(self._jobs)}")
+        told: Future[dict[str, Any]] = Future()
+        self._scheduler.add_job(self._run_for, args=[self._jobs[name], told], id=f"{name}, asked {next(self._asked)}")
+        return told
+
+    def _run_for(self, job: Job, told: Future[dict[str, Any]]) -> None:
+        if told.set_running_or_notify_cancel():
+            self._run(job)
+            self._as_if_due(job)
+            told.set_result({**self._told(job), "ok": not job.result.startswith(FAILED)})
+
+    def _as_if_due(self, job: Job) -> None:
+        """A run that someone asked for counts: the next one comes as after any other."""
+        planned = self._scheduler.get_job(job.name)
+        if planned is not None:
+            planned.modify(next_run_time=planned.trigger.get_next_fire_time(None, datetime.now(UTC)))
+
+    def _run(self, job: Job) -> None:
+        started, job.running = time.monotonic(), True
+        job.last, job.took_ms, job.result = datetime.now(UTC).isoformat(timespec="milliseconds"), 0.0, ""
+        # Kept at the beginning too: a job that takes the daemon down with it does not run again at every start.
+        self._keep(job)
         try:
-            state.result = work()
+            job.result = job.work()
         except MemdError as error:
-            state.result = f"failed: {error}"
-            log.error("job %s failed: %s", name, error)
-        state.took_ms = round((time.monotonic() - started) * 1000, 1)
+            job.result = f"{FAILED}{error}"
+            log.error("job %s failed: %s", job.name, error)
+        except Exception as error:
+            job.result = f"{FAILED}{type(error).__name__}: {error}"
+            log.exception("job %s failed", job.name)
+        job.took_ms, job.running = round((time.monotonic() - started) * 1000, 1), False
+        self._keep(job)
+        if job.name != QUIET:
+            self.events.tell(JOB, job=job.name, result=job.result, took_ms=job.took_ms)
 
     def stop(self) -> None:
         self._scheduler.shutdown(wait=False)
 
     def states(self) -> list[dict[str, Any]]:
-        found = []
-        for name, state in self._jobs.items():
-            job = self._scheduler.get_job(name) if self._scheduler else None
-            following = job.next_run_time.isoformat(timespec="seconds") if job and job.next_run_time else None
-            found.append({"name": name, "every_s": state.every_s, "last": state.last, "took_ms": state.took_ms,
-                          "result": state.result, "next": following})  # fmt: skip
-        return found
+        return [self._told(job) for job in self._jobs.values()]
+
+    def _told(self, job: Job) -> dict[str, Any]:
+        planned = self._scheduler.get_job(job.name)
+        return job.told(planned.next_run_time if planned else None)
+
+
+def local_zone() -> tzinfo:
+    """The zone of this machine, with its summer time; UTC where that cannot be told."""
+    import tzlocal
+
+    try:
+        return tzlocal.get_localzone()
+    except (LookupError, ValueError, OSError) as error:
+        log.warning("the time zone cannot be told (%s); schedules are in UTC", error)
+        return UTC

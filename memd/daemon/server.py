@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memd.config.schema import ServerSettings
+from memd.daemon.pace import Pace
 from memd.errors import Busy, MemdError, TooLarge
 from memd.protocol import wire
 from memd.protocol.wire import MAX_REQUEST, Request
@@ -66,10 +67,10 @@ class Server:
         task = asyncio.current_task()
         assert task is not None
         self._clients.add(task)
-        line = Line(writer, self._settings.line_timeout_s)
+        line = Line(writer, self._settings.line_timeout_s, self._settings.calls_per_second)
         try:
             if _is_us(writer):
-                await self._serve(_Lines(reader, self._settings.line_timeout_s), line)
+                await self._serve(Lines(reader, self._settings.line_timeout_s), line)
             line.leave()
             await line.close()
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
@@ -81,7 +82,7 @@ class Server:
             # What a client has not read by now is thrown away; merely closing would keep it for ever.
             writer.transport.abort()
 
-    async def _serve(self, lines: _Lines, out: Line) -> None:
+    async def _serve(self, lines: Lines, out: Line) -> None:
         if len(self._clients) > self._settings.max_clients:
             await out.send(wire.encode_error(None, Busy("memd has too many connections", "try again in a moment")))
             return
@@ -95,6 +96,9 @@ class Server:
                 return
             if line.strip():
                 await self._answer(line, out)
+            if out.successor is not None:
+                await out.successor(lines)
+                return
 
     async def _answer(self, line: bytes, out: Line) -> None:
         try:
@@ -102,7 +106,7 @@ class Server:
         except MemdError as error:
             await out.send(wire.encode_error(None, error))
             return
-        answer = await self._call(request, out)
+        answer = await self._call(request, out) if out.pace.allows() else wire.encode_error(request.id, out.too_fast)
         if request.wants_answer:
             await out.send(answer)
 
@@ -134,7 +138,7 @@ class Tell:
 Dispatch = Callable[[str, dict[str, Any], Tell], Awaitable[dict[str, Any]]]
 
 
-class _Lines:
+class Lines:
     """Lines from a client: any wait before one begins, a short one until it ends, never more than the limit."""
 
     def __init__(self, reader: asyncio.StreamReader, seconds: float) -> None:
@@ -163,11 +167,17 @@ class _Lines:
 class Line:
     """The way to a client, which may read slowly or not at all."""
 
-    def __init__(self, writer: asyncio.StreamWriter, seconds: float) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, seconds: float, per_second: int) -> None:
         self._writer = writer
         self._seconds = seconds
+        self.pace = Pace(per_second)
+        self.too_fast = Busy(f"a connection may make {per_second:,} calls a second", "this one was left undone; wait")
+        self.bound = ""
+        """The one workspace that this connection speaks of; empty means any."""
         self.closing: dict[int, Callable[[], None]] = {}
         """What ends with this connection, by a number of its own."""
+        self.successor: Callable[[Lines], Awaitable[None]] | None = None
+        """Who goes on with the connection, in a protocol of its own, once the answer is out."""
         writer.transport.set_write_buffer_limits(high=WRITE_BUFFER)
 
     async def send(self, line: bytes) -> None:

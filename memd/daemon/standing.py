@@ -1,4 +1,4 @@
-"""Standing queries: who waits for what, and a bounded queue for each, so that nobody waits for a slow reader.
+"""Standing queries: who waits for what.
 
 The writer matches what it has just saved (`saved`, on its thread); everything else happens on the loop. A
 subscription lives as long as the connection that asked for it.
@@ -7,29 +7,19 @@ subscription lives as long as the connection that asked for it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
 import json
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from sqlite3 import Row
 from typing import Any
 
+from memd.daemon.outbox import Outbox, Outboxes
 from memd.daemon.server import Line
-from memd.errors import Busy, NotFound
 from memd.indexer import recall
 from memd.indexer.ingest import Saved
 from memd.indexer.match import Wanted, piece
 from memd.indexer.stores import Shelf, Stores
 from memd.models import Filters
-from memd.protocol import wire
-
-PER_CONNECTION = 64
-IN_ALL = 256
-QUEUED = 2_000
-QUEUED_CHARS = 1 << 21
-"""What waits for one slow reader, at most. A slice of an import fits, so a quick one misses nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,101 +43,40 @@ class Notice:
     clock: str
 
 
-class Subscription:
-    """One standing query of one connection. Used on the loop only."""
+class Subscription(Outbox[Notice]):
+    """One standing query of one connection."""
 
-    def __init__(self, number: int, line: Line, terms: Terms) -> None:
-        self.number = number
-        self.line = line
+    method = "subscription"
+
+    def __init__(self, line: Line, terms: Terms) -> None:
+        super().__init__(line)
         self.terms = terms
-        self._queue: deque[Notice | int] = deque()
-        """What is to be sent; a number stands where so many were dropped."""
-        self._chars = 0
-        self._dropped = 0
-        self._wake = asyncio.Event()
-        self._sender = asyncio.create_task(self._send())
 
-    def end(self) -> None:
-        self._sender.cancel()
-
-    def take(self, notice: Notice) -> None:
-        """Queue it, or count it where the queue is full."""
-        size = len(notice.hit["text"])
-        if len(self._queue) >= QUEUED or (self._queue and self._chars + size > QUEUED_CHARS):
-            self._dropped += 1
-        else:
-            if self._dropped:
-                self._queue.append(self._dropped)
-                self._dropped = 0
-            self._queue.append(notice)
-            self._chars += size
-        self._wake.set()
-
-    async def _send(self) -> None:
-        with contextlib.suppress(ConnectionError):
-            while await self._wake.wait():
-                while (message := self._next()) is not None:
-                    await self.line.notify(wire.encode_notification("subscription", message))
-                self._wake.clear()
-
-    def _next(self) -> dict[str, Any] | None:
-        if not self._queue:
-            dropped, self._dropped = self._dropped, 0
-            return self._lost(dropped) if dropped else None
-        first = self._queue.popleft()
-        if isinstance(first, int):
-            return self._lost(first)
-        self._chars -= len(first.hit["text"])
-        hit = {**first.hit, "score": round(first.share, 6)}
+    def told(self, item: Notice) -> dict[str, Any]:
+        hit = {**item.hit, "score": round(item.share, 6)}
         if self.terms.marks:
             hit["marks"] = self.terms.wanted.marks(hit["text"])
-        event = "new" if first.new else "changed"
-        return {"subscription": self.number, "event": event, "hit": hit, "clock": first.clock}
-
-    def _lost(self, dropped: int) -> dict[str, Any]:
-        return {"subscription": self.number, "event": "dropped", "dropped": dropped}
+        return {"event": "new" if item.new else "changed", "hit": hit, "clock": item.clock}
 
 
-class Standing:
+class Standing(Outboxes[Subscription]):
     """Every subscription there is."""
 
     def __init__(self, stores: Stores, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
         self._stores = stores
         self._loop = loop
-        self._numbers = itertools.count(1)
-        self._all: dict[int, Subscription] = {}
-        """Replaced, never changed: the writer reads it from its own thread."""
-
-    def __len__(self) -> int:
-        return len(self._all)
 
     def subscribe(self, line: Line, terms: Terms) -> int:
         """Begin to tell a connection what is saved; answers the subscription's number."""
-        if len(self._all) >= IN_ALL:
-            raise Busy(f"memd has {IN_ALL} subscriptions, and takes no more", "end one of them first")
-        if sum(other.line is line for other in self._all.values()) >= PER_CONNECTION:
-            raise Busy(f"a connection may have {PER_CONNECTION} subscriptions", "unsubscribe, or open another one")
-        made = Subscription(next(self._numbers), line, terms)
-        self._all = {**self._all, made.number: made}
-        line.closing[made.number] = lambda: self._end(made)
-        return made.number
-
-    def unsubscribe(self, line: Line, number: int) -> None:
-        known = self._all.get(number)
-        if known is None or known.line is not line:
-            raise NotFound(f"this connection has no subscription {number}", "`subscribe` answers its number")
-        self._end(known)
-
-    def _end(self, ended: Subscription) -> None:
-        ended.line.closing.pop(ended.number, None)
-        self._all = {number: other for number, other in self._all.items() if other is not ended}
-        ended.end()
+        self.room_for(line)
+        return self.add(Subscription(line, terms))
 
     # --- on the writer's thread ---------------------------------------------------------------------------
 
     def saved(self, shelf: Shelf, saved: list[Saved]) -> None:
         """Match what was just committed, and hand it to the loop."""
-        listening = [one for one in self._all.values() if not one.terms.ns or shelf.workspace.ns in one.terms.ns]
+        listening = [one for one in self.all.values() if not one.terms.ns or shelf.workspace.ns in one.terms.ns]
         if not listening:
             return
         found = _matches(listening, saved)
@@ -211,4 +140,4 @@ def _hit(row: Row, shelf: Shelf, shared: set[str]) -> dict[str, Any]:
 
 def _deliver(notices: list[tuple[Subscription, Notice]]) -> None:
     for one, notice in notices:
-        one.take(notice)
+        one.take(notice, len(notice.hit["text"]))

@@ -9,6 +9,8 @@ from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING, Any
 
+from memd.daemon import announcing
+from memd.daemon.events import WRITTEN, written
 from memd.daemon.imports import PLAIN, How, Job
 from memd.daemon.turns import Patient, Writing
 from memd.daemon.worker import Worker
@@ -159,7 +161,10 @@ class Write(Writing):
     deed: writing.Deed
 
     def run(self, worker: Worker) -> writing.Done:
-        return _promised(worker, self.ns, writing.perform(worker.stores, worker.stores.shelf(self.ns), self.deed))
+        done = writing.perform(worker.stores, worker.stores.shelf(self.ns), self.deed)
+        if not done.repeated:
+            worker.events.tell(WRITTEN, ns=self.ns, **written(self.deed.who, self.deed.what, done))
+        return _promised(worker, self.ns, done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +177,10 @@ class Undo(Writing):
 
     def run(self, worker: Worker) -> writing.Done:
         shelf = worker.stores.shelf(self.ns)
-        return _promised(worker, self.ns, writing.undo(worker.stores, shelf, self.action, self.who))
+        done = writing.undo(worker.stores, shelf, self.action, self.who)
+        worker.events.tell(WRITTEN, ns=self.ns, **written(self.who, "undo", done))
+        announcing.moved_by(worker, done.action)
+        return _promised(worker, self.ns, done)
 
 
 def _promised(worker: Worker, ns: str, done: writing.Done) -> writing.Done:

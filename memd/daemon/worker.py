@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from memd.config.schema import Settings
+from memd.daemon.events import INDEXED, Nobody
 from memd.daemon.health import Health
 from memd.daemon.hints import Hints, Taken
 from memd.daemon.imports import SETTLED, How, Job, Slice, add_up, slices
@@ -51,6 +52,12 @@ class Worker:
         """Called with the number of chunks that want a vector."""
         self.on_saved: Callable[[Shelf, list[Saved]], None] = lambda shelf, saved: None
         """Called with the memories that are new or changed, for those who wait for them."""
+        self.on_applied: Callable[[Shelf, tuple[str, ...]], None] = lambda shelf, paths: None
+        """Called with files of which some say something else now, or went."""
+        self.events = Nobody()
+        """Told what was indexed and written, for those who watch."""
+        self.on_links: Callable[[Shelf], None] = lambda shelf: None
+        """Called when memories are called otherwise, or mention others, than before."""
         self.on_rest: Callable[[], None] = lambda: None
         """Called again and again while there has been nothing to do for a while."""
         self._tasks = Turns()
@@ -283,6 +290,10 @@ class Worker:
         self.health.clear("disk")
         self._again(shelf, paths, report.restless)
         self._tell(shelf, report)
+        if report.changed:
+            self.on_applied(shelf, paths)
+        if shelf.unlinked:
+            self.on_links(shelf)
         return report
 
     def _restless(self, shelf: Shelf, own: frozenset[str]) -> Callable[[str, int], bool]:
@@ -311,11 +322,8 @@ class Worker:
     def _tell(self, shelf: Shelf, report: Report) -> None:
         ns = shelf.workspace.ns
         if report.held:
-            why = (
-                f"{report.held} files of {ns} vanished at once"
-                if not shelf.missing
-                else f"{shelf.workspace.root} is gone"
-            )
+            many = f"{report.held} files of {ns} vanished at once"
+            why = f"{shelf.workspace.root} is gone" if shelf.missing else many
             if self.health.set(
                 f"held:{ns}", why, f"bring them back, or let them go: memd sync -n {ns} --accept-missing"
             ):
@@ -325,6 +333,7 @@ class Worker:
         for warning in report.warnings:
             log.warning("%s/%s", ns, warning)
         if report.changed:
+            self.events.tell(INDEXED, ns=ns, **report.figures)
             log.info(
                 "indexed ns=%s files=%d removed=%d chunks=+%d-%d embed=%d ms=%.0f",
                 ns, report.files, report.removed, report.chunks_added, report.chunks_dropped, report.to_embed,

@@ -13,6 +13,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from memd.errors import NotFound, Refused, TooLarge, UsageError
+from memd.indexer import relive
 from memd.indexer.moving import LIFE, SCHEMA, seconds_of
 from memd.indexer.scan import is_memory_path
 from memd.indexer.stores import Shelf, Stores
@@ -37,6 +38,7 @@ class Cargo:
     lives: dict[tuple[str, str], Told]
     """By path and slug."""
     gone: tuple[Told, ...]
+    edges: tuple[Told, ...] = ()
 
 
 def load(file: Path) -> list[Cargo]:
@@ -56,15 +58,18 @@ def load(file: Path) -> list[Cargo]:
         raise UsageError(f"{file} is not an export of memd", "memd ingest takes other files")
     if number > SCHEMA:
         raise UsageError(f"{file} was written by a newer memd (schema {number}, this one knows {SCHEMA})")
-    return [_cargo(entry) for entry in _objects(told, "workspaces")]
+    edges = _objects(told, "edges")
+    return [_cargo(entry, edges) for entry in _objects(told, "workspaces")]
 
 
-def _cargo(told: Told) -> Cargo:
+def _cargo(told: Told, edges: Sequence[Told]) -> Cargo:
     files = _objects(told, "files")
     lives = {
         (_text(file, "path"), _text(memory, "slug")): memory for file in files for memory in _objects(file, "memories")
     }
-    return Cargo(_text(told, "ns"), tuple(map(_parcel, files)), lives, tuple(_objects(told, "gone")))
+    ns = _text(told, "ns")
+    own = tuple(edge for edge in edges if _text(edge, "ns") == ns)
+    return Cargo(ns, tuple(map(_parcel, files)), lives, tuple(_objects(told, "gone")), own)
 
 
 def _parcel(told: Told) -> Parcel:
@@ -202,13 +207,21 @@ def restore_lives(stores: Stores, shelf: Shelf, cargo: Cargo, paths: Sequence[st
         for memory, told in brought:
             life = told.get("life")
             if isinstance(life, dict) and all(isinstance(life.get(name), str) for name in LIFE):
-                connection.execute(
-                    "UPDATE memories SET tier = ?, first_seen = ?, changed = ?, expires = ? WHERE id = ?",
-                    (*(life[name] for name in LIFE), _text(life, "expires") or None, memory),
-                )
+                known = {"tier": relive.tier(life["tier"], "stm"), **_times(life)}
+                relive.put(connection, memory, {**known, **relive.lived(life)})
             _restore_versions(connection, memory, told)
         if brought:
             stores.ledger.tick(connection)
+
+
+def _times(life: Told) -> Told:
+    seen = {name: relive.moment(life.get(name)) or relive.LONG_AGO for name in ("first_seen", "changed")}
+    return {**seen, "expires": relive.moment(life.get("expires"))}
+
+
+def places(cargo: Cargo) -> dict[str, tuple[str, str]]:
+    """Where each key of an export stands: it may be called otherwise here."""
+    return {_text(memory, "key"): place for place, memory in cargo.lives.items()}
 
 
 def _brought(connection: Connection, shelf: Shelf, cargo: Cargo, paths: Sequence[str]) -> Iterator[tuple[int, Told]]:
@@ -280,9 +293,10 @@ def restore_gone(stores: Stores, shelf: Shelf, told: Sequence[Told]) -> None:
                     life["first_seen"],
                     life["changed"],
                     life["gone"],
-                    life["expires"] or None,
+                    life["expires"],
                 ),
             )
+            relive.put(connection, int(made.lastrowid or 0), relive.lived(entry.get("life") or {}))
             versions = _objects(entry, "versions")
             texts = [text if isinstance(text := version.get("text"), str) else None for version in versions]
             _add_versions(connection, int(made.lastrowid or 0), versions, texts)
@@ -301,6 +315,8 @@ def _columns(told: Told) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _life(told: Told) -> dict[str, str]:
+def _life(told: Told) -> Told:
     life = told.get("life")
-    return {name: _text(life if isinstance(life, dict) else {}, name) for name in (*LIFE, "gone", "expires")}
+    known = life if isinstance(life, dict) else {}
+    gone = relive.moment(known.get("gone")) or relive.LONG_AGO
+    return {**_times(known), "tier": relive.tier(known.get("tier"), "stm"), "gone": gone}

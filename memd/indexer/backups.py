@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-import time
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ NIGHTLY = "state-night-*.db"
 KEEP = 7
 """Nightly copies that stay."""
 
-DAY = 86_400
 FULL = (errno.ENOSPC, errno.EDQUOT)
 COMPANIONS = ("state.db-wal", "state.db-shm", CACHES_OF)
 
@@ -65,12 +63,6 @@ def nightly(ledger: Ledger, state: Path, now: datetime) -> str:
 
 def _nights(state: Path) -> list[Path]:
     return sorted((state / FOLDER).glob(NIGHTLY))
-
-
-def due_in(state: Path) -> float:
-    """Seconds until a day has passed since the last nightly copy, whichever daemon made it."""
-    copies = _nights(state)
-    return max(0.0, copies[-1].stat().st_mtime + DAY - time.time()) if copies else 0.0
 
 
 # --- putting back -------------------------------------------------------------------------------------------

@@ -76,6 +76,15 @@ def of_workspace(connection: sqlite3.Connection, model: int, workspace: int, dim
     return _unpacked(rows, dims)
 
 
+def embedded(connection: sqlite3.Connection, model: int, workspace: int) -> set[int]:
+    """Every chunk of a workspace that has a vector."""
+    rows = connection.execute(
+        "SELECT c.id FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest WHERE c.workspace = ?",
+        (model, workspace),
+    )
+    return {row[0] for row in rows}
+
+
 def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> tuple[list[int], Vectors]:
     """The vectors of the chunks in a JSON list."""
     rows = connection.execute(

@@ -6,9 +6,11 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from hashlib import blake2b
 
-from memd.models import Chunk, Memory, Workspace
+from memd.lifecycle.lives import BASE
+from memd.models import Chunk, Declared, Memory, Workspace
 from memd.notes.lifetime import expiry
 
 
@@ -172,16 +174,19 @@ def save_memory(
             "UPDATE memories SET changed = CASE WHEN digest = :digest THEN changed ELSE :now END,"
             " file = :file, slug = :slug, heading = :heading,"
             " start_line = :start_line, end_line = :end_line, digest = :digest, body = :body, kind = :kind,"
-            " role = :role, date = :date, tags = :tags, declared = :declared, expires = :expires, gone = NULL"
+            " role = :role, date = :date, tags = :tags, declared = :declared, expires = :expires, gone = NULL,"
+            # Fading goes on from what is declared; only another declaration begins anew.
+            " importance = CASE WHEN json_extract(declared, '$.importance') IS json_extract(:declared, '$.importance')"
+            " THEN importance ELSE :importance END"
             " WHERE id = :id",
             {**values, "id": known},
         )
         return known
     made = connection.execute(
         "INSERT INTO memories (workspace, file, slug, heading, start_line, end_line, digest, body, kind, tier, role,"
-        " date, tags, declared, expires, first_seen, changed)"
+        " date, tags, declared, expires, importance, first_seen, changed)"
         " VALUES (:workspace, :file, :slug, :heading, :start_line, :end_line, :digest, :body, :kind, :tier,"
-        " :role, :date, :tags, :declared, :expires, :now, :now)",
+        " :role, :date, :tags, :declared, :expires, :importance, :now, :now)",
         values,
     )
     return int(made.lastrowid or 0)
@@ -210,9 +215,16 @@ def _memory_values(workspace: int, file: int, memory: Memory, role: str, now: st
         "role": role,
         "date": memory.date,
         "tags": json.dumps(memory.declared.tags, ensure_ascii=False),
-        "declared": json.dumps(asdict(memory.declared), ensure_ascii=False),
+        "declared": _facts(memory.declared),
+        "importance": BASE if memory.declared.importance is None else memory.declared.importance,
         "now": now,
     }
+
+
+@lru_cache(maxsize=1_000)
+def _facts(declared: Declared) -> str:
+    """What a note declares, as the ledger has it; most declare nothing, and each file has many."""
+    return json.dumps(asdict(declared), ensure_ascii=False)
 
 
 def let_go(connection: sqlite3.Connection, memories: Iterable[int], now: str) -> None:

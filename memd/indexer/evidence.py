@@ -25,6 +25,8 @@ READ = 30
 """How many of the best are read line by line: reading 60 or all of them found next to nothing more."""
 
 PRIORITY = {"low": -1.0, "high": 0.6, "critical": 1.0}
+TIER = {"dormant": -1.0, "sensory": -0.5}
+"""Enough to let the other of two equals be first, never to hide an only answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,9 @@ def _parts(shelf: Shelf, rows: Sequence[Row], family: Family, asked: Asked) -> d
     parts = {
         "date": np.array([times.nearness(day, asked.times) for day in days]),
         "recency": np.array([_newness(row, day, asked) for row, day in zip(rows, days, strict=True)]),
-        "declared": np.array([_declared(row["declared"]) for row in rows]),
+        "importance": np.array([_importance(row["declared"], row["importance"]) for row in rows]),
+        "tier": np.array([TIER.get(row["tier"], 0.0) for row in rows]),
+        "outdated": np.array([float(row["outdated"]) for row in rows]),
     }
     if asked.times.recent:
         parts["newest"] = parts["recency"]
@@ -143,13 +147,14 @@ def _newness(row: Row, day: date | None, asked: Asked) -> float:
     return times.newness(day, asked.today, row["role"] == "memory")
 
 
+def _importance(facts: str, importance: float) -> float:
+    """From -1 to 1: the priority that the note declares, and its importance as fading has left it."""
+    return max(-1.0, min(1.0, _priority(facts) + 2 * importance - 1))
+
+
 @lru_cache(maxsize=1_000)
-def _declared(facts: str) -> float:
-    """From -1 to 1: what the note says of its own weight."""
-    declared = json.loads(facts)
-    importance = declared.get("importance")
-    given = PRIORITY.get(declared.get("priority") or "", 0.0) + (2 * importance - 1 if importance is not None else 0.0)
-    return max(-1.0, min(1.0, given))
+def _priority(facts: str) -> float:
+    return PRIORITY.get(json.loads(facts).get("priority") or "", 0.0)
 
 
 # --- the lines ----------------------------------------------------------------------------------------------

@@ -18,6 +18,9 @@ from memd.models import Memory, Note
 from memd.notes.parse import parse
 from memd.notes.read import Reading, Skipped, Unreadable, read
 
+LIFE = ("importance", "accesses", "days", "accessed", "useful", "first_seen", "moved", "moved_by", "moved_why")
+"""What was observed of a memory, besides its tier."""
+
 TOKEN = 4
 """Characters to a token, on average."""
 
@@ -35,6 +38,7 @@ def by_key(stores: Stores, shelves: Sequence[Shelf], key: str, max_bytes: int) -
         "key": key,
         "tier": row["tier"],
         "expires": row["expires"],
+        "life": {name: row[name] for name in LIFE},
         **_counted(number, memory.text),
     }
 

@@ -12,13 +12,14 @@ import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
+from typing import Any
 
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
-from memd.indexer import bank, catalog, deeds, history, pages
+from memd.indexer import bank, catalog, deeds, history, naming, pages
 from memd.indexer.catalog import ChunkRow, FileRow, MemoryRow
 from memd.indexer.diff import ChunkPool, Incoming, incoming, match_memories
 from memd.indexer.look import Batch, look
@@ -27,6 +28,8 @@ from memd.indexer.scan import scan
 from memd.indexer.stores import Shelf, Stores
 from memd.models import Chunk
 
+NAMED = 20
+"""So many files are named in a report; the figures count all."""
 HOLD_FILES = 20
 """When more files than this, and more than half, vanish at once, a disk was unmounted rather than a memory lost."""
 
@@ -43,12 +46,20 @@ class Report:
     chunks_dropped: int = 0
     to_embed: int = 0
     took_ms: float = 0.0
+    paths: list[str] = field(default_factory=list)
+    """The files that were taken in or let go, the first twenty."""
     warnings: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
         return bool(self.files or self.removed)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What was done, for those who watch."""
+        names = ("files", "removed", "chunks_added", "chunks_dropped", "paths")
+        return {name: getattr(self, name) for name in names} | {"took_ms": round(self.took_ms, 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +90,12 @@ def apply(
     deep: bool = False,
     restless: Callable[[str, int], bool] | None = None,
     saved: list[Saved] | None = None,
+    now: datetime | None = None,
 ) -> Report:
     """Bring the stores in step with the given paths.
 
     `deep` parses also what has not changed; what `restless` says of a path and its mtime is left for later.
-    `saved` gets what the ledger took in, also when a cache then fails to follow.
+    `saved` gets what the ledger took in, also when a cache then fails to follow. `now` is when it happens.
     """
     started = time.monotonic()
     report = Report()
@@ -94,7 +106,7 @@ def apply(
     elif accept_missing:
         shelf.held = frozenset()
     if batch.notes or batch.removed or batch.emptied:
-        changes = _decide(stores, shelf, batch, report)
+        changes = _decide(stores, shelf, batch, report, deeds.in_utc(now) if now else deeds.now())
         if saved is not None:
             saved += changes.saved
         _follow(stores, shelf, changes, report)
@@ -121,8 +133,7 @@ def _hold(shelf: Shelf, batch: Batch, report: Report) -> None:
 # --- deciding: one transaction ------------------------------------------------------------------------------
 
 
-def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report) -> _Changes:
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report, now: str) -> _Changes:
     changes = _Changes()
     failpoint("before-ledger")
     with stores.ledger.write() as connection:
@@ -145,6 +156,8 @@ def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report) -> _Chan
                 connection, shelf.id, now_there.file, now_there.memory, now_there.role, known, now
             )
             kept.add(number)
+            if naming.keep(connection, number, by_number[now_there.file].path, now_there.memory):
+                shelf.unlinked.add(number)
             _keep_version(connection, shelf, by_number[now_there.file], now_there, number, now)
             fresh = _save_chunks(connection, shelf, now_there, number, pool)
             changes.added += fresh
@@ -244,6 +257,7 @@ def _stem(path: str) -> str:
 def _count(report: Report, batch: Batch, changes: _Changes) -> None:
     report.files = len(batch.notes)
     report.removed = len(batch.removed) + len(batch.emptied)
+    report.paths = sorted((*batch.notes, *batch.removed, *batch.emptied))[:NAMED]
     report.chunks_added, report.chunks_dropped = len(changes.added), len(changes.dropped)
     report.warnings = [f"{path}: {warning}" for path, (_, note) in batch.notes.items() for warning in note.warnings]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from memd.indexer import recall
 from memd.indexer.grep import under
 from memd.indexer.stores import Shelf, Stores
-from memd.models import Filters
+from memd.models import PINNED, Filters
 
 STAMP = re.compile(r"\n_(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}:\d{2})(?::\d{2})?)?_[ \t\r]*(?=\n|\Z)")
 """The line under a heading that says when the entry was written, with the line end before it."""
@@ -74,7 +74,8 @@ def entries(connection: Connection, shelf: Shelf, filters: Filters, ids: Iterabl
     asked = {"w": shelf.id, "ids": None if ids is None else json.dumps(list(ids))}
     rows = connection.execute(
         "SELECT m.id, m.slug, m.heading, m.start_line, m.end_line, m.digest, m.kind, m.tier, m.role, m.date, m.tags,"
-        f" f.path, f.stem FROM memories m JOIN files f ON f.id = m.file WHERE m.workspace = :w{among}",
+        f" {recall.IS_PINNED} AS pinned, f.path, f.stem FROM memories m JOIN files f ON f.id = m.file"
+        f" WHERE m.workspace = :w{among}",
         asked,
     ).fetchall()
     passing = [row for row in rows if _passes(row, filters)] if filters else rows
@@ -139,7 +140,9 @@ def roles(connection: Connection, shelves: Iterable[Shelf]) -> dict[str, int]:
 
 
 def _passes(row: Row, filters: Filters) -> bool:
-    if any(wanted and row[name] != wanted for name in ("kind", "role", "tier") if (wanted := getattr(filters, name))):
+    if any(wanted and row[name] != wanted for name in ("kind", "role") if (wanted := getattr(filters, name))):
+        return False
+    if filters.tier and not (row["pinned"] if filters.tier == PINNED else row["tier"] == filters.tier):
         return False
     date: str = row["date"]
     # "2026-02" takes in its days: whatever begins with it is not after it.

@@ -113,6 +113,14 @@ class Ledger:
                 time.sleep(0.02)
         return ""
 
+    def pages(self) -> tuple[int, int, int]:
+        """How many pages of the file are in use, how many are free, and how many bytes a page has."""
+        total, free, size = (
+            int(self.reader.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        return total - free, free, size
+
     def tick(self, connection: sqlite3.Connection) -> None:
         """Move the clock on, inside a transaction."""
         connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'seq'")
@@ -125,7 +133,11 @@ class Ledger:
 
     def remember(self, key: str, value: str) -> None:
         with self.write() as connection:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+            self.note(connection, key, value)
+
+    def note(self, connection: sqlite3.Connection, key: str, value: str) -> None:
+        """`remember` inside a transaction."""
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def backup(self, target: Path) -> None:
         """A consistent copy, made by SQLite itself; a ledger of its own, since its numbers will go other ways."""

@@ -172,6 +172,9 @@ STEPS: tuple[str, ...] = (
     ALTER TABLE memories ADD COLUMN home TEXT NOT NULL DEFAULT '';           -- the tier before that
     ALTER TABLE memories ADD COLUMN compared TEXT NOT NULL DEFAULT '';       -- the digest that was compared with others
     UPDATE memories SET importance = COALESCE(json_extract(declared, '$.importance'), 0.5);
+    CREATE INDEX memories_uncompared ON memories (workspace) WHERE compared <> digest;
+    CREATE INDEX memories_kept ON memories (workspace, role, date, tier, kind, file, expires);
+    CREATE INDEX memories_pinned ON memories (workspace) WHERE json_extract(declared, '$.pinned') = 1;
 
     CREATE TABLE accesses (
         memory INTEGER NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
@@ -202,7 +205,7 @@ STEPS: tuple[str, ...] = (
         made TEXT NOT NULL,
         accesses INTEGER NOT NULL DEFAULT 0,        -- how often both came up together
         accessed TEXT,
-        removed INTEGER NOT NULL DEFAULT 0,         -- someone took it away: it is not made again
+        removed INTEGER NOT NULL DEFAULT 0,         -- 1: someone took it away, it is not made again; 2: it faded away
         UNIQUE (one, other, rel)
     );
     CREATE INDEX edges_other ON edges (other);
@@ -211,12 +214,22 @@ STEPS: tuple[str, ...] = (
     CREATE TABLE mentions (
         memory INTEGER NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
         rel TEXT NOT NULL,
-        target TEXT NOT NULL,                       -- as it stands in the text: a key, a name, a path
+        target TEXT NOT NULL,                       -- a key, a name or a path, folded to lower case
         origin TEXT NOT NULL,                       -- declared, written
         weight REAL,
+        found INTEGER REFERENCES memories (id) ON DELETE SET NULL,   -- what it was last found to name
         PRIMARY KEY (memory, rel, target)
     ) WITHOUT ROWID;
     CREATE INDEX mentions_target ON mentions (target);
+    CREATE INDEX mentions_found ON mentions (found);
+
+    CREATE TABLE names (
+        name TEXT NOT NULL,                         -- folded to lower case
+        memory INTEGER NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+        rank INTEGER NOT NULL,                      -- 0: its key, 1: an alias, 2: its title, 3: a #tag
+        PRIMARY KEY (name, memory)
+    ) WITHOUT ROWID;
+    CREATE INDEX names_memory ON names (memory);
 
     CREATE TABLE shifts (
         action INTEGER NOT NULL REFERENCES actions (id) ON DELETE CASCADE,

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from memd.indexer.pooling import Vectors
 
+SLICE = 4_096
+"""Rows that many vectors are compared with at a time, so that a question waits a few milliseconds at most."""
+
 
 class Mirror:
     """Rows of unit vectors by chunk number; grows by doubling, drops by swapping the last row in."""
@@ -83,3 +86,34 @@ class Mirror:
                 nths, places = zip(*known, strict=True)
                 found[list(nths)] = self._rows[list(places)] @ vector
         return found
+
+    def take(self, chunks: Sequence[int]) -> Vectors:
+        """The vectors of some chunks; NaN for one that is not here."""
+        with self._lock:
+            rows = np.full((len(chunks), self._rows.shape[1]), np.nan, np.float32)
+            known = [(nth, self._place[chunk]) for nth, chunk in enumerate(chunks) if chunk in self._place]
+            if known:
+                nths, places = zip(*known, strict=True)
+                rows[list(nths)] = self._rows[list(places)]
+        return rows
+
+    def nearest(self, vectors: Vectors, depth: int) -> list[dict[int, float]]:
+        """The chunks nearest to each of some vectors, with their cosines.
+
+        Others come in between two slices. A row that then changes its place may be missed: whoever put it there is
+        compared in turn.
+        """
+        best = np.full((len(vectors), depth), -np.inf, np.float32)
+        whose = np.zeros((len(vectors), depth), np.int64)
+        for at in range(0, len(self), SLICE):
+            with self._lock:
+                end = min(at + SLICE, len(self._place))
+                ids, scores = self._ids[at:end].copy(), vectors @ self._rows[at:end].T
+            scores = np.concatenate((best, scores), axis=1)
+            ids = np.concatenate((whose, np.broadcast_to(ids, (len(vectors), len(ids)))), axis=1)
+            top = np.argpartition(-scores, depth - 1, axis=1)[:, :depth]
+            best, whose = np.take_along_axis(scores, top, axis=1), np.take_along_axis(ids, top, axis=1)
+        return [
+            {int(chunk): float(score) for chunk, score in zip(chunks, scores, strict=True) if np.isfinite(score)}
+            for chunks, scores in zip(whose, best, strict=True)
+        ]

@@ -25,7 +25,16 @@ SCHEMA = 1
 
 PAGE_BYTES = 256 * 1024
 LIFE = ("tier", "first_seen", "changed")
-"""What was observed of a memory: the columns that move with it; `expires` does too, where it has one."""
+"""What was observed of every memory: the columns that move with it; `expires` does too, where it has one."""
+LIVED = {
+    "accesses": int, "days": int, "accessed": str, "useful": int, "importance": float, "moved": str, "moved_by": str,
+    "moved_why": str, "home": str,
+}  # fmt: skip
+"""What was observed since; an export of before these were has none of them."""
+LINK = ("base", "weight", "origin", "made", "accesses", "accessed")
+"""What was observed of an edge."""
+STATES = ("", "taken", "faded")
+"""What can have become of an edge: nothing, someone took it away, it faded away."""
 
 Told = dict[str, Any]
 
@@ -40,6 +49,8 @@ class Cursor:
     digest: str = ""
     gone: int = -1
     """The number of a memory that is gone; -1 while there are files."""
+    edge: int = -1
+    """The number of an edge; -1 while there are memories."""
 
     @classmethod
     def read(cls, text: str) -> Cursor:
@@ -58,6 +69,7 @@ class Page:
     def __init__(self, limit: int) -> None:
         self.files: list[Told] = []
         self.gone: list[Told] = []
+        self.edges: list[Told] = []
         self._left = limit
         self._bytes = PAGE_BYTES
 
@@ -74,25 +86,35 @@ class Page:
         else:
             self.files.append({**file, "memories": [memory] if memory else []})
             self._bytes -= len(json.dumps(file))
+        self._count(memory)
+
+    def link(self, edge: Told) -> None:
+        self.edges.append(edge)
+        self._count(edge)
+
+    def _count(self, entry: Told | None) -> None:
         self._left -= 1
-        self._bytes -= len(json.dumps(memory))
+        self._bytes -= len(json.dumps(entry))
 
 
 def page(stores: Stores, shelves: Sequence[Shelf], after: str, limit: int, max_bytes: int) -> Told:
-    """The next memories behind a cursor: files by path, then those memories that are gone."""
+    """The next entries behind a cursor: files by path, then those memories that are gone, then edges."""
     cursor, found = Cursor.read(after), Page(limit)
     for shelf in _from(shelves, cursor.ns):
-        for place, file, memory in _pieces(stores, shelf, cursor, max_bytes):
+        for place, file, entry in _pieces(stores, shelf, cursor, max_bytes):
             if found.full:
                 return _told(found, str(cursor))
-            found.take(file, memory)
+            if place.edge >= 0 and entry is not None:
+                found.link(entry)
+            else:
+                found.take(file, entry)
             cursor = place
         cursor = Cursor(_after(shelves, shelf))
     return _told(found, "")
 
 
 def _told(found: Page, following: str) -> Told:
-    return {"memd_export": SCHEMA, "files": found.files, "gone": found.gone, "edges": [], "next": following}
+    return {"memd_export": SCHEMA, "files": found.files, "gone": found.gone, "edges": found.edges, "next": following}
 
 
 def _from(shelves: Sequence[Shelf], ns: str) -> Sequence[Shelf]:
@@ -110,8 +132,18 @@ def _after(shelves: Sequence[Shelf], shelf: Shelf) -> str:
 def _pieces(
     stores: Stores, shelf: Shelf, cursor: Cursor, max_bytes: int
 ) -> Iterator[tuple[Cursor, Told | None, Told | None]]:
-    """Every memory behind the cursor, each with its file and the cursor that stands behind it."""
+    """Every memory and edge behind the cursor, each with its file and the cursor that stands behind it."""
     connection, ns = stores.ledger.reader, shelf.workspace.ns
+    if cursor.edge < 0:
+        yield from _memories(connection, shelf, cursor, max_bytes)
+    for row in _links(connection, shelf.id, cursor.edge):
+        yield Cursor(ns, gone=cursor.gone, edge=row["id"]), None, _edge(connection, shelf, row)
+
+
+def _memories(
+    connection: Connection, shelf: Shelf, cursor: Cursor, max_bytes: int
+) -> Iterator[tuple[Cursor, Told | None, Told | None]]:
+    ns = shelf.workspace.ns
     for path in sorted(path for path in shelf.files if cursor.gone < 0 and path >= cursor.path):
         for nth, digest, file, memory in _file(connection, shelf, path, max_bytes):
             if path == cursor.path and digest == cursor.digest and nth < cursor.nth:
@@ -174,7 +206,7 @@ def _memory(connection: Connection, key: str, memory: Memory, after: str, row: R
         "kind": memory.kind,
         "date": memory.date,
         "declared": facts(asdict(memory.declared)),
-        "life": {name: row[name] for name in (*LIFE, "expires")} if row else None,
+        "life": {name: row[name] for name in (*LIFE, "expires", *LIVED)} if row else None,
         "versions": _versions(connection, row["id"], digest) if row else [],
     }
 
@@ -197,7 +229,7 @@ def _gone(connection: Connection, ns: str, row: Row) -> Told:
         "role": row["role"],
         "date": row["date"],
         "declared": facts(json.loads(row["declared"])),
-        "life": {name: row[name] for name in (*LIFE, "expires", "gone")},
+        "life": {name: row[name] for name in (*LIFE, "expires", "gone", *LIVED)},
         "versions": _versions(connection, row["id"], ""),
     }
 
@@ -212,6 +244,33 @@ def _versions(connection: Connection, memory: int, own: str) -> list[Told]:
             entry["text"] = history.text_of(connection, version.digest)
         told.append(entry)
     return told
+
+
+# --- edges --------------------------------------------------------------------------------------------------
+
+
+def _links(connection: Connection, workspace: int, after: int) -> list[Row]:
+    """What links memories and does not stand in their files; also that a link was taken away, wherever it came from."""
+    return connection.execute(
+        "SELECT e.*, m.slug AS slug, f.path AS path, f.stem AS stem, n.slug AS other_slug, g.path AS other_path,"
+        " g.stem AS other_stem FROM edges e"
+        " JOIN memories m ON m.id = e.one JOIN files f ON f.id = m.file"
+        " JOIN memories n ON n.id = e.other JOIN files g ON g.id = n.file"
+        " WHERE e.workspace = ? AND e.id > ? AND (e.removed OR e.origin NOT IN ('declared', 'written')) ORDER BY e.id",
+        (workspace, after),
+    ).fetchall()
+
+
+def _edge(connection: Connection, shelf: Shelf, row: Row) -> Told:
+    shared = recall.shared_stems(connection, shelf.id, (row["stem"], row["other_stem"]))
+    return {
+        "ns": shelf.workspace.ns,
+        "from": recall.key_of(row["stem"], row["path"], row["slug"], shared),
+        "to": recall.key_of(row["other_stem"], row["other_path"], row["other_slug"], shared),
+        "type": row["rel"],
+        **{name: row[name] for name in LINK},
+        "removed": STATES[row["removed"]],
+    }
 
 
 def _iso(seconds: float) -> str:

@@ -24,6 +24,12 @@ NUMBERED = re.compile(r"(?P<key>.+)~(?P<number>\d{1,18})")
 MOST_NAMED = 20
 """Keys and paths that an entry of the log names; it counts the others."""
 
+CHANGED = (
+    "EXISTS (SELECT 1 FROM splices s WHERE s.action = a.id) AS spliced,"
+    " EXISTS (SELECT 1 FROM shifts h WHERE h.action = a.id) AS shifted"
+)
+"""Whether an action changed a text, or what is observed of a memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -178,11 +184,12 @@ def _actions(
     connection: Connection, names: dict[int, str], wanted: Wanted, memories: str | None
 ) -> Iterator[dict[str, Any]]:
     rows = connection.execute(
-        "SELECT a.*, EXISTS (SELECT 1 FROM splices s WHERE s.action = a.id) AS spliced FROM actions a"
+        f"SELECT a.*, {CHANGED} FROM actions a"
         " WHERE (a.workspace IS NULL OR a.workspace IN (SELECT value FROM json_each(:names)))"
         " AND (:who = '' OR a.who = :who OR substr(a.who, 1, length(:who) + 1) = :who || ':')"
         " AND (:what = '' OR a.what = :what) AND a.at >= :since AND (:memories IS NULL OR a.key = :key OR a.id IN"
-        " (SELECT action FROM versions WHERE memory IN (SELECT value FROM json_each(:memories))))"
+        " (SELECT action FROM versions WHERE memory IN (SELECT value FROM json_each(:memories))) OR a.id IN"
+        " (SELECT action FROM shifts WHERE memory IN (SELECT value FROM json_each(:memories))))"
         " ORDER BY a.at DESC, a.id DESC",
         {**asdict(wanted), "names": json.dumps(list(names)), "memories": memories},
     )
@@ -193,7 +200,7 @@ def _actions(
             "at": row["at"],
             "ns": names.get(row["workspace"]),
             **{name: row[name] for name in ("who", "what", "key", "state", "undone")},
-            "undoable": bool(row["spliced"]) and row["state"] == "done" and row["undone"] is None,
+            "undoable": bool(row["spliced"] or row["shifted"]) and row["state"] == "done" and row["undone"] is None,
             "paths": list(dict.fromkeys(detail.pop("paths", ()))),
             "detail": {name: value for name, value in detail.items() if value not in ([], ())},
         }
@@ -241,7 +248,7 @@ def key_at(path: str, slug: str) -> str:
     return f"{stem}#{slug}" if slug else stem
 
 
-ACTION = "SELECT a.*, EXISTS (SELECT 1 FROM splices s WHERE s.action = a.id) AS spliced FROM actions a WHERE "
+ACTION = f"SELECT a.*, {CHANGED} FROM actions a WHERE "
 
 
 def action(stores: Stores, shelves: Sequence[Shelf], number: int) -> Row | None:
@@ -254,12 +261,12 @@ def action(stores: Stores, shelves: Sequence[Shelf], number: int) -> Row | None:
 
 
 def last(stores: Stores, shelves: Sequence[Shelf], who: str) -> Row | None:
-    """The last change of text that someone made and nobody has taken back; a job's is never the one that is meant."""
+    """The last change that someone made and nobody has taken back; a job's is never the one that is meant."""
     ids = json.dumps([shelf.id for shelf in shelves])
     found: Row | None = stores.ledger.reader.execute(
-        f"{ACTION} spliced AND a.who = ? AND a.who NOT LIKE 'job:%' AND a.who <> 'editor' AND a.what <> 'undo'"
-        " AND a.state = 'done' AND a.undone IS NULL AND a.workspace IN (SELECT value FROM json_each(?))"
-        " ORDER BY a.id DESC LIMIT 1",
+        f"{ACTION} (spliced OR shifted) AND a.who = ? AND a.who NOT LIKE 'job:%' AND a.who <> 'editor'"
+        " AND a.what <> 'undo' AND a.state = 'done' AND a.undone IS NULL"
+        " AND a.workspace IN (SELECT value FROM json_each(?)) ORDER BY a.id DESC LIMIT 1",
         (who, ids),
     ).fetchone()
     return found

@@ -16,9 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
 from memd.indexer import when
-from memd.models import KINDS, Filters
-
-TIERS = ("sensory", "stm", "ltm", "dormant")
+from memd.models import KINDS, PINNED, TIERS, Filters
 
 QUOTED = r'"[^"]*"|“[^“”]*”'
 ENDS = r"(?=[\s.,;:!?)\]]|$)"
@@ -104,7 +102,7 @@ def _filter(name: str, value: str, now: date) -> Filters | None:
     if name == "kind":
         return Filters(kind=value.lower()) if value.lower() in KINDS else None
     if name == "tier":
-        return Filters(tier=value.lower()) if value.lower() in TIERS else None
+        return Filters(tier=value.lower()) if value.lower() in (*TIERS, PINNED) else None
     if name == "role":
         return Filters(role=value)
     if name == "path":

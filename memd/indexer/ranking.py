@@ -85,8 +85,12 @@ WEIGHTS: dict[str, float] = {
     "newest": 0.3,
     # A question about time asks for what happened rather than for what is known.
     "episode": 0.05,
-    # What the note declares of itself: priority and importance.
-    "declared": 0.05,
+    # The priority that a note declares, and its importance, which fades while nobody asks for it.
+    "importance": 0.05,
+    # A memory that was laid aside stands a little lower.
+    "tier": 0.1,
+    # So does one that a later memory refines.
+    "outdated": -0.15,
 }
 
 OF_A_LINE = ("lines", "line", "label", "timed", "told_date", "asks")

@@ -8,14 +8,19 @@ from datetime import date
 from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
 
-from memd.models import Filters
+from memd.models import PINNED, Filters
 
 COLUMNS = (
     "c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.context, c.text, m.slug, m.kind, m.tier,"
-    " m.role, m.tags, m.date, m.declared, f.path, f.stem"
+    " m.role, m.tags, m.date, m.declared, m.importance, f.path, f.stem,"
+    # A later memory says the same with what is true now.
+    " EXISTS (SELECT 1 FROM edges e JOIN memories n ON n.id = e.one WHERE e.other = m.id AND e.rel = 'refines'"
+    " AND e.removed = 0 AND n.file IS NOT NULL) AS outdated"
 )
 ALIVE = "(m.expires IS NULL OR m.expires > strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now'))"
 """A memory whose ttl has run out is no answer; its text stays where it is."""
+
+IS_PINNED = "json_extract(m.declared, '$.pinned') = 1"
 
 TABLES = "chunks c JOIN memories m ON m.id = c.memory JOIN files f ON f.id = c.file"
 
@@ -94,7 +99,10 @@ def day_of(row: Row) -> date | None:
 def _where(filters: Filters, expired: bool = False) -> tuple[str, dict[str, str]]:
     parts, values = [""] if expired else ["", ALIVE], {}
     for column in ("kind", "role", "tier"):
-        if wanted := getattr(filters, column):
+        wanted = getattr(filters, column)
+        if wanted == PINNED and column == "tier":
+            parts.append(IS_PINNED)
+        elif wanted:
             parts.append(f"m.{column} = :{column}")
             values[column] = wanted
     if filters.since:

@@ -64,9 +64,9 @@ def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
     if ask.mode == "exact":
         return answered(stores, ask, _exact(stores, shelves, ask, max_bytes), 1.0)
     if not (question.words or question.prefixes):
-        return answered(stores, ask, _newest(stores, shelves, question, filters), 1.0)
+        return answered(stores, ask, newest(stores, shelves, question, filters), 1.0)
     found, places = weighed_places(stores, shelves, ask, question, filters)
-    answer = answered(stores, ask, places, _sure(places, found))
+    answer = answered(stores, ask, places, sure(places, found))
     wordings = [part.wording for part in found.values() if part.wording is not None]
     corrected = {word: near for wording in wordings for word, near in wording.corrected.items()}
     missing = tuple(dict.fromkeys(word for wording in wordings for word in (*wording.missing, *wording.corrected)))
@@ -85,7 +85,7 @@ def _order(place: Place) -> tuple[float, str, int]:
     return -place.score, place.row["path"], place.row["start_line"]
 
 
-def _sure(places: Sequence[Place], found: Mapping[int, Found]) -> float:
+def sure(places: Sequence[Place], found: Mapping[int, Found]) -> float:
     """How sure the best hit is."""
     if not places:
         return 0.0
@@ -159,7 +159,7 @@ def _ranks(pool: Pool, known: Sequence[int]) -> dict[int, dict[str, int]]:
 # --- without words, and letter by letter --------------------------------------------------------------------
 
 
-def _newest(stores: Stores, shelves: Sequence[Shelf], question: Question, filters: Filters) -> list[Place]:
+def newest(stores: Stores, shelves: Sequence[Shelf], question: Question, filters: Filters) -> list[Place]:
     """A question of filters only: what passes them, the newest first."""
     connection = stores.ledger.reader
     places = []

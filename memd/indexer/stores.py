@@ -50,6 +50,8 @@ class Shelf:
     """Files that vanished together and are kept until they come back or the user lets them go."""
     missing: bool = False
     skipped: dict[str, str] = field(default_factory=dict)
+    unlinked: set[int] = field(default_factory=set)
+    """Memories that are called otherwise, or mention others, than when their edges were last looked at."""
     _names: tuple[dict[str, FileRow], int, list[tuple[str, str]]] | None = None
 
     def names(self) -> list[tuple[str, str]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from sqlite3 import Row
+from datetime import UTC, datetime
+from sqlite3 import Connection, Row
 
 from memd.errors import Conflict
 from memd.failpoints import failpoint
-from memd.indexer import deeds
+from memd.indexer import deeds, takeback
 from memd.indexer.stores import Shelf, Stores
 from memd.notes import pen
 from memd.notes.entries import numbered
@@ -53,6 +54,8 @@ class Done:
     changed: bool = True
     visible: str = ""
     """The clock at which questions see it."""
+    back: int = 0
+    """How much of what was observed was taken back: tiers, usefulness, edges."""
 
 
 def perform(stores: Stores, shelf: Shelf, deed: Deed) -> Done:
@@ -137,10 +140,14 @@ def _finish(stores: Stores, action: int, deed: Deed, conflicts: tuple[str, ...])
     with stores.ledger.write() as connection:
         deeds.finish(connection, action, {"paths": paths, "conflicts": conflicts})
         if deed.undoes is not None:
-            connection.execute("UPDATE actions SET undone = ? WHERE id = ?", (action, deed.undoes))
-            # What an undo had taken back stands again when the undo is undone.
-            connection.execute("UPDATE actions SET undone = NULL WHERE undone = ?", (deed.undoes,))
+            _undone(connection, action, deed.undoes)
     return Done(action, paths, conflicts, key=deed.key)
+
+
+def _undone(connection: Connection, by: int, action: int) -> None:
+    """Mark an action as taken back; what an undo had taken back stands again when the undo is undone."""
+    connection.execute("UPDATE actions SET undone = ? WHERE id = ?", (by, action))
+    connection.execute("UPDATE actions SET undone = NULL WHERE undone = ?", (action,))
 
 
 # --- undoing ------------------------------------------------------------------------------------------------
@@ -149,8 +156,21 @@ def _finish(stores: Stores, action: int, deed: Deed, conflicts: tuple[str, ...])
 def undo(stores: Stores, shelf: Shelf, action: int, who: str) -> Done:
     """Take a deed back, exactly where nobody changed the files since, else where its place is beyond doubt."""
     splices = deeds.splices(stores.ledger.reader, action)
+    if not splices:
+        return _move_back(stores, shelf, action, who)
     changes = tuple(Change(splice.path, edit=_without(splice)) for splice in reversed(splices))
     return perform(stores, shelf, Deed("undo", who, changes, key=str(action), undoes=action))
+
+
+def _move_back(stores: Stores, shelf: Shelf, action: int, who: str) -> Done:
+    """Take back an action that changed no file but what is observed of memories."""
+    with stores.ledger.write() as connection:
+        number = deeds.begin(connection, shelf.id, who, "undo", str(action), "")
+        back = takeback.take_back(connection, action, number, who, datetime.now(UTC))
+        deeds.finish(connection, number, {"paths": [], "conflicts": [], "back": back})
+        _undone(connection, number, action)
+        stores.ledger.tick(connection)
+    return Done(number, (), key=str(action), changed=False, back=back)
 
 
 def _without(splice: deeds.Splice) -> Edit:

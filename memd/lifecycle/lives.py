@@ -47,10 +47,14 @@ class Life:
         return self.pinned or self.role == "memory"
 
     @property
+    def decided(self) -> bool:
+        """Whether it is where a person put it."""
+        return self.moved is not None and not self.moved_by.startswith(RULE)
+
+    @property
     def since(self) -> datetime:
         """When its age began: when it was first seen, or when a person last decided its tier."""
-        decided = self.moved is not None and not self.moved_by.startswith(RULE)
-        return max(self.first_seen, self.moved) if decided and self.moved else self.first_seen
+        return max(self.first_seen, self.moved) if self.moved is not None and self.decided else self.first_seen
 
     def age(self, now: datetime) -> timedelta:
         return now - self.since

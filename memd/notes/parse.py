@@ -10,8 +10,8 @@ from memd.notes import declared, names
 from memd.notes.blocks import Block, Lines, blocks_of
 from memd.notes.chunks import below_headings, spans
 
-FORMAT = 4
-"""The number of this way of cutting; after a change every note is cut again. (4: and its text is kept as a version.)"""
+FORMAT = 5
+"""The number of this way of cutting; after a change every note is cut again. (5: and what it mentions is kept.)"""
 
 SECTION_LEVEL = 2
 TOPIC_INDEX, GENERAL = "specialized knowledge", "general project knowledge"

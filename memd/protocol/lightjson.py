@@ -74,6 +74,10 @@ def loads(text: str) -> Any:
         value, end = _scan(text, 0)
     except StopIteration as nothing:
         raise ValueError(f"no value at character {nothing.value}") from None
+    except SystemError:
+        # The parser wants to raise an error of the package, which was never imported; this imports it and raises that.
+        _package()
+        value, end = _scan(text, 0)
     if end != len(text):
         raise ValueError(f"more than one value (the first ends at character {end})")
     return value

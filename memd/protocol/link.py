@@ -37,7 +37,7 @@ class Link:
         try:
             self._socket.sendall(data)
         except TimeoutError:
-            raise _silent(self._timeout) from None
+            raise silent(self._timeout) from None
         except OSError:
             raise Closed from None
 
@@ -58,7 +58,7 @@ class Link:
         try:
             return self._socket.recv(1 << 16)
         except TimeoutError:
-            raise _silent(patience or 0) from None
+            raise silent(patience or 0) from None
         except OSError:
             raise Closed from None
 
@@ -107,7 +107,7 @@ def _not_there(path: str, error: OSError) -> MemdError:
     return NoDaemon(f"the socket {path} cannot be used: {error.strerror or error}", f"look at it: ls -la {path}")
 
 
-def _silent(seconds: float) -> NoDaemon:
+def silent(seconds: float) -> NoDaemon:
     return NoDaemon(
         f"the daemon did not answer within {seconds:g} seconds",
         "see what it is doing: memd logs; start it anew: memd restart",

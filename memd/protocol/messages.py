@@ -28,8 +28,31 @@ METHODS = {
     "log": "Tells everything that was done, by memd and in editors, the newest first.",
     "undo": "Takes a change of text back, or explains why that would overwrite someone.",
     "trash": "Lists what went from the files, and how it comes back.",
+    "useful": "Counts that a memory was of use to someone.",
+    "reflect": "Lets memories age now: moves and links them by the rules, and tells what wants a person's eye.",
+    "rule.list": "Lists the rules by which memories age, in the order in which they are looked at.",
+    "rule.set": "Makes a rule, changes one, or switches it on or off.",
+    "rule.rm": "Takes a rule of one's own away, or gives a built-in one its own text back.",
+    "rule.test": "Tells what the rules, or one of them, would do now and why, and does nothing.",
+    "jobs.list": "Lists what runs by the clock: when, the last run and what came of it, the next.",
+    "jobs.run": "Runs a job now and tells what came of it.",
+    "peek": "Gives an index of what the memory holds, as Markdown of at most 200 tokens.",
+    "stats": "Counts memories, chunks, versions, edges and accesses, and what they take on the disk.",
+    "tree": "Lists every memory by file, a line each, without its text.",
+    "timeline": "Tells day by day what notes are about and what was done, the newest first.",
+    "context": "Assembles what is known for a task, within a budget of tokens, as Markdown for a prompt.",
+    "consolidate": "Writes a memory that sums up others and contains them.",
+    "expand": "Lists the memories that sum up others, or gives what one of them contains.",
+    "curate": "Moves, boosts, pins or lays aside one memory, because someone says so.",
+    "edge.add": "Declares an edge between two memories, in the file of the first.",
+    "edge.rm": "Takes an edge away: out of the file that declares it, or so that it is not made again.",
+    "edge.list": "Lists the edges of a memory or of a workspace, the strongest first.",
+    "related": "Gives the memories that edges lead to from one, each with the way there.",
+    "clusters": "Lists groups of memories that belong together, and whether one of them sums them up.",
+    "edge_candidates": "Lists pairs that belong together without its being said how, with their texts.",
     "subscribe": "Sends each new or changed memory that matches, as it is saved.",
     "unsubscribe": "Ends a subscription of this connection.",
+    "watch": "Sends what happens as it happens: what is indexed, written, read and moved, by whom, and the jobs.",
     "note": "Adds a section to the note of the day.",
     "save": "Adds a text to the note of the day or to the long-term memory, and says where it went.",
     "write": "Adds an entry to the file of a role, or to the file that all roles share.",
@@ -56,6 +79,7 @@ METHODS = {
     "outline.file": "Tells the same of every symbol of a source file.",
     "outline.project": "Tells the same of every symbol of a language.",
     "outline.map": "Gives the most important symbols of the source code, within a budget of tokens.",
+    "mcp.open": "Makes an MCP session of the connection, bound to one workspace.",
     "shutdown": "Stops the daemon.",
     "workspaces.list": "Lists the directories that hold memory.",
     "workspaces.add": "Begins to watch a directory.",
@@ -79,7 +103,21 @@ READS = frozenset(
         "diff",
         "log",
         "trash",
+        "context",
+        "expand",
+        "rule.list",
+        "rule.test",
+        "jobs.list",
+        "peek",
+        "stats",
+        "tree",
+        "timeline",
+        "edge.list",
+        "related",
+        "clusters",
+        "edge_candidates",
         "subscribe",
+        "watch",
         "eval",
         "export",
         "status",
@@ -95,3 +133,30 @@ READS = frozenset(
     }
 )
 """These change nothing, so a client may send them twice."""
+
+SIGNED = frozenset({"gc", "undo", "import", "ingest", "reflect"})
+"""These name an author and carry no number of their own; all other writes have a `request_id`."""
+
+SHOWN = frozenset({"query", "get", "context"})
+"""These change nothing and yet remember who was shown what."""
+
+WHOLE = frozenset(
+    {
+        "hello",
+        "ping",
+        "unsubscribe",
+        "status",
+        "doctor",
+        "backup",
+        "jobs.list",
+        "jobs.run",
+        "rule.list",
+        "rule.set",
+        "rule.rm",
+        "shutdown",
+        "workspaces.list",
+        "workspaces.add",
+        "workspaces.remove",
+    }
+)
+"""These are about the daemon, or about the list of workspaces, rather than about what is in a workspace."""

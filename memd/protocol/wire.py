@@ -7,6 +7,7 @@ from memd.protocol import lightjson
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any, NoReturn
 
 MAX_REQUEST = 1 << 20
@@ -58,7 +59,7 @@ def decode_request(line: bytes) -> Request:
     return Request(method, params or {}, request_id, "id" in value)
 
 
-def encode(message: dict[str, Any]) -> bytes:
+def encode(message: Mapping[str, Any]) -> bytes:
     """One message as one line."""
     text = lightjson.dumps(message)
     try:

@@ -30,7 +30,7 @@ NOBODY = 65534
 BIG = "memory/big.md"
 """A file whose text does not fit into a socket's buffers many times over."""
 
-HARMLESS = sorted(set(METHODS) - {"shutdown", "rebuild", "workspaces.add", "workspaces.remove"})
+HARMLESS = sorted(set(METHODS) - {"shutdown", "mcp.open", "rebuild", "workspaces.add", "workspaces.remove"})
 PARAMETERS = (
     "accept_missing", "client", "cwd", "explain", "fix", "from", "key", "kind", "limit", "lines", "marks", "mode", "ns",
     "path", "progress", "protocol", "query", "role", "since", "sync", "tags", "tier", "until", "vectors", "version",

@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from memd.daemon import binding
 from memd.daemon.desk import Desk, Result
 from memd.daemon.handlers import (
     asking,
+    context,
+    curating,
+    edges,
     examining,
+    jobs,
     keeping,
     keyed,
     labels,
+    living,
+    mcp,
     moving,
     noting,
     outline,
     past,
+    peeking,
     reading,
+    rules,
     standing,
     talk,
     topics,
+    watching,
     workspaces,
 )
 from memd.daemon.params import Params
@@ -51,8 +61,31 @@ HANDLERS: dict[str, Handler] = {
     "log": past.log,
     "undo": past.undo,
     "trash": past.trash,
+    "useful": living.useful,
+    "reflect": living.reflect,
+    "rule.list": rules.listed,
+    "rule.set": rules.put,
+    "rule.rm": rules.rm,
+    "rule.test": rules.test,
+    "jobs.list": jobs.listed,
+    "jobs.run": jobs.run,
+    "peek": peeking.peek,
+    "stats": peeking.stats,
+    "tree": peeking.tree,
+    "timeline": peeking.timeline,
+    "context": context.context,
+    "consolidate": curating.consolidate,
+    "expand": curating.expand,
+    "curate": curating.curate,
+    "edge.add": edges.add,
+    "edge.rm": edges.rm,
+    "edge.list": edges.listed,
+    "related": edges.near,
+    "clusters": edges.clusters,
+    "edge_candidates": edges.candidates,
     "subscribe": standing.subscribe,
     "unsubscribe": standing.unsubscribe,
+    "watch": watching.watch,
     "note": noting.note,
     "save": noting.save,
     "write": noting.write,
@@ -91,4 +124,8 @@ async def call(desk: Desk, method: str, given: dict[str, Any], tell: Tell) -> Re
     handler = HANDLERS.get(method)
     if handler is None:
         raise UnknownMethod(f"there is no method `{method}`", f"known: {', '.join(HANDLERS)}")
-    return {**await handler(desk, Params(method, given), tell), **desk.freshness()}
+    told = await handler(desk, Params(method, binding.meant(desk, tell.line, method, given)), tell)
+    return {**binding.shown(desk, tell.line, told), **desk.freshness()}
+
+
+HANDLERS["mcp.open"] = mcp.opener(call)

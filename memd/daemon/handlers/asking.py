@@ -30,7 +30,7 @@ async def query(desk: Desk, params: Params, tell: Tell) -> Result:
     started = time.monotonic()
     ask = _ask(desk, params)
     ask = replace(ask, as_of=_past(params))
-    sync = params.choice("sync", ("auto", "none", "full"), "auto")
+    sync, client = params.choice("sync", ("auto", "none", "full"), "auto"), observer(params)
     params.done()
     await desk.catch_up(sync, ask.ns)
     if ask.mode == "vector":
@@ -47,11 +47,19 @@ async def query(desk: Desk, params: Params, tell: Tell) -> Result:
         # Never a "no" without a look at the files themselves.
         await _make_sure(desk, ask, answer)
         answer = await find(desk, ask)
+    if client and answer.verdict != "none" and not ask.as_of:
+        desk.parts.observing.saw_chunks((hit.id for hit in answer.hits), client)
     hits = [{name: value for name, value in asdict(hit).items() if value is not None} for hit in answer.hits]
     took = round((time.monotonic() - started) * 1000, 2)
     return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence, "checked": checked,
             "corrected": answer.corrected, "ns": list(ask.ns), "mode": ask.mode, "total": answer.total,
             "took_ms": took}  # fmt: skip
+
+
+def observer(params: Params) -> str:
+    """Who sees the answer; empty when nobody does who counts: a probe, a test, a hook."""
+    who, observe = params.text("who") or "socket", params.flag("observe", True)
+    return who if observe else ""
 
 
 async def _make_sure(desk: Desk, ask: Ask, answer: Answer) -> None:
@@ -71,7 +79,7 @@ async def _make_sure(desk: Desk, ask: Ask, answer: Answer) -> None:
 def _ask(desk: Desk, params: Params) -> Ask:
     limit = params.number("limit", desk.parts.settings.search.limit, 0, MAX_HITS)
     return Ask(
-        query=_question(params),
+        query=question(params),
         ns=desk.names(params),
         limit=limit or MAX_HITS,
         mode=params.choice("mode", MODES, "hybrid"),
@@ -83,7 +91,7 @@ def _ask(desk: Desk, params: Params) -> Ask:
     )
 
 
-def _question(params: Params) -> str:
+def question(params: Params) -> str:
     query = params.required("query")
     if len(query) > MAX_QUERY:
         raise TooLarge(f"a question may have {MAX_QUERY} characters, this one has {len(query)}", "ask in fewer words")
@@ -132,7 +140,7 @@ def _shelf_with(desk: Desk, names: tuple[str, ...], path: str) -> Shelf:
 async def get(desk: Desk, params: Params, tell: Tell) -> Result:
     key, path = params.text("key"), params.text("path")
     first, count = params.number("from", 1, 1, 10**9), params.number("lines", 0, 0, 10**9)
-    version, as_of = params.number("version", 0, 1, 10**9), _past(params)
+    version, as_of, client = params.number("version", 0, 1, 10**9), _past(params), observer(params)
     shelves = [desk.parts.stores.shelf(ns) for ns in desk.names(params)]
     params.done()
     if bool(key) == bool(path):
@@ -150,7 +158,11 @@ async def get(desk: Desk, params: Params, tell: Tell) -> Result:
     if version:
         was = await desk.read(past.known, desk.parts.stores, shelves, key)
         return await desk.read(getting.by_version, desk.parts.stores, was.shelf, was.memory, key, version)
-    return await _current(desk, shelves, key)
+    told = await _current(desk, shelves, key)
+    if client:
+        _, row = await desk.read(getting.named, desk.parts.stores, shelves, key)
+        desk.parts.observing.saw((row["id"],), client)
+    return told
 
 
 async def _current(desk: Desk, shelves: list[Shelf], key: str) -> Result:

@@ -14,13 +14,13 @@ from memd.daemon.handlers.hand import Hand, hand
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import Conflict, NotFound, Refused, UsageError, VersionConflict
-from memd.indexer import deeds, history, keys, past, purge, recall
+from memd.indexer import deeds, history, keys, past, peek, purge, recall
 from memd.indexer.get import near
 from memd.indexer.keys import Target
 from memd.indexer.similar import similar
 from memd.indexer.stores import Shelf
 from memd.indexer.writing import Change
-from memd.models import KINDS
+from memd.models import KINDS, TIERS
 from memd.notes import compose, patches, revise
 from memd.notes.lifetime import span_of
 from memd.notes.read import CONTROL
@@ -30,6 +30,8 @@ ON_SIMILAR = ("keep", "update", "skip")
 RELS = ("modified", "created", "deleted", "read")
 NEVER = "none"
 MAX_VERSION = 10**9
+MAX_RESTING = 200
+"""Dormant memories that `gc` lists."""
 ANY = -1
 
 
@@ -50,7 +52,7 @@ async def put(desk: Desk, params: Params, tell: Tell) -> Result:
     wish, on_similar = _wish(params), params.choice("on_similar", ON_SIMILAR, "keep")
     writer = hand(desk, params)
     params.done()
-    _check(wish, desk.parts.worker.max_bytes)
+    check(wish, desk.parts.worker.max_bytes)
     wish = replace(wish, files=await desk.read(_files, writer.shelf, wish.files, params.place("cwd")))
     writer.may_hold(wish.text or "")
     await desk.catch_up("auto", ())
@@ -74,7 +76,7 @@ async def _put(writer: Hand, wish: Wish, target: Target, found: list[Result]) ->
 
     def change(text: str | None) -> str:
         _unchanged(target, text, wish.if_version)
-        made = revise.put(target.path, target.slug, text, wish.text, _facts_now(wish, target, text))
+        made = revise.put(target.path, target.slug, text, wish.text, facts_now(wish, target, text))
         written[:] = [keys.digest_in(target, made)]
         return made
 
@@ -143,19 +145,21 @@ async def remove(writer: Hand, target: Target) -> Result:
 
 async def gc(desk: Desk, params: Params, tell: Tell) -> Result:
     shelves = [desk.parts.stores.shelf(ns) for ns in desk.names(params)]
-    who, hard = params.text("who") or "socket", params.flag("hard")
+    who, hard, dry_run = params.text("who") or "socket", params.flag("hard"), params.flag("dry_run")
     params.done()
     await desk.catch_up("auto", ())
     found = await desk.read(keys.expired, desk.parts.stores, shelves)
+    resting, total = await desk.read(lambda: peek.dormant(desk.parts.stores.ledger.reader, shelves, MAX_RESTING))
     purged = []
-    for shelf in shelves if hard else ():
+    for shelf in shelves if hard and not dry_run else ():
         writer = Hand(desk, shelf, who, "", True)
         for told in (told for told in found if told["ns"] == shelf.workspace.ns):
             target = await desk.read(keys.existing, desk.parts.stores, shelf, told["key"])
             assert target.memory is not None
             await remove(writer, target)
             purged.append({"key": told["key"], **await _purge(writer, target.memory)})
-    return {"ns": [shelf.workspace.ns for shelf in shelves], "expired": found, "hard": hard, "purged": purged}
+    return {"ns": [shelf.workspace.ns for shelf in shelves], "expired": found, "hard": hard and not dry_run,
+            "purged": purged, "dormant": resting, "dormant_total": total}  # fmt: skip
 
 
 async def _purge(writer: Hand, memory: int) -> Result:
@@ -187,11 +191,12 @@ def _facts(params: Params) -> dict[str, Any]:
         "importance": params.share("importance"),
         "pinned": params.flag("pinned"),
         "ttl": params.text("ttl"),
+        "tier": params.choice("tier", ("", *TIERS), ""),
     }
     return {name: value for name, value in given.items() if params.given.get(name) is not None}
 
 
-def _check(wish: Wish, max_bytes: int) -> None:
+def check(wish: Wish, max_bytes: int) -> None:
     needed("put", key=wish.key)
     if wish.text is None and not wish.facts and not wish.files:
         raise UsageError("there is nothing to put", "give a text (- reads it from standard input) or a fact")
@@ -228,7 +233,7 @@ def needed(method: str, **given: str) -> None:
             raise UsageError(f"`{method}` needs `{name}`")
 
 
-def _facts_now(wish: Wish, target: Target, text: str | None) -> dict[str, Any]:
+def facts_now(wish: Wish, target: Target, text: str | None) -> dict[str, Any]:
     """The facts as they shall stand: files add up, a ttl counts from now on."""
     there = revise.declared_here(target.path, target.slug, text)
     facts = {**wish.facts, **({"ttl": None} if wish.facts.get("ttl") == NEVER else {})}

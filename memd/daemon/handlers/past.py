@@ -100,7 +100,7 @@ async def _undo(desk: Desk, shelf: Shelf, action: int, who: str) -> Result:
         raise Conflict(error.message, f"{hint}nothing was overwritten. memd log shows all of it") from error
     return {"ns": shelf.workspace.ns, "root": str(shelf.workspace.root), "action": done.action,
             "paths": list(done.paths), "conflicts": list(done.conflicts), "repeated": done.repeated,
-            "visible": done.visible}  # fmt: skip
+            "visible": done.visible, "back": done.back}  # fmt: skip
 
 
 def _meant(desk: Desk, shelves: list[Shelf], number: int, who: str) -> Row:
@@ -113,8 +113,8 @@ def _meant(desk: Desk, shelves: list[Shelf], number: int, who: str) -> Row:
         raise Refused(f"action {row['id']} failed and changed nothing", f"memd log --what {row['what']}")
     if row["undone"] is not None:
         raise Refused(f"action {row['id']} was undone already", f"to undo that again: memd undo {row['undone']}")
-    if not row["spliced"]:
-        raise Refused(f"action {row['id']} ({row['what']}) has no text that could be put back", "memd log")
+    if not (row["spliced"] or row["shifted"]):
+        raise Refused(f"action {row['id']} ({row['what']}) changed nothing that could be put back", "memd log")
     return row
 
 

@@ -9,7 +9,7 @@ from memd.daemon.handlers.talk import MAX_QUERY
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.daemon.standing import Terms
-from memd.errors import TooLarge, UsageError
+from memd.errors import NotFound, TooLarge, UsageError
 from memd.indexer.match import Wanted, wanted
 from memd.models import KINDS, Filters
 
@@ -21,7 +21,7 @@ async def subscribe(desk: Desk, params: Params, tell: Tell) -> Result:
         role=params.text("role"),
         path=params.text("path"),
     )
-    terms = Terms(_wanted(params), filters, _scope(desk, params), params.flag("marks"))
+    terms = Terms(_wanted(params), filters, scope(desk, params), params.flag("marks"))
     params.done()
     # Nothing is awaited from here on, so the answer goes out before the first notification.
     return {"subscription": desk.parts.standing.subscribe(tell.line, terms), "ns": sorted(terms.ns)}
@@ -37,7 +37,7 @@ def _wanted(params: Params) -> Wanted:
     return found
 
 
-def _scope(desk: Desk, params: Params) -> frozenset[str]:
+def scope(desk: Desk, params: Params) -> frozenset[str]:
     """The workspaces that were named or the one around `cwd`; empty for all, also for those to come."""
     names, cwd = desk.names(params), params.place("cwd")
     roots = [desk.parts.stores.shelf(ns).workspace.root for ns in names]
@@ -50,5 +50,6 @@ async def unsubscribe(desk: Desk, params: Params, tell: Tell) -> Result:
     params.done()
     if not number:
         raise UsageError("`unsubscribe` needs `subscription`")
-    desk.parts.standing.unsubscribe(tell.line, number)
+    if not (desk.parts.standing.end(tell.line, number) or desk.parts.events.watching.end(tell.line, number)):
+        raise NotFound(f"this connection has no subscription {number}", "`subscribe` and `watch` answer their number")
     return {"unsubscribed": True}

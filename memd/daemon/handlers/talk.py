@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from memd import __version__
 from memd.config import paths
+from memd.daemon import binding
 from memd.daemon import status as told
 from memd.daemon.desk import Desk, Result
 from memd.daemon.params import Params
@@ -23,8 +24,12 @@ async def hello(desk: Desk, params: Params, tell: Tell) -> Result:
     for name in ("client", "version"):
         params.text(name)
     params.number("protocol", PROTOCOL, 0, 1_000_000)
+    ns = params.text("bind")
     params.done()
-    limits = {"request_bytes": MAX_REQUEST, "hits": MAX_HITS, "query_chars": MAX_QUERY}
+    if ns:
+        binding.bind(desk, tell.line, ns)
+    per_second = desk.parts.settings.server.calls_per_second
+    limits = {"request_bytes": MAX_REQUEST, "hits": MAX_HITS, "query_chars": MAX_QUERY, "calls_per_second": per_second}
     pid = desk.parts.pid
     return {
         "protocol": PROTOCOL,
@@ -32,6 +37,7 @@ async def hello(desk: Desk, params: Params, tell: Tell) -> Result:
         "pid": pid,
         "capabilities": list(METHODS),
         "limits": limits,
+        "bound": tell.line.bound or None,
     }
 
 
@@ -63,7 +69,7 @@ def _status(desk: Desk) -> Result:
         "pending_vectors": parts.embedding.pending,
         "eta_s": parts.embedding.eta_s,
         "embedded": parts.stores.embedded,
-        "subscriptions": len(parts.standing),
+        "subscriptions": len(parts.standing) + len(parts.events.watching),
         "memory_mb": told.memory_mb(),
         "degraded_details": [asdict(trouble) for trouble in parts.health.troubles],
         "model": told.model_status(parts),

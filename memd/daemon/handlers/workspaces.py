@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from memd.config import edit, paths
 from memd.config.load import NS, glob_ok
@@ -18,6 +18,9 @@ from memd.daemon.server import Tell
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.stores import Shelf
 from memd.models import DEFAULT_GLOBS, Workspace
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 async def listed(desk: Desk, params: Params, tell: Tell) -> Result:
@@ -33,7 +36,7 @@ async def add(desk: Desk, params: Params, tell: Tell) -> Result:
     async with desk.changing:
         known = _same(desk, workspace, ns_given=bool(params.text("ns")))
         if known is None:
-            await _configure(desk, edit.add_workspace, workspace)
+            await configure(desk, edit.add_workspace, workspace)
             await desk.parts.open_workspace(workspace)
     ns = known.workspace.ns if known else workspace.ns
     scanned = desk.scan((ns,), How(), teller(params, tell))
@@ -76,15 +79,15 @@ async def remove(desk: Desk, params: Params, tell: Tell) -> Result:
         raise UsageError("`workspaces.remove` needs an `ns` or a `path`")
     async with desk.changing:
         shelf = desk.parts.stores.shelf(ns) if ns else _at(desk, _place(path))
-        await _configure(desk, edit.remove_workspace, shelf.workspace.ns)
+        await configure(desk, edit.remove_workspace, shelf.workspace.ns)
         await desk.parts.forget_workspace(shelf.workspace.ns)
     return {"ns": shelf.workspace.ns, "root": str(shelf.workspace.root), "removed": True}
 
 
-async def _configure(desk: Desk, change: Callable[[Any], None], what: Any) -> None:
+async def configure(desk: Desk, change: Callable[[T], R], what: T) -> R:
     """Change the config file, or say why that cannot be done."""
     try:
-        await desk.read(change, what)
+        return await desk.read(change, what)
     except OSError as error:
         kind = DiskFull if error.errno == errno.ENOSPC else MemdError
         file = paths.config_file()

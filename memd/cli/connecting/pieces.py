@@ -1,0 +1,35 @@
+"""What memd puts into an agent's file: a named member, an item of a list of hooks, or a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+NAME = "memd"
+"""What the server is called everywhere."""
+HOOK = re.compile(r"\bmemd\b.*\shook\s+[a-z-]+")
+"""How memd's commands are known among other people's hooks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """`key: value` in the object at the end of `pointer`."""
+
+    pointer: tuple[str, ...]
+    value: dict[str, Any]
+    key: str = NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`value` in the list at the end of `pointer`; `ours` knows it again, also as an older memd wrote it."""
+
+    pointer: tuple[str, ...]
+    value: dict[str, Any]
+    ours: re.Pattern[str] = HOOK
+
+
+Piece = Member | Item
+Pieces = Sequence[Piece]

@@ -1,0 +1,82 @@
+"""Reads the end of an agent's transcript: JSON lines, of which only what was said between person and agent counts."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import Any, NamedTuple
+
+from memd.errors import BadJson
+from memd.protocol import wire
+
+BLOCK = 1 << 16
+MOST_BYTES = 1 << 24
+"""A transcript can be hundreds of megabytes; what a tool printed can be one line of many."""
+ASIDE = ("isMeta", "isSidechain", "isApiErrorMessage", "isCompactSummary")
+"""Marks of lines that neither the person nor the agent said here."""
+WRAPPED = re.compile(r"<(system-reminder|memd-memory|local-command-[a-z]+|command-[a-z]+)>.*?(?:</\1>|\Z)", re.DOTALL)
+"""What is put between the lines by machines."""
+
+
+class Said(NamedTuple):
+    """One thing that was said."""
+
+    who: str
+    """`user` or `assistant`."""
+    text: str
+
+
+def tail(path: str, count: int) -> list[bytes]:
+    """The last `count` lines of a file, reading no more of it than that."""
+    with open(os.path.expanduser(path), "rb", opener=_regular) as file:  # noqa: PTH111
+        end = file.seek(0, os.SEEK_END)
+        at, lines, blocks = end, 0, list[bytes]()
+        while at > 0 and lines <= count and end - at < MOST_BYTES:
+            size = min(BLOCK, at)
+            at -= size
+            file.seek(at)
+            blocks.append(file.read(size))
+            lines += blocks[-1].count(b"\n")
+    data = b"".join(reversed(blocks))
+    found = data.split(b"\n")
+    # The first one may have lost its beginning.
+    whole = found[1:] if at > 0 else found
+    return [line for line in whole if line.strip()][-count:]
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open what is a file; a pipe would be waited for."""
+    handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(f"{path} is not a file")
+    return handle
+
+
+def said(lines: list[bytes]) -> list[Said]:
+    """What person and agent said, in order; other lines, and those that cannot be read, are left out."""
+    return [one for line in lines if (one := _said(line)) is not None]
+
+
+def _said(line: bytes) -> Said | None:
+    try:
+        record = wire.decode(line)
+    except BadJson:
+        return None
+    if not isinstance(record, dict) or any(record.get(mark) for mark in ASIDE):
+        return None
+    message = record.get("message")
+    message = message if isinstance(message, dict) else record
+    who = message.get("role") or record.get("type")
+    text = WRAPPED.sub("", _text(message.get("content"))).strip()
+    return Said(who, text) if who in ("user", "assistant") and text else None
+
+
+def _text(content: Any) -> str:
+    """The words of a message: tools and thoughts are not said."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    texts = [block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
+    return "\n\n".join(text for text in texts if isinstance(text, str))

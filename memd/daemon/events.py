@@ -1,0 +1,96 @@
+"""What happens, told as it happens to those who watch: the one place where everything that is done is announced."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from memd.daemon.outbox import Outbox, Outboxes
+from memd.daemon.server import Line
+from memd.indexer.deeds import now
+from memd.indexer.writing import Done
+
+INDEXED = "indexed"
+"""Files were taken into the index: `files`, `removed`, `chunks_added`, `chunks_dropped`, `paths`, `took_ms`."""
+WRITTEN = "written"
+"""Someone wrote through memd: `who`, `what`, `key`, `paths`, `action`, and `changed`: whether a file is another now."""
+ACCESSED = "accessed"
+"""Someone was shown a memory: `who`, `key`."""
+MOVED = "moved"
+"""A memory went from one tier to another: `key`, `from`, `to`, `why`."""
+JOB = "job"
+"""A job by the clock has ended: `job`, `result`, `took_ms`."""
+KINDS = (INDEXED, WRITTEN, ACCESSED, MOVED, JOB)
+
+NAMED = 20
+"""So many paths are named in one event; the counts count all."""
+SIZE = 200
+"""Characters that an event takes beside its texts, about."""
+
+Event = dict[str, Any]
+
+
+class Watch(Outbox[Event]):
+    """One connection that watches."""
+
+    method = "watch"
+
+    def __init__(self, line: Line, ns: frozenset[str], kinds: frozenset[str]) -> None:
+        super().__init__(line)
+        self._ns = ns
+        self._kinds = kinds
+
+    def wants(self, event: Event) -> bool:
+        """Whether it is of a kind and a workspace that is watched; what has no workspace is everyone's."""
+        return self.hears(event["event"]) and (not self._ns or event.get("ns", "") in ("", *self._ns))
+
+    def hears(self, kind: str) -> bool:
+        return not self._kinds or kind in self._kinds
+
+    def told(self, item: Event) -> dict[str, Any]:
+        return item
+
+
+class Nobody:
+    """Whom to tell while nobody can watch."""
+
+    def watched(self, kind: str) -> bool:
+        """Whether anyone wants to know of this kind; for those who would have to look up what to tell."""
+        return False
+
+    def tell(self, kind: str, **facts: Any) -> None:
+        """Announce something; from any thread, and at no cost while nobody watches."""
+
+
+class Events(Nobody):
+    """Everyone who watches, and the way to tell them."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.watching: Outboxes[Watch] = Outboxes()
+
+    def watch(self, line: Line, ns: frozenset[str], kinds: frozenset[str]) -> int:
+        """Begin to tell a connection; no workspaces or kinds means all of them."""
+        self.watching.room_for(line)
+        return self.watching.add(Watch(line, ns, kinds))
+
+    def watched(self, kind: str) -> bool:
+        return any(watch.hears(kind) for watch in self.watching.all.values())
+
+    def tell(self, kind: str, **facts: Any) -> None:
+        if self.watching.all:
+            event = {"event": kind, "at": now(), **facts}
+            self._loop.call_soon_threadsafe(self._deliver, event)
+
+    def _deliver(self, event: Event) -> None:
+        size = SIZE + sum(len(value) for value in event.values() if isinstance(value, str))
+        size += sum(len(path) for path in event.get("paths", ()))
+        for watch in self.watching.all.values():
+            if watch.wants(event):
+                watch.take(event, size)
+
+
+def written(who: str, what: str, done: Done) -> dict[str, Any]:
+    """What is told of a deed."""
+    paths = list(done.paths[:NAMED])
+    return {"who": who, "what": what, "key": done.key, "action": done.action, "paths": paths, "changed": done.changed}

@@ -1,0 +1,62 @@
+"""Runs reflections, one at a time, giving way to whoever asks or writes meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from sqlite3 import Connection
+from typing import Any
+
+from memd.daemon import announcing
+from memd.daemon.living import Step
+from memd.daemon.worker import Worker
+from memd.indexer.ageing import Hands
+from memd.indexer.reflect import link, reflect
+from memd.indexer.stores import Stores
+from memd.lifecycle.rules import Rule
+
+LEAST, MOST = 0.002, 0.05
+"""Seconds of rest after each piece of work: about as long as the piece took."""
+
+
+class Reflecting:
+    """Who lets memories age: the job, or someone who asked for it."""
+
+    def __init__(self, stores: Stores, worker: Worker, rules: Callable[[], Sequence[Rule]]) -> None:
+        self._stores = stores
+        self._worker = worker
+        self._rules = rules
+        self._one = threading.Lock()
+
+    def reflect(self, ns: str, who: str, dry: bool = False, **what: bool) -> dict[str, Any]:
+        """Age the memories of a workspace and link what is alike; says what was done and what wants an eye.
+
+        With `moves=False` only what fades is looked after, with `fades=False` all the rest.
+        """
+        with self._one:
+            hands = Hands(self._write, _breather(), dry, who, **what, moved=partial(announcing.moved, self._worker))
+            return reflect(self._stores, self._stores.shelf(ns), self._rules(), datetime.now(UTC), hands)
+
+    def link(self, ns: str, who: str) -> int:
+        """Only link what memories mention, share and are like; says how many edges are new."""
+        with self._one:
+            hands = Hands(self._write, _breather(), who=who)
+            return link(self._stores, self._stores.shelf(ns), self._rules(), datetime.now(UTC), hands)
+
+    def _write(self, work: Callable[[Connection], Any]) -> Any:
+        return self._worker.submit(Step(work)).result()
+
+
+def _breather() -> Callable[[], None]:
+    """Rests as long as was worked since the last rest."""
+    since = time.monotonic()
+
+    def rest() -> None:
+        nonlocal since
+        time.sleep(min(MOST, max(LEAST, time.monotonic() - since)))
+        since = time.monotonic()
+
+    return rest

@@ -1,0 +1,135 @@
+"""What memories are called and what they mention: written down as they are taken in, and looked up by name."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from sqlite3 import Connection, Row
+
+from memd.models import Memory
+from memd.notes.links import SUFFIXES, folded, links_of
+
+KEY, ALIAS, TITLE, TAG = range(4)
+"""What a name is to a memory; the first that leads somewhere counts."""
+
+
+# --- keeping: in the transaction that takes a memory in -------------------------------------------------------
+
+
+def keep(connection: Connection, number: int, path: str, memory: Memory) -> bool:
+    """Write down what a memory is called and what it mentions; says whether that is news."""
+    names = _names(path, memory)
+    known = connection.execute("SELECT name, rank FROM names WHERE memory = ?", (number,)).fetchall()
+    renamed = {row["name"]: row["rank"] for row in known} != names
+    if renamed:
+        connection.execute("DELETE FROM names WHERE memory = ?", (number,))
+        rows = [(name, number, rank) for name, rank in names.items()]
+        connection.executemany("INSERT INTO names (name, memory, rank) VALUES (?, ?, ?)", rows)
+    return _keep_mentions(connection, number, path, memory) or renamed
+
+
+def _keep_mentions(connection: Connection, number: int, path: str, memory: Memory) -> bool:
+    links = {(link.rel, link.target): (link.origin, link.weight) for link in links_of(path, memory)}
+    rows = connection.execute("SELECT * FROM mentions WHERE memory = ?", (number,)).fetchall()
+    known = {(row["rel"], row["target"]): (row["origin"], row["weight"]) for row in rows}
+    gone = [(number, *which) for which in known.keys() - links.keys()]
+    new = [(number, *which, *what) for which, what in links.items() if known.get(which) != what]
+    connection.executemany("DELETE FROM mentions WHERE memory = ? AND rel = ? AND target = ?", gone)
+    connection.executemany(
+        "INSERT INTO mentions (memory, rel, target, origin, weight) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET origin = excluded.origin, weight = excluded.weight",
+        new,
+    )
+    return bool(gone or new)
+
+
+def _names(path: str, memory: Memory) -> dict[str, int]:
+    """Every name of a memory, each with the best that it is to it."""
+    stem, about = folded(_bare(PurePosixPath(path).name)), memory.declared
+    titles = (memory.heading,) if memory.slug else (memory.heading, about.title)
+    found = {f"#{folded(tag)}": TAG for tag in about.tags}
+    found |= {folded(title): TITLE for title in titles if title.strip()}
+    found |= {folded(alias): ALIAS for alias in about.aliases}
+    return found | {f"{stem}#{memory.slug}" if memory.slug else stem: KEY}
+
+
+def _bare(name: str) -> str:
+    return PurePosixPath(name).stem if PurePosixPath(name).suffix.lower() in SUFFIXES else name
+
+
+# --- finding ------------------------------------------------------------------------------------------------
+
+
+def found_by_name(connection: Connection, workspace: int, targets: Iterable[str]) -> dict[str, int]:
+    """Which memory each target names, where it is exactly one."""
+    sought = {target: _sought(target) for target in targets}
+    rows = connection.execute(
+        # In this order: from the memories' side every name would be looked up for each of them.
+        "SELECT n.name, n.memory, n.rank, m.slug, f.path FROM json_each(?) w CROSS JOIN names n ON n.name = w.value"
+        " CROSS JOIN memories m ON m.id = n.memory CROSS JOIN files f ON f.id = m.file WHERE m.workspace = ?",
+        (json.dumps(list({name for names in sought.values() for name in names})), workspace),
+    )
+    known: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        known[row["name"]].append(row)
+    found = {target: _found(target, known) for target in sought}
+    return {target: memory for target, memory in found.items() if memory is not None}
+
+
+def _sought(target: str) -> tuple[str, ...]:
+    """The names to look up for a target: a key without its folders, the same without its heading, all of it."""
+    base, _, slug = target.partition("#")
+    stem = _bare(base.rpartition("/")[2])
+    return (f"{stem}#{slug}" if slug else stem, stem, target)
+
+
+def _found(target: str, known: dict[str, list[Row]]) -> int | None:
+    base, _, slug = target.partition("#")
+    named, whole, said = (known.get(name, []) for name in _sought(target))
+    keyed = _placed(base, [row for row in named if row["rank"] == KEY])
+    # A heading below `##` belongs to the memory of the whole file.
+    keyed = keyed or (_placed(base, [row for row in whole if row["rank"] == KEY]) if slug else [])
+    for rows in (keyed, *([row for row in said if row["rank"] == rank] for rank in (ALIAS, TITLE))):
+        # What a file's front matter says is said of each of its sections, and meant of the file.
+        only = rows if len(rows) == 1 else [row for row in rows if not row["slug"]]
+        if rows:
+            return only[0]["memory"] if len(only) == 1 else None
+    return None
+
+
+def _placed(base: str, rows: list[Row]) -> list[Row]:
+    """Those whose file is the one that a path means: all of it before the end of it."""
+    if "/" not in base and base == _bare(base):
+        return rows
+    paths = [(row, folded(row["path"])) for row in rows]
+    paths = [(row, path if base != _bare_path(base) else _bare_path(path)) for row, path in paths]
+    exact = [row for row, path in paths if path == base]
+    return exact or [row for row, path in paths if path.endswith(f"/{base}")]
+
+
+def _bare_path(path: str) -> str:
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}{_bare(name)}"
+
+
+def forms(connection: Connection, about: str) -> tuple[list[str], list[str]]:
+    """Everything that some memories may be called in a text; and of whole files what stands before a `#`."""
+    named = connection.execute(
+        "SELECT name FROM names WHERE rank < ? AND memory IN (SELECT value FROM json_each(?))", (TAG, about)
+    )
+    found = {row["name"] for row in named}
+    whole: set[str] = set()
+    placed = connection.execute(
+        "SELECT f.path, m.slug FROM memories m JOIN files f ON f.id = m.file"
+        " WHERE m.id IN (SELECT value FROM json_each(?))",
+        (about,),
+    )
+    for row in placed:
+        parts = PurePosixPath(folded(row["path"])).parts
+        bases = {"/".join(parts[at:]) for at in range(len(parts))}
+        bases |= {_bare_path(base) for base in bases}
+        found |= {f"{base}#{row['slug']}" if row["slug"] else base for base in bases}
+        whole |= bases if not row["slug"] else set()
+    return sorted(found), sorted(whole)

@@ -1,0 +1,124 @@
+"""Packs memories into a budget of tokens: pinned ones first, then by score, each with what contradicts it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memd.lifecycle.excerpts import Count, Worth, excerpt
+
+PINNED_SHARE = 3
+"""Pinned memories take at most one of so many parts of the budget."""
+
+MOST = 400
+"""Tokens of one memory."""
+
+LEAST = 25
+"""Tokens below which an excerpt is not worth its line of origin."""
+
+SURELY_LONGER = 12
+"""Characters to a token that no text has: a text longer than that need not be counted."""
+
+
+MISSES = 10
+"""Memories in a row that did not fit, after which no further one is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A memory in its place."""
+
+    memory: int
+    phase: str
+    """pinned, search, edge or contradiction."""
+    text: str
+    tokens: int
+    excerpt: bool = False
+    squeezed: bool = False
+    """An excerpt because of the budget, and not because of its own length."""
+    against: int | None = None
+    """The memory that it contradicts and stands beside."""
+
+
+@dataclass(slots=True)
+class Bundle:
+    """What was packed, and how much did not fit."""
+
+    packed: list[Packed] = field(default_factory=list)
+    tokens: int = 0
+    dropped: int = 0
+
+    @property
+    def memories(self) -> set[int]:
+        return {one.memory for one in self.packed}
+
+    @property
+    def overflowed(self) -> bool:
+        return self.dropped > 0 or any(one.squeezed for one in self.packed)
+
+    def take(self, group: Sequence[Packed]) -> None:
+        self.packed += group
+        self.tokens += sum(one.tokens for one in group)
+
+
+@dataclass(frozen=True, slots=True)
+class Packer:
+    """How memories become text."""
+
+    head: Callable[[int, int | None], str]
+    """The lines that say where a memory stands, and what it contradicts."""
+    body: Callable[[int], str]
+    count: Count
+    worth: Worth
+    against: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """The memories that contradict each one: shown beside it, or it is not shown."""
+    most: int = MOST
+
+    def pinned(self, memories: Iterable[int], budget: int) -> Bundle:
+        """Pinned memories, in their order, into their part of the budget."""
+        bundle = Bundle()
+        self.fill(bundle, [(memory, "pinned") for memory in memories], budget // PINNED_SHARE)
+        return bundle
+
+    def fill(self, bundle: Bundle, ranked: Sequence[tuple[int, str]], budget: int) -> None:
+        """Memories with their phases, the best first, into what is left of the budget."""
+        misses = 0
+        for nth, (memory, phase) in enumerate(ranked):
+            if memory in bundle.memories:
+                continue
+            group = self._group(bundle, memory, phase, budget - bundle.tokens)
+            bundle.take(group)
+            misses = 0 if group else misses + 1
+            bundle.dropped += not group
+            if misses >= MISSES:
+                bundle.dropped += sum(left not in bundle.memories for left, _ in ranked[nth + 1 :])
+                break
+
+    def _group(self, bundle: Bundle, memory: int, phase: str, room: int) -> list[Packed]:
+        """A memory with what contradicts it; nothing when not even excerpts of all of them fit."""
+        others = [other for other in self.against.get(memory, ()) if other not in bundle.memories]
+        members = [(memory, phase, None), *((other, "contradiction", memory) for other in others)]
+        heads = [self.head(one, against) for one, _, against in members]
+        needs = [self.count(head) for head in heads]
+        group: list[Packed] = []
+        for nth, (one, how, against) in enumerate(members):
+            # What the rest of the group needs at least is kept free for it.
+            later = sum(head + LEAST for head in needs[nth + 1 :])
+            text, cut = self._fitting(one, min(room - later, self.most) - needs[nth])
+            if not text:
+                return []
+            tokens = needs[nth] + self.count(text)
+            group.append(Packed(one, how, heads[nth] + text, tokens, cut, cut and room - later < self.most, against))
+            room -= tokens
+        return group
+
+    def _fitting(self, memory: int, room: int) -> tuple[str, bool]:
+        """As much of a memory's text as there is room for, and whether that is an excerpt."""
+        if room <= 0:
+            return "", False
+        text = self.body(memory)
+        if len(text) <= room * SURELY_LONGER and self.count(text) <= room:
+            return text, False
+        # The blank line at the end is a token of its own.
+        cut = excerpt(text, room - 1, self.count, self.worth) if room >= LEAST else ""
+        return (f"{cut}\n\n" if cut else ""), True

@@ -1,0 +1,376 @@
+"""What runs by the clock: schedules of the config, one job at a time, failures that are told, missed runs, each job."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from memd.config.load import load
+from memd.config.schema import EmbeddingSettings, JobsSettings, Settings
+from memd.daemon import tasks
+from memd.daemon.embedding import Embedding
+from memd.daemon.health import Health
+from memd.daemon.jobs import Jobs
+from memd.daemon.scheduler import APART, SOON, Job, Scheduler
+from memd.daemon.worker import Worker
+from memd.errors import ConfigError, MemdError, UsageError
+from memd.indexer import catalog
+from memd.indexer.stores import Stores
+from memd.models import Workspace
+from memd.protocol.client import Client
+from tests.conftest import Home, write_notes
+
+MANY = 20
+"""More jobs than there are."""
+
+
+def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "it did not come to pass"
+        time.sleep(0.02)
+
+
+def job(client: Client, name: str) -> dict[str, Any]:
+    return next(one for one in client.jobs()["jobs"] if one["name"] == name)
+
+
+def started(home: Home, workspace: Path, jobs: str = "") -> Client:
+    home.configure(f'[jobs]\n{jobs}\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    return home.start()
+
+
+def ago(**past: float) -> str:
+    return (datetime.now(UTC) - timedelta(**past)).isoformat(timespec="milliseconds")
+
+
+def in_time(moment: str) -> timedelta:
+    """How far away something is."""
+    return datetime.fromisoformat(moment) - datetime.now(UTC)
+
+
+# --- the config -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('reflct = "1h"', "unknown setting `jobs.reflct`; did you mean `reflect`?"),
+        ('backup = "1 hour"', '`jobs.backup` must be an interval such as "1h" or "90m", five cron fields'),
+        ("backup = 3600", "`jobs.backup` must be text, not 3600"),
+        ('decay = "0 24 * * *"', "`jobs.decay` must be a cron line whose hour is from 0 to 23 (`24` is not)"),
+        ("jitter_s = -1", "`jobs.jitter_s` must be between 0 and 3600, not -1"),
+    ],
+)
+def test_a_wrong_schedule_is_told_with_its_place(
+    home: Home, monkeypatch: pytest.MonkeyPatch, line: str, expected: str
+) -> None:
+    monkeypatch.setenv("MEMD_HOME", str(home.path))
+    home.configure(f"[jobs]\n{line}\n")
+    with pytest.raises(ConfigError) as caught:
+        load(environ={})
+    assert f"config.toml:2: {expected}" in caught.value.message
+    assert home.run("config", "check").returncode == 2
+
+
+def test_every_default_is_a_schedule_and_the_environment_can_change_it(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMD_HOME", str(home.path))
+    assert load(environ={}).jobs == JobsSettings()
+    assert load(environ={"MEMD_JOBS__LINK": "off"}).jobs.link == "off"
+
+
+# --- the scheduler on its own -----------------------------------------------------------------------------------
+
+
+class Kept:
+    """What was told to be kept, run by run."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[str, bool, str]] = []
+
+    def __call__(self, job: Job) -> None:
+        self.runs.append((job.name, job.running, job.result))
+
+
+@pytest.fixture
+def scheduler() -> Iterator[Callable[..., Scheduler]]:
+    made: list[Scheduler] = []
+
+    def start(*jobs: Job, keep: Callable[[Job], None] = lambda job: None) -> Scheduler:
+        made.append(Scheduler())
+        made[-1].start(jobs, keep, 0)
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.stop()
+
+
+def test_a_job_that_fails_says_so_and_does_not_stop_the_next(scheduler: Callable[..., Scheduler]) -> None:
+    def refuse() -> str:
+        raise MemdError("the disk is full", "make room")
+
+    def slip() -> str:
+        raise ZeroDivisionError("by nothing")
+
+    kept = Kept()
+    jobs = scheduler(
+        Job("refuse", "off", refuse), Job("slip", "off", slip), Job("well", "off", lambda: "done"), keep=kept
+    )
+    told = [jobs.ask(name).result(60) for name in ("refuse", "slip", "well")]
+    assert [(one["ok"], one["result"]) for one in told] == [
+        (False, "failed: the disk is full"),
+        (False, "failed: ZeroDivisionError: by nothing"),
+        (True, "done"),
+    ]
+    assert kept.runs[:2] == [("refuse", True, ""), ("refuse", False, "failed: the disk is full")]
+    assert [one["next"] for one in jobs.states()] == [None, None, None]
+
+
+def test_jobs_run_one_at_a_time(scheduler: Callable[..., Scheduler]) -> None:
+    inside, go_on = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def long() -> str:
+        inside.set()
+        assert go_on.wait(60)
+        order.append("long")
+        return ""
+
+    jobs = scheduler(Job("long", "1s", long, kept=False), Job("short", "off", lambda: order.append("short") or ""))
+    assert inside.wait(60)
+    asked = jobs.ask("short")
+    assert [one["running"] for one in jobs.states()] == [True, False]
+    assert not asked.done() and not order
+    go_on.set()
+    asked.result(60)
+    assert order[:2] == ["long", "short"]
+
+
+def test_a_job_runs_again_and_again(scheduler: Callable[..., Scheduler]) -> None:
+    times: list[int] = []
+    scheduler(Job("often", "1s", lambda: str(times.append(1))))
+    wait_for(lambda: len(times) >= 2)
+
+
+def test_who_gives_up_waiting_does_not_make_it_run(scheduler: Callable[..., Scheduler]) -> None:
+    inside, go_on = threading.Event(), threading.Event()
+    ran: list[str] = []
+
+    def hold() -> str:
+        inside.set()
+        assert go_on.wait(60)
+        return ""
+
+    jobs = scheduler(Job("hold", "off", hold), Job("asked", "off", lambda: ran.append("x") or ""))
+    jobs.ask("hold")
+    assert inside.wait(60)
+    assert jobs.ask("asked").cancel()
+    go_on.set()
+    jobs.ask("hold").result(60)
+    assert ran == []
+
+
+def test_a_run_that_was_asked_for_counts_as_the_one_that_was_missed(scheduler: Callable[..., Scheduler]) -> None:
+    jobs = scheduler(Job("missed", "10h", str, last=ago(hours=11)))
+    assert in_time(jobs.states()[0]["next"]) <= SOON
+    told = jobs.ask("missed").result(60)
+    assert timedelta(hours=9) < in_time(told["next"]) <= timedelta(hours=10)
+
+
+def test_an_unknown_job_is_refused_with_the_list(scheduler: Callable[..., Scheduler]) -> None:
+    jobs = scheduler(Job("one", "off", str), Job("two", "off", str))
+    with pytest.raises(UsageError, match="no job is called 'three'") as caught:
+        jobs.ask("three")
+    assert caught.value.hint == "there are: one, two"
+
+
+def test_missed_jobs_come_soon_one_after_the_other_and_the_others_as_ever(scheduler: Callable[..., Scheduler]) -> None:
+    jobs = scheduler(
+        Job("missed", "10h", str, last=ago(hours=11)),
+        Job("not yet", "10h", str, last=ago(hours=1)),
+        Job("never", "10h", str),
+        Job("off", "off", str, last=ago(days=400)),
+    )
+    states = {one["name"]: one["next"] for one in jobs.states()}
+    assert timedelta(0) < in_time(states["missed"]) <= SOON
+    assert timedelta(hours=8) < in_time(states["not yet"]) <= timedelta(hours=9)
+    assert SOON < in_time(states["never"]) <= SOON + 2 * APART
+    assert states["off"] is None
+
+
+# --- with a daemon ----------------------------------------------------------------------------------------------
+
+
+def test_jobs_are_listed_run_and_remembered(home: Home, workspace: Path) -> None:
+    client = started(home, workspace, 'backup = "10h"\ncompact = "off"\njitter_s = 0')
+    backup = job(client, "backup")
+    assert backup["schedule"] == "10h" and backup["last"] is None and not backup["running"]
+    assert in_time(backup["next"]) <= SOON + MANY * APART
+    assert job(client, "compact")["next"] is None
+    assert {one["name"] for one in client.status()["jobs"]} == {one["name"] for one in client.jobs()["jobs"]}
+    done = home.run("jobs", "run", "backup")
+    assert done.returncode == 0 and done.stdout.startswith("backup: state-night-"), done.stderr
+    assert len(list(home.state.glob("backups/state-night-*.db"))) == 1
+    told = json.loads(home.run("jobs", "run", "compact", "--json").stdout)["job"]
+    assert told["ok"] and told["result"] == "swept" and told["next"] is None
+    table = home.run("jobs").stdout.splitlines()
+    assert table[0].split() == ["job", "schedule", "last", "run", "took", "next", "result"]
+    assert any(line.startswith("backup") and "every 10h" in line and "state-night-" in line for line in table)
+    last = job(client, "backup")["last"]
+    assert in_time(job(client, "backup")["next"]) > timedelta(hours=9)
+    assert home.stop() == 0
+    again = job(home.start(), "backup")
+    assert again["last"] == last and again["result"].startswith("state-night-")
+    assert timedelta(hours=9) < in_time(again["next"]) <= timedelta(hours=10)
+
+
+def test_a_run_that_was_missed_while_nobody_was_there_is_caught_up_once(home: Home, workspace: Path) -> None:
+    started(home, workspace, 'backup = "10h"\nselfexam = "0 4 * * *"\njitter_s = 0').sync()
+    assert home.stop() == 0
+    with sqlite3.connect(home.state / "state.db") as ledger:
+        ledger.execute("INSERT OR REPLACE INTO jobs VALUES ('backup', ?, 1, 'x')", (ago(days=9),))
+        ledger.execute("INSERT OR REPLACE INTO jobs VALUES ('selfexam', ?, 1, 'x')", (ago(seconds=1),))
+    client = home.start()
+    assert timedelta(0) < in_time(job(client, "backup")["next"]) <= SOON + MANY * APART
+    exam = datetime.fromisoformat(job(client, "selfexam")["next"]).astimezone()
+    assert (exam.hour, exam.minute) == (4, 0)
+
+
+def test_an_unknown_job_and_a_failed_one_have_their_exit_codes(home: Home, workspace: Path) -> None:
+    client = started(home, workspace)
+    wrong = home.run("jobs", "run", "bakup")
+    assert wrong.returncode == 2 and "no job is called 'bakup'" in wrong.stderr and "backup" in wrong.stderr
+    with pytest.raises(UsageError):
+        client.run_job("")
+    (home.state / "backups").write_text("in the way")
+    failed = home.run("jobs", "run", "backup")
+    assert failed.returncode == 6 and "failed: " in failed.stdout
+    assert "job backup failed" in (home.state / "memd.log").read_text() + home.log
+    assert job(client, "backup")["result"].startswith("failed: ")
+    assert home.run("jobs", "run", "scan").returncode == 0
+
+
+def test_jobs_count_no_accesses(home: Home, workspace: Path) -> None:
+    client = started(home, workspace)
+    client.sync(vectors=True)
+    for one in client.jobs()["jobs"]:
+        assert client.run_job(one["name"])["job"]["ok"], one["name"]
+    assert job(client, "selfexam")["result"].startswith("found in the first 5")
+    with sqlite3.connect(home.state / "state.db") as ledger:
+        assert ledger.execute("SELECT COUNT(*) FROM accesses").fetchone() == (0,)
+        assert ledger.execute("SELECT SUM(accesses) FROM memories").fetchone() == (0,)
+
+
+def test_every_job_run_twice_is_run_once(home: Home, workspace: Path) -> None:
+    client = started(home, workspace)
+    client.sync(vectors=True)
+    names = [one["name"] for one in client.jobs()["jobs"] if one["name"] not in ("backup", "selfexam")]
+    for name in names:
+        client.run_job(name)
+    before = rows(home)
+    for name in names:
+        client.run_job(name)
+    assert rows(home) == before
+
+
+def rows(home: Home) -> dict[str, list[Any]]:
+    """Everything that jobs could change, but for when they ran."""
+    with sqlite3.connect(home.state / "state.db") as ledger:
+        tables = ("memories", "edges", "mentions", "shifts", "versions", "chunks", "accesses", "together")
+        return {table: ledger.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
+
+
+def test_compact_gives_room_back_where_much_is_free(home: Home, workspace: Path) -> None:
+    started(home, workspace).sync(vectors=True)
+    assert home.stop() == 0
+    with sqlite3.connect(home.state / "state.db") as ledger:
+        ledger.execute("CREATE TABLE ballast (x)")
+        ledger.executemany("INSERT INTO ballast VALUES (zeroblob(1000000))", [()] * 8)
+        ledger.execute("DROP TABLE ballast")
+    ledger.close()
+    client = home.start()
+    size = (home.state / "state.db").stat().st_size
+    assert size > 8_000_000
+    told = client.run_job("compact")["job"]["result"]
+    assert "MB given back" in told
+    wait_for(lambda: (home.state / "state.db").stat().st_size < size / 4)
+    assert client.run_job("compact")["job"]["result"] == "swept"
+    assert client.query("fjord", mode="text")["hits"]
+
+
+def test_compact_drops_the_past_that_is_kept_no_longer(home: Home, workspace: Path) -> None:
+    home.configure(f'[history]\nkeep_days = 30\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    client = home.start()
+    client.sync()
+    for nth in range(4):
+        (workspace / "memory" / "2026-02-16.md").write_text(f"# 2026-02-16\n\n## Backup\n\nIt failed {nth} times.\n")
+        client.sync()
+    assert client.run_job("compact")["job"]["result"] == "swept, 0 former texts dropped"
+    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+        ledger.execute("UPDATE versions SET at = '2020-01-01T00:00:00.000+00:00'")
+    versions = len(client.history("2026-02-16#backup")["versions"])
+    assert versions > 3
+    assert client.run_job("compact")["job"]["result"] == f"swept, {versions - 2} former texts dropped"
+    assert len(client.history("2026-02-16#backup")["versions"]) == 2
+
+
+# --- reconcile --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Jobs, Worker]]:
+    """The jobs over real stores with one workspace, vectors and all, and no daemon that would mend them first."""
+    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
+    (tmp_path / "state").mkdir()
+    stores = Stores(tmp_path / "state")
+    worker = Worker(stores, Settings(), Health())
+    worker.start()
+    embedding = Embedding(worker, EmbeddingSettings(), stores.folder, Health())
+    worker.submit(tasks.Open(Workspace("agent", write_notes(tmp_path / "agent")))).result()
+    worker.submit(tasks.Scan()).result()
+    embedding.start()
+    embedding.hurry()
+    wait_for(lambda: embedding.phase == "ready" and embedding.caught_up())
+    parts = SimpleNamespace(stores=stores, worker=worker, embedding=embedding, settings=Settings())
+    yield Jobs(SimpleNamespace(parts=parts), None, lambda: None), worker  # type: ignore[arg-type]
+    embedding.stop(10)
+    worker.stop(10)
+    stores.close()
+
+
+def test_reconcile_mends_caches_that_nobody_suspects(kept: tuple[Jobs, Worker]) -> None:
+    jobs, worker = kept
+    shelf, ledger = worker.stores.shelf("agent"), worker.stores.ledger
+    wanted = catalog.chunk_ids(ledger.reader, shelf.id)
+    assert shelf.collection is not None and shelf.collection.ids() == wanted
+    assert jobs.reconcile() == "in step"
+    lost, collection = sorted(wanted)[0], shelf.collection
+    worker.submit(tasks.Call(lambda: shelf.text.apply((), [lost]))).result()
+    worker.submit(tasks.Call(lambda: collection.drop([lost]))).result()
+    assert lost not in shelf.text.ids() and lost not in collection.ids()
+    assert jobs.reconcile() == "mended agent: 1 in the text index, agent: 1 in the collection"
+    assert shelf.text.ids() == wanted == collection.ids()
+    assert jobs.reconcile() == "in step"
+
+
+def test_reconcile_makes_a_torn_text_index_again(kept: tuple[Jobs, Worker]) -> None:
+    jobs, worker = kept
+    shelf = worker.stores.shelf("agent")
+    wanted = catalog.chunk_ids(worker.stores.ledger.reader, shelf.id)
+    for file in worker.stores.text_folder(shelf.id).glob("*.trm"):
+        file.write_bytes(b"torn")
+    assert jobs.reconcile().startswith("mended agent: ")
+    assert worker.stores.shelf("agent").text.ids() == wanted
+    assert jobs.reconcile() == "in step"
