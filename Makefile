@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-note bench-context bench-likeness \
-	bench-lifecycle bench-reflect bench-agents bench-hooks bench-mcp docs clean
+	bench-lifecycle bench-reflect bench-agents bench-hooks bench-mcp bench-outline outline-agrees docs clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -59,6 +59,12 @@ bench-lifecycle: $(STAMP) ## a year of notes and questions, with each rule on an
 bench-reflect: $(STAMP)   ## a reflection over 100,000 chunks, and what questions wait for it
 	$(BIN)/python benchmarks/reflect.py $(ARGS)
 
+bench-outline: $(STAMP)   ## how long outlines take: 1,000 files cold, one changed, a symbol asked over the socket
+	$(BIN)/python benchmarks/outline.py $(ARGS)
+
+outline-agrees: $(STAMP)  ## compares every file of the standard library and three packages with Python's own ast; minutes
+	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=3600 tests/test_outline_agrees.py $(ARGS)
+
 docs: $(STAMP)            ## write the generated parts of docs/
 	$(BIN)/python docs/generate.py
 
@@ -70,5 +76,5 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "memd needs Python 3.11 or newer"'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
 	touch $(STAMP)

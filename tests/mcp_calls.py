@@ -28,7 +28,10 @@ KNOWLEDGE = [
     "memorize_general_info",
     "forget_memory",
 ]
+OUTLINE = ["outline_symbol", "outline_file", "outline_project"]
 TOOLS = {"search": SEARCH, "ghost": GHOST, "knowledge": KNOWLEDGE, "all": [*SEARCH, *GHOST, *KNOWLEDGE]}
+EXPERIMENTAL = {"search": [], "ghost": [], "knowledge": OUTLINE, "all": OUTLINE}
+"""What `--experimental` adds, after the others."""
 
 PATCH = "@@ -1 +1 @@\n-Feed the starter daily.\n+Feed the starter at noon.\n"
 
@@ -113,3 +116,44 @@ CALLS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 ]
 """Each tool with arguments that are right and some that are wrong, in an order in which one can follow the other, and
 the daemon's method that it needs."""
+
+CODE = {
+    "src/store.py": "from src import tools\n\n\nclass Store:\n    def save(self):\n        tools.check()\n"
+    "        print()\n",
+    "src/tools.py": "def check(): ...\n",
+}
+
+OUTLINE_CALLS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+    (
+        "outline_symbol",
+        {"symbol": "Store.save", "language": "python"},
+        {"symbol": "Store.save"},
+        "outline.symbol",
+    ),
+    (
+        "outline_symbol",
+        {"symbol": "save", "language": "python", "file": "src/store.py", "relations": ["calls"], "format": "json"},
+        {"symbol": "save", "language": "python", "relations": ["hates"]},
+        "outline.symbol",
+    ),
+    (
+        "outline_file",
+        {"file": "src/store.py", "language": "python", "depth": 1},
+        {"file": "src/store.py", "language": "python", "depth": 9},
+        "outline.file",
+    ),
+    (
+        "outline_file",
+        {"file": "src/tools.py", "language": "python", "omit_native": True, "format": "json"},
+        {"file": "src/tools.py", "language": "go"},
+        "outline.file",
+    ),
+    ("outline_project", {"language": "python"}, {"language": "klingon"}, "outline.project"),
+    (
+        "outline_project",
+        {"language": "python", "depth": 3, "format": "json"},
+        {"language": "python", "format": "yaml"},
+        "outline.project",
+    ),
+]
+"""The same for the tools that `--experimental` adds, in a workspace that has `CODE`."""

@@ -130,6 +130,7 @@ FUNCTIONS = {
     "workspaces.add": "add", "workspaces.remove": "remove", "rule.list": "rules", "rule.set": "set_rule",
     "rule.rm": "remove_rule", "rule.test": "test_rules", "jobs.list": "jobs", "jobs.run": "run_job",
     "edge.add": "add_edge", "edge.rm": "remove_edge", "edge.list": "edges",
+    "outline.symbol": "outline", "outline.file": "outline", "outline.project": "outline", "outline.map": "outline",
 }  # fmt: skip
 
 

@@ -210,6 +210,10 @@ def test_every_method_has_a_function_with_a_sentence(path):
         "rule.rm": lambda client: client.remove_rule("r"),
         "rule.test": lambda client: client.test_rules("r", ns="a", limit=3),
         "ingest": lambda client: client.ingest(["a"]),
+        "outline.symbol": lambda client: client.outline("symbol", symbol="a", language="go"),
+        "outline.file": lambda client: client.outline("file", file="a.go"),
+        "outline.project": lambda client: client.outline("project"),
+        "outline.map": lambda client: client.outline("map", budget=10),
     }
     asked |= {
         name: lambda client, name=name: client.topic(name.removeprefix("topic."), "t")

@@ -112,7 +112,7 @@ def documented(home: Home) -> Home:
     """A daemon on the workspace that the protocol's page describes."""
     root = home.path.parent
     write_files(PROTOCOL_PAGE.read_text(encoding="utf-8"), root)
-    home.configure(f'[[workspace]]\npath = "{root}/agent"\nns = "agent"\n')
+    home.configure(f'[[workspace]]\npath = "{root}/agent"\nns = "agent"\n\n[outline]\nenabled = true\n')
     home.start().sync(vectors=True)
     return home
 
@@ -218,6 +218,7 @@ def test_a_method_takes_the_parameters_that_the_page_lists_and_no_others(documen
     needed |= {"topic.refine": topic, "topic.forget": topic, "topic.recall": topic}
     needed |= {"topic.memorize": {**topic, "summary": "x", "content": "x"}, "topic.set_general": {"content": "x"}}
     needed["why_not"] = {"file": "MEMORY.md", "query": "x"}
+    needed |= {"outline.symbol": {"symbol": "x"}, "outline.file": {"file": "x.py"}}
     needed["workspaces.add"] = {"path": "/nowhere/at/all"}
     for method, section in found.items():
         known = set(documented_parameters(section))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from memd.errors import Refused
+from memd.mcp.profiles import EXPERIMENTAL as ADDED
 from memd.mcp.profiles import PROFILES
 from memd.protocol.messages import METHODS
 from tests.agents import MODERN, NAME, agent, code_of, played, text_of, valid
 from tests.conftest import NOTES, Home, write_notes
-from tests.mcp_calls import CALLS, TOOLS
+from tests.mcp_calls import CALLS, CODE, EXPERIMENTAL, OUTLINE, OUTLINE_CALLS, TOOLS
 
 # --- profiles and tools ---------------------------------------------------------------------------------------
 
@@ -21,8 +24,10 @@ def test_each_profile_lists_its_tools_with_schemas_and_hints(served: Home, works
     async def scene() -> None:
         for profile, names in TOOLS.items():
             async with agent(served, "--profile", profile, cwd=workspace, mode=mode) as client:
+                assert [tool.name for tool in (await client.list_tools()).tools] == names
+            async with agent(served, "--profile", profile, "--experimental", cwd=workspace, mode=mode) as client:
                 tools = (await client.list_tools()).tools
-            assert [tool.name for tool in tools] == names
+            assert [tool.name for tool in tools] == [*names, *EXPERIMENTAL[profile]]
             for tool in tools:
                 jsonschema.Draft202012Validator.check_schema(tool.input_schema)
                 jsonschema.Draft202012Validator.check_schema(tool.output_schema)
@@ -37,7 +42,7 @@ def test_each_profile_lists_its_tools_with_schemas_and_hints(served: Home, works
 
 
 def test_an_agent_is_offered_nothing_that_forgets_for_good_or_leaves_the_workspace() -> None:
-    for tool in PROFILES["all"]:
+    for tool in (*PROFILES["all"], *ADDED["all"]):
         assert not {"hard", "allow_secret", "cwd", "root", "config"} & set(tool.takes), tool.name
         assert not any(word in tool.name for word in ("gc", "rm", "config", "workspace", "shutdown")), tool.name
 
@@ -45,11 +50,13 @@ def test_an_agent_is_offered_nothing_that_forgets_for_good_or_leaves_the_workspa
 @pytest.mark.parametrize("mode", ["legacy", MODERN])
 def test_every_tool_answers_good_and_bad_arguments_as_it_declares(served: Home, workspace: Path, mode: str) -> None:
     assert {name for name, *_ in CALLS} == set(TOOLS["all"])
+    assert {name for name, *_ in OUTLINE_CALLS} == set(OUTLINE)
+    write_notes(workspace, CODE)
 
     async def scene() -> None:
-        async with agent(served, "--profile", "all", cwd=workspace, mode=mode) as client:
+        async with agent(served, "--profile", "all", "--experimental", cwd=workspace, mode=mode) as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            for name, good, bad, _ in CALLS:
+            for name, good, bad, _ in (*CALLS, *OUTLINE_CALLS):
                 refused = await client.call_tool(name, bad)
                 valid(tools[name], refused)
                 assert code_of(refused) == f"{name}_args", (name, bad, refused.structured_content)
@@ -62,7 +69,7 @@ def test_every_tool_answers_good_and_bad_arguments_as_it_declares(served: Home, 
     played(scene)
 
 
-@pytest.mark.parametrize("method", sorted({method for *_, method in CALLS}))
+@pytest.mark.parametrize("method", sorted({method for *_, method in (*CALLS, *OUTLINE_CALLS)}))
 def test_the_daemon_has_every_method_that_a_tool_needs(method: str) -> None:
     assert method in METHODS
 
@@ -201,6 +208,72 @@ def test_a_search_that_fails_says_so_in_its_own_words(served: Home, workspace: P
             assert code_of(failed) == "memory_search_fail"
             long = await client.call_tool("memory_search", {"query": "x" * 10_001})
             assert code_of(long).startswith("memory_search_")
+
+    played(scene)
+
+
+# --- the source code ------------------------------------------------------------------------------------------
+
+
+def test_an_experimental_session_turns_the_outline_on_and_tells_trees_as_text_or_data(
+    served: Home, workspace: Path
+) -> None:
+    write_notes(workspace, {**CODE, "MEMORY.md": "## Saving\n\nNever call `Store.save` twice.\n"})
+
+    async def scene() -> None:
+        with served.wait() as memory, pytest.raises(Refused, match="the code outline is off"):
+            memory.outline("project", ns="agent")
+        async with agent(served, "--experimental", cwd=workspace):
+            with served.wait() as memory, pytest.raises(Refused, match="the code outline is off"):
+                memory.outline("project", ns="agent")
+        async with agent(served, "--profile", "knowledge", "--experimental", cwd=workspace) as client:
+            asked = {"symbol": "Store.save", "language": "python", "omit_native": True}
+            tree = await client.call_tool("outline_symbol", asked)
+            assert text_of(tree).splitlines() == [
+                "[source: code outline, python]",
+                "method src.store.Store.save  src/store.py:5",
+                "  def save(self)",
+                "  calls function src.tools.check  src/tools.py:1",
+                "  mentioned_in MEMORY#saving  MEMORY.md:3",
+            ]
+            data = await client.call_tool("outline_symbol", {**asked, "format": "json"})
+            (symbol,) = data.structured_content["symbols"]
+            assert json.loads(text_of(data)) == {"symbols": [symbol]} and data.structured_content["notes"] == []
+            assert [(one["relation"], one["to"]["name"]) for one in symbol["relations"]] == [
+                ("calls", "src.tools.check")
+            ]
+            assert symbol["mentioned_in"][0]["key"] == "MEMORY#saving"
+            lost = await client.call_tool("outline_symbol", {**asked, "symbol": "Store.sale"})
+            assert code_of(lost) == "outline_symbol_fail" and "save" in text_of(lost)
+            assert lost.structured_content["error"]["cause"] == "not_found"
+
+    played(scene)
+
+
+def test_an_outline_that_is_too_much_is_cut_at_a_symbol_and_said(served: Home, workspace: Path) -> None:
+    calls = "".join(f"    step_{nth}()\n" for nth in range(600))
+    steps = "".join(f"def step_{nth}():\n    return step_{(nth + 1) % 600}()\n" for nth in range(600))
+    write_notes(workspace, {"src/long.py": f"{steps}\ndef everything():\n{calls}"})
+
+    async def scene() -> None:
+        async with agent(served, "--profile", "knowledge", "--experimental", cwd=workspace) as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            named = {"symbol": "everything", "language": "python", "format": "json", "depth": 3}
+            for name, asked, total in (
+                ("outline_project", {"language": "python", "format": "json"}, 602),
+                ("outline_symbol", named, 1),
+            ):
+                told = await client.call_tool(name, asked)
+                valid(tools[name], told)
+                shown = told.structured_content["symbols"]
+                assert len(text_of(told)) <= 40_000 and shown[0]["relations"]
+                assert told.structured_content["notes"] == [
+                    f"the outline was cut: {len(shown)} of {total} symbols are here; "
+                    "ask for fewer relations, less depth, or one file or symbol"
+                ]
+                assert json.loads(text_of(told).partition("\n\n[memd: ")[0]) == {"symbols": shown}
+            text = await client.call_tool("outline_project", {"language": "python"})
+            assert len(text_of(text)) <= 41_000 and "more lines" in text_of(text)
 
     played(scene)
 

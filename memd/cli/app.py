@@ -23,6 +23,7 @@ from memd.cli import (
     living_commands,
     mcp_commands,
     move_commands,
+    outline_commands,
     past_commands,
     peek_commands,
     put_commands,
@@ -64,6 +65,7 @@ peek_commands.register(app)
 workspace_commands.register(app)
 daemon_commands.register(app)
 connect_commands.register(app)
+app.add_typer(outline_commands.app, name="outline")
 app.add_typer(config_commands.app, name="config")
 app.add_typer(rule_commands.app, name="rule")
 app.add_typer(service_commands.app, name="service")

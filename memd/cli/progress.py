@@ -12,7 +12,7 @@ from memd.cli import say
 WIDTH = 30
 REDRAW_SECONDS = 0.05
 PHASES = {"scan": "reading", "text": "indexing", "vectors": "embedding", "questions": "asking",
-          "import": "writing", "ingest": "writing"}  # fmt: skip
+          "import": "writing", "ingest": "writing", "outline": "reading"}  # fmt: skip
 
 
 class Bar:

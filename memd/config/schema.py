@@ -117,6 +117,16 @@ class JobsSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class OutlineSettings:
+    """The outline of the source code around the notes."""
+
+    enabled: bool = setting(False, "Read the sources of each workspace, for `memd outline`; needs `memd[outline]`.")
+    max_file_kb: int = setting(
+        1_024, "Larger sources are left out and listed by `memd outline project`.", low=1, high=100_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     """The socket."""
 
@@ -176,6 +186,7 @@ class Settings:
     search: SearchSettings = field(default_factory=SearchSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
     jobs: JobsSettings = field(default_factory=JobsSettings)
+    outline: OutlineSettings = field(default_factory=OutlineSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     hooks: HooksSettings = field(default_factory=HooksSettings)
     log: LogSettings = field(default_factory=LogSettings)
@@ -191,6 +202,7 @@ SECTIONS: dict[str, type[Any]] = {
     "search": SearchSettings,
     "history": HistorySettings,
     "jobs": JobsSettings,
+    "outline": OutlineSettings,
     "server": ServerSettings,
     "hooks": HooksSettings,
     "log": LogSettings,

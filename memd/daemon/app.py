@@ -29,6 +29,7 @@ from memd.daemon.jobs import Jobs
 from memd.daemon.linking import Linking
 from memd.daemon.lock import Lock
 from memd.daemon.observing import Observing
+from memd.daemon.outlining import Outlining
 from memd.daemon.parts import Parts
 from memd.daemon.reflecting import Reflecting
 from memd.daemon.ruling import Ruling
@@ -106,14 +107,7 @@ class App:
         self.watcher = Watcher(self.settings.watch, self.worker.note, self.rescan)
         self.embedding = Embedding(self.worker, self.settings.embedding, state, self.health)
         self._upkeep = Upkeep(self.worker, self.embedding)
-        linking = Linking(self.worker)
-        self.worker.on_links, self.embedding.on_vectors = linking.look, linking.embedded
-        rules = Ruling(self.health, self.settings.rules)
-        parts = Parts(
-            self.settings, self.health, self.stores, self.worker, self.watcher, self.embedding, self.scheduler,
-            standing, events, Observing(self.worker), rules, Reflecting(self.stores, self.worker, rules.all),
-            self.stop_soon,
-        )  # fmt: skip
+        parts = self._parts(standing, events)
         self.desk = Desk(parts)
         self.worker.on_rest = self._rest
         self.worker.on_applied = lambda shelf, paths: parts.mcp.applied(self._loop, shelf.workspace.ns, paths)
@@ -124,6 +118,19 @@ class App:
         await self.server.start()
         # In a thread: what it imports takes longer than the first answer does.
         await self._loop.run_in_executor(None, self._begin_work)
+
+    def _parts(self, standing: Standing, events: Events) -> Parts:
+        """Everything that the handlers work with."""
+        linking = Linking(self.worker)
+        self.worker.on_links, self.embedding.on_vectors = linking.look, linking.embedded
+        rules = Ruling(self.health, self.settings.rules)
+        self.outlining = Outlining(self.settings.outline, self.stores)
+        self._stack.callback(self.outlining.stop)
+        return Parts(
+            self.settings, self.health, self.stores, self.worker, self.watcher, self.embedding, self.scheduler,
+            standing, events, Observing(self.worker), rules, Reflecting(self.stores, self.worker, rules.all),
+            self.outlining, self.stop_soon,
+        )  # fmt: skip
 
     def _listen(self, path: Path) -> socket.socket:
         """A socket of our own goes when we go; one that systemd made is systemd's to remove."""
@@ -142,6 +149,8 @@ class App:
         jobs = Jobs(self.desk, self._loop, self._notice_upgrade)
         self.scheduler.start(jobs.all(), jobs.keep, self.settings.jobs.jitter_s)
         self._stack.callback(self.scheduler.stop)
+        if self.settings.outline.enabled:
+            self.outlining.turn_on()
         self.embedding.start()
         self._stack.callback(self.embedding.stop, STOP_SECONDS)
 

@@ -16,12 +16,14 @@ from memd.daemon.events import Events
 from memd.daemon.health import Health
 from memd.daemon.mcp_sessions import McpSessions
 from memd.daemon.observing import Observing
+from memd.daemon.outlining import Outlining
 from memd.daemon.reflecting import Reflecting
 from memd.daemon.ruling import Ruling
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.standing import Standing
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
+from memd.indexer.codewords import Codewords
 from memd.indexer.stores import Stores
 from memd.models import Workspace
 
@@ -42,8 +44,10 @@ class Parts:
     observing: Observing
     rules: Ruling
     reflecting: Reflecting
+    outlining: Outlining
     stop_soon: Callable[[], None]
     mcp: McpSessions = field(default_factory=McpSessions)
+    codewords: Codewords = field(default_factory=Codewords)
     pid: int = field(default_factory=os.getpid)
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     began: float = field(default_factory=time.monotonic)
@@ -51,7 +55,9 @@ class Parts:
     async def open_workspace(self, workspace: Workspace) -> None:
         await asyncio.wrap_future(self.worker.submit(tasks.Open(workspace)))
         self.watcher.add(workspace)
+        self.outlining.begin(workspace.ns)
 
     async def forget_workspace(self, ns: str) -> None:
         self.watcher.remove(ns)
+        self.outlining.forget(ns, self.stores.shelf(ns).id)
         await asyncio.wrap_future(self.worker.submit(tasks.Forget(ns)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memd.mcp import ghost_life_tools, ghost_tools, knowledge_tools, search_tools
+from memd.mcp import ghost_life_tools, ghost_tools, knowledge_tools, outline_tools, search_tools
 from memd.mcp.tools import Tool
 
 GHOST = ("put", "get", "search", "context", "expand", "consolidate", "curate", "reflect", "edge", "edge_candidates",
@@ -16,7 +16,7 @@ PROFILES: dict[str, tuple[Tool, ...]] = {
 }
 PROFILES["all"] = tuple(tool for tools in list(PROFILES.values()) for tool in tools)
 
-EXPERIMENTAL: dict[str, tuple[Tool, ...]] = {}
+EXPERIMENTAL: dict[str, tuple[Tool, ...]] = {"knowledge": outline_tools.TOOLS, "all": outline_tools.TOOLS}
 """What `--experimental` adds to each profile; a profile that is not named here gets nothing."""
 
 

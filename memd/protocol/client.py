@@ -13,6 +13,7 @@ from memd.errors import UnknownWorkspace
 from memd.protocol.conversation import LONG_TIMEOUT, Conversation
 from memd.protocol.edges import Edges
 from memd.protocol.living import Living
+from memd.protocol.outlines import Outlines
 from memd.protocol.peeking import Peeking
 from memd.protocol.twin import twin
 from memd.protocol.writing import Writing
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     )
 
 
-class Methods(Writing, Living, Peeking, Edges):
+class Methods(Writing, Living, Peeking, Edges, Outlines):
     """Everything that the daemon can do, a function each. The whole table: both clients are made from it."""
 
     @twin

@@ -75,6 +75,10 @@ METHODS = {
     "topic.set_general": "Replaces the general knowledge.",
     "topic.search": "Finds topics by their tags.",
     "topic.list": "Lists the topics.",
+    "outline.symbol": "Tells how a symbol of the source code relates to the others.",
+    "outline.file": "Tells the same of every symbol of a source file.",
+    "outline.project": "Tells the same of every symbol of a language.",
+    "outline.map": "Gives the most important symbols of the source code, within a budget of tokens.",
     "mcp.open": "Makes an MCP session of the connection, bound to one workspace.",
     "shutdown": "Stops the daemon.",
     "workspaces.list": "Lists the directories that hold memory.",
@@ -121,6 +125,10 @@ READS = frozenset(
         "topic.general",
         "topic.search",
         "topic.list",
+        "outline.symbol",
+        "outline.file",
+        "outline.project",
+        "outline.map",
         "workspaces.list",
     }
 )

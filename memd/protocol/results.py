@@ -199,3 +199,31 @@ class Unsubscribed(Fresh):
     """The answer of `unsubscribe`."""
 
     unsubscribed: bool
+
+
+# --- the source code ----------------------------------------------------------------------------------------
+
+
+class Skipped(TypedDict):
+    """A source that was not read, or not wholly."""
+
+    path: str
+    why: str
+
+
+class Outlined(Fresh):
+    """The answer of `outline`."""
+
+    ns: str
+    root: str
+    skipped: list[Skipped]
+    took_ms: float
+    language: NotRequired[str]
+    format: NotRequired[str]
+    text: NotRequired[str]
+    """A tree, or the map; not where the format is json."""
+    symbols: NotRequired[list[dict[str, Any]]]
+    """Of a tree in json, as docs/outline.md has it; of the map always."""
+    tokens: NotRequired[int]
+    left_out: NotRequired[int]
+    languages: NotRequired[dict[str, int]]

@@ -215,6 +215,20 @@ class Grouping(Where, total=False):
     min_weight: float | None
 
 
+class Outlining(Around, total=False):
+    """What of the source code, and how it is told."""
+
+    ns: str | None
+    symbol: str | None
+    file: str | None
+    language: str | None
+    depth: int | None
+    relations: str | list[str] | None
+    omit_native: bool | None
+    format: str | None
+    budget: int | None
+
+
 class Logged(TypedDict, total=False):
     """Which entries of the log."""
 

@@ -12,7 +12,7 @@ from memd.daemon.desk import Desk, Result
 from memd.daemon.mcp_sessions import Agreement, Caller, one_of, zone_of
 from memd.daemon.params import Params
 from memd.daemon.server import Line, Lines, Tell
-from memd.mcp.profiles import PROFILES, tools_of
+from memd.mcp.profiles import EXPERIMENTAL, PROFILES, tools_of
 
 Dispatch = Callable[[Desk, str, dict[str, Any], Tell], Awaitable[Result]]
 
@@ -30,6 +30,8 @@ def opener(dispatch: Dispatch) -> Callable[[Desk, Params, Tell], Awaitable[Resul
         _bind_early(desk, tell.line, named, cwd)
         caller = Caller(partial(_call, dispatch, desk, tell), partial(_bound, desk, tell.line, cwd), agreed)
         tools = tools_of(profile, experimental)
+        if experimental and profile in EXPERIMENTAL and not desk.parts.outlining.on:
+            desk.parts.outlining.turn_on()
         tell.line.successor = partial(_run, desk, made.Session(tools, caller.of, tell.line), tell.line)
         return {"profile": profile, "ns": tell.line.bound or None, "tools": list(tools)}
 

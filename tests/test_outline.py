@@ -1,0 +1,433 @@
+"""The outline of sources: what is defined in eight languages, how it relates, what is left out, how it stays fresh."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memd.errors import NotFound, UsageError
+from memd.outline import languages, looking, naming, sources, telling
+from memd.outline.looking import Asked
+from memd.outline.outline import Outline
+from memd.outline.relations import relations_of
+from tests.conftest import ROOT
+from tests.outline_samples import SAMPLES, Sample
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+    return root
+
+
+def outlined(root: Path, files: dict[str, str] | None = None, max_kb: int = 1_024) -> Outline:
+    """The outline of a folder, read."""
+    write(root, files or {})
+    made = Outline(root, root.parent / "cache" / "1.db", max_kb * 1024)
+    made.refresh()
+    return made
+
+
+def symbols(outline: Outline, language: str) -> dict[str, str]:
+    project = outline.family(languages.named(language)).project
+    return {project.qualified(one): project.symbol(one).kind for one in project.ids(project.files) if one.number}
+
+
+def related(outline: Outline, language: str, name: str, relation: str) -> set[str]:
+    """The whole names that a symbol is related to, each certain."""
+    family = outline.family(languages.named(language))
+    every = [one for one in family.project.ids(family.project.files) if family.project.qualified(one) == name]
+    found = [relation_ for one in every for relation_ in relations_of(family.linker, one, [relation])]
+    return {family.project.qualified(one.targets[0]) for one in found if len(one.targets) == 1 and not one.unsure}
+
+
+# --- languages ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", SAMPLES)
+def test_every_language_has_its_definitions_and_relations(language: str, tmp_path: Path) -> None:
+    sample: Sample = SAMPLES[language]
+    outline = outlined(tmp_path / "w", sample.files)
+    assert symbols(outline, language) == sample.symbols
+    assert not outline.problems
+    for name, relation, target in sample.relations:
+        assert target in related(outline, language, name, relation), (name, relation, target)
+
+
+def test_the_samples_show_every_kind_and_every_relation() -> None:
+    assert {kind for sample in SAMPLES.values() for kind in sample.symbols.values()} == {
+        "module", "class", "interface", "function", "method", "constant", "type",
+    }  # fmt: skip
+    shown = {relation for sample in SAMPLES.values() for _, relation, _ in sample.relations}
+    assert shown | {"mentioned_in"} == set(looking.KINDS)
+    assert set(SAMPLES) == set(languages.known())
+
+
+def test_a_language_is_known_by_other_names_too() -> None:
+    assert languages.named("golang").name == languages.named("Go").name == "go"
+    assert languages.named("py").name == "python" and languages.named("C++").name == "cpp"
+    with pytest.raises(UsageError, match="does not know the language 'phyton'") as caught:
+        languages.named("phyton")
+    assert "did you mean python?" in caught.value.hint and "rust" in caught.value.hint
+
+
+# --- what a name means ------------------------------------------------------------------------------------------
+
+
+def test_a_name_means_what_the_scope_says_before_what_the_project_has(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", {
+        "a.py": "def run(): ...\ndef one(run): run()\ndef two():\n    def run(): ...\n    run()\ndef three(): run()\n",
+        "b.py": "import a\nfrom a import run as go\ndef four(): go()\ndef five(): a.run()\n",
+    })  # fmt: skip
+    assert related(outline, "python", "a.one", "calls") == set(), "a parameter is not the function of its name"
+    assert related(outline, "python", "a.two", "calls") == {"a.two.run"}
+    assert related(outline, "python", "a.three", "calls") == {"a.run"}
+    assert related(outline, "python", "a.run", "called_by") == {"a.three", "b.four", "b.five"}
+
+
+def test_what_could_be_several_is_said_to_be(tmp_path: Path) -> None:
+    files = {
+        "a.py": "class A:\n    def fetch(self): ...\n",
+        "b.py": "class B:\n    def fetch(self): ...\n    def store(self): ...\n",
+        "c.py": "def use(thing):\n    thing.fetch()\n    thing.store()\n    thing.append(1)\n",
+    }
+    outline = outlined(tmp_path / "w", files)
+    (entry,) = looking.symbol(outline, Asked("python", relations=("calls",)), "use").entries
+    fetch, store, append = entry.node["relations"]
+    assert fetch["ambiguous"] and [one["name"] for one in fetch["candidates"]] == ["a.A.fetch", "b.B.fetch"]
+    assert "to" not in fetch
+    assert store["to"]["name"] == "b.B.store" and store["how"] == "name"
+    assert append["native"] and "to" not in append
+    text = telling.told([entry.node])
+    assert "calls fetch  c.py:2  ? ambiguous: a.A.fetch a.py:2, b.B.fetch b.py:2" in text
+    assert "calls method b.B.store  b.py:3  ~ the only one of its name" in text
+    (back,) = looking.symbol(outline, Asked("python", relations=("called_by",)), "A.fetch").entries
+    assert back.node["relations"][0]["ambiguous"]
+
+
+def test_what_is_not_there_is_told_by_where_it_comes_from(tmp_path: Path) -> None:
+    body = ["os.getcwd()", "numpy.dot()", "x.nothing_known()", "near.gone()"]
+    code = "import os, numpy\nfrom . import near\ndef f(x):\n" + "".join(f"    {line}\n" for line in body)
+    outline = outlined(tmp_path / "w", {"pkg/m.py": code, "pkg/near.py": ""})
+    (entry,) = looking.symbol(outline, Asked("python", relations=("calls",)), "f").entries
+    told = {one["name"]: set(one) & {"native", "external", "unknown"} for one in entry.node["relations"]}
+    assert told == {
+        "os.getcwd": {"native"}, "numpy.dot": {"external"}, "nothing_known": {"unknown"}, "pkg.near.gone": {"unknown"},
+    }  # fmt: skip
+
+
+def test_types_that_are_told_decide(tmp_path: Path) -> None:
+    code = """
+class Store:
+    def save(self): ...
+class Other:
+    def save(self): ...
+class Desk:
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.other = Other()
+    def one(self): self.store.save()
+    def two(self): self.other.save()
+def three(store: Store): store.save()
+def four():
+    made = Other()
+    made.save()
+"""
+    outline = outlined(tmp_path / "w", {"m.py": code})
+    assert related(outline, "python", "m.Store.save", "called_by") == {"m.Desk.one", "m.three"}
+    assert related(outline, "python", "m.Other.save", "called_by") == {"m.Desk.two", "m.four"}
+
+
+def test_source_folders_and_reexports_are_followed(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", {
+        "src/pkg/__init__.py": "from .deep import Thing as Shown\nfrom .star import *\n",
+        "src/pkg/deep.py": "class Thing: ...\n",
+        "src/pkg/star.py": "def shining(): ...\n",
+        "tests/test_it.py": "from pkg import Shown, shining\nimport json\n"
+        "def test():\n    Shown()\n    shining()\n    json.dumps(1)\n",
+        "src/pkg/json.py": "def dumps(x): ...\n",
+    })  # fmt: skip
+    assert related(outline, "python", "tests.test_it.test", "calls") == {"src.pkg.deep.Thing", "src.pkg.star.shining"}
+    assert related(outline, "python", "src.pkg.json.dumps", "called_by") == set(), "json is the standard library's"
+
+
+# --- trees ------------------------------------------------------------------------------------------------------
+
+CYCLE = {"m.py": "def a():\n    b()\n    len('x')\ndef b():\n    c()\ndef c():\n    a()\n    d()\ndef d(): ...\n"}
+
+
+def test_a_tree_has_one_relation_a_line_and_cuts_cycles(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", CYCLE)
+    looked = looking.symbol(outline, Asked("python", depth=4, relations=("calls",)), "a")
+    assert looked.text().splitlines() == [
+        "function m.a  m.py:1",
+        "  def a()",
+        "  calls function m.b  m.py:4",
+        "    calls function m.c  m.py:6",
+        "      calls function m.a  m.py:1  ↻ a cycle",
+        "      calls function m.d  m.py:9",
+        "  calls len  m.py:3  (native)",
+    ]
+    short = looking.symbol(outline, Asked("python", depth=1, relations=("calls",), omit_native=True), "a")
+    assert short.text().splitlines()[2:] == ["  calls function m.b  m.py:4"]
+
+
+def test_what_lies_further_on_keeps_its_direction(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", CYCLE)
+    text = looking.symbol(outline, Asked("python", depth=2, relations=("calls", "called_by")), "d").text()
+    assert text.splitlines()[2:] == ["  called_by function m.c  m.py:6", "    called_by function m.b  m.py:4"]
+
+
+def test_a_file_has_an_entry_for_every_symbol(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", CYCLE)
+    looked = looking.file(outline, Asked("python"), "m.py")
+    assert [entry.node["name"] for entry in looked.entries] == ["m", "m.a", "m.b", "m.c", "m.d"]
+    (to_b, _, _) = looked.entries[1].node["relations"]
+    assert to_b["to"]["cut"] == "elsewhere"
+
+
+def test_text_never_floods_and_values_are_whole(tmp_path: Path) -> None:
+    many = "".join(f"def f{n}():\n    core()\n" for n in range(700))
+    outline = outlined(tmp_path / "w", {"m.py": "def core(): ...\n" + many})
+    looked = looking.symbol(outline, Asked("python", relations=("called_by",)), "core")
+    assert len(looked.entries[0].node["relations"]) == 700
+    assert looked.text().splitlines()[-1] == "  called_by … 675 more"
+    whole = looking.project(outline, Asked("python"))
+    assert len(whole.entries) == 702
+    lines = whole.text().splitlines()
+    few = looking.project(outline, Asked("python", whole=False))
+    assert len(few.entries) == telling.MOST_LINES and few.text().splitlines()[:-1] == lines[:-1]
+    assert "and 302 more symbols" in few.text().splitlines()[-1]
+    assert len(lines) == telling.MOST_LINES + 1 and lines[-1].startswith("… ") and "more lines" in lines[-1]
+
+
+# --- finding a symbol ---------------------------------------------------------------------------------------------
+
+
+def test_any_clear_end_of_a_name_will_do(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", SAMPLES["go"].files)
+    whole = "outline.(*OutlineManager).RegisterExtractor"
+    for name in (whole, "RegisterExtractor", "OutlineManager.RegisterExtractor", "(*OutlineManager).RegisterExtractor"):
+        (entry,) = looking.symbol(outline, Asked("go"), name).entries
+        assert entry.node["name"] == whole
+    assert naming.wanted_parts("a::b->c()") == ("a", "b", "c")
+
+
+def test_unclear_and_unknown_names_are_explained(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", {
+        "a.py": "class A:\n    def save(self): ...\n",
+        "b.py": "class B:\n    def save(self): ...\n",
+    })  # fmt: skip
+    with pytest.raises(UsageError, match="save could be 2 symbols") as unclear:
+        looking.symbol(outline, Asked("python"), "save")
+    assert "a.A.save  a.py:2" in unclear.value.hint and "b.B.save  b.py:2" in unclear.value.hint
+    assert looking.symbol(outline, Asked("python"), "save", "b.py").entries[0].node["name"] == "b.B.save"
+    with pytest.raises(NotFound, match="no symbol is called saev") as unknown:
+        looking.symbol(outline, Asked("python"), "saev")
+    assert "did you mean save?" in unknown.value.hint
+    with pytest.raises(UsageError, match="no relation 'call'") as relation:
+        looking.symbol(outline, Asked("python", relations=("call",)), "A")
+    assert "did you mean calls?" in relation.value.hint
+
+
+def test_wrong_files_and_languages_are_explained(tmp_path: Path) -> None:
+    root = write(tmp_path / "w", {"pkg/one.py": "x = 1\n", "notes.txt": "x", ".gitignore": "gone.py\n", "gone.py": ""})
+    outline = outlined(root)
+    for file, words in {
+        "pkg/two.py": "there is no file",
+        "notes.txt": "not in the outline",
+        "gone.py": "not in the",
+    }.items():
+        with pytest.raises(NotFound, match=words) as caught:
+            looking.file(outline, Asked("python"), file)
+        assert caught.value.hint
+    with pytest.raises(UsageError, match=r"pkg/one\.py is python, not go"):
+        looking.file(outline, Asked("go"), "pkg/one.py")
+    with pytest.raises(NotFound, match="there are no go sources") as none:
+        looking.project(outline, Asked("go"))
+    assert "python (1)" in none.value.hint
+    assert looking.file(outline, Asked(), "pkg/one.py").language == "python"
+    write(root, {"a.go": "package a\n"})
+    outline.refresh()
+    with pytest.raises(UsageError, match="which language"):
+        looking.project(outline, Asked())
+
+
+# --- what is left out -------------------------------------------------------------------------------------------
+
+
+def test_what_git_ignores_and_builds_leave_is_left_out(tmp_path: Path) -> None:
+    root = write(tmp_path / "w", {
+        ".gitignore": "*.gen.py\n/made/\n!kept.gen.py\n",
+        "a.py": "", "b.gen.py": "", "kept.gen.py": "", "made/c.py": "", "pkg/made/d.py": "",
+        "pkg/.gitignore": "local.py\n", "pkg/local.py": "", "local.py": "",
+        "node_modules/x/e.js": "", "build/f.py": "", "target/g.rs": "", ".hidden/h.py": "", ".venv/i.py": "",
+        "env2/pyvenv.cfg": "", "env2/j.py": "", "src/build/__init__.py": "", "src/build/k.py": "",
+        "lib/l.min.js": "", "notes.md": "",
+    })  # fmt: skip
+    (root / "link.py").symlink_to(root / "a.py")
+    found = sources.look(root)
+    assert sorted(found.files) == [
+        "a.py", "kept.gen.py", "local.py", "pkg/made/d.py", "src/build/__init__.py", "src/build/k.py",
+    ]  # fmt: skip
+    assert found.skipped == {"lib/l.min.js": "it was made by a machine"}
+
+
+def test_the_same_is_left_out_as_git_itself_ignores(tmp_path: Path) -> None:
+    rules = ["*.gen.py", "!keep.gen.py", "/top.py", "deep/**/x.py", "folder/", "a[0-9].py", "# no rule", "sp ace.py"]
+    names = ["one.gen.py", "keep.gen.py", "top.py", "in/top.py", "deep/a/b/x.py", "deep/x.py", "folder/y.py",
+             "in/folder/z.py", "a1.py", "ab.py", "sp ace.py", "plain.py"]  # fmt: skip
+    root = write(tmp_path / "w", {".gitignore": "\n".join(rules), **dict.fromkeys(names, "")})
+    subprocess.run(["git", "init", "-q", root], check=True)
+    told = subprocess.run(
+        ["git", "-C", root, "ls-files", "-o", "--exclude-standard", "*.py"], capture_output=True, text=True
+    )
+    assert sorted(sources.look(root).files) == sorted(line.strip('"') for line in told.stdout.splitlines())
+
+
+def test_sources_that_cannot_be_read_are_listed_and_stop_nothing(tmp_path: Path) -> None:
+    root = write(
+        tmp_path / "w",
+        {"good.py": "def good(): ...\n", "broken.py": "def ok(): ...\nclass (:\n  def\n", "empty.py": ""},
+    )
+    (root / "binary.py").write_bytes(b"\x7fELF\0\0\0")
+    (root / "latin.py").write_bytes("# -*- coding: latin-1 -*-\ndef café(): ...\n".encode("latin-1"))
+    (root / "undeclared.py").write_bytes("def grün(): ...\n".encode("latin-1"))
+    (root / "huge.py").write_text("x = 1\n" * 20_000)
+    (root / "line.js").write_text("var x = '" + "y" * 30_000 + "'")
+    (root / "secret.py").write_text("def secret(): ...\n")
+    os.mkfifo(root / "pipe.py")
+    (root / "loop.py").symlink_to("loop.py")
+    outline = outlined(root, max_kb=64)
+    assert symbols(outline, "python") == {
+        "good.good": "function", "broken.ok": "function", "latin.café": "function", "undeclared.grün": "function",
+        "secret.secret": "function",
+    }  # fmt: skip
+    assert outline.skipped == {
+        "broken.py": "line 2 cannot be parsed",
+        "binary.py": "it is binary",
+        "latin.py": "it is not UTF-8 but says so: iso-8859-1",
+        "undeclared.py": "it is not UTF-8 and was read as Latin-1",
+        "huge.py": "it is larger than outline.max_file_kb = 64",
+        "line.js": "it has a line of more than 20,000 bytes",
+    }
+
+
+def test_a_parser_that_dies_takes_one_file_along(tmp_path: Path) -> None:
+    root = write(tmp_path / "w", {f"m{n}.py": f"def f{n}(): ...\n" * (n + 1) for n in range(20)})
+    probe = (
+        "import sys; from pathlib import Path; from memd.outline.outline import Outline\n"
+        "o = Outline(Path(sys.argv[1]), Path(sys.argv[2]), 1 << 20); o.refresh()\n"
+        "print(len(o.problems), len(o.families['python'].project.files), set(o.problems.values()))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", probe, root, tmp_path / "1.db"], capture_output=True, text=True, check=True,
+        env={**os.environ, "MEMD_FAILPOINT": "outline-parse:4", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    # Each child dies at its fourth file: of ten files that is the fourth and the eighth.
+    assert told.stdout.startswith("4 20 {'the parser crashed on it"), told.stdout + told.stderr
+
+
+def test_sources_that_are_called_as_the_library_are_not_run(tmp_path: Path) -> None:
+    names = ["json.py", "queue.py", "memd/__init__.py", *(f"m{n}.py" for n in range(20))]
+    root = write(tmp_path / "w", dict.fromkeys(names, "raise SystemExit('run by mistake')\n"))
+    before = Path.cwd()
+    os.chdir(root)
+    try:
+        assert outlined(root).problems == {}
+    finally:
+        os.chdir(before)
+
+
+# --- fresh ------------------------------------------------------------------------------------------------------
+
+
+def test_only_what_changed_is_parsed_again(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", {f"m{n}.py": f"def f{n}(): ...\n" for n in range(5)})
+    settled(outline)
+    assert outline.refresh().parsed == 0
+    write(outline.root, {"m2.py": "def other(): f3()\n"})
+    assert outline.refresh().parsed == 1
+    assert related(outline, "python", "m3.f3", "called_by") == {"m2.other"}
+    (outline.root / "m3.py").unlink()
+    write(outline.root, {"sub/new.py": "def fresh(): ...\n"})
+    report = outline.refresh()
+    assert (report.parsed, report.removed) == (1, 1)
+    assert related(outline, "python", "m2.other", "calls") == set()
+    assert "sub.new.fresh" in symbols(outline, "python") and "m3.f3" not in symbols(outline, "python")
+    write(outline.root, {".gitignore": "sub/\n"})
+    assert outline.refresh().removed == 1
+
+
+def settled(outline: Outline) -> None:
+    """Date the files back, so that none counts as changed this very moment."""
+    for path in (outline.root).rglob("*.py"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    outline.refresh()
+
+
+def test_the_cache_is_by_content_and_survives_a_restart(tmp_path: Path) -> None:
+    root = write(tmp_path / "w", {f"m{n}.py": f"def f{n}(): ...\n" for n in range(5)})
+    first = outlined(root)
+    settled(first)
+    first.close()
+    again = Outline(root, tmp_path / "cache" / "1.db", 1 << 20)
+    assert again.refresh().parsed == 0
+    assert symbols(again, "python") == {f"m{n}.f{n}": "function" for n in range(5)}
+    again.close()
+    (tmp_path / "cache" / "1.db").write_bytes(b"this is no database" * 100)
+    third = Outline(root, tmp_path / "cache" / "1.db", 1 << 20)
+    assert third.refresh().parsed == 5
+
+
+def test_bytes_that_were_there_before_are_not_parsed_again(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", {"m.py": "def one(): ...\n"})
+    write(outline.root, {"m.py": "def two(): ...\n", "same.py": "def one(): ...\n"})
+    assert outline.refresh().parsed == 1, "as after a change of branches and back"
+    write(outline.root, {"m.py": "def one(): ...\n"})
+    assert outline.refresh().parsed == 0
+    assert symbols(outline, "python") == {"m.one": "function", "same.one": "function"}
+
+
+def test_facts_of_another_format_are_made_again(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", {"m.py": "def f(): ...\n"})
+    settled(outline)
+    outline.close()
+    with sqlite3.connect(tmp_path / "cache" / "1.db") as link:
+        link.execute("PRAGMA user_version = 99")
+    assert Outline(tmp_path / "w", tmp_path / "cache" / "1.db", 1 << 20).refresh().parsed == 1
+
+
+def test_a_second_change_within_the_same_moment_is_seen(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", {"m.py": "def f(): ...\n"})
+    file = outline.root / "m.py"
+    before = file.stat()
+    file.write_text("def g(): ...\n")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    outline.refresh()
+    assert symbols(outline, "python") == {"m.g": "function"}
+
+
+# --- the map ----------------------------------------------------------------------------------------------------
+
+
+def test_the_map_has_what_most_refers_to_within_the_budget(tmp_path: Path) -> None:
+    users = "".join(f"def user{n}():\n    core.central()\n" for n in range(9))
+    outline = outlined(tmp_path / "w", {
+        "core.py": "def central(): ...\ndef aside(): ...\n",
+        "use.py": "import core\n" + users + "def last():\n    core.aside()\n",
+        "web/app.js": "export function paint() {}\nfunction a() { paint(); }\n",
+    })  # fmt: skip
+    told = looking.chart(outline, "", 1_000)
+    assert [one["name"] for one in told["symbols"]] == ["core.central", "core.aside", "web.app.paint"]
+    assert told["symbols"][0]["referrers"] == 9
+    assert told["text"].splitlines()[:2] == ["core.py", "  1: def central()"]
+    small = looking.chart(outline, "python", 8)
+    assert [one["name"] for one in small["symbols"]] == ["core.central"] and small["left_out"] == 1
+    assert small["tokens"] <= 8 and looking.chart(outline, "", 1)["text"] == ""
