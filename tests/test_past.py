@@ -56,6 +56,37 @@ def test_every_change_is_a_version_whoever_made_it(client: Client, workspace: Pa
     assert told["path"] == DAY and told["gone"] is None
 
 
+@pytest.mark.parametrize("lost", ["emptied", "removed"])
+def test_a_file_that_is_seen_empty_while_it_is_rewritten_keeps_its_memories(tmp_path: Path, lost: str) -> None:
+    root = write_notes(tmp_path / "agent")
+    stores, shelf = opened(tmp_path / "state", root)
+    sync(stores, shelf)
+    file, text = root / DAY, (root / DAY).read_text()
+    if lost == "emptied":
+        file.write_text("")
+    else:
+        file.unlink()
+    sync(stores, shelf)
+    file.write_text(text.replace("two apple trees", "three pear trees") + "\n## Attic\n\na new ladder\n")
+    sync(stores, shelf)
+    rows = stores.ledger.reader.execute("SELECT id, slug FROM memories WHERE slug IN ('garden', 'attic') ORDER BY id")
+    (garden, _), (attic, slug) = rows
+    assert slug == "attic"
+    told = history.versions(stores.ledger.reader, garden)
+    assert [(one.number, one.digest is None) for one in told] == [(1, False), (2, True), (3, False)]
+    assert [one.number for one in history.versions(stores.ledger.reader, attic)] == [1]
+    stores.close()
+
+
+def test_what_was_removed_on_purpose_does_not_live_on_under_its_name(client: Client, workspace: Path) -> None:
+    client.rm(GARDEN)
+    client.sync()
+    with (workspace / DAY).open("a") as file:
+        file.write("\n## Garden\n\nquite another garden\n")
+    client.sync()
+    assert [one["version"] for one in client.history(GARDEN)["versions"]] == [1]
+
+
 def test_a_diff_is_the_last_change_or_the_one_asked_for(client: Client, workspace: Path) -> None:
     change(client, workspace / DAY, "two apple trees", "three pear trees")
     change(client, workspace / DAY, "behind the shed", "before the house")

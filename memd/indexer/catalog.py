@@ -157,6 +157,17 @@ def gone_memory(connection: sqlite3.Connection, workspace: int, digest: str, tak
     return next((MemoryRow(**dict(row)) for row in rows if row["id"] not in taken), None)
 
 
+def just_gone(connection: sqlite3.Connection, workspace: int, path: str, file: int, since: str) -> list[MemoryRow]:
+    """What went when an editor emptied or removed its file, not long ago, as if it stood there still."""
+    rows = connection.execute(
+        "SELECT m.id, :file AS file, m.slug, m.digest, m.body FROM memories m JOIN versions v ON v.memory = m.id"
+        " JOIN actions a ON a.id = v.action WHERE m.workspace = :workspace AND m.gone >= :since AND v.at = m.gone"
+        " AND v.path = :path AND a.who = 'editor' ORDER BY m.start_line",
+        {"workspace": workspace, "path": path, "file": file, "since": since},
+    )
+    return [MemoryRow(**dict(row)) for row in rows]
+
+
 def save_memory(
     connection: sqlite3.Connection,
     workspace: int,

@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
 from typing import Any
@@ -32,6 +32,8 @@ NAMED = 20
 """So many files are named in a report; the figures count all."""
 HOLD_FILES = 20
 """When more files than this, and more than half, vanish at once, a disk was unmounted rather than a memory lost."""
+MOMENT = timedelta(minutes=1)
+"""A file that is written in place stands empty for a moment: when it is back that soon, its memories live on."""
 
 
 @dataclass(slots=True)
@@ -142,16 +144,16 @@ def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report, now: str
         old_memories, old_chunks = _before(connection, shelf, batch)
         saved, new = _save_files(connection, shelf, batch)
         by_number = {row.id: row for row in saved.values()}
-        found = match_memories(old_memories, old_chunks, new)
-        before = {row.id: row.digest for row in old_memories}
+        known_once = old_memories + _just_gone(connection, shelf, batch, saved, now)
+        found = match_memories(known_once, old_chunks, new)
+        before = {row.id: row.digest for row in known_once}
         kept = set(found.values())
         pool = ChunkPool(old_chunks)
         for place, now_there in enumerate(new):
             known = found.get(place)
-            if known is None:
-                back = catalog.gone_memory(connection, shelf.id, now_there.digest, kept)
-                if back:
-                    known, before[back.id] = back.id, back.digest
+            back = known is None and catalog.gone_memory(connection, shelf.id, now_there.digest, kept)
+            if back:
+                known, before[back.id] = back.id, back.digest
             number = catalog.save_memory(
                 connection, shelf.id, now_there.file, now_there.memory, now_there.role, known, now
             )
@@ -210,6 +212,13 @@ def _before(connection: Connection, shelf: Shelf, batch: Batch) -> tuple[list[Me
     memories = [row for file in known for row in catalog.memories_of(connection, file)]
     chunks = [row for file in known for row in catalog.chunks_of(connection, file)]
     return memories, chunks
+
+
+def _just_gone(
+    connection: Connection, shelf: Shelf, batch: Batch, saved: dict[str, FileRow], now: str
+) -> list[MemoryRow]:
+    since = deeds.in_utc(datetime.fromisoformat(now) - MOMENT)
+    return [row for path in batch.notes for row in catalog.just_gone(connection, shelf.id, path, saved[path].id, since)]
 
 
 def _save_files(connection: Connection, shelf: Shelf, batch: Batch) -> tuple[dict[str, FileRow], list[Incoming]]:
