@@ -9,9 +9,7 @@ import argparse
 import asyncio
 import json
 import random
-import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -20,6 +18,7 @@ from pathlib import Path
 
 from corpus import DEEDS, THINGS
 from figures import Figure, percentile, table
+from home import workplace
 from run import noise
 from store import Store, prepare, say
 
@@ -155,16 +154,12 @@ def _lost(store: Store, tally: Tally) -> list[Figure]:
 
 def main() -> int:
     options = _options()
-    place = options.keep or Path(tempfile.mkdtemp(prefix="memd-bench-"))
-    try:
-        store = prepare(place.resolve() / "home", options.chunks, real_vectors=False)
+    with workplace(options.keep) as place:
+        store = prepare(place / "home", options.chunks, real_vectors=False)
         say(f"{options.agents} agents for {options.seconds:g} seconds")
         before = noise()
         life = Life(store.home.socket, options.seconds, options.pause, options.writes, options.sync)
         found = measure(store, options.agents, life)
-    finally:
-        if options.keep is None:
-            shutil.rmtree(place, ignore_errors=True)
     rest = f"{options.pause:g} s between two calls" if options.pause else "without a pause"
     print("\n" + table(f"{options.agents} agents, {rest} ({store.chunks:,} chunks)", found))
     print(f"\nThe machine before: {before}; after: {noise()}.")

@@ -9,16 +9,15 @@ import argparse
 import json
 import random
 import re
-import shutil
 import sqlite3
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from figures import Figure, median, percentile, table
+from home import workplace
 from queries import WARMING
 from run import noise
 from store import Store, prepare, say
@@ -114,17 +113,13 @@ def _timed(work: Callable[[], object]) -> float:
 
 def main() -> int:
     options = _options()
-    place = options.keep or Path(tempfile.mkdtemp(prefix="memd-bench-"))
-    try:
-        store = prepare(place.resolve() / "home", options.chunks, options.real_vectors)
+    with workplace(options.keep) as place:
+        store = prepare(place / "home", options.chunks, options.real_vectors)
         say("measuring context and query")
         before = noise()
         figures = measure(store, options.questions, options.budget)
         print("\n" + table(f"Context over the socket ({store.title})", figures))
         print(f"The machine before: {before}; after: {noise()}.\n", flush=True)
-    finally:
-        if options.keep is None:
-            shutil.rmtree(place, ignore_errors=True)
     if options.json:
         told = [asdict(figure) | {"met": figure.met} for figure in figures]
         options.json.write_text(json.dumps({"chunks": store.chunks, "figures": told}, indent=1) + "\n")

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from memd.errors import MemdError
 from memd.protocol.client import Client
 
 CALM_SHARE = 0.03
 """A daemon that uses less of a core than this has nothing left to do."""
+
+
+@contextmanager
+def workplace(keep: Path | None) -> Iterator[Path]:
+    """The folder that is to be kept, or one that goes when the work is done."""
+    place = keep or Path(tempfile.mkdtemp(prefix="memd-bench-"))
+    try:
+        yield place.resolve()
+    finally:
+        if keep is None:
+            shutil.rmtree(place, ignore_errors=True)
 
 
 class Home:
@@ -29,6 +44,12 @@ class Home:
         self.env |= {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
         self.env |= {"MEMD_HOME": str(path), "NO_COLOR": "1"}
         self.daemon: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self.stop()
 
     @property
     def state(self) -> Path:

@@ -10,15 +10,13 @@ import json
 import os
 import random
 import resource
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 from figures import Figure, median, percentile, table
-from home import Home
+from home import Home, workplace
 from store import Store, prepare
 
 MOST = 80.0
@@ -35,13 +33,9 @@ REQUESTS = (
 
 def main() -> int:
     options = _options()
-    place = options.keep or Path(tempfile.mkdtemp(prefix="memd-bench-"))
-    try:
-        store = prepare(place.resolve() / "home", options.chunks, real_vectors=False)
+    with workplace(options.keep) as place:
+        store = prepare(place / "home", options.chunks, real_vectors=False)
         figures = measure(store, options.rounds)
-    finally:
-        if options.keep is None:
-            shutil.rmtree(place, ignore_errors=True)
     print("\n" + table(f"A prompt's hook ({store.title})", figures))
     return 0 if all(figure.met is not False for figure in figures) else 1
 

@@ -24,7 +24,7 @@ from store import say
 from year import BEGIN, DAYS, Fact, Year
 
 from memd.config.load import load as load_settings
-from memd.indexer import bank, deeds, ingest, lives
+from memd.indexer import accesses, bank, deeds, ingest, lives
 from memd.indexer.ageing import Hands
 from memd.indexer.context import Wanted, assemble
 from memd.indexer.embedder import Embedder, HashEmbedder, load_embedder
@@ -111,7 +111,7 @@ class Replay:
         says_so = self.rng.random() < SAYS_SO
 
         def observe(connection: Connection) -> None:
-            lives.saw(connection, lives.holders(connection, [hit.id for hit in answer.hits]), "agent", now)
+            accesses.saw(connection, lives.holders(connection, [hit.id for hit in answer.hits]), "agent", now)
             if right is not None and says_so:
                 action = deeds.note(connection, self.shelf.id, "agent", "useful", right.key)
                 lives.found_useful(connection, action, 0, lives.holders(connection, [right.id])[0])

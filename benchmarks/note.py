@@ -9,15 +9,14 @@ import argparse
 import json
 import os
 import random
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from figures import Figure, median, percentile, spread, table
+from home import workplace
 from run import noise
 from store import Store, prepare, say
 
@@ -82,15 +81,11 @@ def _timed(work: Callable[[], object]) -> float:
 
 def main() -> int:
     options = _options()
-    place = options.keep or Path(tempfile.mkdtemp(prefix="memd-bench-"))
-    try:
-        store = prepare(place.resolve() / "home", options.chunks, real_vectors=False)
+    with workplace(options.keep) as place:
+        store = prepare(place / "home", options.chunks, real_vectors=False)
         say("measuring notes")
         before = noise()
         results = measure(store, options.notes)
-    finally:
-        if options.keep is None:
-            shutil.rmtree(place, ignore_errors=True)
     for title, found in results.items():
         print("\n" + table(f"Notes, {title} ({store.chunks:,} chunks)", found))
     print(f"\nThe machine before: {before}; after: {noise()}.")

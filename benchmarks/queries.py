@@ -9,7 +9,6 @@ import argparse
 import json
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import corpus
 from figures import Figure, median, percentile, table
+from home import workplace
 from run import noise
 from store import Store, prepare, say
 
@@ -201,19 +201,15 @@ def _spread(what: str, times: list[float]) -> list[Figure]:
 
 def main() -> int:
     options = _options()
-    place = options.keep or Path(tempfile.mkdtemp(prefix="memd-bench-"))
     results: dict[str, list[Figure]] = {}
-    try:
-        store = prepare(place.resolve() / "home", options.chunks, options.real_vectors)
+    with workplace(options.keep) as place:
+        store = prepare(place / "home", options.chunks, options.real_vectors)
         for title, measure in (("Over the socket", over_the_socket), ("The text voice in one process", in_process)):
             say(f"measuring: {title}")
             before = noise()
             results[title] = measure(store, options.questions)
             print("\n" + table(f"{title} ({store.title})", results[title]))
             print(f"The machine before: {before}; after: {noise()}.\n", flush=True)
-    finally:
-        if options.keep is None:
-            shutil.rmtree(place, ignore_errors=True)
     if options.json:
         figures = {
             title: [asdict(figure) | {"met": figure.met} for figure in found] for title, found in results.items()

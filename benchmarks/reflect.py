@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sqlite3
 import sys
-import tempfile
 import threading
 import time
 from dataclasses import asdict
@@ -19,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from figures import Figure, median, percentile, table
-from home import Home
+from home import Home, workplace
 from queries import questions
 from run import noise
 from store import Store, prepare, say
@@ -109,17 +107,15 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="make the workspace here and leave it for the next run")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    folder = options.keep or Path(tempfile.mkdtemp(prefix="memd-bench-"))
-    store = prepare(folder / "home", options.chunks, real_vectors=False)
-    say("reflecting")
-    figures = measure(store, options.changed)
+    with workplace(options.keep) as place:
+        store = prepare(place / "home", options.chunks, real_vectors=False)
+        say("reflecting")
+        figures = measure(store, options.changed)
     print(table(f"Reflecting, {store.title}", figures))
     print(noise())
     if options.json:
         options.json.write_text(json.dumps([asdict(figure) for figure in figures], indent=1))
-    if not options.keep:
-        shutil.rmtree(folder, ignore_errors=True)
-    return 0
+    return 0 if all(figure.met is not False for figure in figures) else 1
 
 
 if __name__ == "__main__":

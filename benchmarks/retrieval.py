@@ -9,9 +9,7 @@ import argparse
 import json
 import os
 import platform
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from collection import Collection, Haystack, Question, load
-from home import Home
+from home import Home, workplace
 from store import say
 
 from memd.exam import figures
@@ -45,20 +43,14 @@ class Asked:
 
 def main() -> int:
     options = _options()
-    place = options.keep or Path(tempfile.mkdtemp(prefix="memd-bench-"))
     collections = [load(folder) for folder in options.folders]
-    home = Home(place.resolve() / "home")
-    try:
+    with workplace(options.keep) as place, Home(place / "home") as home:
         client = _begin(home, collections, _settings(options))
         told = client.status()
         report = {one.name: measure(client, one, options) for one in collections}
         if options.verdict:
             for one, others in _judged(collections):
                 report[one.name]["verdict"] = judge(client, one, others, report[one.name]["asked"], options)
-    finally:
-        home.stop()
-        if options.keep is None:
-            shutil.rmtree(place, ignore_errors=True)
     for name, result in report.items():
         print(tables(name, result), flush=True)
     _write(options, told, report)

@@ -9,9 +9,7 @@ import argparse
 import json
 import os
 import platform
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -22,6 +20,7 @@ import shell
 import start
 import throughput
 from figures import Figure, median, percentile, table
+from home import workplace
 from store import Store, prepare, say
 
 BENCHMARKS: dict[str, tuple[str, Callable[[Store], list[Figure]]]] = {
@@ -34,13 +33,9 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Store], list[Figure]]]] = {
 
 def main() -> int:
     options = _options()
-    place = options.keep or Path(tempfile.mkdtemp(prefix="memd-bench-"))
-    try:
-        store = prepare(place.resolve() / "home", options.chunks, options.real_vectors)
+    with workplace(options.keep) as place:
+        store = prepare(place / "home", options.chunks, options.real_vectors)
         results = {name: _run(name, store) for name in options.names or BENCHMARKS}
-    finally:
-        if options.keep is None:
-            shutil.rmtree(place, ignore_errors=True)
     if options.json:
         options.json.write_text(json.dumps(_record(store, results), indent=1, ensure_ascii=False) + "\n")
     return 0 if all(figure.met is not False for figures in results.values() for figure in figures) else 1

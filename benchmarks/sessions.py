@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from figures import Figure, median, percentile, spread, table
-from home import Home
+from home import Home, workplace
 from store import Store, prepare
 
 MOST_MS = 150.0
@@ -119,13 +117,9 @@ def _searches(home: Home, rounds: int) -> tuple[list[float], list[float]]:
 
 def main() -> int:
     options = _options()
-    place = options.keep or Path(tempfile.mkdtemp(prefix="memd-bench-"))
-    try:
-        store = prepare(place.resolve() / "home", options.chunks, real_vectors=False)
+    with workplace(options.keep) as place:
+        store = prepare(place / "home", options.chunks, real_vectors=False)
         figures = measure(store, options.rounds)
-    finally:
-        if options.keep is None:
-            shutil.rmtree(place, ignore_errors=True)
     print("\n" + table(f"MCP sessions ({store.title})", figures))
     return 0 if all(figure.met is not False for figure in figures) else 1
 

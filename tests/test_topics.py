@@ -272,11 +272,11 @@ def test_a_line_without_a_file_is_told_and_mended(memory: Client, workspace: Pat
 
 
 def test_topics_of_other_folders_are_topics_too(memory: Client, workspace: Path) -> None:
-    write_notes(workspace, {"memory/work/topics/deploy.md": "Blue and green.\n"})
+    write_notes(workspace, {"memory/office/topics/deploy.md": "Blue and green.\n"})
     memory.sync()
     assert memory.topic("list")["text"] == "deploy, sourdough"
     memory.topic("refine", "deploy", add_tags=["ops"], now=NOW)
-    assert "- ops" in text(workspace, "memory/work/topics/deploy.md")
+    assert "- ops" in text(workspace, "memory/office/topics/deploy.md")
     assert "deploy" in memory.topic("search", tags=["OPS"])["text"]
 
 

@@ -142,7 +142,7 @@ def clusters(
         return
     for group in result["clusters"]:
         state = "wants a summary" if group["wants_summary"] else f"summed up by {group['summary']}"
-        say.line(f"{show.count(group['size'], 'memory').replace('memorys', 'memories')}, {state}")
+        say.line(f"{show.count(group['size'], 'memory')}, {state}")
         for memory in group["memories"]:
             say.line(f"  {memory['key']}  {memory['heading']}")
 

@@ -146,9 +146,7 @@ def gc(
         result = caller.gc(**where)
         if hard and result["expired"]:
             _name(result)
-            _sure(
-                f"Forget {show.count(len(result['expired']), 'memory').replace('memorys', 'memories')} for good?", yes
-            )
+            _sure(f"Forget {show.count(len(result['expired']), 'memory')} for good?", yes)
             result = caller.gc(hard=True, **where)
     if json:
         say.json(result)

@@ -215,7 +215,9 @@ def _finding(finding: dict[str, Any]) -> list[str]:
 
 
 def count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
+    """`1 file`, `3 files`, `2 memories`."""
+    many = f"{what.removesuffix('y')}ies" if what.endswith("ry") else f"{what}s"
+    return f"{number:,} {what if number == 1 else many}"
 
 
 def duration(seconds: float) -> str:

@@ -17,6 +17,7 @@ from memd.daemon.parts import Parts
 from memd.daemon.server import Tell
 from memd.errors import UnknownWorkspace
 from memd.indexer.ingest import Report
+from memd.indexer.stores import Shelf
 
 READERS = 4
 MOST_TRIED = 1_000
@@ -79,6 +80,10 @@ class Desk:
         if around:
             return (max(around, key=lambda shelf: len(shelf.workspace.root.parts)).workspace.ns,)
         return tuple(shelves)
+
+    def shelves(self, params: Params) -> list[Shelf]:
+        """The same as what is kept of each."""
+        return [self.parts.stores.shelf(ns) for ns in self.names(params)]
 
     async def read(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.readers, partial(work, *arguments, **named))

@@ -91,7 +91,7 @@ class Unlink:
 
     def run(self, worker: Worker) -> int:
         ledger, shelf = worker.stores.ledger, worker.stores.shelf(self.ns)
-        before = deeds.by_request(ledger.reader, self.request) if self.request else None
+        before = deeds.by_request(ledger.reader, self.request)
         if before is not None:
             return int(before["id"])
         with ledger.write() as connection:

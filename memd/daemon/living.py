@@ -28,7 +28,7 @@ class Move:
 
     def run(self, worker: Worker) -> tuple[int, int]:
         ledger, shelf = worker.stores.ledger, worker.stores.shelf(self.ns)
-        before = deeds.by_request(ledger.reader, self.request) if self.request else None
+        before = deeds.by_request(ledger.reader, self.request)
         if before is not None:
             return before["id"], 0
         now = datetime.now(UTC)
@@ -55,7 +55,7 @@ class Useful:
 
     def run(self, worker: Worker) -> tuple[int, int]:
         ledger, shelf = worker.stores.ledger, worker.stores.shelf(self.ns)
-        before = deeds.by_request(ledger.reader, self.request) if self.request else None
+        before = deeds.by_request(ledger.reader, self.request)
         if before is not None:
             return before["id"], lives.life_of(ledger.reader, self.memory).useful
         with ledger.write() as connection:

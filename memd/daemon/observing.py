@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from memd.daemon import announcing
 from memd.daemon.turns import Patient
 from memd.daemon.worker import Worker
-from memd.indexer import lives
+from memd.indexer import accesses, lives
 
 LATER = 1.0
 """Seconds for which accesses are collected before they are written down."""
@@ -43,7 +43,7 @@ class Observe(Patient):
         with worker.stores.ledger.write() as connection:
             for one in self.seen:
                 memories = (*one.memories, *lives.holders(connection, one.chunks))
-                lives.saw(connection, memories, one.client, one.at, one.together)
+                accesses.saw(connection, memories, one.client, one.at, one.together)
                 shown.append((one.client, memories))
         for client, memories in shown:
             announcing.accessed(worker, client, memories)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any, Generic, TypeVar
 
@@ -24,7 +25,7 @@ numbers = itertools.count(1)
 T = TypeVar("T")
 
 
-class Outbox(Generic[T]):
+class Outbox(ABC, Generic[T]):
     """Notifications of one kind for one connection. Used on the loop only."""
 
     method = ""
@@ -55,9 +56,9 @@ class Outbox(Generic[T]):
             self._chars += size
         self._wake.set()
 
+    @abstractmethod
     def told(self, item: T) -> dict[str, Any]:
         """How an item is sent."""
-        raise NotImplementedError
 
     async def _send(self) -> None:
         with contextlib.suppress(ConnectionError):

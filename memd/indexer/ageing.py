@@ -13,7 +13,7 @@ from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
-from memd.indexer import deeds, foresee, lives
+from memd.indexer import accesses, deeds, lives
 from memd.indexer.lives import Move
 from memd.indexer.stores import Shelf, Stores
 from memd.lifecycle.lives import RULE, Life
@@ -84,17 +84,17 @@ class Ageing:
         feedback = lives.has_feedback(reader, self.shelf.id)
         while page := lives.lives(reader, self.shelf.id, after, PAGE):
             after = page[-1].memory
-            self._page(foresee.counted(reader, page, self.now) if self.hands.dry else page, feedback)
+            self._page(accesses.counted(reader, page, self.now) if self.hands.dry else page, feedback)
             self.hands.rest()
 
     def _settle(self) -> None:
         """Add up what was written down of accesses since the last time."""
         after = 0
-        while page := lives.uncounted(self.stores.ledger.reader, self.shelf.id, after, PAGE):
+        while page := accesses.uncounted(self.stores.ledger.reader, self.shelf.id, after, PAGE):
             after = page[-1]
-            self.hands.write(partial(lives.settle, memories=page, now=self.now))
+            self.hands.write(partial(accesses.settle, memories=page, now=self.now))
             self.hands.rest()
-        self.hands.write(lambda connection: lives.sweep(connection, self.now))
+        self.hands.write(lambda connection: accesses.sweep(connection, self.now))
 
     def _page(self, page: Sequence[Life], feedback: bool) -> None:
         moves: list[tuple[Life, Move]] = []

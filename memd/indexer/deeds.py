@@ -141,9 +141,9 @@ def splices(connection: sqlite3.Connection, action: int) -> list[Splice]:
 
 
 def by_request(connection: sqlite3.Connection, request: str) -> sqlite3.Row | None:
-    found: sqlite3.Row | None = connection.execute(
-        "SELECT * FROM actions WHERE request = ? AND state = 'done'", (request,)
-    ).fetchone()
+    """What was done already for a request that is repeated; a wish without a number is none."""
+    asked = "SELECT * FROM actions WHERE request = ? AND state = 'done'"
+    found: sqlite3.Row | None = connection.execute(asked, (request,)).fetchone() if request else None
     return found
 
 

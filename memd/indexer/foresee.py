@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from sqlite3 import Connection
 from typing import Any
 
-from memd.indexer import lives, recall
+from memd.indexer import accesses, lives, recall
 from memd.indexer.stores import Shelf, Stores
 from memd.lifecycle.lives import Life
 from memd.lifecycle.rules import Match, Rule, evaluate
@@ -28,33 +27,13 @@ def foreseen(
         feedback, after = lives.has_feedback(connection, shelf.id), 0
         while page := lives.lives(connection, shelf.id, after, PAGE):
             after = page[-1].memory
-            judged = [(life, evaluate(life, rules, now, feedback)) for life in counted(connection, page, now)]
+            judged = [(life, evaluate(life, rules, now, feedback)) for life in accesses.counted(connection, page, now)]
             found = [(life, match) for life, match in judged if match and (match.tier or match.importance < life.base)]
             counts["memories"] += len(page)
             counts["moved"] += sum(match.tier is not None for _, match in found)
             counts["faded"] += sum(match.tier is None for _, match in found)
             told += _told(connection, shelf, found[: max(0, limit - len(told))])
     return {**counts, "matches": told}
-
-
-def counted(connection: Connection, page: Sequence[Life], now: datetime) -> list[Life]:
-    """Lives with the accesses that were written down since the last reflect, as the next one will count them."""
-    rows = connection.execute(
-        "SELECT memory, hour FROM accesses WHERE NOT counted AND memory IN (SELECT value FROM json_each(?))",
-        (json.dumps([life.memory for life in page]),),
-    )
-    hours: dict[int, list[str]] = {}
-    for memory, hour in rows:
-        hours.setdefault(memory, []).append(hour)
-    return [_counted(life, hours[life.memory], now) if life.memory in hours else life for life in page]
-
-
-def _counted(life: Life, hours: list[str], now: datetime) -> Life:
-    before = life.accessed.date().isoformat() if life.accessed else ""
-    fresh = {hour[:10] for hour in hours if hour[:10] > before}
-    end = datetime.fromisoformat(f"{max(hours)}:00:00+00:00") + timedelta(hours=1)
-    last = max(min(end, now), life.accessed or life.first_seen)
-    return replace(life, accesses=life.accesses + len(hours), days=life.days + len(fresh), accessed=last)
 
 
 def _told(connection: Connection, shelf: Shelf, found: Sequence[tuple[Life, Match]]) -> list[dict[str, Any]]:

@@ -25,21 +25,20 @@ TOKEN = 4
 """Characters to a token, on average."""
 
 
-def by_key(stores: Stores, shelves: Sequence[Shelf], key: str, max_bytes: int) -> dict[str, Any]:
-    """The memory that `key` names, as its file has it now."""
+def by_key(stores: Stores, shelves: Sequence[Shelf], key: str, max_bytes: int) -> tuple[int, dict[str, Any]]:
+    """The memory that `key` names, by its number in the ledger and as its file has it now."""
     shelf, row = named(stores, shelves, key)
     note = _note(shelf, row["path"], max_bytes)
     memory = next((memory for memory in note.memories if memory.slug == row["slug"]), None)
     if memory is None:
         raise NotFound(f"`{key}` is no longer in {row['path']}", near(stores, shelves, key))
-    number = _number(stores, row, memory)
-    return {
+    return row["id"], {
         **_told(shelf, note, memory),
         "key": key,
         "tier": row["tier"],
         "expires": row["expires"],
         "life": {name: row[name] for name in LIFE},
-        **_counted(number, memory.text),
+        **_counted(_number(stores, row, memory), memory.text),
     }
 
 

@@ -1,12 +1,11 @@
-"""What the ledger observed of each memory: lives read for the rules, accesses counted, tiers moved."""
+"""What the ledger observed of each memory: lives read for the rules, tiers moved."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import combinations
+from datetime import datetime
 from sqlite3 import Connection, Row
 from typing import Any
 
@@ -22,10 +21,6 @@ MERGED = (
     "EXISTS (SELECT 1 FROM edges e JOIN memories k ON k.id = e.other WHERE e.one = m.id AND e.rel = 'merged_into'"
     " AND NOT e.removed AND k.file IS NOT NULL) AS merged"
 )
-KEPT = timedelta(days=1)
-"""How long a counted access is remembered, so that the same client does not count twice within the hour, even if the
-clock is set back."""
-
 TIER = ("tier", "moved", "moved_by", "moved_why", "home")
 """What a move changes."""
 
@@ -84,26 +79,6 @@ def _moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
-# --- accesses -----------------------------------------------------------------------------------------------
-
-
-def saw(connection: Connection, memories: Iterable[int], client: str, now: datetime, together: bool = False) -> None:
-    """Write down that a client was shown some memories: once each within an hour, and counted by the next reflect."""
-    seen = sorted(set(memories))
-    hour = in_utc(now)[:13]
-    known = "SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM memories WHERE id = ?1)"
-    connection.executemany(
-        f"INSERT OR IGNORE INTO accesses (memory, client, hour) {known}", [(memory, client, hour) for memory in seen]
-    )
-    if together:
-        # Only those that are linked: the rest could not be strengthened.
-        connection.executemany(
-            "INSERT OR IGNORE INTO together (one, other, client, hour) SELECT ?1, ?2, ?3, ?4 WHERE EXISTS"
-            " (SELECT 1 FROM edges WHERE (one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1))",
-            [(one, other, client, hour) for one, other in combinations(seen, 2)],
-        )
-
-
 def holders(connection: Connection, chunks: Sequence[int]) -> list[int]:
     """The memories that some chunks are of, as far as they are still there."""
     rows = connection.execute(
@@ -119,48 +94,6 @@ def within(connection: Connection, workspace: int, memories: Sequence[int]) -> l
         (workspace, json.dumps(list(memories))),
     )
     return [row[0] for row in rows]
-
-
-def uncounted(connection: Connection, workspace: int, after: int, most: int) -> list[int]:
-    """Memories that were accessed since the last reflect, by number."""
-    rows = connection.execute(
-        "SELECT DISTINCT a.memory FROM accesses a JOIN memories m ON m.id = a.memory"
-        " WHERE m.workspace = ? AND a.memory > ? AND NOT a.counted ORDER BY a.memory LIMIT ?",
-        (workspace, after, most),
-    )
-    return [row[0] for row in rows]
-
-
-def settle(connection: Connection, memories: Sequence[int], now: datetime) -> None:
-    """Add up what was written down of some memories, each entry once."""
-    named = json.dumps(list(memories))
-    rows = connection.execute(
-        "SELECT memory, COUNT(*) AS times, MAX(hour) AS last, GROUP_CONCAT(DISTINCT substr(hour, 1, 10)) AS days"
-        " FROM accesses WHERE NOT counted AND memory IN (SELECT value FROM json_each(?)) GROUP BY memory",
-        (named,),
-    ).fetchall()
-    for row in rows:
-        known = connection.execute("SELECT accessed FROM memories WHERE id = ?", (row["memory"],)).fetchone()[0]
-        fresh = {day for day in row["days"].split(",") if day > (known or "")[:10]}
-        last = max(known or "", _end_of(row["last"], now))
-        connection.execute(
-            "UPDATE memories SET accesses = accesses + ?, days = days + ?, accessed = ? WHERE id = ?",
-            (row["times"], len(fresh), last, row["memory"]),
-        )
-    connection.execute("UPDATE accesses SET counted = 1 WHERE memory IN (SELECT value FROM json_each(?))", (named,))
-
-
-def _end_of(hour: str, now: datetime) -> str:
-    """The moment that an access of an hour is taken for: its last one, or now."""
-    end = datetime.fromisoformat(f"{hour}:59:59.999+00:00")
-    return in_utc(min(end, now))
-
-
-def sweep(connection: Connection, now: datetime) -> None:
-    """Forget counted entries that no further access can repeat."""
-    before = in_utc(now - KEPT)[:13]
-    for table in ("accesses", "together"):
-        connection.execute(f"DELETE FROM {table} WHERE counted AND hour < ?", (before,))
 
 
 # --- what changes -------------------------------------------------------------------------------------------

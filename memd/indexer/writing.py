@@ -60,7 +60,7 @@ class Done:
 
 def perform(stores: Stores, shelf: Shelf, deed: Deed) -> Done:
     """Write every file of a deed. What fails half-way is taken back as far as nobody else has changed it."""
-    before = deeds.by_request(stores.ledger.reader, deed.request) if deed.request else None
+    before = deeds.by_request(stores.ledger.reader, deed.request)
     if before is not None:
         return _repeated(before)
     if len(deed.changes) == 1 and deed.changes[0].append:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from memd.lifecycle.fading import days_past
+
 RELATED = "relates_to"
 """The one relation that has no direction, and the only one that memd makes by itself."""
 CONTAINS = "contains"
@@ -23,7 +25,6 @@ REST = timedelta(days=30)
 USED = 3
 """An edge that came up this often is known to be good, and does not fade."""
 PRUNE = 0.05
-DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,8 @@ def strengthened(weight: float, times: int = 1) -> float:
 
 def faded(base: float, accesses: int, idle: timedelta, origin: str) -> float:
     """The weight of an edge that was not used for a while: × 0.9 for each whole day past thirty."""
-    if origin not in OBSERVED or accesses >= USED or idle <= REST:
-        return base
-    return float(base * FADE ** ((idle - REST) // DAY))
+    rests = origin not in OBSERVED or accesses >= USED
+    return base if rests else float(base * FADE ** days_past(idle, REST))
 
 
 def ends(one: int, other: int, rel: str) -> tuple[int, int]:

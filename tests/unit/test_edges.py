@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from memd.indexer import edges, linking, mentions, related
+from memd.indexer.accesses import saw
 from memd.indexer.embedder import HashEmbedder
 from memd.indexer.linking import Pair
-from memd.indexer.lives import saw
 from memd.indexer.mirror import Mirror
 from memd.indexer.scale import Scale
 from memd.indexer.twins import same_words, twins

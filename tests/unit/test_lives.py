@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memd.errors import Conflict
-from memd.indexer import deeds, lives, writing
+from memd.indexer import accesses, deeds, lives, writing
 from memd.indexer.lives import Move
 from memd.indexer.stores import Shelf
 from tests.lab import Lab
@@ -44,14 +44,14 @@ def number(lab: Lab, slug: str) -> int:
 
 def saw(lab: Lab, memory: int, client: str, at: datetime) -> None:
     with lab.stores.ledger.write() as connection:
-        lives.saw(connection, [memory], client, at)
+        accesses.saw(connection, [memory], client, at)
 
 
 def settle(lab: Lab, now: datetime) -> None:
     shelf = lab.stores.shelf("agent")
     with lab.stores.ledger.write() as connection:
-        lives.settle(connection, lives.uncounted(connection, shelf.id, 0, 100), now)
-        lives.sweep(connection, now)
+        accesses.settle(connection, accesses.uncounted(connection, shelf.id, 0, 100), now)
+        accesses.sweep(connection, now)
 
 
 def move(lab: Lab, shelf: Shelf, *moves: Move, at: datetime = NOW) -> int:

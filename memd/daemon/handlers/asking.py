@@ -141,7 +141,7 @@ async def get(desk: Desk, params: Params, tell: Tell) -> Result:
     key, path = params.text("key"), params.text("path")
     first, count = params.number("from", 1, 1, 10**9), params.number("lines", 0, 0, 10**9)
     version, as_of, client = params.number("version", 0, 1, 10**9), _past(params), observer(params)
-    shelves = [desk.parts.stores.shelf(ns) for ns in desk.names(params)]
+    shelves = desk.shelves(params)
     params.done()
     if bool(key) == bool(path):
         raise UsageError("`get` needs a `key` or a `path`")
@@ -158,18 +158,17 @@ async def get(desk: Desk, params: Params, tell: Tell) -> Result:
     if version:
         was = await desk.read(past.known, desk.parts.stores, shelves, key)
         return await desk.read(getting.by_version, desk.parts.stores, was.shelf, was.memory, key, version)
-    told = await _current(desk, shelves, key)
+    memory, told = await _current(desk, shelves, key)
     if client:
-        _, row = await desk.read(getting.named, desk.parts.stores, shelves, key)
-        desk.parts.observing.saw((row["id"],), client)
+        desk.parts.observing.saw((memory,), client)
     return told
 
 
-async def _current(desk: Desk, shelves: list[Shelf], key: str) -> Result:
+async def _current(desk: Desk, shelves: list[Shelf], key: str) -> tuple[int, Result]:
     """A memory as its file has it; a text that was written this very moment has its number as soon as it is indexed."""
     for _ in range(NUMBERED):
-        told = await desk.read(getting.by_key, desk.parts.stores, shelves, key, desk.parts.worker.max_bytes)
+        memory, told = await desk.read(getting.by_key, desk.parts.stores, shelves, key, desk.parts.worker.max_bytes)
         if told["version"] is not None:
             break
         await desk.catch_up("auto", ())
-    return told
+    return memory, told

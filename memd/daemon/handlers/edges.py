@@ -66,7 +66,7 @@ async def rm(desk: Desk, params: Params, tell: Tell) -> Result:
 async def listed(desk: Desk, params: Params, tell: Tell) -> Result:
     key, rel = params.text("key"), params.choice("rel", ("", *RELATIONS), "")
     least, limit = params.share("min_weight") or 0.0, params.number("limit", MOST, 1, MOST)
-    shelves = _shelves(desk, params)
+    shelves = desk.shelves(params)
     params.done()
     await linked(desk, shelves)
     found = await desk.read(related.listed, desk.parts.stores, shelves, key, rel, least, limit)
@@ -76,7 +76,7 @@ async def listed(desk: Desk, params: Params, tell: Tell) -> Result:
 async def near(desk: Desk, params: Params, tell: Tell) -> Result:
     key, depth = params.text("key"), params.number("depth", 1, 1, DEEPEST)
     least, limit = params.share("min_weight") or 0.0, params.number("limit", 50, 1, MOST)
-    shelves = _shelves(desk, params)
+    shelves = desk.shelves(params)
     params.done()
     needed("related", key=key)
     await linked(desk, shelves)
@@ -85,7 +85,7 @@ async def near(desk: Desk, params: Params, tell: Tell) -> Result:
 
 async def clusters(desk: Desk, params: Params, tell: Tell) -> Result:
     least, weight = params.number("min", 3, 2, MOST), params.share("min_weight")
-    shelves = _shelves(desk, params)
+    shelves = desk.shelves(params)
     params.done()
     await linked(desk, shelves)
     wanted = related.GROUPED if weight is None else weight
@@ -94,7 +94,7 @@ async def clusters(desk: Desk, params: Params, tell: Tell) -> Result:
 
 
 async def candidates(desk: Desk, params: Params, tell: Tell) -> Result:
-    limit, shelves = params.number("limit", 20, 1, MOST), _shelves(desk, params)
+    limit, shelves = params.number("limit", 20, 1, MOST), desk.shelves(params)
     params.done()
     await linked(desk, shelves)
     found = await desk.read(related.candidates, desk.parts.stores, shelves, limit)
@@ -113,10 +113,6 @@ async def _ends(writer: Hand, method: str, one: str, other: str) -> tuple[Target
         await writer.desk.read(keys.existing, stores, shelf, one),
         await writer.desk.read(keys.existing, stores, shelf, other),
     )
-
-
-def _shelves(desk: Desk, params: Params) -> list[Shelf]:
-    return [desk.parts.stores.shelf(ns) for ns in desk.names(params)]
 
 
 def _names(shelves: Sequence[Shelf]) -> list[str]:

@@ -144,7 +144,7 @@ async def remove(writer: Hand, target: Target) -> Result:
 
 
 async def gc(desk: Desk, params: Params, tell: Tell) -> Result:
-    shelves = [desk.parts.stores.shelf(ns) for ns in desk.names(params)]
+    shelves = desk.shelves(params)
     who, hard, dry_run = params.text("who") or "socket", params.flag("hard"), params.flag("dry_run")
     params.done()
     await desk.catch_up("auto", ())
@@ -293,7 +293,7 @@ def _version(writer: Hand, target: Target, written: list[str | None]) -> int | N
 async def repeated(writer: Hand) -> bool:
     """Whether this very request was carried out before: then it is not judged by what it brought about."""
     reader = writer.desk.parts.stores.ledger
-    done = await writer.desk.read(lambda: deeds.by_request(reader.reader, writer.request)) if writer.request else None
+    done = await writer.desk.read(lambda: deeds.by_request(reader.reader, writer.request))
     return done is not None
 
 

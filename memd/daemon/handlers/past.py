@@ -22,14 +22,14 @@ FAR = 10**9
 
 
 async def history(desk: Desk, params: Params, tell: Tell) -> Result:
-    key, shelves = params.required("key"), _shelves(desk, params)
+    key, shelves = params.required("key"), desk.shelves(params)
     params.done()
     await desk.catch_up("auto", ())
     return await desk.read(past.versions, desk.parts.stores, shelves, key)
 
 
 async def diff(desk: Desk, params: Params, tell: Tell) -> Result:
-    key, shelves = params.required("key"), _shelves(desk, params)
+    key, shelves = params.required("key"), desk.shelves(params)
     old, new = params.number("old", 0, 1, FAR), params.number("new", 0, 1, FAR)
     params.done()
     await desk.catch_up("auto", ())
@@ -42,7 +42,7 @@ async def log(desk: Desk, params: Params, tell: Tell) -> Result:
         who=params.text("who"), what=params.text("what"), since=_begin(since), key=params.text("key"),
         limit=params.number("limit", 50, 1, MOST),
     )  # fmt: skip
-    shelves = _shelves(desk, params)
+    shelves = desk.shelves(params)
     params.done()
     await desk.catch_up("auto", ())
     found = await desk.read(past.entries, desk.parts.stores, shelves, wanted)
@@ -50,7 +50,7 @@ async def log(desk: Desk, params: Params, tell: Tell) -> Result:
 
 
 async def trash(desk: Desk, params: Params, tell: Tell) -> Result:
-    limit, shelves = params.number("limit", 200, 1, MOST), _shelves(desk, params)
+    limit, shelves = params.number("limit", 200, 1, MOST), desk.shelves(params)
     params.done()
     await desk.catch_up("auto", ())
     found = await desk.read(past.trash, desk.parts.stores, shelves, limit)
@@ -82,7 +82,7 @@ async def _restore_file(desk: Desk, shelf: Shelf, path: str, who: str) -> Result
 
 async def undo(desk: Desk, params: Params, tell: Tell) -> Result:
     number, who = params.number("action", 0, 1, FAR), params.text("who") or "socket"
-    shelves = _shelves(desk, params)
+    shelves = desk.shelves(params)
     params.done()
     row = await desk.read(_meant, desk, shelves, number, who)
     shelf = next(shelf for shelf in shelves if shelf.id == row["workspace"])
@@ -116,10 +116,6 @@ def _meant(desk: Desk, shelves: list[Shelf], number: int, who: str) -> Row:
     if not (row["spliced"] or row["shifted"]):
         raise Refused(f"action {row['id']} ({row['what']}) changed nothing that could be put back", "memd log")
     return row
-
-
-def _shelves(desk: Desk, params: Params) -> list[Shelf]:
-    return [desk.parts.stores.shelf(ns) for ns in desk.names(params)]
 
 
 def _begin(date: str) -> str:

@@ -18,7 +18,7 @@ FAR = 10**9
 
 
 async def peek(desk: Desk, params: Params, tell: Tell) -> Result:
-    shelves = _shelves(desk, params)
+    shelves = desk.shelves(params)
     params.done()
     await desk.catch_up("auto", ())
     found = await desk.read(lambda: looking.peek(desk.parts.stores.ledger.reader, shelves))
@@ -26,7 +26,7 @@ async def peek(desk: Desk, params: Params, tell: Tell) -> Result:
 
 
 async def stats(desk: Desk, params: Params, tell: Tell) -> Result:
-    shelves = _shelves(desk, params)
+    shelves = desk.shelves(params)
     params.done()
     await desk.catch_up("auto", ())
     return {**await desk.read(counting.stats, desk.parts.stores, shelves), "ns": _names(shelves)}
@@ -34,7 +34,7 @@ async def stats(desk: Desk, params: Params, tell: Tell) -> Result:
 
 async def tree(desk: Desk, params: Params, tell: Tell) -> Result:
     path, offset = params.text("path"), params.number("offset", 0, 0, FAR)
-    limit, shelves = params.number("limit", ROWS, 1, MOST_ROWS), _shelves(desk, params)
+    limit, shelves = params.number("limit", ROWS, 1, MOST_ROWS), desk.shelves(params)
     params.done()
     await desk.catch_up("auto", ())
     found = await desk.read(lambda: looking.tree(desk.parts.stores.ledger.reader, shelves, path, offset, limit))
@@ -43,15 +43,11 @@ async def tree(desk: Desk, params: Params, tell: Tell) -> Result:
 
 async def timeline(desk: Desk, params: Params, tell: Tell) -> Result:
     since, until = params.date("since"), params.date("until")
-    limit, shelves = params.number("limit", DAYS, 1, MOST_DAYS), _shelves(desk, params)
+    limit, shelves = params.number("limit", DAYS, 1, MOST_DAYS), desk.shelves(params)
     params.done()
     await desk.catch_up("auto", ())
     found = await desk.read(lambda: days.timeline(desk.parts.stores.ledger.reader, shelves, since, until, limit))
     return {**found, "ns": _names(shelves)}
-
-
-def _shelves(desk: Desk, params: Params) -> list[Shelf]:
-    return [desk.parts.stores.shelf(ns) for ns in desk.names(params)]
 
 
 def _names(shelves: list[Shelf]) -> list[str]:
