@@ -19,6 +19,9 @@ from memd.protocol.client import Client
 
 ROOT = Path(__file__).parent.parent
 
+# Who is started in the background is deaf to Ctrl-C, and so are the programs that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 NOTES = {
     "MEMORY.md": "# Memory\n\n## Home network\n\nThe router is at 10.0.0.1 and is called fjord.\n\n"
     "## Preferences\n\nPierce likes short answers. #style\n",

@@ -18,7 +18,7 @@ from memd.daemon.params import Params
 from memd.errors import SecretFound
 from memd.indexer import arriving, ingest, relive, writing
 from memd.indexer.arriving import Cargo, Plan, Step
-from memd.indexer.ingest import Saved
+from memd.indexer.decide import Saved
 from memd.indexer.stores import Shelf
 from memd.indexer.writing import Change, Deed, Done
 from memd.notes import parcel, pen

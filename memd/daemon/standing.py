@@ -16,7 +16,7 @@ from typing import Any
 from memd.daemon.outbox import Outbox, Outboxes
 from memd.daemon.server import Line
 from memd.indexer import recall
-from memd.indexer.ingest import Saved
+from memd.indexer.decide import Saved
 from memd.indexer.match import Wanted, piece
 from memd.indexer.stores import Shelf, Stores
 from memd.models import Filters

@@ -26,7 +26,8 @@ from memd.daemon.imports import SETTLED, How, Job, Slice, add_up, slices
 from memd.daemon.turns import Task, Turns
 from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer import ingest
-from memd.indexer.ingest import Report, Saved
+from memd.indexer.decide import Saved
+from memd.indexer.ingest import Report
 from memd.indexer.reconcile import reconcile_text
 from memd.indexer.stores import Shelf, Stores
 

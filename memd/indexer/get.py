@@ -15,7 +15,6 @@ from memd.indexer.catalog import digest_of_memory
 from memd.indexer.scan import is_memory_path, refusal
 from memd.indexer.stores import Shelf, Stores
 from memd.models import Memory, Note
-from memd.notes.parse import parse
 from memd.notes.read import Reading, Skipped, Unreadable, read
 
 LIFE = ("importance", "accesses", "days", "accessed", "useful", "first_seen", "moved", "moved_by", "moved_why")
@@ -151,7 +150,7 @@ def _lines(shelf: Shelf, path: str, first: int, count: int, max_bytes: int) -> d
 
 def _note(shelf: Shelf, path: str, max_bytes: int) -> Note:
     reading = _reading(shelf, path, max_bytes)
-    return parse(path, reading.text, reading.day)
+    return shelf.lately.parse(path, reading.text, reading.day)
 
 
 def _reading(shelf: Shelf, path: str, max_bytes: int) -> Reading:

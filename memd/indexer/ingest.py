@@ -12,28 +12,24 @@ import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from pathlib import PurePosixPath
-from sqlite3 import Connection, Row
+from datetime import datetime
+from sqlite3 import Row
 from typing import Any
 
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
-from memd.indexer import bank, catalog, deeds, history, naming, pages
-from memd.indexer.catalog import ChunkRow, FileRow, MemoryRow
-from memd.indexer.diff import ChunkPool, Incoming, incoming, match_memories
+from memd.indexer import bank, catalog, deeds
+from memd.indexer.catalog import FileRow
+from memd.indexer.decide import Changes, Saved, decide, stem
 from memd.indexer.look import Batch, look
 from memd.indexer.pooling import Vectors
 from memd.indexer.scan import scan
 from memd.indexer.stores import Shelf, Stores
-from memd.models import Chunk
 
 NAMED = 20
 """So many files are named in a report; the figures count all."""
 HOLD_FILES = 20
 """When more files than this, and more than half, vanish at once, a disk was unmounted rather than a memory lost."""
-MOMENT = timedelta(minutes=1)
-"""A file that is written in place stands empty for a moment: when it is back that soon, its memories live on."""
 
 
 @dataclass(slots=True)
@@ -64,24 +60,6 @@ class Report:
         return {name: getattr(self, name) for name in names} | {"took_ms": round(self.took_ms, 1)}
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """A memory that is new, or whose text is not what it was, and the chunks of it that were not there before."""
-
-    memory: int
-    new: bool
-    chunks: tuple[tuple[int, Chunk], ...]
-
-
-@dataclass(slots=True)
-class _Changes:
-    """What the ledger decided and the caches have to follow."""
-
-    added: list[tuple[int, Chunk]] = field(default_factory=list)
-    dropped: list[int] = field(default_factory=list)
-    saved: list[Saved] = field(default_factory=list)
-
-
 def apply(
     stores: Stores,
     shelf: Shelf,
@@ -101,6 +79,8 @@ def apply(
     """
     started = time.monotonic()
     report = Report()
+    if deep:
+        shelf.applied.clear()
     batch = look(shelf, sorted(paths), max_bytes, deep, restless)
     report.restless = batch.restless
     if batch.removed and not accept_missing:
@@ -108,7 +88,8 @@ def apply(
     elif accept_missing:
         shelf.held = frozenset()
     if batch.notes or batch.removed or batch.emptied:
-        changes = _decide(stores, shelf, batch, report, deeds.in_utc(now) if now else deeds.now())
+        changes = decide(stores, shelf, batch, deeds.in_utc(now) if now else deeds.now())
+        _count(report, batch, changes)
         if saved is not None:
             saved += changes.saved
         _follow(stores, shelf, changes, report)
@@ -132,138 +113,14 @@ def _hold(shelf: Shelf, batch: Batch, report: Report) -> None:
         shelf.held = frozenset()
 
 
-# --- deciding: one transaction ------------------------------------------------------------------------------
-
-
-def _decide(stores: Stores, shelf: Shelf, batch: Batch, report: Report, now: str) -> _Changes:
-    changes = _Changes()
-    failpoint("before-ledger")
-    with stores.ledger.write() as connection:
-        catalog.mark(connection, shelf.id, text=True, vectors=True)
-        pages.note_losses(connection, shelf, batch, now)
-        old_memories, old_chunks = _before(connection, shelf, batch)
-        saved, new = _save_files(connection, shelf, batch)
-        by_number = {row.id: row for row in saved.values()}
-        known_once = old_memories + _just_gone(connection, shelf, batch, saved, now)
-        found = match_memories(known_once, old_chunks, new)
-        before = {row.id: row.digest for row in known_once}
-        kept = set(found.values())
-        pool = ChunkPool(old_chunks)
-        for place, now_there in enumerate(new):
-            known = found.get(place)
-            back = known is None and catalog.gone_memory(connection, shelf.id, now_there.digest, kept)
-            if back:
-                known, before[back.id] = back.id, back.digest
-            number = catalog.save_memory(
-                connection, shelf.id, now_there.file, now_there.memory, now_there.role, known, now
-            )
-            kept.add(number)
-            if naming.keep(connection, number, by_number[now_there.file].path, now_there.memory):
-                shelf.unlinked.add(number)
-            _keep_version(connection, shelf, by_number[now_there.file], now_there, number, now)
-            fresh = _save_chunks(connection, shelf, now_there, number, pool)
-            changes.added += fresh
-            if fresh and before.get(number) != now_there.digest:
-                changes.saved.append(Saved(number, number not in before, tuple(fresh)))
-        left = [row.id for row in old_memories if row.id not in kept]
-        _let_go(connection, shelf, batch, left, now)
-        changes.dropped = pool.left()
-        catalog.drop_chunks(connection, changes.dropped)
-        catalog.drop_files(connection, [shelf.files[path].id for path in batch.removed])
-        if changes.added or changes.dropped:
-            connection.execute("UPDATE workspaces SET changed = ? WHERE id = ?", (now, shelf.id))
-    failpoint("after-ledger")
-    shelf.files = {path: row for path, row in shelf.files.items() if path not in batch.removed} | saved
-    _count(report, batch, changes)
-    return changes
-
-
-def _keep_version(
-    connection: Connection, shelf: Shelf, file: FileRow, now_there: Incoming, number: int, now: str
-) -> None:
-    """Note the memory's text as its current version, by whoever wrote it."""
-    last = history.latest(connection, number)
-    if last is not None and last.digest == now_there.digest:
-        return
-    memory = now_there.memory
-    since = last.at if last is not None else ""
-    who, action = deeds.author(connection, shelf.id, file.path, file.digest, memory.text, since=since)
-    history.keep(connection, number, last, now_there.digest, memory.text, file.path, memory.heading, who, action, now)
-
-
-def _let_go(connection: Connection, shelf: Shelf, batch: Batch, left: list[int], now: str) -> None:
-    for memory in left:
-        _keep_end(connection, shelf, batch, memory, now)
-    catalog.let_go(connection, left, now)
-
-
-def _keep_end(connection: Connection, shelf: Shelf, batch: Batch, memory: int, now: str) -> None:
-    """Note that a memory went, and by whose hand."""
-    last = history.latest(connection, memory)
-    if last is not None and last.digest is not None:
-        digest = batch.notes[last.path][0].digest if last.path in batch.notes else None
-        text = history.text_of(connection, last.digest)
-        who, action = deeds.author(connection, shelf.id, last.path, digest, text or "", since=last.at, column="removed")
-        history.gone(connection, last, who, action, now)
-
-
-def _before(connection: Connection, shelf: Shelf, batch: Batch) -> tuple[list[MemoryRow], list[ChunkRow]]:
-    known = [shelf.files[path].id for path in (*batch.notes, *batch.removed, *batch.emptied) if path in shelf.files]
-    memories = [row for file in known for row in catalog.memories_of(connection, file)]
-    chunks = [row for file in known for row in catalog.chunks_of(connection, file)]
-    return memories, chunks
-
-
-def _just_gone(
-    connection: Connection, shelf: Shelf, batch: Batch, saved: dict[str, FileRow], now: str
-) -> list[MemoryRow]:
-    since = deeds.in_utc(datetime.fromisoformat(now) - MOMENT)
-    return [row for path in batch.notes for row in catalog.just_gone(connection, shelf.id, path, saved[path].id, since)]
-
-
-def _save_files(connection: Connection, shelf: Shelf, batch: Batch) -> tuple[dict[str, FileRow], list[Incoming]]:
-    saved: dict[str, FileRow] = {}
-    new: list[Incoming] = []
-    for row in batch.rows:
-        saved[row.path] = replace(row, id=catalog.save_file(connection, shelf.id, _stem(row.path), row))
-    for path, (row, note) in batch.notes.items():
-        number = catalog.save_file(connection, shelf.id, _stem(path), row)
-        saved[path] = replace(row, id=number)
-        pages.keep(connection, number, batch.data[path])
-        new += [incoming(number, note.role, memory) for memory in note.memories]
-    return saved, new
-
-
-def _save_chunks(
-    connection: Connection,
-    shelf: Shelf,
-    now_there: Incoming,
-    memory: int,
-    pool: ChunkPool,
-) -> list[tuple[int, Chunk]]:
-    """Write a memory's chunks; answers those that were not there before."""
-    fresh: list[tuple[int, Chunk]] = []
-    for chunk, digest in zip(now_there.memory.chunks, now_there.chunks, strict=True):
-        known = pool.take(digest, memory)
-        if known is not None:
-            catalog.move_chunk(connection, known, now_there.file, memory, chunk)
-        else:
-            fresh.append((catalog.add_chunk(connection, shelf.id, now_there.file, memory, chunk), chunk))
-    return fresh
-
-
 def _touch(stores: Stores, shelf: Shelf, rows: list[FileRow]) -> None:
     with stores.ledger.write() as connection:
         for row in rows:
-            number = catalog.save_file(connection, shelf.id, _stem(row.path), row)
+            number = catalog.save_file(connection, shelf.id, stem(row.path), row)
             shelf.files[row.path] = replace(row, id=number)
 
 
-def _stem(path: str) -> str:
-    return PurePosixPath(path).stem
-
-
-def _count(report: Report, batch: Batch, changes: _Changes) -> None:
+def _count(report: Report, batch: Batch, changes: Changes) -> None:
     report.files = len(batch.notes)
     report.removed = len(batch.removed) + len(batch.emptied)
     report.paths = sorted((*batch.notes, *batch.removed, *batch.emptied))[:NAMED]
@@ -274,7 +131,7 @@ def _count(report: Report, batch: Batch, changes: _Changes) -> None:
 # --- following: the caches ----------------------------------------------------------------------------------
 
 
-def _follow(stores: Stores, shelf: Shelf, changes: _Changes, report: Report) -> None:
+def _follow(stores: Stores, shelf: Shelf, changes: Changes, report: Report) -> None:
     if changes.added or changes.dropped:
         shelf.text.apply(changes.added, changes.dropped)
     failpoint("after-text")
@@ -287,7 +144,7 @@ def _follow(stores: Stores, shelf: Shelf, changes: _Changes, report: Report) -> 
         stores.ledger.tick(connection)
 
 
-def _follow_vectors(stores: Stores, shelf: Shelf, changes: _Changes) -> int:
+def _follow_vectors(stores: Stores, shelf: Shelf, changes: Changes) -> int:
     """Add what the ledger has a vector for already, then drop what is gone; says how many were known."""
     if stores.model is None:
         return 0

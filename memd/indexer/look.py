@@ -10,7 +10,6 @@ from memd.indexer.catalog import FileRow
 from memd.indexer.scan import Scan, Seen, is_memory_path, refusal
 from memd.indexer.stores import Shelf
 from memd.models import Note
-from memd.notes.parse import parse
 from memd.notes.read import Reading, Skipped, Unreadable, read
 
 RACY_NS = 2_000_000_000
@@ -67,7 +66,7 @@ def look(
             if restless is not None and restless(path, reading.mtime_ns):
                 batch.restless.append(path)
             else:
-                _sort(batch, path, known, reading, deep)
+                _sort(shelf, batch, path, reading, deep)
     return batch
 
 
@@ -81,12 +80,12 @@ def _admitted(shelf: Shelf, path: str) -> bool:
     return not why
 
 
-def _sort(batch: Batch, path: str, known: FileRow | None, reading: Reading, deep: bool) -> None:
-    row = _row(path, reading)
+def _sort(shelf: Shelf, batch: Batch, path: str, reading: Reading, deep: bool) -> None:
+    row, known = _row(path, reading), shelf.files.get(path)
     if known is not None and known.digest == reading.digest and not (known.problem or deep):
         batch.rows.append(replace(row, id=known.id))
         return
-    batch.notes[path] = (row, parse(path, reading.text, reading.day))
+    batch.notes[path] = (row, shelf.lately.parse(path, reading.text, reading.day))
     batch.data[path] = reading.data
 
 

@@ -17,7 +17,8 @@ from memd.indexer.catalog import FileRow
 from memd.indexer.ledger import Ledger
 from memd.indexer.mirror import Mirror
 from memd.indexer.text import TextIndex
-from memd.models import Workspace
+from memd.models import Note, Workspace
+from memd.notes.again import Lately
 from memd.notes.names import date_of
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ class Shelf:
     skipped: dict[str, str] = field(default_factory=dict)
     unlinked: set[int] = field(default_factory=set)
     """Memories that are called otherwise, or mention others, than when their edges were last looked at."""
+    lately: Lately = field(default_factory=Lately)
+    applied: dict[str, tuple[str, Note]] = field(default_factory=dict)
+    """What the ledger took in of the files that were changed lately: the digest of the file, and the note."""
     _names: tuple[dict[str, FileRow], int, list[tuple[str, str]]] | None = None
 
     def names(self) -> list[tuple[str, str]]:

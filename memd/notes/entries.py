@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 from memd.notes import names
 from memd.notes.blocks import Lines, blocks_of
@@ -40,20 +39,17 @@ def titled(text: str) -> tuple[str, str]:
 
 
 def numbered(key: str, text: str) -> str:
-    """The key of a section that is added to a text: a heading that the text has already is counted."""
+    """The key of a section that is added to a text, from the one that it would have alone."""
     base, sharp, slug = key.partition("#")
-    count, fence = 0, ""
+    slugs, fence = names.Slugs(), ""
     for line in text.split("\n") if sharp else ():
         edge = FENCE.match(line)
         if edge and (not fence or edge[1].startswith(fence)):
             fence = "" if fence else edge[1]
-        heading = None if fence else HEADING.match(line)
-        count += heading is not None and _slug(heading[1]) == slug
-    return f"{base}#{slug}-{count + 1}" if count else key
-
-
-_slug = lru_cache(maxsize=4_096)(names.slug)
-"""A busy day has hundreds of headings, and each note that is added looks at all of them."""
+        known = None if fence else HEADING.match(line)
+        if known is not None:
+            slugs.of(known[1])
+    return f"{base}#{slugs.of(slug)}" if sharp else key
 
 
 # --- before the list of topics ------------------------------------------------------------------------------

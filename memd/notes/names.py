@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 DATE = re.compile(r"(?<!\d)(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?!\d)")
@@ -10,10 +11,29 @@ STAMP = re.compile(r"_(\d{4}-\d{2}-\d{2})(?:[ T]\d{1,2}:\d{2}(?::\d{2})?)?_")
 MAX_SLUG = 80
 
 
+@lru_cache(maxsize=4_096)
 def slug(heading: str) -> str:
     """A heading as part of a key: letters and digits of any script, the rest is one dash."""
+    # Kept: a busy day has hundreds of headings, and each note that is added looks at all of them.
     dashed = re.sub(r"[^\w]+|_+", "-", heading.casefold()).strip("-")
     return dashed[:MAX_SLUG].rstrip("-") or "section"
+
+
+class Slugs:
+    """Those of one file, heading by heading: no two are the same, a second `Garden` is `garden-2`."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def of(self, heading: str) -> str:
+        plain = found = slug(heading)
+        count = self._counts.get(plain, 0)
+        while found in self._counts:
+            count += 1
+            found = f"{plain}-{count}"
+        self._counts[found] = 1
+        self._counts[plain] = max(count, 1)
+        return found
 
 
 def is_topic(path: str) -> bool:

@@ -27,20 +27,70 @@ class _Section:
     blocks: list[Block]
 
 
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A note, and what another parse of nearly the same text can go on from."""
+
+    note: Note
+    text: str
+    fallback_date: str
+    front_end: int
+    blocks: list[Block]
+    sections: list[_Section]
+
+    def unchanged(self, text: str, front_end: int) -> int:
+        """How many blocks stand in another text as they do in this one.
+
+        They end before a heading that is still there: a heading closes whatever is open, so that what comes
+        from there on can be cut without knowing what was before.
+        """
+        same = _same(self.text, text)
+        if front_end != self.front_end or same < front_end:
+            return 0
+        for at in range(len(self.blocks) - 1, -1, -1):
+            if self.blocks[at].level and text.find("\n", self.blocks[at].end, same) >= 0:
+                return at
+        return 0
+
+
 def parse(path: str, text: str, fallback_date: str = "") -> Note:
     """The note that `text` is, when it stands at `path` (relative to its workspace)."""
+    return parsed(path, text, fallback_date).note
+
+
+def parsed(path: str, text: str, fallback_date: str = "", before: Parsed | None = None) -> Parsed:
+    """The same; what it has in common with the note `before` at this path is taken from there."""
     lines = Lines(text)
     front_end = declared.front_matter_span(text)
     about, warning = declared.front_matter(text[:front_end]) if front_end else (Declared(), "")
-    role = names.role_of(path)
-    sections = list(_sections(blocks_of(text, lines, front_end), whole=names.is_topic(path)))
-    date = names.date_of(path)
-    taken: dict[str, int] = {}
-    memories = tuple(
-        _memory(section, text, lines, about, role, date or fallback_date, _slug(section, taken), not date)
-        for section in sections
-    )
-    return Note(path, role, memories, (warning,) if warning else ())
+    if before is None or before.note.path != path or before.fallback_date != fallback_date:
+        before = Parsed(Note(path, "", ()), "", fallback_date, -1, [], [])
+    kept = before.unchanged(text, front_end)
+    onward = before.blocks[kept].start if kept else front_end
+    blocks = before.blocks[:kept] + blocks_of(text, lines, onward)
+    sections = list(_sections(blocks, whole=names.is_topic(path)))
+    role, date = names.role_of(path), names.date_of(path)
+    slugs, memories = names.Slugs(), []
+    for nth, section in enumerate(sections):
+        slug = slugs.of(section.heading) if section.heading else ""
+        if kept and section.blocks[-1].start < onward and before.sections[nth : nth + 1] == [section]:
+            memories.append(before.note.memories[nth])
+        else:
+            memories.append(_memory(section, text, lines, about, role, date or fallback_date, slug, not date))
+    note = Note(path, role, tuple(memories), (warning,) if warning else ())
+    return Parsed(note, text, fallback_date, front_end, blocks, sections)
+
+
+def _same(one: str, other: str) -> int:
+    """How long the beginning is that two texts share."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _sections(blocks: Sequence[Block], whole: bool) -> Iterator[_Section]:
@@ -64,14 +114,6 @@ def _keep(heading: str, title: str, blocks: list[Block]) -> Iterator[_Section]:
     """A section worth a memory: a preamble that is only a title says nothing of its own."""
     if blocks and (heading or len(blocks) > 1 or blocks[0].level != 1):
         yield _Section(heading, (title,) if title else (), blocks)
-
-
-def _slug(section: _Section, taken: dict[str, int]) -> str:
-    if not section.heading:
-        return ""
-    slug = names.slug(section.heading)
-    taken[slug] = taken.get(slug, 0) + 1
-    return slug if taken[slug] == 1 else f"{slug}-{taken[slug]}"
 
 
 def _memory(
