@@ -54,6 +54,8 @@ class Embedding:
         self.note = ""
         self.pending = 0
         self._rate = 0.0
+        self._made = (0, 0)
+        """A model, and the number of a chunk up to which all have its vector: only later ones need be looked at."""
         self._swept = False
         self._loaded: Embedder | None = None
         self._opened = False
@@ -151,7 +153,9 @@ class Embedding:
         self._stuck = False
         self._recovered()
         if not more:
-            self._work.wait(RETRY_SECONDS)
+            if not self._work.wait(RETRY_SECONDS):
+                # Nothing to do for a while: time to look at everything again.
+                self._made = (0, 0)
             self._work.clear()
 
     def _recovered(self) -> None:
@@ -240,9 +244,11 @@ class Embedding:
         model = self.worker.stores.model
         if model is None:
             return False
-        rows = bank.pending(self.worker.stores.ledger.reader, model.id, FETCH)
+        reader = self.worker.stores.ledger.reader
+        newest = bank.newest(reader)
+        rows = bank.pending(reader, model.id, FETCH, self._after(model.id))
         if not rows:
-            self.pending = 0
+            self.pending, self._made = 0, (model.id, newest)
             self._caught_up()
             return False
         # Longest first pads least, and the whole lot is the newest that there is.
@@ -284,4 +290,8 @@ class Embedding:
     def _recount(self) -> None:
         model = self.worker.stores.model
         if model is not None:
-            self.pending = sum(bank.pending_counts(self.worker.stores.ledger.reader, model.id).values())
+            self.pending = bank.pending_count(self.worker.stores.ledger.reader, model.id, self._after(model.id))
+
+    def _after(self, model: int) -> int:
+        known, upto = self._made
+        return upto if known == model else 0

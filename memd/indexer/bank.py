@@ -46,24 +46,29 @@ def save(connection: sqlite3.Connection, model: int, digests: Sequence[str], vec
     connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
 
 
-def pending(connection: sqlite3.Connection, model: int, most: int) -> list[sqlite3.Row]:
-    """Chunks without a vector, newest notes first."""
+def newest(connection: sqlite3.Connection) -> int:
+    """The number of the last chunk; later ones have greater numbers."""
+    return int(connection.execute("SELECT COALESCE(MAX(id), 0) FROM chunks").fetchone()[0])
+
+
+def pending(connection: sqlite3.Connection, model: int, most: int, after: int = 0) -> list[sqlite3.Row]:
+    """Chunks without a vector, newest notes first; those up to the number `after` are known to have theirs."""
     return connection.execute(
         "SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text"
-        " FROM chunks c JOIN memories m ON m.id = c.memory"
-        " WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)"
+        " FROM chunks c JOIN memories m ON m.id = c.memory WHERE c.id > ?"
+        " AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)"
         " ORDER BY m.date DESC, c.id DESC LIMIT ?",
-        (model, most),
+        (after, model, most),
     ).fetchall()
 
 
-def pending_counts(connection: sqlite3.Connection, model: int) -> dict[int, int]:
-    rows = connection.execute(
-        "SELECT c.workspace AS workspace, COUNT(*) AS count FROM chunks c WHERE NOT EXISTS"
-        " (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest) GROUP BY c.workspace",
-        (model,),
-    )
-    return {row["workspace"]: row["count"] for row in rows}
+def pending_count(connection: sqlite3.Connection, model: int, after: int = 0) -> int:
+    row = connection.execute(
+        "SELECT COUNT(*) FROM chunks c WHERE c.id > ? AND NOT EXISTS"
+        " (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)",
+        (after, model),
+    ).fetchone()
+    return int(row[0])
 
 
 def of_workspace(connection: sqlite3.Connection, model: int, workspace: int, dims: int) -> tuple[list[int], Vectors]:
@@ -88,9 +93,10 @@ def embedded(connection: sqlite3.Connection, model: int, workspace: int) -> set[
 def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> tuple[list[int], Vectors]:
     """The vectors of the chunks in a JSON list."""
     rows = connection.execute(
-        "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
-        " WHERE c.id IN (SELECT value FROM json_each(?))",
-        (model, chunks),
+        # In this order: a few chunks are looked up, not every vector that there is.
+        "SELECT c.id, v.vector FROM json_each(:chunks) j CROSS JOIN chunks c ON c.id = j.value"
+        " CROSS JOIN vectors v ON v.model = :model AND v.digest = c.digest",
+        {"model": model, "chunks": chunks},
     ).fetchall()
     return _unpacked(rows, dims)
 

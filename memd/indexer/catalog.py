@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -139,11 +139,12 @@ def drop_files(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
 # --- memories -----------------------------------------------------------------------------------------------
 
 
-def memories_of(connection: sqlite3.Connection, file: int) -> list[MemoryRow]:
+def memories_of(connection: sqlite3.Connection, file: int, but: Collection[str] = ()) -> list[MemoryRow]:
+    """The memories of a file, but for some slugs."""
     rows = connection.execute(
         "SELECT id, file, slug, digest, body FROM memories WHERE file = ? ORDER BY start_line", (file,)
     )
-    return [MemoryRow(**dict(row)) for row in rows]
+    return [MemoryRow(*row) for row in rows if row["slug"] not in but]
 
 
 def gone_memory(connection: sqlite3.Connection, workspace: int, digest: str, taken: set[int]) -> MemoryRow | None:
@@ -248,9 +249,12 @@ def let_go(connection: sqlite3.Connection, memories: Iterable[int], now: str) ->
 # --- chunks -------------------------------------------------------------------------------------------------
 
 
-def chunks_of(connection: sqlite3.Connection, file: int) -> list[ChunkRow]:
-    rows = connection.execute("SELECT id, memory, digest FROM chunks WHERE file = ? ORDER BY id", (file,))
-    return [ChunkRow(**dict(row)) for row in rows]
+def chunks_of(connection: sqlite3.Connection, memories: Iterable[int]) -> list[ChunkRow]:
+    rows = connection.execute(
+        "SELECT id, memory, digest FROM chunks WHERE memory IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (json.dumps(list(memories)),),
+    )
+    return [ChunkRow(*row) for row in rows]
 
 
 def add_chunk(connection: sqlite3.Connection, workspace: int, file: int, memory: int, chunk: Chunk) -> int:

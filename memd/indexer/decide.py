@@ -139,16 +139,13 @@ def _before(
     connection: Connection, shelf: Shelf, batch: Batch, standing: dict[str, set[str]]
 ) -> tuple[list[MemoryRow], list[ChunkRow]]:
     """What there was in the files of a batch, but for what stands as it was."""
-    memories: list[MemoryRow] = []
-    chunks: list[ChunkRow] = []
-    for path in (*batch.notes, *batch.removed, *batch.emptied):
-        if path in shelf.files:
-            file, same = shelf.files[path].id, standing.get(path, set())
-            rows = catalog.memories_of(connection, file)
-            left = {row.id for row in rows if row.slug in same}
-            memories += [row for row in rows if row.id not in left]
-            chunks += [row for row in catalog.chunks_of(connection, file) if row.memory not in left]
-    return memories, chunks
+    memories = [
+        row
+        for path in (*batch.notes, *batch.removed, *batch.emptied)
+        if path in shelf.files
+        for row in catalog.memories_of(connection, shelf.files[path].id, standing.get(path, ()))
+    ]
+    return memories, catalog.chunks_of(connection, (row.id for row in memories))
 
 
 def _just_gone(

@@ -13,8 +13,8 @@ from memd.notes.parse import SECTION_LEVEL, parse
 from memd.notes.topic_index import PAIR
 
 TITLE = re.compile(r"\s*^ {0,3}#{1,2}[ \t]+([^\n]+?)(?:[ \t]+#+)?[ \t\r]*(?:\n|\Z)", re.MULTILINE)
-HEADING = re.compile(r" {0,3}##[ \t]+(.*?)(?:[ \t]+#+)?[ \t\r]*$")
-FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+MARKED = re.compile(r"\n {0,3}(?:(`{3,}|~{3,})|##[ \t]+(.*))")
+"""A line that is the edge of a fence, or a heading."""
 STAMP = re.compile(r"^_(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}:\d{2})(?::\d{2})?)?_[ \t\r]*$", re.MULTILINE)
 HEAD = 300
 """Characters of an entry in which its stamp is looked for."""
@@ -42,13 +42,12 @@ def numbered(key: str, text: str) -> str:
     """The key of a section that is added to a text, from the one that it would have alone."""
     base, sharp, slug = key.partition("#")
     slugs, fence = names.Slugs(), ""
-    for line in text.split("\n") if sharp else ():
-        edge = FENCE.match(line)
-        if edge and (not fence or edge[1].startswith(fence)):
-            fence = "" if fence else edge[1]
-        known = None if fence else HEADING.match(line)
-        if known is not None:
-            slugs.of(known[1])
+    for line in MARKED.finditer(f"\n{text}") if sharp else ():
+        edge, heading = line.groups()
+        if edge and (not fence or edge.startswith(fence)):
+            fence = "" if fence else edge
+        elif heading is not None and not fence and names.slug(heading).startswith(slug):
+            slugs.of(heading)
     return f"{base}#{slugs.of(slug)}" if sharp else key
 
 
