@@ -247,3 +247,27 @@ def test_as_many_tasks_with_one_client_each(person: Client, home: Home) -> None:
 
     assert asyncio.run(all_of_them()) == [f"task-{nth}" for nth in range(AGENTS)]
     assert not (Path(home.path.parent) / "agent" / "memory" / "topics" / "task-0.md").exists()
+
+
+# --- whose turn it is -------------------------------------------------------------------------------------------
+
+
+def test_an_import_gets_its_turn_while_others_never_stop_writing(person: Client, home: Home) -> None:
+    stop = threading.Event()
+
+    def write(name: str) -> None:
+        with Client(home.socket, bind="fox", who=name) as client:
+            while not stop.is_set():
+                client.note(f"{name} goes on and on.", title=f"{name} writes")
+
+    writers = [threading.Thread(target=write, args=(f"agent-{number}",)) for number in range(8)]
+    for writer in writers:
+        writer.start()
+    try:
+        write_notes(home.path.parent / "agent", {"memory/2026-04-01.md": "# Day\n\n## Heron\n\nA heron came by.\n"})
+        assert person.sync(ns="agent")["files"] > 0
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    assert person.query("heron", ns="agent", mode="text")["hits"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import Future
 from typing import NamedTuple
 
 LONGEST_SETTLE = 2.0
@@ -33,12 +34,20 @@ class Hints:
         """When a path was first noted since it was last read at rest."""
         self._own: dict[str, set[str]] = {}
         """What memd wrote itself, by workspace; the workspace that was written to first comes first."""
+        self.seen = 0
+        """How often something was noted."""
+        self._since: dict[tuple[str, str], int] = {}
+        """As the how manieth each was first noted since it was last taken."""
+        self._in_hand: dict[tuple[str, str], int] = {}
+        self._waiters: list[tuple[int, Future[None]]] = []
 
     def __len__(self) -> int:
         return len(self._noted)
 
     def note(self, ns: str, path: str) -> None:
         now = time.monotonic()
+        self.seen += 1
+        self._since.setdefault((ns, path), self.seen)
         self._noted[ns, path] = (self._begun.setdefault((ns, path), now), now)
 
     def own(self, ns: str, path: str) -> None:
@@ -64,15 +73,25 @@ class Hints:
         """Whether a path that is being written should wait; one that never rests should not wait for ever."""
         return time.monotonic() - self._begun.get((ns, path), time.monotonic()) < LONGEST_SETTLE
 
-    def read(self, ns: str, paths: Iterable[str]) -> None:
-        """These were read at rest."""
-        for path in paths:
+    def read(self, ns: str, paths: Iterable[str], restless: Iterable[str] = ()) -> None:
+        """These were read at rest, but for some that must be read again."""
+        unread = set(restless)
+        for path in unread:
+            self.note(ns, path)
+            self._still_due(ns, path)
+        for path in set(paths) - unread:
             self._begun.pop((ns, path), None)
 
     def later(self, ns: str, paths: Iterable[str], seconds: float) -> None:
         """Come back to these in a while."""
         again = time.monotonic() + seconds
-        self._noted.update({(ns, path): (again, again) for path in paths})
+        for path in paths:
+            self._noted[ns, path] = (again, again)
+            self._since.setdefault((ns, path), self.seen)
+            self._still_due(ns, path)
+
+    def _still_due(self, ns: str, path: str) -> None:
+        self._since[ns, path] = min(self._since[ns, path], self._in_hand.get((ns, path), self.seen))
 
     @property
     def oldest(self) -> float | None:
@@ -100,6 +119,7 @@ class Hints:
         paths = tuple(dict.fromkeys(path for name, path in ready if name == ns))
         for path in paths:
             del self._noted[ns, path]
+            self._in_hand[ns, path] = self._since.pop((ns, path))
         return Taken(ns, paths, frozenset(own))
 
     def _ends(self) -> dict[tuple[str, str], float]:
@@ -114,3 +134,29 @@ class Hints:
 
     def _end(self, first: float, last: float) -> float:
         return min(last + self._settle, first + LONGEST_SETTLE)
+
+    # --- who waits for them ---------------------------------------------------------------------------------
+
+    @property
+    def _done(self) -> int:
+        """Everything that was noted up to this number has been dealt with."""
+        return min((*self._since.values(), *self._in_hand.values()), default=self.seen + 1) - 1
+
+    @property
+    def awaited(self) -> bool:
+        return bool(self._waiters)
+
+    def promise(self, future: Future[None]) -> bool:
+        """Keep a future until all that is noted by now has been dealt with; False when it has been."""
+        due = self._done < self.seen
+        if due:
+            self._waiters.append((self.seen, future))
+        return due
+
+    def put_down(self) -> list[Future[None]]:
+        """What was taken has been dealt with; answers who need not wait any longer."""
+        self._in_hand.clear()
+        done = self._done
+        ready = [future for target, future in self._waiters if target <= done]
+        self._waiters = [(target, future) for target, future in self._waiters if target > done]
+        return ready

@@ -34,6 +34,8 @@ from memd.indexer.stores import Shelf, Stores
 log = logging.getLogger("memd.worker")
 
 RETRY_SECONDS = 2.0
+IMPORT_SECONDS = 0.5
+"""So long an import waits at most for those who always have something to write."""
 IDLE_SECONDS = 0.5
 QUIET_SECONDS = 5.0
 CROWDED = 24
@@ -70,9 +72,8 @@ class Worker:
         self._behind: set[int] = set()
         self._wake = threading.Condition()
         self._stopping = False
-        self._seen = self._done = 0
         self._active = time.monotonic()
-        self._waiters: list[tuple[int, Future[None]]] = []
+        self._sliced = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="memd-writer", daemon=True)
 
     # --- what others leave here ---------------------------------------------------------------------------
@@ -97,7 +98,6 @@ class Worker:
         """A hint that a path changed."""
         with self._wake:
             self._hints.note(ns, path)
-            self._seen += 1
             self._wake.notify()
 
     def soon(self, ns: str, paths: Iterable[str]) -> int:
@@ -105,7 +105,6 @@ class Worker:
         with self._wake:
             for path in paths:
                 self._hints.own(ns, path)
-                self._seen += 1
             return self._hints.turn(ns)
 
     def submit(self, task: Task) -> Future[Any]:
@@ -122,11 +121,10 @@ class Worker:
         """Done when every change noted so far is in the stores."""
         future: Future[None] = Future()
         with self._wake:
-            if self._done >= self._seen:
-                future.set_result(None)
-            else:
-                self._waiters.append((self._seen, future))
+            if self._hints.promise(future):
                 self._wake.notify()
+            else:
+                future.set_result(None)
         return future
 
     # --- what others may know -----------------------------------------------------------------------------
@@ -173,18 +171,17 @@ class Worker:
         """Wait for the next thing to do."""
         with self._wake:
             while not self._stopping:
+                if self._imports and self._starved():
+                    return self._next_slice()
                 turn = self._tasks.take(self._hints)
                 if turn is not None:
                     return partial(self._answer, *turn)
-                settled = self._hints.take(hurry=bool(self._tasks.pressing or self._waiters or self._imports))
+                settled = self._hints.take(hurry=bool(self._tasks.pressing or self._hints.awaited or self._imports))
                 if settled:
                     self._taken, self._own_in_hand = len(settled.paths), bool(settled.own)
-                    seen = 0 if self._hints else self._seen
-                    return partial(self._changes, settled, seen)
+                    return partial(self._changes, settled)
                 if self._imports:
-                    part = self._imports.popleft()
-                    self._taken, self._importing = len(part.paths), part.job
-                    return partial(self._slice, part)
+                    return self._next_slice()
                 wait = self._hints.wait()
                 if not self._wake.wait(min(wait, IDLE_SECONDS)) and wait > IDLE_SECONDS:
                     shelf = self._untidy()
@@ -193,6 +190,14 @@ class Worker:
                     if self._quiet():
                         return self.on_rest
             return None
+
+    def _next_slice(self) -> Callable[[], None]:
+        part = self._imports.popleft()
+        self._taken, self._importing, self._sliced = len(part.paths), part.job, time.monotonic()
+        return partial(self._slice, part)
+
+    def _starved(self) -> bool:
+        return time.monotonic() - self._sliced > IMPORT_SECONDS and not self._hints.owes
 
     def _quiet(self) -> bool:
         return time.monotonic() - self._active > QUIET_SECONDS
@@ -218,17 +223,17 @@ class Worker:
         else:
             result.future = future
 
-    def _changes(self, settled: Taken, seen: int) -> None:
+    def _changes(self, settled: Taken) -> None:
         shelf = self.stores.shelves.get(settled.ns)
-        if shelf is not None:
-            self._apply(shelf, settled.paths, SETTLED, settled.own)
-        with self._wake:
-            self._taken, self._own_in_hand = 0, False
-            self._done = max(self._done, seen)
-            ready = [future for target, future in self._waiters if target <= self._done]
-            self._waiters = [(target, future) for target, future in self._waiters if target > self._done]
-        for future in ready:
-            future.set_result(None)
+        try:
+            if shelf is not None:
+                self._apply(shelf, settled.paths, SETTLED, settled.own)
+        finally:
+            with self._wake:
+                self._taken, self._own_in_hand = 0, False
+                ready = self._hints.put_down()
+            for future in ready:
+                future.set_result(None)
 
     def _slice(self, part: Slice) -> None:
         shelf, job = self.stores.shelves.get(part.ns), part.job
@@ -310,9 +315,7 @@ class Worker:
     def _again(self, shelf: Shelf, paths: Iterable[str], restless: list[str]) -> None:
         ns = shelf.workspace.ns
         with self._wake:
-            self._hints.read(ns, set(paths).difference(restless))
-            for path in restless:
-                self._hints.note(ns, path)
+            self._hints.read(ns, paths, restless)
 
     def _catch_up(self, shelf: Shelf) -> None:
         """After a full disk the ledger may know more than the text index does."""
@@ -335,11 +338,7 @@ class Worker:
             log.warning("%s/%s", ns, warning)
         if report.changed:
             self.events.tell(INDEXED, ns=ns, **report.figures)
-            log.info(
-                "indexed ns=%s files=%d removed=%d chunks=+%d-%d embed=%d ms=%.0f",
-                ns, report.files, report.removed, report.chunks_added, report.chunks_dropped, report.to_embed,
-                report.took_ms,
-            )  # fmt: skip
+            log.info("indexed ns=%s %s", ns, report)
         if report.to_embed:
             self.on_text(report.to_embed)
 
@@ -347,4 +346,5 @@ class Worker:
         """Cut an import into slices; called by the scan, on this thread."""
         cut = list(slices(paths, sizes))
         with self._wake:
+            self._sliced = self._sliced if self._imports else time.monotonic()
             self._imports.extend(Slice(shelf.workspace.ns, part, job, how) for part in cut)

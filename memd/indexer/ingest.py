@@ -49,6 +49,10 @@ class Report:
     warnings: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)
 
+    def __str__(self) -> str:
+        counts = f"files={self.files} removed={self.removed} chunks=+{self.chunks_added}-{self.chunks_dropped}"
+        return f"{counts} embed={self.to_embed} ms={self.took_ms:.0f}"
+
     @property
     def changed(self) -> bool:
         return bool(self.files or self.removed)

@@ -1,0 +1,60 @@
+"""Whoever waits for what changed waits for what had changed when they asked, and for nothing that came since."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from memd.daemon.hints import Hints
+
+
+def asked(hints: Hints) -> Future[None] | None:
+    """Somebody who waits; None when there is nothing to wait for."""
+    future: Future[None] = Future()
+    return future if hints.promise(future) else None
+
+
+def test_who_asks_does_not_wait_for_what_comes_later() -> None:
+    hints = Hints(settle=0)
+    hints.note("agent", "a.md")
+    waiting = asked(hints)
+    assert waiting is not None and hints.awaited
+    assert hints.take() is not None
+    hints.note("agent", "a.md")
+    later = asked(hints)
+    assert hints.put_down() == [waiting]
+    assert hints.take() is not None and hints.put_down() == [later]
+    assert asked(hints) is None and not hints.awaited
+
+
+def test_what_is_in_hand_is_waited_for() -> None:
+    hints = Hints(settle=0)
+    hints.note("agent", "a.md")
+    assert hints.take() is not None
+    waiting = asked(hints)
+    assert waiting is not None and hints.put_down() == [waiting]
+
+
+def test_another_workspace_that_was_noted_before_is_waited_for_too() -> None:
+    hints = Hints(settle=0)
+    hints.note("one", "a.md")
+    hints.note("two", "b.md")
+    waiting = asked(hints)
+    taken = hints.take()
+    assert taken is not None and taken.ns == "one" and hints.put_down() == []
+    assert hints.take() is not None and hints.put_down() == [waiting]
+
+
+def test_what_must_be_read_again_is_still_due() -> None:
+    for again in ("restless", "later"):
+        hints = Hints(settle=0)
+        hints.note("agent", "a.md")
+        waiting = asked(hints)
+        assert hints.take() is not None
+        if again == "restless":
+            hints.read("agent", ["a.md"], restless=["a.md"])
+        else:
+            hints.later("agent", ["a.md"], 0)
+        assert hints.put_down() == []
+        assert hints.take() is not None
+        hints.read("agent", ["a.md"])
+        assert hints.put_down() == [waiting]
