@@ -10,12 +10,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
 from memd.errors import MemdError
 from memd.protocol.client import Client
+from tests.forge import Forge, Forged
 
 ROOT = Path(__file__).parent.parent
 
@@ -32,6 +34,10 @@ NOTES = {
 }
 
 
+forge = lru_cache(maxsize=1)(Forge)
+"""One for all tests of a process."""
+
+
 class Home:
     """A MEMD_HOME with, when asked for, a daemon in it."""
 
@@ -43,7 +49,9 @@ class Home:
             "MEMD_TEST_EMBEDDER": "hash",
             "NO_COLOR": "1",
         }
-        self.daemon: subprocess.Popen[bytes] | None = None
+        self.daemon: subprocess.Popen[bytes] | Forged | None = None
+        self.from_nothing = False
+        """Whether the daemon is started as the command starts it, however long that takes."""
 
     @property
     def state(self) -> Path:
@@ -65,10 +73,12 @@ class Home:
     def start(self, **env: str) -> Client:
         """Start the daemon and wait until it answers."""
         self.path.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "memd.daemon"]
         with (self.path / "daemon.stderr").open("ab") as stderr:
-            self.daemon = subprocess.Popen(
-                [sys.executable, "-m", "memd.daemon"], env={**self.env, **env}, stderr=stderr, stdin=subprocess.DEVNULL
-            )
+            if self.from_nothing:
+                self.daemon = subprocess.Popen(command, env=self.env | env, stderr=stderr, stdin=subprocess.DEVNULL)
+            else:
+                self.daemon = forge().start(self.env | env, stderr.fileno())
         return self.wait()
 
     def wait(self, seconds: float = 30) -> Client:
