@@ -100,9 +100,10 @@ def mark(
 
 
 def counts(connection: sqlite3.Connection, workspace: int) -> dict[str, int]:
+    # Memories from an index that has it all: a status is asked for often.
     row = connection.execute(
-        "SELECT (SELECT COUNT(*) FROM files WHERE workspace = :w AND problem = '') AS files,"
-        " (SELECT COUNT(*) FROM memories WHERE workspace = :w AND gone IS NULL) AS memories,"
+        "SELECT (SELECT COUNT(*) FROM files WHERE workspace = :w AND problem = '') AS files, (SELECT COUNT(*)"
+        " FROM memories INDEXED BY memories_kept WHERE workspace = :w AND file IS NOT NULL) AS memories,"
         " (SELECT COUNT(*) FROM chunks WHERE workspace = :w) AS chunks",
         {"w": workspace},
     ).fetchone()

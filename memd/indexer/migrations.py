@@ -172,6 +172,8 @@ STEPS: tuple[str, ...] = (
     ALTER TABLE memories ADD COLUMN home TEXT NOT NULL DEFAULT '';           -- the tier before that
     ALTER TABLE memories ADD COLUMN compared TEXT NOT NULL DEFAULT '';       -- the digest that was compared with others
     UPDATE memories SET importance = COALESCE(json_extract(declared, '$.importance'), 0.5);
+    CREATE INDEX versions_at ON versions (at);
+    CREATE INDEX memories_useful ON memories (workspace) WHERE useful > 0;
     CREATE INDEX memories_gone ON memories (workspace, gone) WHERE gone IS NOT NULL;
     CREATE INDEX memories_uncompared ON memories (workspace) WHERE compared <> digest;
     CREATE INDEX memories_kept ON memories (workspace, role, date, tier, kind, file, expires);
