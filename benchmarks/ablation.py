@@ -19,9 +19,9 @@ from store import say
 
 from memd.config.load import load as load_settings
 from memd.exam import figures
-from memd.indexer import ranking, search, wording
-from memd.indexer.embedder import load_embedder, source_of
-from memd.indexer.stores import Stores
+from memd.indexer.asking import ranking, search, wording
+from memd.indexer.model.embedder import load_embedder, source_of
+from memd.indexer.store.stores import Stores
 from memd.models import Ask, Workspace
 
 HITS = 40

@@ -24,14 +24,17 @@ from store import say
 from year import BEGIN, DAYS, Fact, Year
 
 from memd.config.load import load as load_settings
-from memd.indexer import accesses, bank, deeds, ingest, lives
-from memd.indexer.ageing import Hands
-from memd.indexer.context import Wanted, assemble
-from memd.indexer.embedder import Embedder, HashEmbedder, load_embedder
-from memd.indexer.recipe import embedded_text
-from memd.indexer.reflect import reflect
-from memd.indexer.search import search
-from memd.indexer.stores import Shelf, Stores
+from memd.indexer.asking.search import search
+from memd.indexer.contexts.context import Wanted, assemble
+from memd.indexer.intake import ingest
+from memd.indexer.living import accesses, lives
+from memd.indexer.living.ageing import Hands
+from memd.indexer.living.reflect import reflect
+from memd.indexer.model.embedder import Embedder, HashEmbedder, load_embedder
+from memd.indexer.model.recipe import embedded_text
+from memd.indexer.record import deeds
+from memd.indexer.store import bank
+from memd.indexer.store.stores import Shelf, Stores
 from memd.lifecycle.rules import BUILT_IN, Rule
 from memd.models import Answer, Ask, Workspace
 

@@ -25,12 +25,12 @@ from corpus import PEOPLE, THINGS
 from numpy.typing import NDArray
 
 from memd.exam.figures import Span
-from memd.indexer.embedder import Embedder, load_granite
-from memd.indexer.linking import DEDUP, LINK, MERGE, mean_of, similarity
-from memd.indexer.pooling import Vectors
-from memd.indexer.recipe import embedded_text
-from memd.indexer.scale import scale_of
-from memd.indexer.twins import same_words
+from memd.indexer.living.linking import DEDUP, LINK, MERGE, mean_of, similarity
+from memd.indexer.living.twins import same_words
+from memd.indexer.model.embedder import Embedder, load_granite
+from memd.indexer.model.pooling import Vectors
+from memd.indexer.model.recipe import embedded_text
+from memd.indexer.model.scale import scale_of
 from memd.notes.parse import parse
 
 Pair = tuple[str, str]

@@ -21,8 +21,8 @@ from home import workplace
 from run import noise
 from store import Store, prepare, say
 
-from memd.indexer.text import TextIndex
-from memd.indexer.words import query_terms
+from memd.indexer.language.words import query_terms
+from memd.indexer.store.text import TextIndex
 from memd.models import Chunk
 from memd.protocol.client import Client
 

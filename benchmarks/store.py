@@ -14,9 +14,9 @@ from figures import Figure
 from home import Home
 
 from memd.config.schema import EmbeddingSettings
-from memd.indexer import bank
-from memd.indexer.embedder import load_embedder
-from memd.indexer.ledger import Ledger
+from memd.indexer.model.embedder import load_embedder
+from memd.indexer.store import bank
+from memd.indexer.store.ledger import Ledger
 
 BATCH = 1_000
 

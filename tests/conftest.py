@@ -14,12 +14,17 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from memd.errors import MemdError
 from memd.protocol.client import Client
 from tests.forge import Forge, Forged
 
 ROOT = Path(__file__).parent.parent
+
+# Nothing in the tests depends on how fast they run.
+settings.register_profile("memd", deadline=None)
+settings.load_profile("memd")
 
 # Who is started in the background is deaf to Ctrl-C, and so are the programs that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -21,9 +21,9 @@ from pathlib import Path
 import memd.failpoints
 
 MODULES = (
-    *("memd.daemon.app", "memd.indexer.vectors", "memd.indexer.embedder", "memd.daemon.scheduler", "memd.notes.again"),
-    *("chromadb", "onnxruntime", "tokenizers", "whoosh.index", "watchdog.observers", "markdown_it", "yaml"),
-    "apscheduler.schedulers.background",
+    *("memd.daemon.app", "memd.daemon.scheduler", "memd.indexer.store.vectors", "memd.indexer.model.embedder"),
+    *("memd.notes.again", "chromadb", "onnxruntime", "tokenizers", "whoosh.index", "watchdog.observers", "markdown_it"),
+    *("yaml", "apscheduler.schedulers.background"),
 )
 QUIET = {"OPENBLAS_NUM_THREADS": "1", "ANONYMIZED_TELEMETRY": "False", "ORT_DISABLE_TELEMETRY": "1"}
 """What the daemon sets before it loads these."""

@@ -6,12 +6,13 @@ import json
 from datetime import date
 from pathlib import Path
 
-from memd.indexer import bank, ingest
-from memd.indexer.embedder import Embedder, HashEmbedder
-from memd.indexer.recipe import embedded_text
-from memd.indexer.scan import scan
-from memd.indexer.search import search
-from memd.indexer.stores import Shelf, Stores
+from memd.indexer.asking.search import search
+from memd.indexer.intake import ingest
+from memd.indexer.intake.scan import scan
+from memd.indexer.model.embedder import Embedder, HashEmbedder
+from memd.indexer.model.recipe import embedded_text
+from memd.indexer.store import bank
+from memd.indexer.store.stores import Shelf, Stores
 from memd.models import Answer, Ask, Workspace
 from tests.conftest import write_notes
 

@@ -24,20 +24,26 @@ SEES = {"cli": {"protocol", "config", "models", "errors"}, "protocol": {"config"
         "mcp": {"protocol", "config", "models", "errors"}}  # fmt: skip
 """Rooms that may see less than everything below them."""
 
+INDEXER = (
+    *("language", "model", "store", "record", "intake", "upkeep", "asking"),
+    *("views", "living", "actions", "contexts", "transfer"),
+)
+"""The rooms of the indexer: each sees only those before it."""
+
 VENDORS = {
-    "whoosh": {"indexer/text.py"},
-    "chromadb": {"indexer/vectors.py"},
+    "whoosh": {"indexer/store/text.py"},
+    "chromadb": {"indexer/store/vectors.py"},
     "watchdog": {"daemon/watcher.py"},
     "apscheduler": {"daemon/scheduler.py"},
     "markdown_it": {"notes/blocks.py"},
     "ruamel": {"notes/declared.py"},
-    "Stemmer": {"indexer/words.py"},
+    "Stemmer": {"indexer/language/words.py"},
     "tomlkit": {"config/edit.py"},
-    "rapidfuzz": {"indexer/lexicon.py"},
-    "regex": {"indexer/pattern.py"},
-    "onnx": {"indexer/granite.py"},
-    "onnxruntime": {"indexer/embedder.py"},
-    "tokenizers": {"indexer/embedder.py"},
+    "rapidfuzz": {"indexer/store/lexicon.py"},
+    "regex": {"indexer/asking/pattern.py"},
+    "onnx": {"indexer/model/granite.py"},
+    "onnxruntime": {"indexer/model/embedder.py"},
+    "tokenizers": {"indexer/model/embedder.py"},
     "tree_sitter": {"outline/grammar.py"},
     "pathspec": {"outline/sources.py"},
     "mcp": {"mcp/service.py", "mcp/session.py"},
@@ -47,8 +53,8 @@ VENDORS = {
 }
 
 BROAD = {
-    "daemon/worker.py", "daemon/server.py", "daemon/embedding.py", "daemon/scheduler.py", "indexer/vectors.py",
-    "indexer/embedder.py", "cli/hook/__init__.py",
+    "daemon/worker.py", "daemon/server.py", "daemon/embedding.py", "daemon/scheduler.py", "indexer/store/vectors.py",
+    "indexer/model/embedder.py", "cli/hook/__init__.py",
 }  # fmt: skip
 """The outermost loops, which log and go on; a hook, which must not stop an agent; and two vendors whose errors have no
 name of their own."""
@@ -59,7 +65,7 @@ def name_of(file: Path) -> str:
 
 
 def room_of(module: str) -> str:
-    """`memd.indexer.text` stands in `indexer`; the package itself is below every floor."""
+    """`memd.indexer.store.text` stands in `indexer`; the package itself is below every floor."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else ""
 
@@ -95,6 +101,18 @@ def test_a_file_imports_only_from_floors_below_its_own(file: Path):
             continue
         assert FLOORS[target] < FLOORS[room], f"{name_of(file)} imports {module}"
         assert target in SEES.get(room, {target}), f"{name_of(file)} may not see {module}"
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if room_of_file(file) == "indexer"], ids=name_of)
+def test_a_room_of_the_indexer_sees_only_those_before_it(file: Path):
+    parts = file.relative_to(PACKAGE).parts
+    if len(parts) == 2:
+        assert parts[1] == "__init__.py", f"{name_of(file)} stands in no room"
+        return
+    for module in imports_of(file):
+        seen = module.split(".")[2:3] if module.startswith("memd.indexer.") else []
+        for room in seen:
+            assert INDEXER.index(room) <= INDEXER.index(parts[1]), f"{name_of(file)} imports {module}"
 
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)

@@ -12,7 +12,7 @@ import pytest
 
 from memd import errors
 from memd.config.schema import EmbeddingSettings
-from memd.indexer.embedder import load_embedder
+from memd.indexer.model.embedder import load_embedder
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
 

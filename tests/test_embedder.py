@@ -18,8 +18,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
-from memd.indexer import embedder as embedders
-from memd.indexer import granite
+from memd.indexer.model import embedder as embedders
+from memd.indexer.model import granite
 
 NOTES = [
     "ErsatzTV plays the Saturday morning cartoons on channel 3 from 07:00.",
@@ -242,7 +242,7 @@ def test_a_full_disk_leaves_the_graph_in_memory(tmp_path):
     code = """
 import resource, sys
 from pathlib import Path
-from memd.indexer.embedder import load_granite
+from memd.indexer.model.embedder import load_granite
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 print(load_granite(Path(sys.argv[1]), threads=1).embed(["works"]).shape[1])
 """
@@ -254,7 +254,7 @@ def test_a_warm_start_does_not_import_onnx(cache, model):
     code = """
 import sys
 from pathlib import Path
-from memd.indexer.embedder import load_granite
+from memd.indexer.model.embedder import load_granite
 lazy = {"onnx", "onnxruntime", "tokenizers"}
 print(len(lazy & set(sys.modules)))
 load_granite(Path(sys.argv[1]), threads=1).embed(["warm"])
@@ -456,7 +456,7 @@ def test_the_hash_embedder_knows_words(monkeypatch, tmp_path):
 
 
 def test_the_hash_embedder_is_the_same_in_every_process():
-    code = "from memd.indexer.embedder import HashEmbedder as H; print(H().embed(['a memory']).tobytes().hex())"
+    code = "from memd.indexer.model.embedder import HashEmbedder as H; print(H().embed(['a memory']).tobytes().hex())"
     assert run(code) == [embedders.HashEmbedder().embed(["a memory"]).tobytes().hex()]
 
 
@@ -468,7 +468,7 @@ def test_no_embedder_means_none_even_in_test_runs(monkeypatch):
 def test_nothing_is_reported_to_anyone(tmp_path):
     """onnxruntime keeps and sends records of its use unless it is told not to before it is imported."""
     code = (
-        "from pathlib import Path; from memd.indexer.embedder import load_granite\n"
+        "from pathlib import Path; from memd.indexer.model.embedder import load_granite\n"
         f"load_granite(Path({str(tmp_path / 'cache')!r}), 1).embed(['a memory'])"
     )
     environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}

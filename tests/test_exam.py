@@ -16,9 +16,9 @@ import pytest
 
 from memd.cli import show
 from memd.errors import NotFound, UsageError
-from memd.indexer import exams
-from memd.indexer.ledger import Ledger
-from memd.indexer.migrations import STEPS
+from memd.indexer.store.ledger import Ledger
+from memd.indexer.store.migrations import STEPS
+from memd.indexer.views import exams
 from memd.protocol.client import Client
 from tests.conftest import ROOT, Home
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from memd.errors import MemdError, TooLarge, UsageError
-from memd.indexer import grep as exact
-from memd.indexer.pattern import MAX_LINE, MAX_PATTERN, Pattern
+from memd.indexer.asking import grep as exact
+from memd.indexer.asking.pattern import MAX_LINE, MAX_PATTERN, Pattern
 from memd.models import Workspace
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes

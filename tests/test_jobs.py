@@ -23,8 +23,8 @@ from memd.daemon.jobs import Jobs
 from memd.daemon.scheduler import APART, SOON, Job, Scheduler
 from memd.daemon.worker import Worker
 from memd.errors import ConfigError, MemdError, UsageError
-from memd.indexer import catalog
-from memd.indexer.stores import Stores
+from memd.indexer.store import catalog
+from memd.indexer.store.stores import Stores
 from memd.models import Workspace
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes

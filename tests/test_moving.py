@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.errors import MemdError, NoDaemon, NotFound, SecretFound, StoreBroken, UnknownWorkspace, UsageError
-from memd.indexer import backups
-from memd.indexer.ledger import Ledger
-from memd.indexer.moving import SCHEMA
+from memd.indexer.store.ledger import Ledger
+from memd.indexer.transfer.moving import SCHEMA
+from memd.indexer.upkeep import backups
 from memd.notes.parcel import cut, merged, pack, without
 from memd.protocol.client import Client
 from tests.conftest import ROOT, Home, write_notes

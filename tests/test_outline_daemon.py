@@ -13,7 +13,7 @@ import pytest
 from memd.config.schema import OutlineSettings
 from memd.daemon.outlining import Outlining
 from memd.errors import NotFound, Refused, UsageError
-from memd.indexer.stores import Stores
+from memd.indexer.store.stores import Stores
 from memd.models import Workspace
 from memd.outline.outline import Outline
 from memd.protocol.client import Client

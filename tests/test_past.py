@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memd.errors import Conflict, MemdError, NotFound, Refused, UsageError
-from memd.indexer import deeds, history
+from memd.indexer.record import deeds, history
 from memd.protocol.client import Client
 from tests.conftest import NOTES, Home, write_notes
 from tests.faults.agreement import serve

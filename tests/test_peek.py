@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memd.errors import UsageError
-from memd.indexer import granite
+from memd.indexer.model import granite
 from memd.lifecycle import glance
 from memd.lifecycle.glance import Holding, Names, cards, tokens
 from memd.protocol.client import Client

@@ -22,7 +22,9 @@ from memd.errors import (
     UsageError,
     VersionConflict,
 )
-from memd.indexer import catalog, evidence, recall, times
+from memd.indexer.asking import evidence, recall
+from memd.indexer.language import times
+from memd.indexer.store import catalog
 from memd.models import Filters
 from memd.protocol.client import Client
 from tests.conftest import NOTES, ROOT, Home, write_notes

@@ -18,7 +18,7 @@ import pytest
 
 from memd.daemon.outbox import IN_ALL, PER_CONNECTION, QUEUED
 from memd.errors import Busy, NoDaemon, NotFound, TooLarge, UnknownWorkspace, UsageError
-from memd.indexer.match import piece, wanted
+from memd.indexer.intake.match import piece, wanted
 from memd.models import Chunk
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes

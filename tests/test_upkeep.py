@@ -19,10 +19,10 @@ from memd.daemon.health import Health
 from memd.daemon.imports import Job
 from memd.daemon.upkeep import MOST_LARGE, Upkeep
 from memd.daemon.worker import Worker
-from memd.indexer import ingest
-from memd.indexer.rebuild import build_elsewhere
-from memd.indexer.stores import BUILDING, Shelf, Stores
-from memd.indexer.text import LARGE
+from memd.indexer.intake import ingest
+from memd.indexer.store.stores import BUILDING, Shelf, Stores
+from memd.indexer.store.text import LARGE
+from memd.indexer.upkeep.rebuild import build_elsewhere
 from memd.models import Workspace
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
@@ -83,7 +83,7 @@ def test_a_build_ends_with_its_daemon(home: Home) -> None:
     home.kill()
     wait_for(lambda: not builders(home))
     # A parent that is gone from the beginning: the build must not come to its end.
-    command = [sys.executable, "-m", "memd.indexer.rebuild", str(home.state), "1", str(home.path / "fresh"), "0"]
+    command = [sys.executable, "-m", "memd.indexer.upkeep.rebuild", str(home.state), "1", str(home.path / "fresh"), "0"]
     assert subprocess.run(command, env=home.env, stdin=subprocess.DEVNULL, check=False).returncode == 1
     client = home.start()
     assert not (home.state / BUILDING).exists()
@@ -98,7 +98,7 @@ def builders(home: Home) -> list[Path]:
             command = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"memd.indexer.rebuild" in command and str(home.state).encode() in command:
+        if b"memd.indexer.upkeep.rebuild" in command and str(home.state).encode() in command:
             found.append(process)
     return found
 

@@ -9,12 +9,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from memd.indexer import ingest, writing
-from memd.indexer.look import changed_paths
-from memd.indexer.recover import recover
-from memd.indexer.scan import scan
-from memd.indexer.stores import Shelf, Stores
-from memd.indexer.writing import Change, Deed
+from memd.indexer.actions import writing
+from memd.indexer.actions.recover import recover
+from memd.indexer.actions.writing import Change, Deed
+from memd.indexer.intake import ingest
+from memd.indexer.intake.look import changed_paths
+from memd.indexer.intake.scan import scan
+from memd.indexer.store.stores import Shelf, Stores
 from memd.models import Workspace
 from memd.notes import sections
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from memd.daemon.events import ACCESSED, MOVED
 from memd.daemon.worker import Worker
-from memd.indexer import edges, lives, shifts
+from memd.indexer.living import edges, lives
+from memd.indexer.record import shifts
 
 
 def accessed(worker: Worker, who: str, memories: Iterable[int]) -> None:

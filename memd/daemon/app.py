@@ -40,7 +40,7 @@ from memd.daemon.upkeep import Upkeep
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
 from memd.errors import MemdError
-from memd.indexer.stores import Stores
+from memd.indexer.store.stores import Stores
 from memd.notes import parse
 
 log = logging.getLogger("memd")
@@ -156,7 +156,7 @@ class App:
 
     def _forget_others(self) -> None:
         """Workspaces that were taken out of the config while no daemon ran."""
-        from memd.indexer import catalog
+        from memd.indexer.store import catalog
 
         known = {shelf.id for shelf in self.stores.shelves.values()}
         for row in catalog.workspace_rows(self.stores.ledger.reader):

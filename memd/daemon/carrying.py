@@ -16,11 +16,13 @@ from memd.daemon.desk import Desk, Result, Told
 from memd.daemon.events import INDEXED, WRITTEN, written
 from memd.daemon.params import Params
 from memd.errors import SecretFound
-from memd.indexer import arriving, ingest, relive, writing
-from memd.indexer.arriving import Cargo, Plan, Step
-from memd.indexer.decide import Saved
-from memd.indexer.stores import Shelf
-from memd.indexer.writing import Change, Deed, Done
+from memd.indexer.actions import writing
+from memd.indexer.actions.writing import Change, Deed, Done
+from memd.indexer.intake import ingest
+from memd.indexer.intake.decide import Saved
+from memd.indexer.store.stores import Shelf
+from memd.indexer.transfer import arriving, relive
+from memd.indexer.transfer.arriving import Cargo, Plan, Step
 from memd.notes import parcel, pen
 
 BATCH = 50

@@ -16,8 +16,8 @@ from memd.daemon.params import Params
 from memd.daemon.parts import Parts
 from memd.daemon.server import Tell
 from memd.errors import UnknownWorkspace
-from memd.indexer.ingest import Report
-from memd.indexer.stores import Shelf
+from memd.indexer.intake.ingest import Report
+from memd.indexer.store.stores import Shelf
 
 READERS = 4
 MOST_TRIED = 1_000

@@ -9,10 +9,11 @@ from memd.config.load import load, placed_rules
 from memd.config.schema import Settings
 from memd.daemon.lock import Lock
 from memd.errors import ConfigError, StoreBroken, UnsafePlace
-from memd.indexer import check, leaks
-from memd.indexer.check import Finding
-from memd.indexer.leaks import Leak
-from memd.indexer.stores import Stores
+from memd.indexer.store.stores import Stores
+from memd.indexer.upkeep import check
+from memd.indexer.upkeep.check import Finding
+from memd.indexer.views import leaks
+from memd.indexer.views.leaks import Leak
 from memd.lifecycle.book import book
 from memd.models import Workspace
 

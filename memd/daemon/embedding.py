@@ -19,13 +19,13 @@ from memd.daemon import tasks
 from memd.daemon.health import Health
 from memd.daemon.worker import Worker
 from memd.errors import DiskFull, MemdError, ModelUnavailable, StoreBroken
-from memd.indexer import bank
-from memd.indexer.recipe import embedded_text
-from memd.indexer.stores import quarantine
+from memd.indexer.model.recipe import embedded_text
+from memd.indexer.store import bank
+from memd.indexer.store.stores import quarantine
 
 if TYPE_CHECKING:
-    from memd.indexer.embedder import Embedder
-    from memd.indexer.pooling import Vectors
+    from memd.indexer.model.embedder import Embedder
+    from memd.indexer.model.pooling import Vectors
 
 log = logging.getLogger("memd.embedding")
 
@@ -166,8 +166,8 @@ class Embedding:
             self._recount()
 
     def _load_model(self) -> None:
-        from memd.indexer.embedder import load_embedder, source_of
-        from memd.indexer.scale import scale_of
+        from memd.indexer.model.embedder import load_embedder, source_of
+        from memd.indexer.model.scale import scale_of
 
         # Kept across tries: what fails below may be the ledger, and a model is a hundred megabytes.
         embedder = self._loaded = self._loaded or load_embedder(self.settings, self.state / "model")
@@ -190,7 +190,7 @@ class Embedding:
         row = bank.former_model(stores.ledger.reader, stores.model.id) if stores.model and self.pending else None
         if row is None:
             return
-        from memd.indexer.embedder import load_embedder
+        from memd.indexer.model.embedder import load_embedder
 
         log.info("the model changed from %s; %d chunks are embedded anew", row["name"], self.pending)
         try:
@@ -213,7 +213,7 @@ class Embedding:
 
     def _open_collections(self) -> None:
         """Open Chroma; a folder that would crash the daemon is looked at from a child first."""
-        from memd.indexer.vectors import VectorStore, damage
+        from memd.indexer.store.vectors import VectorStore, damage
 
         self._opened = False
         folder = self.state / "chroma"

@@ -7,8 +7,8 @@ from typing import Any
 
 from memd.daemon.outbox import Outbox, Outboxes
 from memd.daemon.server import Line
-from memd.indexer.deeds import now
-from memd.indexer.writing import Done
+from memd.indexer.actions.writing import Done
+from memd.indexer.record.deeds import now
 
 INDEXED = "indexed"
 """Files were taken into the index: `files`, `removed`, `chunks_added`, `chunks_dropped`, `paths`, `took_ms`."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from memd.indexer.ingest import Report
+from memd.indexer.intake.ingest import Report
 
 SLICE_BYTES = 1_000_000
 SLICE_FILES = 2_000

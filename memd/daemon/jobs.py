@@ -15,10 +15,12 @@ from memd.daemon.imports import SETTLED
 from memd.daemon.living import Step
 from memd.daemon.scheduler import Job
 from memd.errors import StoreBroken
-from memd.indexer import backups, bank, catalog, deeds, runs
-from memd.indexer.reconcile import reconcile_vectors
-from memd.indexer.runs import Run
-from memd.indexer.stores import Shelf
+from memd.indexer.record import deeds, runs
+from memd.indexer.record.runs import Run
+from memd.indexer.store import bank, catalog
+from memd.indexer.store.stores import Shelf
+from memd.indexer.upkeep import backups
+from memd.indexer.upkeep.reconcile import reconcile_vectors
 
 FREE = 4
 """The ledger gives its free pages back when they are more than one of so many."""

@@ -10,10 +10,11 @@ from itertools import islice
 
 from memd.daemon.turns import Patient
 from memd.daemon.worker import Worker
-from memd.indexer import deeds, linking, mentions, shifts
-from memd.indexer.edges import TAKEN
-from memd.indexer.linking import Compared, Linked
-from memd.indexer.stores import Shelf
+from memd.indexer.living import linking, mentions
+from memd.indexer.living.edges import TAKEN
+from memd.indexer.living.linking import Compared, Linked
+from memd.indexer.record import deeds, shifts
+from memd.indexer.store.stores import Shelf
 from memd.lifecycle.edges import RELATED, Edge, ends
 
 AT_ONCE = 200

@@ -11,7 +11,8 @@ from typing import Any
 from memd.daemon import announcing
 from memd.daemon.turns import Patient
 from memd.daemon.worker import Worker
-from memd.indexer import deeds, lives
+from memd.indexer.living import lives
+from memd.indexer.record import deeds
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from memd.daemon import announcing
 from memd.daemon.turns import Patient
 from memd.daemon.worker import Worker
-from memd.indexer import accesses, lives
+from memd.indexer.living import accesses, lives
 
 LATER = 1.0
 """Seconds for which accesses are collected before they are written down."""

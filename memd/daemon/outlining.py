@@ -16,7 +16,7 @@ from memd.config import paths
 from memd.config.schema import OutlineSettings
 from memd.daemon.folders import Folders
 from memd.errors import MemdError, Refused
-from memd.indexer.stores import Shelf, Stores
+from memd.indexer.store.stores import Shelf, Stores
 
 if TYPE_CHECKING:
     from memd.outline.outline import Outline

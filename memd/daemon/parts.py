@@ -23,8 +23,8 @@ from memd.daemon.scheduler import Scheduler
 from memd.daemon.standing import Standing
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
-from memd.indexer.codewords import Codewords
-from memd.indexer.stores import Stores
+from memd.indexer.contexts.codewords import Codewords
+from memd.indexer.store.stores import Stores
 from memd.models import Workspace
 
 

@@ -13,9 +13,9 @@ from typing import Any
 from memd.daemon import announcing
 from memd.daemon.living import Step
 from memd.daemon.worker import Worker
-from memd.indexer.ageing import Hands
-from memd.indexer.reflect import link, reflect
-from memd.indexer.stores import Stores
+from memd.indexer.living.ageing import Hands
+from memd.indexer.living.reflect import link, reflect
+from memd.indexer.store.stores import Stores
 from memd.lifecycle.rules import Rule
 
 LEAST, MOST = 0.002, 0.05

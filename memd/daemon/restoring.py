@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memd.config import paths
 from memd.daemon.lock import Lock
-from memd.indexer import backups
+from memd.indexer.upkeep import backups
 
 
 def check(file: Path) -> dict[str, str]:

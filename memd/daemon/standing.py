@@ -15,10 +15,10 @@ from typing import Any
 
 from memd.daemon.outbox import Outbox, Outboxes
 from memd.daemon.server import Line
-from memd.indexer import recall
-from memd.indexer.decide import Saved
-from memd.indexer.match import Wanted, piece
-from memd.indexer.stores import Shelf, Stores
+from memd.indexer.asking import recall
+from memd.indexer.intake.decide import Saved
+from memd.indexer.intake.match import Wanted, piece
+from memd.indexer.store.stores import Shelf, Stores
 from memd.models import Filters
 
 

@@ -6,8 +6,9 @@ import os
 from typing import Any
 
 from memd.daemon.parts import Parts
-from memd.indexer import catalog, exams
-from memd.indexer.stores import Shelf
+from memd.indexer.store import catalog
+from memd.indexer.store.stores import Shelf
+from memd.indexer.views import exams
 
 MANY = 50
 

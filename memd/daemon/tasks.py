@@ -15,19 +15,22 @@ from memd.daemon.imports import PLAIN, How, Job
 from memd.daemon.turns import Patient, Writing
 from memd.daemon.worker import Worker
 from memd.errors import StoreBroken
-from memd.indexer import bank, catalog, history, ingest, writing
-from memd.indexer.look import changed_paths
-from memd.indexer.pooling import Vectors
-from memd.indexer.reconcile import reconcile_text, reconcile_vectors
-from memd.indexer.recover import recover
-from memd.indexer.scan import Scan as Found
-from memd.indexer.scan import newest_first, scan
-from memd.indexer.stores import Shelf
+from memd.indexer.actions import writing
+from memd.indexer.actions.recover import recover
+from memd.indexer.intake import ingest
+from memd.indexer.intake.look import changed_paths
+from memd.indexer.intake.scan import Scan as Found
+from memd.indexer.intake.scan import newest_first, scan
+from memd.indexer.model.pooling import Vectors
+from memd.indexer.record import history
+from memd.indexer.store import bank, catalog
+from memd.indexer.store.stores import Shelf
+from memd.indexer.upkeep.reconcile import reconcile_text, reconcile_vectors
 from memd.models import Workspace
 
 if TYPE_CHECKING:
-    from memd.indexer.embedder import Embedder
-    from memd.indexer.vectors import VectorStore
+    from memd.indexer.model.embedder import Embedder
+    from memd.indexer.store.vectors import VectorStore
 
 log = logging.getLogger("memd.tasks")
 

@@ -13,9 +13,9 @@ from memd.daemon import tasks
 from memd.daemon.embedding import NICE, Embedding
 from memd.daemon.worker import Worker
 from memd.errors import MemdError
-from memd.indexer.rebuild import GENTLE, build_elsewhere
-from memd.indexer.stores import Shelf
-from memd.indexer.text import TextIndex
+from memd.indexer.store.stores import Shelf
+from memd.indexer.store.text import TextIndex
+from memd.indexer.upkeep.rebuild import GENTLE, build_elsewhere
 
 log = logging.getLogger("memd.upkeep")
 

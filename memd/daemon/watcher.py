@@ -33,7 +33,7 @@ from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
 from memd.config.schema import WatchSettings
-from memd.indexer.scan import is_memory_path, watched_folders
+from memd.indexer.intake.scan import is_memory_path, watched_folders
 from memd.models import Workspace
 
 log = logging.getLogger("memd.watcher")

@@ -25,11 +25,11 @@ from memd.daemon.hints import Hints, Taken
 from memd.daemon.imports import SETTLED, How, Job, Slice, add_up, slices
 from memd.daemon.turns import Task, Turns
 from memd.errors import DiskFull, MemdError, StoreBroken
-from memd.indexer import ingest
-from memd.indexer.decide import Saved
-from memd.indexer.ingest import Report
-from memd.indexer.reconcile import reconcile_text
-from memd.indexer.stores import Shelf, Stores
+from memd.indexer.intake import ingest
+from memd.indexer.intake.decide import Saved
+from memd.indexer.intake.ingest import Report
+from memd.indexer.store.stores import Shelf, Stores
+from memd.indexer.upkeep.reconcile import reconcile_text
 
 log = logging.getLogger("memd.worker")
 

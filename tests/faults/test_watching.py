@@ -494,8 +494,8 @@ def _as_nobody(place: Path) -> int:
 
 
 def _unreadable(place: Path) -> None:
-    from memd.indexer import ingest
-    from memd.indexer.stores import Stores
+    from memd.indexer.intake import ingest
+    from memd.indexer.store.stores import Stores
     from memd.models import Workspace
 
     root = place / "agent"

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memd.indexer.catalog import digest_of_chunk, digest_of_memory
+from memd.indexer.store.catalog import digest_of_chunk, digest_of_memory
 from memd.notes.again import FILES, Lately
 from memd.notes.parse import parse, parsed
 from tests.written import opened, sync

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.indexer.deeds import splice_of, undone
+from memd.indexer.record.deeds import splice_of, undone
 
 OLD = b"# Memory\n\n## Home\n\nThe router is called fjord.\n\n## Likes\n\nShort answers.\n"
 NEW = OLD.replace(b"fjord", b"heron")

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memd.indexer import edges, linking, mentions, related
-from memd.indexer.accesses import saw
-from memd.indexer.embedder import HashEmbedder
-from memd.indexer.linking import Pair
-from memd.indexer.mirror import Mirror
-from memd.indexer.scale import Scale
-from memd.indexer.twins import same_words, twins
+from memd.indexer.living import edges, linking, mentions, related
+from memd.indexer.living.accesses import saw
+from memd.indexer.living.linking import Pair
+from memd.indexer.living.twins import same_words, twins
+from memd.indexer.model.embedder import HashEmbedder
+from memd.indexer.model.scale import Scale
+from memd.indexer.store.mirror import Mirror
 from memd.lifecycle.clusters import components, summary_of
 from memd.lifecycle.edges import Edge, ends, faded, reach, strengthened
 from tests.lab import Lab
@@ -281,7 +281,7 @@ def test_fading_is_a_function_of_time_and_use_brings_back(lab: Lab) -> None:
 
 
 def test_the_mirror_finds_what_a_whole_comparison_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memd.indexer.mirror.SLICE", 7)
+    monkeypatch.setattr("memd.indexer.store.mirror.SLICE", 7)
     draw = np.random.default_rng(3)
     rows = draw.normal(size=(50, 16)).astype(np.float32)
     mirror = Mirror(16)

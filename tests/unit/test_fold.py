@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from memd.indexer.fold import ALIKE, CROWDED, FREE, fold
+from memd.indexer.asking.fold import ALIKE, CROWDED, FREE, fold
 
 
 class Workspace(NamedTuple):

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from memd.indexer import lives, writing
-from memd.indexer.ageing import Hands
-from memd.indexer.embedder import HashEmbedder
-from memd.indexer.reflect import reflect
+from memd.indexer.actions import writing
+from memd.indexer.living import lives
+from memd.indexer.living.ageing import Hands
+from memd.indexer.living.reflect import reflect
+from memd.indexer.model.embedder import HashEmbedder
 from memd.lifecycle.rules import BUILT_IN as SHIPPED
 from tests.lab import Lab
 

@@ -8,11 +8,12 @@ from datetime import date
 import numpy as np
 import pytest
 
-from memd.indexer import ranking, times
-from memd.indexer.lines import Passage, Reader
-from memd.indexer.text import TextIndex
-from memd.indexer.units import Unit, units_of
-from memd.indexer.wording import listen
+from memd.indexer.asking import ranking
+from memd.indexer.asking.lines import Passage, Reader
+from memd.indexer.asking.wording import listen
+from memd.indexer.language import times
+from memd.indexer.language.units import Unit, units_of
+from memd.indexer.store.text import TextIndex
 from memd.models import Chunk
 
 NOW = date(2026, 2, 18)

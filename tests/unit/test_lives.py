@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from memd.errors import Conflict
-from memd.indexer import accesses, deeds, lives, writing
-from memd.indexer.lives import Move
-from memd.indexer.stores import Shelf
+from memd.indexer.actions import writing
+from memd.indexer.living import accesses, lives
+from memd.indexer.living.lives import Move
+from memd.indexer.record import deeds
+from memd.indexer.store.stores import Shelf
 from tests.lab import Lab
 
 NOW = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)

@@ -14,11 +14,11 @@ import pytest
 from whoosh import query
 
 from memd.errors import StoreBroken
-from memd.indexer.bm25f import Scores, bm25, probabilistic_idf
-from memd.indexer.postings import SETTLED, Kept
-from memd.indexer.segment import Held
-from memd.indexer.text import TextIndex, document
-from memd.indexer.words import query_terms
+from memd.indexer.language.words import query_terms
+from memd.indexer.store.bm25f import Scores, bm25, probabilistic_idf
+from memd.indexer.store.postings import SETTLED, Kept
+from memd.indexer.store.segment import Held
+from memd.indexer.store.text import TextIndex, document
 from memd.models import Chunk
 
 SAME = 1e-13
@@ -79,7 +79,7 @@ def assert_as_whoosh(index: TextIndex) -> None:
 @pytest.mark.parametrize(("matcher", "settled"), [(query.Or.DEFAULT_MATCHER, SETTLED), (query.Or.ARRAY_MATCHER, 10)])
 def test_the_ranking_is_that_of_whoosh(index: TextIndex, matcher: int, settled: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(query.Or, "matcher_type", matcher)
-    monkeypatch.setattr("memd.indexer.postings.SETTLED", settled)
+    monkeypatch.setattr("memd.indexer.store.postings.SETTLED", settled)
     assert_as_whoosh(index)
     chunks = made(400)
     index.apply(chunks[:250], ())
@@ -203,7 +203,7 @@ def halve(file: Path) -> None:
 def test_a_commit_leaves_what_was_read_of_other_segments(
     index: TextIndex, settled: int, runs: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("memd.indexer.postings.SETTLED", settled)
+    monkeypatch.setattr("memd.indexer.store.postings.SETTLED", settled)
     index.apply([(1, chunk("wren goshawk", "Birds")), (2, chunk("wren"))], ())
     (file,) = index.folder.glob("*.pst")
     before = index.search(["wren"], ["wren"], None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.indexer.question import Question, narrow, parse
+from memd.indexer.language.question import Question, narrow, parse
 from memd.models import Filters
 
 NOW = date(2026, 2, 18)

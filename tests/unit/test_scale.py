@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memd.indexer.embedder import HashEmbedder
-from memd.indexer.scale import PAIRS, Scale, measure, scale_of
+from memd.indexer.model.embedder import HashEmbedder
+from memd.indexer.model.scale import PAIRS, Scale, measure, scale_of
 
 
 def test_nothing_in_common_is_0_and_a_paraphrase_1():

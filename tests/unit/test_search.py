@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexer import evidence, meaning, recall, times
-from memd.indexer.embedder import HashEmbedder
-from memd.indexer.vectors import VectorStore
-from memd.indexer.wording import listen
+from memd.indexer.asking import evidence, meaning, recall
+from memd.indexer.asking.wording import listen
+from memd.indexer.language import times
+from memd.indexer.model.embedder import HashEmbedder
+from memd.indexer.store.vectors import VectorStore
 from memd.models import Answer, Filters
 from tests.lab import TODAY, Lab, Narrow
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexer import leaks
+from memd.indexer.views import leaks
 from memd.models import Workspace
 from memd.notes.secrets import SHAPES, looks_made, secrets_in
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.indexer import times
-from memd.indexer.times import Asked, asked, nearness, newness, tells
+from memd.indexer.language import times
+from memd.indexer.language.times import Asked, asked, nearness, newness, tells
 
 TODAY = date(2026, 2, 18)
 """A Wednesday."""

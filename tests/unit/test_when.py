@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.indexer.when import Span, recent, resolve, single, spans, temporal
+from memd.indexer.language.when import Span, recent, resolve, single, spans, temporal
 
 NOW = date(2026, 2, 18)
 """A Wednesday."""

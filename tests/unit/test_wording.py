@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memd.indexer.text import TextIndex
-from memd.indexer.wording import Wording, listen
+from memd.indexer.asking.wording import Wording, listen
+from memd.indexer.store.text import TextIndex
 from memd.models import Chunk
 
 TEXTS = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.indexer.words import query_terms, terms_of, words
+from memd.indexer.language.words import query_terms, terms_of, words
 
 
 def found(text: str, question: str) -> bool:

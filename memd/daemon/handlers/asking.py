@@ -12,11 +12,12 @@ from memd.daemon.handlers.talk import MAX_HITS, MAX_QUERY
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import NotFound, StoreBroken, TooLarge, UsageError
-from memd.indexer import asof, grep, past
-from memd.indexer import get as getting
-from memd.indexer.search import search
-from memd.indexer.stores import Shelf
-from memd.indexer.whynot import why_not as explain_absence
+from memd.indexer.actions import asof, past
+from memd.indexer.asking import grep
+from memd.indexer.asking.search import search
+from memd.indexer.asking.whynot import why_not as explain_absence
+from memd.indexer.store.stores import Shelf
+from memd.indexer.views import get as getting
 from memd.models import MODES, Answer, Ask
 
 NUMBERED = 3

@@ -11,9 +11,9 @@ from memd.daemon.handlers.edges import linked
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import StoreBroken
-from memd.indexer.context import assemble
-from memd.indexer.pasted import Context
-from memd.indexer.scene import Wanted
+from memd.indexer.contexts.context import assemble
+from memd.indexer.contexts.pasted import Context
+from memd.indexer.contexts.scene import Wanted
 from memd.models import Ask
 
 BUDGET, LEAST, MOST = 2_000, 50, 200_000

@@ -15,9 +15,10 @@ from memd.daemon.handlers.keyed import ANY, Wish, check, edit_of, facts_now, nee
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import Refused, UsageError
-from memd.indexer import get, keys, summaries
-from memd.indexer.keys import Target
-from memd.indexer.writing import Change
+from memd.indexer.actions.writing import Change
+from memd.indexer.living import summaries
+from memd.indexer.views import get, keys
+from memd.indexer.views.keys import Target
 from memd.lifecycle import curation
 from memd.lifecycle.edges import CONTAINS
 from memd.lifecycle.lives import BASE

@@ -15,10 +15,11 @@ from memd.daemon.handlers.keyed import edit_of, needed, repeated, untouched
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import NotFound, Refused, UsageError
-from memd.indexer import edges, keys, related
-from memd.indexer.keys import Target
-from memd.indexer.stores import Shelf
-from memd.indexer.writing import Change
+from memd.indexer.actions.writing import Change
+from memd.indexer.living import edges, related
+from memd.indexer.store.stores import Shelf
+from memd.indexer.views import keys
+from memd.indexer.views.keys import Target
 from memd.lifecycle.edges import RELATED, Edge
 from memd.models import RELATIONS
 from memd.notes import revise

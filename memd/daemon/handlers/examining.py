@@ -22,8 +22,9 @@ from memd.exam.figures import TURN_DEPTH
 from memd.exam.probes import Probe
 from memd.exam.questions import Problem, Question
 from memd.exam.report import Answered
-from memd.indexer import exams, recall
-from memd.indexer.stores import Shelf, Stores
+from memd.indexer.asking import recall
+from memd.indexer.store.stores import Shelf, Stores
+from memd.indexer.views import exams
 from memd.models import MODES, Ask
 
 MAX_BYTES = 32_000_000

@@ -9,8 +9,8 @@ from memd.daemon import tasks
 from memd.daemon.desk import Desk, Result
 from memd.daemon.params import Params
 from memd.errors import SecretFound, UsageError
-from memd.indexer.stores import Shelf
-from memd.indexer.writing import Change, Deed
+from memd.indexer.actions.writing import Change, Deed
+from memd.indexer.store.stores import Shelf
 from memd.notes.layout import Layout, layout_of
 from memd.notes.secrets import secrets_in
 

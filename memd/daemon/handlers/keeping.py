@@ -11,8 +11,9 @@ from memd.daemon.desk import Desk, Result, teller
 from memd.daemon.imports import How
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
-from memd.indexer import check, leaks
-from memd.indexer.rebuild import build_elsewhere
+from memd.indexer.upkeep import check
+from memd.indexer.upkeep.rebuild import build_elsewhere
+from memd.indexer.views import leaks
 
 
 async def sync(desk: Desk, params: Params, tell: Tell) -> Result:

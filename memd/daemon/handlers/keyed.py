@@ -14,12 +14,15 @@ from memd.daemon.handlers.hand import Hand, hand
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import Conflict, NotFound, Refused, UsageError, VersionConflict
-from memd.indexer import deeds, history, keys, past, peek, purge, recall
-from memd.indexer.get import near
-from memd.indexer.keys import Target
-from memd.indexer.similar import similar
-from memd.indexer.stores import Shelf
-from memd.indexer.writing import Change
+from memd.indexer.actions import past, purge
+from memd.indexer.actions.writing import Change
+from memd.indexer.asking import recall
+from memd.indexer.asking.similar import similar
+from memd.indexer.record import deeds, history
+from memd.indexer.store.stores import Shelf
+from memd.indexer.views import keys, peek
+from memd.indexer.views.get import near
+from memd.indexer.views.keys import Target
 from memd.models import KINDS, TIERS
 from memd.notes import compose, patches, revise
 from memd.notes.lifetime import span_of

@@ -10,9 +10,9 @@ from memd.daemon.handlers.keyed import RELS, check_file, edit_of, needed, repeat
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import NotFound, UsageError
-from memd.indexer import keys
-from memd.indexer.stores import Shelf
-from memd.indexer.writing import Change
+from memd.indexer.actions.writing import Change
+from memd.indexer.store.stores import Shelf
+from memd.indexer.views import keys
 from memd.notes import revise
 from memd.notes.pen import Edit
 from memd.notes.read import decode

@@ -10,7 +10,7 @@ from memd.daemon.handlers.hand import hand
 from memd.daemon.handlers.keyed import needed
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
-from memd.indexer import keys
+from memd.indexer.views import keys
 
 
 async def useful(desk: Desk, params: Params, tell: Tell) -> Result:

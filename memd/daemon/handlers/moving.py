@@ -11,9 +11,10 @@ from memd.daemon.desk import Desk, Result, teller
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import UnknownWorkspace, UsageError
-from memd.indexer import arriving, backups, moving, sources
-from memd.indexer.arriving import Cargo, Plan
-from memd.indexer.stores import Shelf
+from memd.indexer.store.stores import Shelf
+from memd.indexer.transfer import arriving, moving, sources
+from memd.indexer.transfer.arriving import Cargo, Plan
+from memd.indexer.upkeep import backups
 from memd.notes.layout import layout_of
 
 MEMORIES = 500

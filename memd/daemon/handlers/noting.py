@@ -12,10 +12,10 @@ from memd.daemon.handlers.hand import Hand, hand, only_shelf
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import NotFound, Refused, UsageError
-from memd.indexer.recall import key_of
-from memd.indexer.scan import is_memory_path, refusal
-from memd.indexer.stores import Shelf
-from memd.indexer.writing import Change
+from memd.indexer.actions.writing import Change
+from memd.indexer.asking.recall import key_of
+from memd.indexer.intake.scan import is_memory_path, refusal
+from memd.indexer.store.stores import Shelf
 from memd.notes import entries, names
 from memd.notes.compose import daily_entry, daily_head, role_entry
 from memd.notes.entries import SHARED

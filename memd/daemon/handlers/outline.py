@@ -11,9 +11,9 @@ from memd.daemon.desk import PROGRESS_SECONDS, Desk, Result, Told, teller
 from memd.daemon.handlers.hand import only_shelf
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
-from memd.indexer import keys
-from memd.indexer.codewords import Wanted
-from memd.indexer.stores import Shelf
+from memd.indexer.contexts.codewords import Wanted
+from memd.indexer.store.stores import Shelf
+from memd.indexer.views import keys
 
 if TYPE_CHECKING:
     from memd.outline.looking import Asked, Looked

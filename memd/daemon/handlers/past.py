@@ -12,10 +12,10 @@ from memd.daemon.handlers.hand import hand
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import Conflict, NotFound, Refused, UsageError
-from memd.indexer import past, revive
-from memd.indexer.deeds import in_utc
-from memd.indexer.past import Wanted
-from memd.indexer.stores import Shelf
+from memd.indexer.actions import past, revive
+from memd.indexer.actions.past import Wanted
+from memd.indexer.record.deeds import in_utc
+from memd.indexer.store.stores import Shelf
 
 MOST = 1_000
 FAR = 10**9

@@ -5,10 +5,10 @@ from __future__ import annotations
 from memd.daemon.desk import Desk, Result
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
-from memd.indexer import peek as looking
-from memd.indexer import stats as counting
-from memd.indexer import timeline as days
-from memd.indexer.stores import Shelf
+from memd.indexer.store.stores import Shelf
+from memd.indexer.views import peek as looking
+from memd.indexer.views import stats as counting
+from memd.indexer.views import timeline as days
 
 ROWS = 1_000
 MOST_ROWS = 5_000

@@ -10,10 +10,10 @@ from memd.daemon.handlers.talk import MAX_HITS, MAX_QUERY
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import TooLarge
-from memd.indexer import bus as entries
-from memd.indexer import grep as exact
-from memd.indexer import inventory
-from memd.indexer.pattern import Pattern
+from memd.indexer.asking import grep as exact
+from memd.indexer.asking.pattern import Pattern
+from memd.indexer.views import bus as entries
+from memd.indexer.views import inventory
 
 MAX_BLOCKS = 1_000
 MAX_ROWS = 1_000

@@ -12,7 +12,7 @@ from memd.daemon.handlers.workspaces import configure
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import Refused
-from memd.indexer.foresee import foreseen
+from memd.indexer.living.foresee import foreseen
 from memd.lifecycle import book
 from memd.lifecycle.language import SYSTEM, body, named
 from memd.lifecycle.rules import BUILT_IN, Rule, similar_rules

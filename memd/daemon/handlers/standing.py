@@ -10,7 +10,7 @@ from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.daemon.standing import Terms
 from memd.errors import NotFound, TooLarge, UsageError
-from memd.indexer.match import Wanted, wanted
+from memd.indexer.intake.match import Wanted, wanted
 from memd.models import KINDS, Filters
 
 

@@ -12,10 +12,10 @@ from memd.daemon.handlers.hand import Hand, hand, only_shelf
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, Refused, UsageError
-from memd.indexer import topics
-from memd.indexer.scan import is_memory_path
-from memd.indexer.stores import Shelf
-from memd.indexer.writing import Change
+from memd.indexer.actions.writing import Change
+from memd.indexer.intake.scan import is_memory_path
+from memd.indexer.store.stores import Shelf
+from memd.indexer.views import topics
 from memd.notes import compose, names
 from memd.notes.declared import front_matter, front_matter_span
 from memd.notes.revise import in_bytes

@@ -16,7 +16,7 @@ from memd.daemon.imports import How
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
-from memd.indexer.stores import Shelf
+from memd.indexer.store.stores import Shelf
 from memd.models import DEFAULT_GLOBS, Workspace
 
 T = TypeVar("T")

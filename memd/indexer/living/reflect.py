@@ -1,0 +1,210 @@
+"""A whole reflection of one workspace: memories age, what is alike is linked and judged, edges fade; and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from sqlite3 import Connection
+from typing import Any
+
+from memd.indexer.asking import recall
+from memd.indexer.living import edges, judging, linking, lives, mentions, related
+from memd.indexer.living.ageing import Ageing, Hands, Record
+from memd.indexer.living.edges import Aged
+from memd.indexer.living.judging import MERGED, Judged
+from memd.indexer.living.lives import Move
+from memd.indexer.record import deeds
+from memd.indexer.record.deeds import in_utc
+from memd.indexer.store.stores import Shelf, Stores
+from memd.indexer.views import keys
+from memd.lifecycle.edges import REFINES
+from memd.lifecycle.lives import RULE
+from memd.lifecycle.rules import DORMANT, Rule, similar_rules
+
+AT_ONCE = 250
+"""Memories that are compared, and pairs that are judged, at a time."""
+
+TOLD = 200
+"""What a report lists of a kind; it counts the rest."""
+
+LOGGED = 20
+"""Moves that the log lists."""
+
+CLUSTER = 3
+"""So many that are alike want a summary."""
+
+STALE = timedelta(days=180)
+"""What is known for good and was neither asked for nor changed in this time is worth a look."""
+
+
+@dataclass(slots=True)
+class Reflection:
+    """One run, and what it did."""
+
+    stores: Stores
+    shelf: Shelf
+    rules: Sequence[Rule]
+    now: datetime
+    hands: Hands
+    record: Record
+    linked: int = 0
+    judged: Judged = field(default_factory=Judged)
+    edges: Aged = field(default_factory=Aged)
+
+    @property
+    def connection(self) -> Connection:
+        return self.stores.ledger.reader
+
+    # --- what is alike ------------------------------------------------------------------------------------
+
+    def link(self) -> None:
+        """Bring the edges in step with what the notes say, and compare what changed with everything else."""
+        more = True
+        while more:
+            compared = linking.pass_(self.stores, self.shelf, AT_ONCE)
+            for part in compared.parts():
+                save = partial(linking.save, workspace=self.shelf.id, compared=part, now=self.now)
+                self.linked += self.hands.write(save).made
+                self.hands.rest()
+            more = compared.more
+        # After it: what is alike and shares a tag is held together by the stronger of the two.
+        self.linked += mentions.relink(self.connection, self.shelf.id, self.hands.write, self.now)
+
+    def judge(self) -> None:
+        """Ask the rules of pairs about what was found to be nearly the same since the last time."""
+        name = f"judged:{self.shelf.id}"
+        since = self.stores.ledger.setting(name)
+        if not self.hands.dry:
+            self.hands.write(lambda connection: judging.drop_outdated(connection, self.shelf.id, since))
+        pairs = judging.near_since(self.connection, self.shelf.id, since)
+        for at in range(0, len(pairs), AT_ONCE):
+            found = judging.judge(self.connection, pairs[at : at + AT_ONCE], self.rules, self.now)
+            self.judged.same += found.same
+            self.judged.later += found.later
+            self.judged.doubtful += found.doubtful
+            if not self.hands.dry:
+                self.hands.moved(self.hands.write(partial(self._settle, found=found)))
+            self.hands.rest()
+        if not self.hands.dry:
+            self.hands.write(lambda connection: self.stores.ledger.note(connection, name, in_utc(self.now)))
+
+    def _settle(self, connection: Connection, found: Judged) -> list[int]:
+        """Carry out what the rules of pairs say; answers which memories are in another tier now."""
+        moved = []
+        names = edges.named(connection, self.shelf.id, {one.stays for one in found.same})
+        # A file may have gone since it was judged.
+        for goes, stays, rule, _ in (one for one in found.same if one.stays in names):
+            why = f"says the same as {names[stays]['key']}"
+            move = Move(goes, DORMANT, RULE + rule, why)
+            moved += [goes] if lives.move(connection, *self.record.noted(connection), move, self.now) else []
+            self._tie(connection, goes, stays, MERGED)
+        for later, earlier, _ in found.later:
+            self.linked += self._tie(connection, later, earlier, REFINES)
+        if found.same or found.later:
+            self.stores.ledger.tick(connection)
+        return moved
+
+    def _tie(self, connection: Connection, one: int, other: int, rel: str) -> bool:
+        return judging.tie(connection, self.shelf.id, one, other, rel, self.now, lambda: self.record.noted(connection))
+
+    def age_edges(self) -> None:
+        """Strengthen what came up together, and let what is not used fade."""
+        while self.hands.write(lambda connection: edges.fold(connection, self.shelf.id, self.edges)):
+            self.hands.rest()
+        for page in edges.pages(edges.fading(self.connection, self.shelf.id, self.now)):
+            self.hands.write(partial(edges.fade, weights=page, done=self.edges))
+            self.hands.rest()
+
+
+def link(stores: Stores, shelf: Shelf, rules: Sequence[Rule], now: datetime, hands: Hands) -> int:
+    """Only bring the edges in step with the notes; says how many are new."""
+    run = Reflection(stores, shelf, rules, now, hands, Record(shelf.id, hands.who))
+    run.link()
+    return run.linked
+
+
+def reflect(stores: Stores, shelf: Shelf, rules: Sequence[Rule], now: datetime, hands: Hands) -> dict[str, Any]:
+    """Age the memories and the edges of a workspace, link what is alike, and say what wants a person's eye."""
+    record = Record(shelf.id, hands.who)
+    ageing = Ageing(stores, shelf, rules, now, hands, record)
+    run = Reflection(stores, shelf, rules, now, hands, record)
+    ageing.run()
+    if hands.moves:
+        if not hands.dry:
+            run.link()
+        run.judge()
+    if hands.fades and not hands.dry:
+        run.age_edges()
+    moves = _moves(ageing, run)
+    if record.action is not None:
+        hands.write(lambda connection: deeds.finish(connection, record.action or 0,
+                                                    {"moved": len(moves), "moves": moves[:LOGGED]}))  # fmt: skip
+    return {
+        "ns": shelf.workspace.ns, "memories": ageing.memories, "moved": len(moves), "moves": moves[:TOLD],
+        "faded": ageing.faded, "action": record.action, "linked": run.linked, "edges_faded": run.edges.faded,
+        "edges_pruned": run.edges.pruned, **_wanting(run),
+    }  # fmt: skip
+
+
+# --- the report ---------------------------------------------------------------------------------------------
+
+
+def _moves(ageing: Ageing, run: Reflection) -> list[dict[str, Any]]:
+    """Every move with its reason, as answers tell it."""
+    same = run.judged.same
+    numbers = {life.memory for life, _ in ageing.moves} | {end for pair in same for end in pair[:2]}
+    names = edges.named(run.connection, run.shelf.id, numbers)
+    told = [
+        {"key": names[life.memory]["key"], "from": life.tier, "to": move.tier, "rule": move.by.removeprefix(RULE),
+         "why": move.why}
+        for life, move in ageing.moves if life.memory in names
+    ]  # fmt: skip
+    for goes, stays, rule, tier in (one for one in same if {one.goes, one.stays} <= names.keys()):
+        why = f"says the same as {names[stays]['key']}"
+        told.append({"key": names[goes]["key"], "from": tier, "to": DORMANT, "rule": rule, "why": why})
+    return told
+
+
+def _wanting(run: Reflection) -> dict[str, Any]:
+    """What wants a person's eye, each kind listed up to a number and counted."""
+    pairs = [(edge.one, edge.other) for edge in edges.all_of(run.connection, run.shelf.id, rel="contradicts")]
+    found = {
+        "clusters": _clusters(run),
+        "contradictions": _pairs(run, pairs),
+        "doubtful": _pairs(run, run.judged.doubtful),
+        "stale": _stale(run),
+    }
+    return {**{name: told[:TOLD] for name, told in found.items()},
+            "counts": {name: len(told) for name, told in found.items()}}  # fmt: skip
+
+
+def _pairs(run: Reflection, pairs: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+    names = edges.named(run.connection, run.shelf.id, {end for pair in pairs for end in pair})
+    return [{"keys": [names[end]["key"] for end in pair]} for pair in pairs if all(end in names for end in pair)]
+
+
+def _clusters(run: Reflection) -> list[dict[str, Any]]:
+    """Groups that a rule would link and that nothing sums up yet."""
+    marks = [condition.value for rule in similar_rules(run.rules) if rule.action.verb == "link"
+             for condition in rule.when if condition.field == "similarity"]  # fmt: skip
+    if not marks:
+        return []
+    found = related.clusters(run.stores, [run.shelf], CLUSTER, min(float(str(mark)) for mark in marks))
+    return [{"keys": [memory["key"] for memory in one["memories"]]} for one in found if one["summary"] is None]
+
+
+def _stale(run: Reflection) -> list[dict[str, Any]]:
+    """What has run out, and what is kept for good and was long neither asked for nor changed."""
+    gone = [{"key": one["key"], "why": f"its ttl ran out on {one['expires'][:10]}"}
+            for one in keys.expired(run.stores, [run.shelf])]  # fmt: skip
+    rows = run.connection.execute(
+        "SELECT m.id FROM memories m WHERE m.workspace = ? AND m.file IS NOT NULL AND m.tier = 'ltm'"
+        f" AND m.role <> 'memory' AND NOT COALESCE({recall.IS_PINNED}, 0)"
+        " AND MAX(m.changed, COALESCE(m.accessed, m.first_seen)) < ? ORDER BY m.id",
+        (run.shelf.id, in_utc(run.now - STALE)),
+    )
+    names = edges.named(run.connection, run.shelf.id, [row["id"] for row in rows])
+    why = f"neither asked for nor changed in {STALE.days} days"
+    return gone + [{"key": name["key"], "why": why} for name in names.values()]

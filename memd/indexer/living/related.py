@@ -1,0 +1,106 @@
+"""Answers what belongs together: edges listed and followed, groups of memories, pairs that have no type yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from memd.indexer.living import edges
+from memd.indexer.living.linking import LINK
+from memd.indexer.store.stores import Shelf, Stores
+from memd.indexer.views import get
+from memd.lifecycle.clusters import components, summary_of
+from memd.lifecycle.edges import RELATED, Edge, Reached, reach
+
+GROUPED = LINK
+"""The weight from which an edge holds a group together: memories that are alike, not those that share a tag."""
+
+Told = dict[str, Any]
+
+
+def listed(stores: Stores, shelves: Sequence[Shelf], key: str, rel: str, least: float, limit: int) -> list[Told]:
+    """The edges of one memory, or of some workspaces, the strongest first."""
+    connection, found = stores.ledger.reader, list[Told]()
+    where, row = get.named(stores, shelves, key) if key else (None, None)
+    for shelf in shelves if where is None else [where]:
+        if row is not None:
+            some = edges.of(connection, [row["id"]], rel=rel, least=least)[:limit]
+        else:
+            some = edges.all_of(connection, shelf.id, rel=rel, least=least, most=limit)
+        names = edges.named(connection, shelf.id, _ends(some))
+        found += [{"ns": shelf.workspace.ns, **told} for told in edges.told(some, names)]
+    return sorted(found, key=lambda told: -told["weight"])[:limit]
+
+
+def related(stores: Stores, shelves: Sequence[Shelf], key: str, depth: int, least: float, limit: int) -> Told:
+    """The memories that edges lead to from one, each with the way there; the nearest and strongest first."""
+    connection = stores.ledger.reader
+    shelf, row = get.named(stores, shelves, key)
+    ways = reach(row["id"], partial(edges.of, connection, least=least), depth)[:limit]
+    names = edges.named(connection, shelf.id, {row["id"], *_ends([edge for way in ways for edge in way.path])})
+    return {
+        "ns": shelf.workspace.ns,
+        "root": str(shelf.workspace.root),
+        "key": names[row["id"]]["key"],
+        "memories": [_reached(way, names) for way in ways if way.memory in names],
+    }
+
+
+def _reached(way: Reached, names: dict[int, Told]) -> Told:
+    steps = edges.told(way.path, names)
+    brief = [{name: step[name] for name in ("from", "rel", "to", "weight")} for step in steps]
+    return {**names[way.memory], "weight": round(way.weight, 4), "way": brief}
+
+
+def clusters(stores: Stores, shelves: Sequence[Shelf], least: int, weight: float) -> list[Told]:
+    """Groups of memories that are held together by edges, the largest first; without a summary they want one."""
+    return sorted(
+        (told for shelf in shelves for told in _clusters(stores, shelf, least, weight)),
+        key=lambda told: (-told["size"], told["ns"], told["memories"][0]["key"]),
+    )
+
+
+def _clusters(stores: Stores, shelf: Shelf, least: int, weight: float) -> list[Told]:
+    connection = stores.ledger.reader
+    ties = edges.all_of(connection, shelf.id, rel=RELATED, least=weight)
+    groups = components(((tie.one, tie.other) for tie in ties), least)
+    contained = edges.contained(connection, shelf.id) if groups else {}
+    summaries = {group: summary_of(group, contained) for group in groups}
+    numbers = {memory for group in groups for memory in group}
+    names = edges.named(connection, shelf.id, numbers | {one for one in summaries.values() if one is not None})
+    return [
+        {
+            "ns": shelf.workspace.ns,
+            "size": len(group),
+            "summary": names[summary]["key"] if summary in names else None,
+            "wants_summary": summary is None,
+            "memories": sorted((names[memory] for memory in group if memory in names), key=_place),
+        }
+        for group, summary in summaries.items()
+    ]
+
+
+def _place(told: Told) -> tuple[str, int]:
+    return (told["path"], told["start_line"])
+
+
+def candidates(stores: Stores, shelves: Sequence[Shelf], limit: int) -> list[Told]:
+    """Pairs that belong together without its being said how, with the beginning of both texts."""
+    connection, found = stores.ledger.reader, list[Told]()
+    for shelf in shelves:
+        some = edges.untyped(connection, shelf.id, limit)
+        names = edges.named(connection, shelf.id, _ends(some))
+        texts = edges.excerpts(connection, _ends(some))
+        for edge in some:
+            one, other = (
+                {**{name: names[end][name] for name in ("key", "path", "heading")}, "text": texts.get(end, "")}
+                for end in (edge.one, edge.other)
+            )
+            told = {"from": one, "to": other, "weight": round(edge.weight, 4), "origin": edge.origin}
+            found.append({"ns": shelf.workspace.ns, **told})
+    return sorted(found, key=lambda told: -told["weight"])[:limit]
+
+
+def _ends(some: Sequence[Edge]) -> set[int]:
+    return {end for edge in some for end in (edge.one, edge.other)}

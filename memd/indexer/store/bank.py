@@ -1,0 +1,126 @@
+"""The vectors kept in the ledger, so that a collection can be made again without running the model."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+import numpy as np
+
+from memd.indexer.model.pooling import Vectors
+from memd.indexer.model.recipe import RECIPE
+
+STORED = np.dtype("<f2")
+"""Half precision: half the file, and a cosine that differs by less than 0.001."""
+
+
+def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: int, source: str) -> int:
+    connection.execute(
+        "INSERT INTO models (name, fingerprint, recipe, dims, source) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (fingerprint, recipe) DO UPDATE SET source = excluded.source",
+        (name, fingerprint, RECIPE, dims, source),
+    )
+    row = connection.execute(
+        "SELECT id FROM models WHERE fingerprint = ? AND recipe = ?", (fingerprint, RECIPE)
+    ).fetchone()
+    return int(row["id"])
+
+
+def former_model(connection: sqlite3.Connection, model: int) -> sqlite3.Row | None:
+    """The model that was in use before this one, if its vectors are still there."""
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM models m WHERE id <> ? AND EXISTS (SELECT 1 FROM vectors v WHERE v.model = m.id)"
+        " ORDER BY id DESC LIMIT 1",
+        (model,),
+    ).fetchone()
+    return row
+
+
+def forget_other_models(connection: sqlite3.Connection, model: int) -> None:
+    connection.execute("DELETE FROM models WHERE id <> ?", (model,))
+
+
+def save(connection: sqlite3.Connection, model: int, digests: Sequence[str], vectors: Vectors) -> None:
+    rows = [(model, digest, row.tobytes()) for digest, row in zip(digests, vectors.astype(STORED), strict=True)]
+    connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+
+
+def newest(connection: sqlite3.Connection) -> int:
+    """The number of the last chunk; later ones have greater numbers."""
+    return int(connection.execute("SELECT COALESCE(MAX(id), 0) FROM chunks").fetchone()[0])
+
+
+def pending(connection: sqlite3.Connection, model: int, most: int, after: int = 0) -> list[sqlite3.Row]:
+    """Chunks without a vector, newest notes first; those up to the number `after` are known to have theirs."""
+    return connection.execute(
+        "SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text"
+        " FROM chunks c JOIN memories m ON m.id = c.memory WHERE c.id > ?"
+        " AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)"
+        " ORDER BY m.date DESC, c.id DESC LIMIT ?",
+        (after, model, most),
+    ).fetchall()
+
+
+def pending_count(connection: sqlite3.Connection, model: int, after: int = 0) -> int:
+    row = connection.execute(
+        "SELECT COUNT(*) FROM chunks c WHERE c.id > ? AND NOT EXISTS"
+        " (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)",
+        (after, model),
+    ).fetchone()
+    return int(row[0])
+
+
+def of_workspace(connection: sqlite3.Connection, model: int, workspace: int, dims: int) -> tuple[list[int], Vectors]:
+    """Every chunk of a workspace that has a vector, with it."""
+    rows = connection.execute(
+        "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
+        " WHERE c.workspace = ?",
+        (model, workspace),
+    ).fetchall()
+    return _unpacked(rows, dims)
+
+
+def embedded(connection: sqlite3.Connection, model: int, workspace: int) -> set[int]:
+    """Every chunk of a workspace that has a vector."""
+    rows = connection.execute(
+        "SELECT c.id FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest WHERE c.workspace = ?",
+        (model, workspace),
+    )
+    return {row[0] for row in rows}
+
+
+def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> tuple[list[int], Vectors]:
+    """The vectors of the chunks in a JSON list."""
+    rows = connection.execute(
+        # In this order: a few chunks are looked up, not every vector that there is.
+        "SELECT c.id, v.vector FROM json_each(:chunks) j CROSS JOIN chunks c ON c.id = j.value"
+        " CROSS JOIN vectors v ON v.model = :model AND v.digest = c.digest",
+        {"model": model, "chunks": chunks},
+    ).fetchall()
+    return _unpacked(rows, dims)
+
+
+def chunks_with(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[int, list[int]]:
+    """Every chunk that has one of these texts, by workspace: equal texts share a vector."""
+    rows = connection.execute(
+        "SELECT workspace, id FROM chunks WHERE digest IN (SELECT value FROM json_each(?))", (json.dumps(digests),)
+    )
+    found: dict[int, list[int]] = {}
+    for workspace, number in rows:
+        found.setdefault(workspace, []).append(number)
+    return found
+
+
+def _unpacked(rows: list[sqlite3.Row], dims: int) -> tuple[list[int], Vectors]:
+    ids = [row["id"] for row in rows]
+    if not rows:
+        return ids, np.zeros((0, dims), np.float32)
+    packed = np.frombuffer(b"".join(row["vector"] for row in rows), STORED)
+    return ids, packed.reshape(len(rows), dims).astype(np.float32)
+
+
+def sweep(connection: sqlite3.Connection) -> int:
+    """Drop vectors of texts that no chunk has any more."""
+    swept = connection.execute("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM chunks)")
+    return swept.rowcount

@@ -1,0 +1,199 @@
+"""Opens `state.db`, the one commit point: connections, migrations, the clock."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memd.errors import DiskFull, MemdError, StoreBroken
+from memd.failpoints import failpoint
+from memd.indexer.store.migrations import STEPS, VERSION
+
+FULL = (sqlite3.SQLITE_FULL,)
+FIX = "memd doctor --fix"
+BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+PATIENCE = 5.0
+"""Seconds to wait for readers before the log beside the file can be emptied."""
+
+
+class Ledger:
+    """One writing connection for the writer thread, one reading connection for every other thread."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        try:
+            with translated():
+                self._writer = self._connect()
+                self._migrate()
+                self.id, self.seq = self._identity()
+        except StoreBroken as error:
+            raise _pointing_to_backup(error, path.parent) from error
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        with self._lock:
+            self._opened.append(connection)
+        return connection
+
+    def _migrate(self) -> None:
+        found = self._writer.execute("PRAGMA user_version").fetchone()[0]
+        if found > VERSION:
+            raise StoreBroken(
+                f"{self.path} was written by a newer memd (schema {found}, this one knows {VERSION})",
+                "install the newer memd again, or move the file away and let memd read the notes anew",
+            )
+        if 0 < found < VERSION:
+            self.backup(self.path.with_name(f"state.before-{VERSION}.db"))
+        for number in range(found, VERSION):
+            self._writer.executescript(f"BEGIN;{STEPS[number]};PRAGMA user_version = {number + 1};COMMIT;")
+
+    def _identity(self) -> tuple[str, int]:
+        self._writer.execute("INSERT OR IGNORE INTO meta VALUES ('id', ?), ('seq', '0')", (uuid.uuid4().hex[:8],))
+        rows = dict(self._writer.execute("SELECT key, value FROM meta WHERE key IN ('id', 'seq')").fetchall())
+        return rows["id"], int(rows["seq"])
+
+    @property
+    def clock(self) -> str:
+        return f"c:{self.id}:{self.seq}"
+
+    @property
+    def reader(self) -> sqlite3.Connection:
+        """This thread's own connection for reading."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._connect()
+            connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """One transaction of the writer thread: all of it or nothing."""
+        with translated():
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                failpoint("ledger-commit")
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def forgetting(self) -> Iterator[sqlite3.Connection]:
+        """`write` for what shall leave no trace: the bytes of deleted rows are overwritten."""
+        self._writer.execute("PRAGMA secure_delete = ON")
+        try:
+            with self.write() as connection:
+                yield connection
+        finally:
+            self._writer.execute("PRAGMA secure_delete = OFF")
+
+    def compact(self) -> str:
+        """Write the file anew without its free pages and empty the log beside it; says why when that did not work."""
+        with translated():
+            self._writer.execute("VACUUM")
+            until = time.monotonic() + PATIENCE
+            while self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                if time.monotonic() > until:
+                    return "someone is reading it; the next checkpoint empties it"
+                time.sleep(0.02)
+        return ""
+
+    def pages(self) -> tuple[int, int, int]:
+        """How many pages of the file are in use, how many are free, and how many bytes a page has."""
+        total, free, size = (
+            int(self.reader.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        return total - free, free, size
+
+    def tick(self, connection: sqlite3.Connection) -> None:
+        """Move the clock on, inside a transaction."""
+        connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'seq'")
+        self.seq = int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
+
+    def setting(self, key: str) -> str:
+        """A fact about the whole ledger, empty when it was never noted."""
+        row = self.reader.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return str(row["value"]) if row else ""
+
+    def remember(self, key: str, value: str) -> None:
+        with self.write() as connection:
+            self.note(connection, key, value)
+
+    def note(self, connection: sqlite3.Connection, key: str, value: str) -> None:
+        """`remember` inside a transaction."""
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def backup(self, target: Path) -> None:
+        """A consistent copy, made by SQLite itself; a ledger of its own, since its numbers will go other ways."""
+        with sqlite3.connect(target) as copy:
+            # From a connection that only reads: what the writer is about to commit is not in the copy, nor held up.
+            self.reader.backup(copy)
+            copy.execute("UPDATE meta SET value = ? WHERE key = 'id'", (uuid.uuid4().hex[:8],))
+        copy.close()
+
+    def check(self) -> str:
+        """What SQLite says of its own file: empty when it is sound."""
+        try:
+            answer = self.reader.execute("PRAGMA quick_check(3)").fetchall()
+        except sqlite3.DatabaseError as error:
+            return str(error)
+        found = "; ".join(str(row[0]) for row in answer)
+        return "" if found == "ok" else found
+
+    def close(self) -> None:
+        with self._lock:
+            for connection in reversed(self._opened):
+                connection.close()
+            self._opened.clear()
+
+
+def backups(folder: Path) -> list[Path]:
+    """The copies of the ledger that lie beside it."""
+    copies = [file for file in folder.glob("**/state*.db") if "quarantine" not in file.parts]
+    return sorted(file for file in copies if file != folder / "state.db")
+
+
+def newest_backup(folder: Path) -> Path | None:
+    """The copy of the ledger that was made last."""
+    return max(backups(folder), key=lambda file: file.stat().st_mtime, default=None)
+
+
+def _pointing_to_backup(error: StoreBroken, folder: Path) -> StoreBroken:
+    backup = newest_backup(folder)
+    if error.hint != FIX or backup is None:
+        return error
+    return StoreBroken(error.message, f"{FIX}   (it takes the newest backup, {backup})")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """SQLite's errors in memd's words."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _in_our_words(error) from error
+
+
+def _in_our_words(error: sqlite3.Error) -> MemdError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in FULL or code == sqlite3.SQLITE_IOERR:
+        return DiskFull(f"state.db could not be written: {error}", "make room on the disk; memd goes on by itself")
+    if code in BROKEN:
+        return StoreBroken(f"state.db is damaged: {error}", FIX)
+    return StoreBroken(f"state.db: {error}", "memd doctor")

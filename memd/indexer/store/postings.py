@@ -1,0 +1,273 @@
+"""Whoosh's postings as arrays: what the text index holds at one commit, read once and kept while it is true."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import accumulate, takewhile
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.indexer.store.segment import NOTHING, Floats, Held, Segment, frozen
+
+MOST_POSTINGS = 6_000_000
+"""How many postings of an index are kept from commit to commit; six bytes each."""
+
+MOST_JOINED = 1_000_000
+"""How many are kept besides, of the last commit only: joined, and without what was deleted."""
+
+SETTLED = 512
+"""Segments of so many documents are never joined with others, so that the first ones of an index stay the first."""
+
+ENTRY = 32
+"""What an entry costs beside its postings, counted in postings."""
+
+SLIPS = ((8, 2), (5, 1))
+"""Words of so many letters may have so many slips: in a shorter word one slip makes another word."""
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Kept(Generic[Key]):
+    """Posting lists by key, up to a number of postings; what was not asked for longest goes first."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.total = 0
+        self._lock = threading.Lock()
+        self._lists: OrderedDict[Key, Held] = OrderedDict()
+
+    def get(self, key: Key, read: Callable[[], Held]) -> Held:
+        with self._lock:
+            if key in self._lists:
+                self._lists.move_to_end(key)
+                return self._lists[key]
+        # Two threads may read the same list at once: the same bytes, and nobody waits for the other's disk.
+        found = read()
+        with self._lock:
+            self._drop(key)
+            self._lists[key] = found
+            self.total += len(found.docs) + ENTRY
+            while self.total > self.most and len(self._lists) > 1:
+                self._drop(next(iter(self._lists)))
+        return found
+
+    def keep(self, wanted: Callable[[Key], bool]) -> None:
+        with self._lock:
+            for key in [key for key in self._lists if not wanted(key)]:
+                self._drop(key)
+
+    def _drop(self, key: Key) -> None:
+        gone = self._lists.pop(key, None)
+        if gone is not None:
+            self.total -= len(gone.docs) + ENTRY
+
+
+class Run:
+    """Segments that follow each other and are read as one: where there are forty, a term has one list and not forty."""
+
+    def __init__(self, segments: Sequence[Segment], base: int) -> None:
+        self.id = tuple(segment.id for segment in segments)
+        self.base = np.int32(base)
+        self._segments = segments
+        self._bases = bases(segments)
+
+    def held(self, field: str, term: str) -> Held:
+        """Documents by their number in the run, deleted ones included."""
+        parts = [segment.held(field, term) for segment in self._segments]
+        return _joined_lists(list(zip(self._bases, parts, strict=True)))
+
+
+def bases(segments: Iterable[Segment]) -> list[np.int32]:
+    """The number of each segment's first document."""
+    return [np.int32(base) for base in accumulate((segment.size for segment in segments), initial=0)][:-1]
+
+
+def runs_of(segments: Sequence[Segment]) -> list[Run]:
+    """The large ones that an index begins with are one run; each of the others, which come and go, is its own."""
+    settled = list(takewhile(lambda segment: segment.size >= SETTLED, segments))
+    others = list(zip(segments, bases(segments), strict=True))[len(settled) :]
+    first = [Run(settled, 0)] if settled else []
+    return first + [Run([segment], int(base)) for segment, base in others]
+
+
+def _joined_lists(parts: list[tuple[np.int32, Held]]) -> Held:
+    """Lists of documents that follow each other as one, each counted from its base."""
+    parts = [(base, held) for base, held in parts if len(held.docs)]
+    if not parts:
+        return NOTHING
+    if len(parts) == 1 and not parts[0][0]:
+        return parts[0][1]
+    docs = np.concatenate([held.docs + base for base, held in parts])
+    return frozen(docs, np.concatenate([held.weights for _, held in parts]))
+
+
+Lists = Kept[tuple[tuple[str, ...], str, str]]
+
+
+class Segments:
+    """The open segments of one index and their posting lists, from commit to commit.
+
+    Its owner calls `at` and `keep` one at a time, and not while a commit removes files.
+    """
+
+    def __init__(self, most: int = MOST_POSTINGS) -> None:
+        self.lists: Lists = Kept(most)
+        self._open: dict[str, Segment] = {}
+
+    def at(self, present: Iterable[Any], opened: Callable[[Any], Segment]) -> Postings:
+        """The postings of a commit that has these of Whoosh's segments; what is open already stays as it is."""
+        parts = []
+        for segment in present:
+            number = segment.segment_id()
+            if number not in self._open:
+                self._open[number] = opened(segment)
+            parts.append((self._open[number], np.fromiter(segment.deleted_docs(), np.int64)))
+        postings = Postings(parts, self.lists)
+        current = {run.id for run in postings.runs}
+        self.lists.keep(lambda key: key[0] in current)
+        return postings
+
+    def keep(self, numbers: set[str]) -> None:
+        """Let go of every segment but these."""
+        self._open = {number: segment for number, segment in self._open.items() if number in numbers}
+        self.lists.keep(lambda key: numbers.issuperset(key[0]))
+
+
+class Postings:
+    """One commit: documents counted through all segments, in Whoosh's order, the deleted ones left out of answers.
+
+    It can be used after the commit that follows: it then still tells what was true before it.
+    """
+
+    def __init__(self, parts: Sequence[tuple[Segment, NDArray[np.int64]]], lists: Lists) -> None:
+        self.segments = [segment for segment, _ in parts]
+        self.runs = runs_of(self.segments)
+        self.size = sum(segment.size for segment in self.segments)
+        """Documents with the deleted ones, which are the length of every array by document."""
+        self.live = np.ones(self.size, bool)
+        for base, (_, deleted) in zip(bases(self.segments), parts, strict=True):
+            self.live[base + deleted] = False
+        self.count = int(self.live.sum())
+        """Documents that are not deleted."""
+        self.chunks: NDArray[np.int64] = _joined([segment.chunks for segment in self.segments], np.int64)
+        """The chunk number of each document."""
+        self._lists = lists
+        self._whole: Kept[tuple[str, str]] = Kept(MOST_JOINED)
+        self._lengths: dict[str, Floats] = {}
+        self._sorted: NDArray[np.int64] | None = None
+
+    def places(self, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The document of each of some chunks; -1 for one that this commit does not have."""
+        if self._sorted is None:
+            alive = np.flatnonzero(self.live)
+            self._sorted = alive[np.argsort(self.chunks[alive])]
+        if not len(self._sorted):
+            return np.full(len(chunks), -1)
+        at = np.searchsorted(self.chunks[self._sorted], chunks).clip(max=len(self._sorted) - 1)
+        found = self._sorted[at]
+        return np.where(self.chunks[found] == chunks, found, -1)
+
+    # --- fields -------------------------------------------------------------------------------------------
+
+    def lengths(self, field: str) -> Floats:
+        """How many terms each document has, as near as Whoosh keeps it: in one byte."""
+        if field not in self._lengths:
+            parts = [segment.lengths[field] for segment in self.segments]
+            self._lengths[field] = _joined(parts, np.float32)
+        return self._lengths[field]
+
+    def mean_length(self, field: str) -> float:
+        """Of the documents that are not deleted."""
+        return float(self.lengths(field).sum(where=self.live, dtype=np.float64)) / (self.count or 1) or 1.0
+
+    def mean_length_with_deleted(self, field: str) -> float:
+        """As Whoosh has it: from the true lengths, of all documents."""
+        return sum(segment.total_lengths[field] for segment in self.segments) / (self.size or 1) or 1.0
+
+    # --- terms --------------------------------------------------------------------------------------------
+
+    def of(self, field: str, term: str) -> Held:
+        """The documents that hold a term, and how often each does."""
+        return self._whole.get((field, term), lambda: self._join(field, term))
+
+    def frequency(self, field: str, term: str) -> int:
+        """In how many documents a term is."""
+        return len(self.of(field, term).docs)
+
+    def frequency_with_deleted(self, field: str, term: str) -> int:
+        """As Whoosh has it, which asks its term file."""
+        return sum(len(self._in(run, field, term).docs) for run in self.runs)
+
+    def _join(self, field: str, term: str) -> Held:
+        held = _joined_lists([(run.base, self._in(run, field, term)) for run in self.runs])
+        if self.count == self.size:
+            return held
+        alive = self.live[held.docs]
+        return held if alive.all() else frozen(held.docs[alive], held.weights[alive])
+
+    def _in(self, run: Run, field: str, term: str) -> Held:
+        return self._lists.get((run.id, field, term), lambda: run.held(field, term))
+
+    # --- the lexicon --------------------------------------------------------------------------------------
+
+    def lexicon(self, field: str) -> list[str]:
+        """Every term of a field, in order; some may be in deleted documents only."""
+        words = [segment.lexicon(field).words for segment in self.segments]
+        return words[0] if len(words) == 1 else sorted(set().union(*words))
+
+    def starting(self, field: str, prefix: str, most: int) -> list[str]:
+        """Terms that begin so, the most frequent first."""
+        return self._frequent(field, lambda segment: segment.lexicon(field).starting(prefix), most)
+
+    def containing(self, field: str, part: str, most: int) -> list[str]:
+        """Terms with these letters anywhere in them, the most frequent first."""
+        return self._frequent(field, lambda segment: segment.lexicon(field).containing(part), most)
+
+    def near(self, field: str, word: str, most: int) -> list[str]:
+        """Terms that a slip of the hand makes of `word`: the fewest slips, the same first letter, the most frequent."""
+        distance = next((slips for letters, slips in SLIPS if len(word) >= letters), 0)
+        # A number with another digit is another number.
+        if not distance or word.isdecimal():
+            return []
+        slips: dict[str, int] = {}
+        for segment in self.segments:
+            lexicon = segment.lexicon(field)
+            slips |= {lexicon.words[nth]: count for nth, count in lexicon.near(word, distance)}
+        counted = {term: self.frequency(field, term) for term in slips}
+        if len(word) < SLIPS[0][0]:
+            # Few slip on the first letter, and in a short word another one makes another word: bike, like.
+            slips = {term: count for term, count in slips.items() if term[0] == word[0]}
+        order = sorted(slips, key=lambda term: (slips[term], term[0] != word[0], -counted[term], term))
+        return [term for term in order if counted[term]][:most]
+
+    def warm(self) -> None:
+        """Read ahead what the first question would wait for, above all one with a mistyped word."""
+        for segment in self.segments:
+            segment.lexicon("exact").warm()
+        for field in self.segments[0].lengths if self.segments else ():
+            self.lengths(field)
+
+    def _frequent(self, field: str, places: Callable[[Segment], Iterable[int]], most: int) -> list[str]:
+        counted: dict[str, int] = {}
+        for segment in self.segments:
+            lexicon = segment.lexicon(field)
+            for nth in places(segment):
+                term = lexicon.words[nth]
+                counted[term] = counted.get(term, 0) + int(lexicon.counts[nth])
+        found: list[str] = []
+        for term in sorted(counted, key=lambda term: (-counted[term], term)):
+            if len(found) == most:
+                break
+            if self.count == self.size or self.frequency(field, term):
+                found.append(term)
+        return found
+
+
+def _joined(parts: list[NDArray[Any]], form: type[Any]) -> NDArray[Any]:
+    joined = np.concatenate(parts) if parts else np.zeros(0, form)
+    joined.flags.writeable = False
+    return joined

@@ -1,0 +1,198 @@
+"""One segment of a Whoosh index, read into arrays: the only place that knows how Whoosh 2.7.4 lays out its files."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import struct
+import threading
+import weakref
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import md5
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.errors import StoreBroken
+from memd.indexer.store.lexicon import Lexicon
+
+Docs = NDArray[np.int32]
+Counts = NDArray[np.uint16]
+Floats = NDArray[np.float32]
+
+MAGIC = b"W3Bl"
+MD5 = 0
+INT = struct.Struct("!i")
+SLOT = struct.Struct("!Iq")
+TERM = struct.Struct("!BfIBBfIIqi")
+"""What the term file says of a term: the third value is in how many documents it is, the last two where."""
+
+MOST_OFTEN = 65_535
+TERM_DOCS = 5
+KEY = 8
+"""Before each key stand two lengths, its own and that of its value; the key begins with two bytes for the field."""
+
+TORN = (
+    pickle.UnpicklingError, struct.error, zlib.error, OSError, EOFError, ValueError, LookupError, TypeError,
+    AttributeError, NameError, AssertionError, ArithmeticError, MemoryError,
+)  # fmt: skip
+"""What reading a torn file raises; only reading is guarded so widely."""
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Whatever is raised inside means that the files are damaged."""
+    try:
+        yield
+    except TORN as error:
+        raise StoreBroken(f"the text index cannot be read: {error!r}", "memd doctor --fix") from error
+
+
+class Held(NamedTuple):
+    """The documents that hold a term, in order, and how often each does."""
+
+    docs: Docs
+    weights: Counts
+
+
+NOTHING = Held(np.zeros(0, np.int32), np.zeros(0, np.uint16))
+
+
+class Segment:
+    """A segment never changes but for its deletions, which are not its own but each commit's.
+
+    Its files stay open until nobody uses it, so that it can be read after a commit has removed them.
+    """
+
+    def __init__(self, reader: Any, decoded: Floats) -> None:
+        self.id: str = reader.segment().segment_id()
+        self.size: int = reader.doc_count_all()
+        self._terms = reader._terms
+        self._lock = threading.Lock()
+        self._lexicons: dict[str, Lexicon] = {}
+        if self._terms._tindex.hashtype != MD5:
+            raise ValueError("the terms are not found by the hash that they should be")
+        scored = [name for name, field in reader.schema.items() if field.scorable]
+        # Columns are files of their own, opened when asked: after a commit it would be too late.
+        self.chunks = self._column(reader, "number", ">i8").astype(np.int64)
+        if not self.chunks.all():
+            raise ValueError("a chunk's number is missing")
+        self.lengths = {name: decoded[self._column(reader, f"_{name}_len", "u1")] for name in scored}
+        self.total_lengths = {name: int(reader.field_length(name)) for name in scored}
+        weakref.finalize(self, reader.close)
+
+    def _column(self, reader: Any, name: str, form: str) -> NDArray[Any]:
+        """A number for each document; Whoosh leaves out zeros at the end, and a column of nothing else."""
+        values = np.zeros(self.size, form)
+        if reader._perdoc.has_column(name):
+            file, start, length = reader._perdoc._get_column_file(name)
+            with file:
+                found = np.frombuffer(file.get(start, length), form)
+            values[: len(found)] = found
+        return values
+
+    def held(self, field: str, term: str) -> Held:
+        """The documents that hold a term, deleted ones included."""
+        with reading():
+            info = self._find(self._terms._keycoder(field, term.encode()))
+            if info is None:
+                return NOTHING
+            _, _, count, *_, offset, length = TERM.unpack(info)
+            return _decode(os.pread(self._terms._postfile.fileno(), length, offset), count)
+
+    def _find(self, key: bytes) -> bytes | None:
+        """What the term file says of a key: Whoosh's own search, in a quarter of its time.
+
+        Whoosh also seeks and reads, so that two threads would read each other's bytes.
+        """
+        file = self._terms._dbfile.fileno()
+        hashed = int.from_bytes(md5(key, usedforsecurity=False).digest()[-4:], "big")
+        start, slots = self._terms._tindex.tables[hashed & 255]
+        for nth in range(hashed >> 8, (hashed >> 8) + slots):
+            found, place = SLOT.unpack(os.pread(file, SLOT.size, start + nth % slots * SLOT.size))
+            if not place:
+                break
+            if found == hashed:
+                entry = os.pread(file, KEY + len(key) + TERM.size, place)
+                if entry[KEY : KEY + len(key)] == key and INT.unpack_from(entry) == (len(key),):
+                    return entry[KEY + len(key) :]
+        return None
+
+    def verify(self) -> None:
+        """Read everything; StoreBroken when a file is torn."""
+        for field in self.lengths:
+            lexicon = self.lexicon(field)
+            for term, count in zip(lexicon.words, lexicon.counts.tolist(), strict=True):
+                if len(self.held(field, term).docs) != count:
+                    raise StoreBroken(f"the text index is torn: {term!r} is not found", "memd doctor --fix")
+
+    def lexicon(self, field: str) -> Lexicon:
+        """Every term of a field, read once."""
+        if field not in self._lexicons:
+            with reading(), self._lock:
+                if field not in self._lexicons:
+                    self._lexicons[field] = _lexicon(self._terms, field)
+        return self._lexicons[field]
+
+
+def _decode(raw: bytes, count: int) -> Held:
+    """The blocks of one posting list: documents as steps from the one before, frequencies as four bytes each."""
+    if raw[:4] != MAGIC:
+        raise ValueError("a posting list does not begin where it should")
+    steps: list[int] = []
+    often = b""
+    at, before, more = len(MAGIC), 0, True
+    while more:
+        (length,) = INT.unpack_from(raw, at)
+        more, at = length > 0, at + INT.size
+        stream = io.BytesIO(raw[at : at + abs(length)])
+        _, last, _, packed, *_ = pickle.load(stream)
+        data = stream.read()
+        ids, _, values = pickle.loads(zlib.decompress(data) if packed else data)
+        # Each block counts from zero.
+        steps.append(ids[0] - before)
+        steps += ids[1:]
+        often += values
+        at, before = at + abs(length), last
+    docs = np.cumsum(np.array(steps, np.int32), dtype=np.int32)
+    weights = np.minimum(np.frombuffer(often, ">u4"), MOST_OFTEN).astype(np.uint16)
+    if len(docs) != count or len(weights) != count:
+        raise ValueError("a posting list is not as long as it should be")
+    return frozen(docs, weights)
+
+
+def frozen(docs: Docs, weights: Counts) -> Held:
+    """What is cached is shared: nobody may write to it."""
+    docs.flags.writeable = weights.flags.writeable = False
+    return Held(docs, weights)
+
+
+def _lexicon(terms: Any, field: str) -> Lexicon:
+    """The keys of one field stand together and in order; the places of all keys, in order, stand at the file's end."""
+    number = terms._fieldmap.get(field)
+    table = terms._tindex
+    if number is None:
+        return Lexicon([], np.zeros(0, np.int64))
+    form = np.dtype(table.extras["indextype"]).newbyteorder(">")
+    places = np.frombuffer(table.dbfile.get(table.indexbase, table.indexlen * form.itemsize), form).astype(np.int64)
+    raw = table.dbfile.get(0, table.endofdata)
+    numbers = np.frombuffer(raw, np.uint8)
+    ends = places + KEY + _unsigned(numbers, places)
+    if not np.array_equal(ends + _unsigned(numbers, places + 4), np.append(places[1:], len(raw))):
+        raise ValueError("a term does not end where the next one begins")
+    of_field = (numbers[places + KEY] == number >> 8) & (numbers[places + KEY + 1] == number & 255)
+    places, ends = places[of_field], ends[of_field]
+    words = [raw[start:end].decode() for start, end in zip((places + KEY + 2).tolist(), ends.tolist(), strict=True)]
+    return Lexicon(words, _unsigned(numbers, ends + TERM_DOCS))
+
+
+def _unsigned(numbers: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The four-byte numbers that begin at some places, highest byte first."""
+    total = np.zeros(len(places), np.int64)
+    for nth in range(4):
+        total = total * 256 + numbers[places + nth]
+    return total

@@ -1,0 +1,259 @@
+"""Holds the open stores: the ledger, each workspace's shelf of caches, and the model's vectors."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from memd.errors import DiskFull, StoreBroken, UnknownWorkspace
+from memd.indexer.store import bank, catalog
+from memd.indexer.store.catalog import FileRow
+from memd.indexer.store.ledger import Ledger
+from memd.indexer.store.mirror import Mirror
+from memd.indexer.store.text import TextIndex
+from memd.models import Note, Workspace
+from memd.notes.again import Lately
+from memd.notes.names import date_of
+
+if TYPE_CHECKING:
+    from memd.indexer.model.embedder import Embedder
+    from memd.indexer.model.pooling import Vectors
+    from memd.indexer.store.vectors import Collection, VectorStore
+
+log = logging.getLogger("memd.stores")
+
+CACHES_OF = "caches-of"
+"""The file that says which ledger the caches beside it were made from."""
+
+BUILDING = "building"
+"""The folder for what is being made and for what it has just replaced; whatever a start finds in it is left over."""
+
+
+@dataclass(slots=True, eq=False)
+class Shelf:
+    """One workspace and its caches. Only the writer thread changes it."""
+
+    id: int
+    workspace: Workspace
+    text: TextIndex
+    files: dict[str, FileRow]
+    collection: Collection | None = None
+    mirror: Mirror | None = None
+    former: Mirror | None = None
+    """The vectors of the model before, while those of the new one are being made."""
+    held: frozenset[str] = frozenset()
+    """Files that vanished together and are kept until they come back or the user lets them go."""
+    missing: bool = False
+    skipped: dict[str, str] = field(default_factory=dict)
+    unlinked: set[int] = field(default_factory=set)
+    """Memories that are called otherwise, or mention others, than when their edges were last looked at."""
+    lately: Lately = field(default_factory=Lately)
+    applied: dict[str, tuple[str, Note]] = field(default_factory=dict)
+    """What the ledger took in of the files that were changed lately: the digest of the file, and the note."""
+    _names: tuple[dict[str, FileRow], int, list[tuple[str, str]]] | None = None
+
+    def names(self) -> list[tuple[str, str]]:
+        """What files are called, and their paths; a date says nothing that the notes do not know."""
+        files, known = self.files, self._names
+        if known is None or known[0] is not files or known[1] != len(files):
+            named = [(PurePosixPath(path).stem.casefold(), path) for path in list(files) if not date_of(path)]
+            self._names = known = files, len(files), named
+        return known[2]
+
+
+@dataclass(slots=True)
+class Model:
+    """The embedder in use and its number in the ledger."""
+
+    id: int
+    embedder: Embedder
+
+
+class Stores:
+    """Everything that is open. One process has it, under the lock."""
+
+    def __init__(self, folder: Path, mend: bool = True) -> None:
+        self.folder = folder
+        self.mend = mend
+        """Whether a broken cache is put aside and made again, or only reported."""
+        self.ledger = Ledger(folder / "state.db")
+        if mend:
+            own_caches(folder, self.ledger.id)
+            shutil.rmtree(folder / BUILDING, ignore_errors=True)
+        self.shelves: dict[str, Shelf] = {}
+        self.vectors: VectorStore | None = None
+        self.model: Model | None = None
+        self.former: Model | None = None
+        self.trouble = ""
+        """What is wrong with Chroma, until it is opened again; the mirror answers meanwhile."""
+        self.asked: dict[tuple[int, str], Vectors] = {}
+        """The vectors of the last questions, by model and text."""
+        self.embedded = 0
+        """Texts that went through the model since the start."""
+
+    # --- shelves ------------------------------------------------------------------------------------------
+
+    def open_shelf(self, workspace: Workspace) -> Shelf:
+        with self.ledger.write() as connection:
+            number = catalog.workspace_id(connection, workspace)
+        text = self._open_text(number)
+        files = catalog.files(self.ledger.reader, number)
+        shelf = Shelf(number, workspace, text, files)
+        self.shelves = {**self.shelves, workspace.ns: shelf}
+        return shelf
+
+    def _open_text(self, number: int) -> TextIndex:
+        folder = self.text_folder(number)
+        try:
+            return TextIndex(folder)
+        except StoreBroken as error:
+            if not self.mend:
+                raise
+            log.warning("text index of workspace %d is put aside and made again: %s", number, error)
+            quarantine(self.folder, folder)
+            with self.ledger.write() as connection:
+                catalog.mark(connection, number, text=True)
+            return TextIndex(folder)
+
+    def renew_text(self, shelf: Shelf) -> None:
+        """Put a text index that fails aside and begin an empty one; the caller fills it from the ledger."""
+        shelf.text.close()
+        quarantine(self.folder, self.text_folder(shelf.id))
+        with self.ledger.write() as connection:
+            catalog.mark(connection, shelf.id, text=True)
+        shelf.text = TextIndex(self.text_folder(shelf.id))
+
+    def swap_text(self, shelf: Shelf, fresh: Path) -> None:
+        """Use an index that was built elsewhere; what changed meanwhile is for the caller to compare."""
+        old, folder, aside = shelf.text, self.text_folder(shelf.id), fresh.with_name(f"{fresh.name}.old")
+        with suppress(StoreBroken):
+            # Open from now on: questions go on with it while the folders change places.
+            old.postings()
+        with self.ledger.write() as connection:
+            catalog.mark(connection, shelf.id, text=True)
+        if folder.exists():
+            folder.rename(aside)
+        fresh.rename(folder)
+        shelf.text = TextIndex(folder)
+        old.close()
+        shutil.rmtree(aside, ignore_errors=True)
+
+    def text_folder(self, number: int) -> Path:
+        return self.folder / "text" / str(number)
+
+    def close_shelf(self, ns: str) -> None:
+        shelf = self.shelves[ns]
+        self.shelves = {name: other for name, other in self.shelves.items() if name != ns}
+        shelf.text.close()
+
+    def forget(self, shelf: Shelf) -> None:
+        """Remove every trace of a workspace but its files."""
+        self.close_shelf(shelf.workspace.ns)
+        self.forget_number(shelf.id)
+
+    def forget_number(self, number: int) -> None:
+        with self.ledger.write() as connection:
+            catalog.forget_workspace(connection, number)
+            bank.sweep(connection)
+            self.ledger.tick(connection)
+        shutil.rmtree(self.text_folder(number), ignore_errors=True)
+        if self.vectors is not None:
+            self.vectors.drop(number)
+
+    def shelf(self, ns: str) -> Shelf:
+        if ns not in self.shelves:
+            known = ", ".join(sorted(self.shelves)) or "none yet"
+            raise UnknownWorkspace(f"no workspace is called `{ns}` (known: {known})", "memd workspaces")
+        return self.shelves[ns]
+
+    # --- vectors ------------------------------------------------------------------------------------------
+
+    def use_model(self, embedder: Embedder, source: str) -> None:
+        with self.ledger.write() as connection:
+            number = bank.model_id(connection, embedder.name, embedder.fingerprint, embedder.dims, source)
+        self.model = Model(number, embedder)
+        for shelf in self.shelves.values():
+            self.load_mirror(shelf)
+
+    def load_mirror(self, shelf: Shelf) -> None:
+        if self.model is not None:
+            shelf.mirror = self._mirror(shelf, self.model)
+
+    def _mirror(self, shelf: Shelf, model: Model) -> Mirror:
+        mirror = Mirror(model.embedder.dims)
+        mirror.add(*bank.of_workspace(self.ledger.reader, model.id, shelf.id, model.embedder.dims))
+        return mirror
+
+    def use_former(self, number: int, embedder: Embedder) -> None:
+        """Let the model before answer until the new one's vectors are complete."""
+        former = Model(number, embedder)
+        for shelf in self.shelves.values():
+            shelf.former = self._mirror(shelf, former)
+        self.former = former
+
+    def drop_former(self) -> None:
+        self.former = None
+        for shelf in self.shelves.values():
+            shelf.former = None
+
+    def use_vectors(self, vectors: VectorStore) -> None:
+        self.vectors, self.trouble = vectors, ""
+        for shelf in self.shelves.values():
+            self.open_collection(shelf)
+
+    def open_collection(self, shelf: Shelf) -> None:
+        if self.vectors is not None and self.model is not None:
+            shelf.collection = self.vectors.collection(shelf.id, self.model.id)
+
+    def drop_vectors(self, why: str) -> None:
+        """Go on without Chroma: the mirror answers, the ledger keeps the vectors."""
+        log.error("the vector store is given up for now: %s", why)
+        given_up, self.vectors, self.trouble = self.vectors, None, why
+        for shelf in self.shelves.values():
+            shelf.collection = None
+        if given_up is not None:
+            with suppress(StoreBroken):
+                given_up.close(sound=False)
+
+    def close(self) -> None:
+        for ns in list(self.shelves):
+            self.close_shelf(ns)
+        if self.vectors is not None:
+            self.vectors.close()
+        self.ledger.close()
+
+
+def own_caches(state: Path, ledger: str) -> None:
+    """Throw away the caches of another ledger: the same numbers mean other chunks there."""
+    stamp = state / CACHES_OF
+    try:
+        known = stamp.read_text() if stamp.exists() else ""
+        if known == ledger:
+            return
+        for name in ("text", "chroma"):
+            if (state / name).exists():
+                shutil.rmtree(state / name)
+        stamp.write_text(ledger)
+    except OSError as error:
+        raise DiskFull(f"{state} cannot be written: {error.strerror}", "make room, then: memd start") from error
+
+
+def quarantine(state: Path, folder: Path) -> Path | None:
+    """Put a broken cache aside, where a person can look at it; only the last one of a name is kept."""
+    if not folder.exists():
+        return None
+    aside = state / "quarantine"
+    aside.mkdir(mode=0o700, exist_ok=True)
+    name = "-".join(folder.relative_to(state).parts)
+    for older in aside.glob(f"{name}.*"):
+        shutil.rmtree(older, ignore_errors=True) if older.is_dir() else older.unlink(missing_ok=True)
+    target = aside / f"{name}.{time.strftime('%Y%m%dT%H%M%S')}"
+    folder.rename(target)
+    os.utime(target)
+    return target

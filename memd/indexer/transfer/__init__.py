@@ -1,0 +1,1 @@
+"""Memories on their way: out as an export, in again, and from what other tools keep."""

@@ -1,0 +1,173 @@
+"""Every memory of a workspace as a row: what `list` shows and where `bus` looks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from sqlite3 import Connection, Row
+from typing import Any, NamedTuple
+
+from memd.indexer.asking import recall
+from memd.indexer.asking.grep import under
+from memd.indexer.store.stores import Shelf, Stores
+from memd.models import PINNED, Filters
+
+STAMP = re.compile(r"\n_(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}:\d{2})(?::\d{2})?)?_[ \t\r]*(?=\n|\Z)")
+"""The line under a heading that says when the entry was written, with the line end before it."""
+HEAD = 300
+"""Characters of a memory in which its stamp is looked for."""
+
+
+class Entry(NamedTuple):
+    """One memory, without its text; light, because thousands are sorted to show ten."""
+
+    row: Row
+    shelf: Shelf
+    shared: set[str]
+    """Stems that several files of the workspace have."""
+    time: str
+    """`2026-02-21 14:27` where the entry has a stamp with the time, else its day."""
+
+    @property
+    def id(self) -> int:
+        return int(self.row["id"])
+
+    @property
+    def title(self) -> str:
+        return str(self.row["heading"] or self.row["stem"])
+
+    @property
+    def key(self) -> str:
+        return recall.key_of(self.row["stem"], self.row["path"], self.row["slug"], self.shared)
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        return self.shelf.workspace.ns, self.row["path"], self.row["start_line"]
+
+    def told(self) -> dict[str, Any]:
+        """What the wire says of it."""
+        plain = {name: self.row[name] for name in ("path", "start_line", "end_line", "role", "kind", "tier", "date")}
+        return {
+            "ns": self.shelf.workspace.ns,
+            "root": str(self.shelf.workspace.root),
+            "key": self.key,
+            **plain,
+            "title": self.title,
+            "tags": json.loads(self.row["tags"]),
+            "time": self.time,
+        }
+
+
+SORTS: dict[str, Callable[[Entry], tuple[Any, ...]]] = {
+    "key": lambda entry: (entry.key, *entry.place),
+    "role": lambda entry: (entry.row["role"], *entry.place),
+    "title": lambda entry: (entry.title.casefold(), *entry.place),
+}
+BY_TIME = ("newest", "oldest")
+
+
+def entries(connection: Connection, shelf: Shelf, filters: Filters, ids: Iterable[int] | None = None) -> list[Entry]:
+    """The memories of a workspace that pass the filters; of these numbers only, where some are given."""
+    among = "" if ids is None else " AND m.id IN (SELECT value FROM json_each(:ids))"
+    asked = {"w": shelf.id, "ids": None if ids is None else json.dumps(list(ids))}
+    rows = connection.execute(
+        "SELECT m.id, m.slug, m.heading, m.start_line, m.end_line, m.digest, m.kind, m.tier, m.role, m.date, m.tags,"
+        f" {recall.IS_PINNED} AS pinned, f.path, f.stem FROM memories m JOIN files f ON f.id = m.file"
+        f" WHERE m.workspace = :w{among}",
+        asked,
+    ).fetchall()
+    passing = [row for row in rows if _passes(row, filters)] if filters else rows
+    shared = recall.shared_stems(connection, shelf.id, {row["stem"] for row in passing})
+    return [Entry(row, shelf, shared, row["date"]) for row in passing]
+
+
+def newest(
+    connection: Connection,
+    found: Iterable[Entry],
+    offset: int,
+    limit: int,
+    score: Callable[[Entry], int] = lambda entry: 0,
+) -> list[Entry]:
+    """A page of the best, among equals the newest first.
+
+    A time must be read from the text. So what is off the page by its day stays there unread.
+    """
+
+    def coarse(entry: Entry) -> tuple[int, str]:
+        return score(entry), entry.row["date"]
+
+    ordered = sorted(found, key=coarse, reverse=True)
+    days = [coarse(entry) for entry in ordered]
+    if offset >= len(days) or not limit:
+        return []
+    most, least = days[offset], days[offset : offset + limit][-1]
+    begin, end = days.index(most), len(days) - days[::-1].index(least)
+    near = stamped(connection, ordered[begin:end])
+    # A file is written from top to bottom, so among equal times its later entry is the newer one.
+    near.sort(key=lambda entry: (*entry.place[:2], -entry.place[2]))
+    near.sort(key=lambda entry: (*coarse(entry), entry.time), reverse=True)
+    return near[offset - begin : offset - begin + limit]
+
+
+def listed(
+    stores: Stores, shelves: Sequence[Shelf], filters: Filters, sort: str, offset: int, limit: int
+) -> dict[str, Any]:
+    """One page of the memories, how many there are in all, and which roles the workspaces have."""
+    connection = stores.ledger.reader
+    found = [entry for shelf in shelves for entry in entries(connection, shelf, filters)]
+    if sort == "newest":
+        page = newest(connection, found, offset, limit)
+    elif sort == "oldest":
+        left = max(0, len(found) - offset)
+        page = newest(connection, found, max(0, left - limit), min(left, limit))[::-1]
+    else:
+        page = stamped(connection, sorted(found, key=SORTS[sort])[offset : offset + limit])
+    return {"memories": [entry.told() for entry in page], "total": len(found), "roles": roles(connection, shelves)}
+
+
+def roles(connection: Connection, shelves: Iterable[Shelf]) -> dict[str, int]:
+    """How many memories each role has, whatever is filtered."""
+    count: Counter[str] = Counter()
+    for shelf in shelves:
+        rows = connection.execute(
+            "SELECT role, COUNT(*) AS n FROM memories WHERE workspace = ? AND file IS NOT NULL GROUP BY role",
+            (shelf.id,),
+        )
+        count.update({row["role"]: row["n"] for row in rows})
+    return dict(sorted(count.items()))
+
+
+def _passes(row: Row, filters: Filters) -> bool:
+    if any(wanted and row[name] != wanted for name in ("kind", "role") if (wanted := getattr(filters, name))):
+        return False
+    if filters.tier and not (row["pinned"] if filters.tier == PINNED else row["tier"] == filters.tier):
+        return False
+    date: str = row["date"]
+    # "2026-02" takes in its days: whatever begins with it is not after it.
+    if date < filters.since or (filters.until and date[: len(filters.until)] > filters.until):
+        return False
+    if filters.tags:
+        has = {str(tag).lower() for tag in json.loads(row["tags"])}
+        if not all(tag.lstrip("#").lower() in has for tag in filters.tags):
+            return False
+    return under(row["path"], filters.path)
+
+
+def stamped(connection: Connection, found: Sequence[Entry]) -> list[Entry]:
+    """The entries with the time that stands in their first lines."""
+    rows = connection.execute(
+        f"SELECT m.id, char(10) || substr(c.text, 1, {HEAD}) FROM json_each(?) JOIN memories m ON m.id = value"
+        " JOIN chunks c ON c.memory = m.id AND c.start_line = m.start_line"
+        " WHERE instr(char(10) || c.text, char(10) || '_')",
+        (json.dumps([entry.id for entry in found]),),
+    )
+    stamps = {memory: stamp for memory, head in rows if (stamp := STAMP.search(head))}
+    return [entry._replace(time=time_of(stamps[entry.id])) if entry.id in stamps else entry for entry in found]
+
+
+def time_of(stamp: re.Match[str]) -> str:
+    """`2026-02-21 14:27`; the hour always with two digits, so that times compare as text."""
+    day, hour = stamp.groups()
+    return f"{day} {hour:0>5}" if hour else str(day)
