@@ -404,3 +404,10 @@ def wait_until() -> Callable[[Callable[[], bool]], None]:
             time.sleep(0.05)
 
     return wait
+
+
+def test_a_memory_that_is_no_summary_is_not_written_over(agent: Client, root: Path) -> None:
+    before = agent.get("apples")["text"]
+    with pytest.raises(errors.Refused, match="is no summary"):
+        agent.consolidate("apples", "over", sources=["port", "2026-03-01#television-moved"])
+    assert agent.get("apples")["text"] == before

@@ -220,3 +220,19 @@ def test_reflect_reads_well(old: Client, home: Home):
     assert shown.returncode == 0, shown.stderr
     assert "5 memories looked at, 2 moved" in shown.stdout
     assert f"{TAP}: stm → dormant  (archive: stm, 100 days old)" in shown.stdout
+
+
+def test_one_person_at_the_shell_is_one_client(memory: Client, home: Home, workspace: Path):
+    assert home.run("get", "2026-02-15#garden", cwd=workspace).returncode == 0
+    assert home.run("query", "apple", "trees", cwd=workspace).returncode == 0
+    memory.reflect()
+    assert memory.get("2026-02-15#garden", observe=False)["life"]["accesses"] == 1
+
+
+@pytest.mark.parametrize(
+    "command", [("edge", "add", "sourdough", "relates_to", "MEMORY#preferences", "--weight", "nan"),
+                ("put", "n1", "text", "--importance", "nan"), ("context", "trees", "--min-score", "nan")],
+)  # fmt: skip
+def test_a_number_that_is_none_is_refused_in_words(memory: Client, home: Home, workspace: Path, command: tuple[str]):
+    done = home.run(*command, cwd=workspace)
+    assert done.returncode == 2 and "Traceback" not in done.stderr and done.stderr.startswith("memd: "), done.stderr

@@ -50,7 +50,7 @@ class Ear:
     def _again(self) -> Client:
         """Listen as soon as a daemon answers. It is not started from here: someone may have stopped it."""
         while True:
-            caller = Client(notice=say.note)
+            caller = Client(notice=say.note, who="cli")
             try:
                 self.listen(caller)
                 return caller

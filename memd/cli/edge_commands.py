@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -17,6 +18,8 @@ from memd.protocol.safe_text import one_line
 
 RELATED = "relates_to"
 LONGEST = 70
+MOST_SAID = 1 << 20
+"""Bytes that a command may say of the pairs."""
 
 From = Annotated[str, typer.Argument(metavar="FROM", help="The key of the memory that says it.")]
 To = Annotated[str, typer.Argument(metavar="TO", help="The key of the other memory.")]
@@ -210,36 +213,43 @@ def infer(
 
 def _answer(command: str, asked: Mapping[str, Any]) -> Any:
     """What a command says to the pairs. The notes reach it as data, never as part of the command."""
-    done = subprocess.run(["sh", "-c", command], input=wire.encode(asked), stdout=subprocess.PIPE, check=False)
-    if done.returncode:
-        raise MemdError(f"the command failed with code {done.returncode}", "nothing was added")
+    if not command.strip():
+        raise UsageError("`--with` needs a command", "it reads the pairs as JSON and writes a list of edges")
+    with tempfile.TemporaryFile() as pairs:
+        pairs.write(wire.encode(asked))
+        pairs.seek(0)
+        with subprocess.Popen(["sh", "-c", command], stdin=pairs, stdout=subprocess.PIPE) as running:
+            assert running.stdout is not None
+            said = running.stdout.read(MOST_SAID + 1)
+            if len(said) > MOST_SAID:
+                running.kill()
+                raise UsageError(f"the command said more than {MOST_SAID:,} bytes", "nothing was added")
+    if running.returncode:
+        raise MemdError(f"the command failed with code {running.returncode}", "nothing was added")
     try:
-        return json_format.loads(done.stdout)
+        return json_format.loads(said)
     except ValueError as error:
         raise UsageError(f"the command did not answer with JSON: {error}", "nothing was added") from None
 
 
 def _checked(answer: Any, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The edges of an answer, all of them good; otherwise every problem at once, and nothing is added."""
-    known = {pair[end]["key"]: pair["ns"] for pair in asked["candidates"] for end in ("from", "to")}
+    known = {frozenset((pair["from"]["key"], pair["to"]["key"])): pair["ns"] for pair in asked["candidates"]}
     if not isinstance(answer, list):
         raise UsageError("the command must answer with a JSON list of edges", "nothing was added")
     problems = [f"edge {nth}: {wrong}" for nth, edge in enumerate(answer, 1) if (wrong := _problem(edge, known))]
     if problems:
         raise UsageError("\n".join(problems), "nothing was added")
-    return [{**edge, "ns": known[edge["from"]]} for edge in answer]
+    return [{**edge, "ns": known[frozenset((edge["from"], edge["to"]))]} for edge in answer]
 
 
-def _problem(edge: Any, known: dict[str, str]) -> str:
+def _problem(edge: Any, known: Mapping[frozenset[str], str]) -> str:
     if not isinstance(edge, dict) or not {"from", "rel", "to"} <= edge.keys() <= {"from", "rel", "to", "weight", "why"}:
         return "it must be an object with from, rel, to, and perhaps weight and why"
     if not all(isinstance(edge[name], str) for name in ("from", "rel", "to")):
         return "from, rel and to must be texts"
-    strange = [edge[end] for end in ("from", "to") if edge[end] not in known]
-    if strange:
-        return f"{', '.join(strange)} was in none of the pairs"
-    if edge["from"] == edge["to"] or known[edge["from"]] != known[edge["to"]]:
-        return f"{edge['from']} and {edge['to']} cannot have an edge"
+    if frozenset((edge["from"], edge["to"])) not in known:
+        return f"{edge['from']} and {edge['to']} were none of the pairs"
     if edge["rel"] not in RELATIONS:
         return f"{edge['rel']} is none of {', '.join(RELATIONS)}"
     weight = edge.get("weight", 0)

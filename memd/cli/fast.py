@@ -97,7 +97,7 @@ def run(asked: Asked) -> int:
 
 def answer(asked: Asked) -> int:
     asked.check()
-    with Client(autostart=not asked.given.get("no_start"), notice=say.note) as client:
+    with Client(autostart=not asked.given.get("no_start"), notice=say.note, who="cli") as client:
         params = pages.aimed(client, asked.given, asked.params())
         if asked.format == "bus":
             result = pages.gathered(client, "bus", params, "entries", asked.given.get("limit"), pages.BUS_PAGE)

@@ -66,7 +66,7 @@ def answer(pattern: str, given: dict[str, Any]) -> int:
     if given.get("case") and given.get("ignore_case"):
         raise UsageError("--ignore-case and --case-sensitive exclude each other")
     params = {name: given[name] for name in ON_THE_WIRE if given.get(name) is not None}
-    with Client(autostart=not given.get("no_start"), notice=say.note) as client:
+    with Client(autostart=not given.get("no_start"), notice=say.note, who="cli") as client:
         params = pages.aimed(client, given, {"pattern": pattern, **params})
         result = pages.all_blocks(client, params, given.get("max_results", MAX_RESULTS))
     if given.get("json"):

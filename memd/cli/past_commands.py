@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import given, options, say, talk
+from memd.cli import given, options, say, show, talk
 from memd.errors import UsageError
 from memd.protocol.safe_text import one_line
 
@@ -129,15 +129,20 @@ def _entry(entry: dict[str, Any]) -> Iterator[str]:
 
 def _about(entry: dict[str, Any]) -> str:
     """What an entry is about: memories that moved, a key, else some files."""
-    if moves := entry["detail"].get("moves"):
-        count, shown = entry["detail"].get("moved", len(moves)), [_move(move) for move in moves[:2]]
+    detail = entry["detail"]
+    if moves := detail.get("moves"):
+        count, shown = detail.get("moved", len(moves)), [_move(move) for move in moves[:2]]
+    elif detail.get("tied"):
+        return f"{show.count(detail['tied'], 'link')} by a rule"
     elif entry["key"] and entry["what"] != "undo":
         return str(entry["key"])
     else:
-        count, shown = entry["detail"].get("files", len(entry["paths"])), entry["paths"][:2]
+        count, shown = detail.get("files", len(entry["paths"])), entry["paths"][:2]
     target = f"action {entry['key']}{' in ' if shown else ''}" if entry["what"] == "undo" else ""
-    more = f" and {count - 2:,} more" if count > 2 else ""
-    return one_line(f"{target}{', '.join(shown)}{more}")[:WIDE]
+    text = one_line(f"{target}{', '.join(shown)}")
+    if len(text) > WIDE and len(shown) > 1:
+        text, shown = one_line(f"{target}{shown[0]}"), shown[:1]
+    return f"{text[:WIDE]} and {count - len(shown):,} more" if count > len(shown) else text[:WIDE]
 
 
 def _move(move: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def client(start: bool = True) -> Client:
     """A client that starts or upgrades the daemon where it must, and says so."""
-    return Client(autostart=start, notice=say.note)
+    return Client(autostart=start, notice=say.note, who="cli")
 
 
 def running() -> Hello | None:

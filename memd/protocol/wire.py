@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memd.errors import BY_CODE, BadJson, BadRequest, MemdError, TooLarge
+from memd.errors import BY_CODE, BadJson, BadRequest, MemdError, TooLarge, UsageError
 from memd.protocol import lightjson
 
 TYPE_CHECKING = False
@@ -75,7 +75,10 @@ def _escape_surrogates(text: str) -> str:
 
 
 def encode_request(request_id: int, method: str, params: dict[str, Any] | None) -> bytes:
-    line = encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params or {}})
+    try:
+        line = encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params or {}})
+    except ValueError:
+        raise UsageError("a number must be finite: `nan` and `inf` are none", "") from None
     if len(line) > MAX_REQUEST:
         raise TooLarge(
             f"the request has {len(line)} bytes and the daemon takes {MAX_REQUEST}",

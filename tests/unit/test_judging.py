@@ -144,6 +144,25 @@ def test_other_numbers_under_other_headings_are_in_doubt_and_left_alone(lab: Lab
     found = run(lab)
     assert any("2026-03-01#cellar" in pair["keys"] for pair in found["doubtful"])
     assert tier(lab, "memory/2026-03-01.md", "cellar") == "stm"
+    again = run(lab, later=60)
+    assert again["doubtful"] == found["doubtful"], "until someone has looked"
+    lab.save({"memory/2026-03-01.md": "## Cellar\n\nThe shelf is painted green.\n"})
+    lab.embed()
+    left = run(lab, later=120)["doubtful"]
+    assert not any("2026-03-01#cellar" in pair["keys"] for pair in left)
+
+
+def test_a_rule_that_is_switched_on_later_means_what_is_there_already(lab: Lab):
+    without = tuple(rule for rule in BUILT_IN if rule.action.verb not in ("dedup", "refine"))
+    assert run(lab, rules=without)["moved"] == 0
+    assert run(lab, rules=without, later=60)["moved"] == 0
+    would = run(lab, later=120, dry=True)
+    assert (would["moved"], would["linked"]) == (1, 1), "a dry run counts the links that a rule would make"
+    done = run(lab, later=120)
+    assert (done["moved"], done["linked"]) == (1, 1)
+    assert [move["rule"] for move in done["moves"]] == ["dedup-all"]
+    again = run(lab, later=180)
+    assert (again["moved"], again["linked"]) == (0, 0)
 
 
 @pytest.mark.parametrize("path", ["MEMORY.md", "memory/topics/kiln.md"])

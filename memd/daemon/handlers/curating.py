@@ -47,6 +47,9 @@ async def _consolidated(writer: Hand, wish: Wish, target: Target, sources: tuple
     def change(text: str | None) -> str:
         had = revise.declared_here(target.path, target.slug, text).links
         others = [entry for entry in had if (link := declared_link(entry)) is None or link.rel != CONTAINS]
+        if len(others) == len(had) and text and revise.memory_in(target.path, text, target.slug) is not None:
+            raise Refused(f"`{target.key}` is no summary, and its text would be replaced",
+                          f"choose another key; or say it yourself: memd put {target.key}")  # fmt: skip
         links = [*others, *(entry_of(CONTAINS, source, None) for source in sources)]
         facts = {**facts_now(wish, target, text), "links": links}
         made = revise.put(target.path, target.slug, text, wish.text, facts)

@@ -77,6 +77,12 @@ def judge(connection: Connection, pairs: Sequence[Pair], rules: Sequence[Rule], 
     return judged
 
 
+def untied(connection: Connection, later: Sequence[tuple[int, int, str]]) -> int:
+    """How many of the later memories have no edge yet to what they refine."""
+    asked = "SELECT 1 FROM edges WHERE one = ? AND other = ? AND rel = ?"
+    return sum(connection.execute(asked, (new, old, REFINES)).fetchone() is None for new, old, _ in later)
+
+
 # --- writing ------------------------------------------------------------------------------------------------
 
 Noted = Callable[[], tuple[int, int]]

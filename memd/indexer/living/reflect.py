@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from hashlib import blake2b
 from sqlite3 import Connection
 from typing import Any
 
 from memd.indexer.asking import recall
-from memd.indexer.living import edges, judging, linking, lives, mentions, related
+from memd.indexer.living import doubts, edges, judging, linking, lives, mentions, related
 from memd.indexer.living.ageing import Ageing, Hands, Record
 from memd.indexer.living.edges import Aged
 from memd.indexer.living.judging import MERGED, Judged
@@ -50,6 +51,8 @@ class Reflection:
     hands: Hands
     record: Record
     linked: int = 0
+    tied: int = 0
+    """Edges that a rule of pairs made."""
     judged: Judged = field(default_factory=Judged)
     edges: Aged = field(default_factory=Aged)
 
@@ -74,8 +77,13 @@ class Reflection:
 
     def judge(self) -> None:
         """Ask the rules of pairs about what was found to be nearly the same since the last time."""
-        name = f"judged:{self.shelf.id}"
-        since = self.stores.ledger.setting(name)
+        name, ledger = f"judged:{self.shelf.id}", self.stores.ledger
+        when, _, by = ledger.setting(name).partition(" ")
+        # Other rules see all pairs anew: one that is switched on later means what is there already too.
+        spoken = _fingerprint(self.rules)
+        since = when if by == spoken else ""
+        if since:
+            self.judged.doubtful += doubts.standing(self.connection, ledger.setting(doubts.key(self.shelf.id)))
         if not self.hands.dry:
             self.hands.write(lambda connection: judging.drop_outdated(connection, self.shelf.id, since))
         pairs = judging.near_since(self.connection, self.shelf.id, since)
@@ -83,12 +91,19 @@ class Reflection:
             found = judging.judge(self.connection, pairs[at : at + AT_ONCE], self.rules, self.now)
             self.judged.same += found.same
             self.judged.later += found.later
-            self.judged.doubtful += found.doubtful
-            if not self.hands.dry:
+            self.judged.doubtful += [pair for pair in found.doubtful if pair not in self.judged.doubtful]
+            if self.hands.dry:
+                self.linked += judging.untied(self.connection, found.later)
+            else:
                 self.hands.moved(self.hands.write(partial(self._settle, found=found)))
             self.hands.rest()
         if not self.hands.dry:
-            self.hands.write(lambda connection: self.stores.ledger.note(connection, name, in_utc(self.now)))
+            self.hands.write(partial(self._note_judged, name=name, value=f"{in_utc(self.now)} {spoken}"))
+
+    def _note_judged(self, connection: Connection, name: str, value: str) -> None:
+        self.stores.ledger.note(connection, name, value)
+        doubted = doubts.written(connection, self.judged.doubtful)
+        self.stores.ledger.note(connection, doubts.key(self.shelf.id), doubted)
 
     def _settle(self, connection: Connection, found: Judged) -> list[int]:
         """Carry out what the rules of pairs say; answers which memories are in another tier now."""
@@ -101,7 +116,7 @@ class Reflection:
             moved += [goes] if lives.move(connection, *self.record.noted(connection), move, self.now) else []
             self._tie(connection, goes, stays, MERGED)
         for later, earlier, _ in found.later:
-            self.linked += self._tie(connection, later, earlier, REFINES)
+            self.tied += self._tie(connection, later, earlier, REFINES)
         if found.same or found.later:
             self.stores.ledger.tick(connection)
         return moved
@@ -140,12 +155,18 @@ def reflect(stores: Stores, shelf: Shelf, rules: Sequence[Rule], now: datetime, 
     moves = _moves(ageing, run)
     if record.action is not None:
         hands.write(lambda connection: deeds.finish(connection, record.action or 0,
-                                                    {"moved": len(moves), "moves": moves[:LOGGED]}))  # fmt: skip
+                                                    {"moved": len(moves), "moves": moves[:LOGGED],
+                                                     "tied": run.tied}))  # fmt: skip
     return {
         "ns": shelf.workspace.ns, "memories": ageing.memories, "moved": len(moves), "moves": moves[:TOLD],
-        "faded": ageing.faded, "action": record.action, "linked": run.linked, "edges_faded": run.edges.faded,
+        "faded": ageing.faded, "action": record.action, "linked": run.linked + run.tied, "edges_faded": run.edges.faded,
         "edges_pruned": run.edges.pruned, **_wanting(run),
     }  # fmt: skip
+
+
+def _fingerprint(rules: Sequence[Rule]) -> str:
+    """Stays the same as long as the rules of pairs do."""
+    return blake2b(repr(similar_rules(rules)).encode(), digest_size=8).hexdigest()
 
 
 # --- the report ---------------------------------------------------------------------------------------------
