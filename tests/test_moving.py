@@ -672,7 +672,7 @@ def test_seven_nights_are_kept_and_what_a_person_made_stays(tmp_path: Path) -> N
     mine = backups.make(ledger, tmp_path / "backups", begin).file
     for night in range(10):
         told = backups.nightly(ledger, tmp_path, begin + timedelta(days=night))
-    assert "7 are kept" in told
+    assert "7 kept" in told
     kept = sorted(file.name for file in (tmp_path / "backups").iterdir())
     assert kept == sorted([mine.name, *(f"state-night-202602{day:02}T030000.db" for day in range(4, 11))])
     ledger.close()

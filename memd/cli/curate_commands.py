@@ -51,6 +51,8 @@ def expand(
     elif key is None:
         for one in result["summaries"]:
             say.line(f"{one['key']}  {one['path']}:{one['start_line']}  contains {one['children']}")
+        if not result["summaries"]:
+            say.note("there is no summary yet: memd consolidate writes one")
     else:
         _children(key, result["children"])
 

@@ -86,6 +86,8 @@ def listed(
         return
     for edge in result["edges"]:
         say.line(f"{_line(edge)}  ({edge['origin']})")
+    if not result["edges"]:
+        say.note("no edge is like that")
 
 
 def link(
@@ -148,6 +150,8 @@ def clusters(
         say.line(f"{show.count(group['size'], 'memory')}, {state}")
         for memory in group["memories"]:
             say.line(f"  {memory['key']}  {memory['heading']}")
+    if not result["clusters"]:
+        say.note("no memories are so much alike that they make a group")
 
 
 def candidates(
@@ -169,6 +173,8 @@ def candidates(
         say.line(f"{pair['weight']:.2f}  {pair['from']['key']}  {pair['to']['key']}")
         for end in ("from", "to"):
             say.line(f"      {_short(pair[end]['text'])}")
+    if not result["candidates"]:
+        say.note("no pair waits for someone to say how it belongs together")
 
 
 def infer(

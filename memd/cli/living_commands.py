@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import given, options, say, talk
+from memd.cli import given, options, say, show, talk
 
 SHOWN = 20
 """Lines of each kind that a report has; it counts the rest."""
@@ -59,7 +59,9 @@ def _report(found: dict[str, Any], dry_run: bool) -> list[str]:
     lines += _some(
         found["moves"], found["moved"], lambda move: f"  {move['key']}: {move['from']} → {move['to']}  ({move['why']})"
     )
-    lines.append(f"{found['linked']} new links, {found['edges_faded']} fading, {found['edges_pruned']} gone")
+    lines.append(
+        f"{show.count(found['linked'], 'new link')}, {found['edges_faded']} fading, {found['edges_pruned']} gone"
+    )
     for name, head in (("clusters", "belong together and have no summary yet (memd consolidate):"),
                        ("contradictions", "contradict each other:"),
                        ("doubtful", "say nearly the same with other numbers:"),

@@ -58,7 +58,7 @@ def nightly(ledger: Ledger, state: Path, now: datetime) -> str:
     copies = _nights(state)
     for old in copies[:-KEEP]:
         old.unlink(missing_ok=True)
-    return f"{made.file.name}, {made.size / 1e6:.1f} MB; {min(len(copies), KEEP)} are kept"
+    return f"{made.file.name}, {made.size / 1e6:.1f} MB; {min(len(copies), KEEP)} kept"
 
 
 def _nights(state: Path) -> list[Path]:

@@ -63,7 +63,10 @@ def _memories(connection: Connection, asked: Told) -> Told:
 
 
 def _edges(connection: Connection, asked: Told) -> Told:
-    where = f"FROM edges WHERE NOT removed AND workspace {AMONG}"
+    # Those that `edge list` shows: both ends are there.
+    living = "EXISTS (SELECT 1 FROM memories m WHERE m.id = {} AND m.file IS NOT NULL)"
+    ends = f"{living.format('one')} AND {living.format('other')}"
+    where = f"FROM edges WHERE NOT removed AND workspace {AMONG} AND {ends}"
     by = {name: _grouped(connection, name, where, asked) for name in ("rel", "origin")}
     return {"total": sum(by["rel"].values()), **by}
 
