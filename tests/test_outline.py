@@ -12,6 +12,7 @@ import pytest
 
 from memd.errors import NotFound, UsageError
 from memd.outline import languages, looking, naming, sources, telling
+from memd.outline.annotations import types
 from memd.outline.looking import Asked
 from memd.outline.outline import Outline
 from memd.outline.relations import relations_of
@@ -142,6 +143,67 @@ def four():
     outline = outlined(tmp_path / "w", {"m.py": code})
     assert related(outline, "python", "m.Store.save", "called_by") == {"m.Desk.one", "m.three"}
     assert related(outline, "python", "m.Other.save", "called_by") == {"m.Desk.two", "m.four"}
+
+
+ANNOTATED = """
+class Save: ...
+class Doc: ...
+class Other: ...
+def prose(a: Annotated[str, "Save the widget before you go"]) -> Annotated[int, Doc("Save it")]: ...
+def word(a: t.Annotated[str, "Save"], b: Literal["Save"], c: t.Literal["Save"], d: Some(title="Save")): ...
+def sentence(a: "Save, or not", b: "Save the widget", c: list["not Save"], d: "Save or Other", e: "Save\\d"): ...
+def long(
+    a: Annotated[
+        Other,
+        Doc(
+            '''
+            Save it. %s
+            '''
+        ),
+    ],
+): ...
+def forward(a: "Save"): ...
+def inner(a: list["Save"]): ...
+def expression(a: "dict[str, list[Save]]"): ...
+def union(a: "Save | None", b: int | "Other"): ...
+def callable(a: Callable[["Save"], "Other"]): ...
+def first(a: Annotated["Save", "Other"]): ...
+def again(a: "Annotated[list['Save'], Doc('Other')]"): ...
+def bound[T: Save](a: T, *rest: *tuple[Other]): ...
+""" % ("and so on " * 50)
+
+
+def test_a_string_in_an_annotation_is_a_type_only_where_it_refers_to_one(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", {"m.py": ANNOTATED})
+    assert not outline.problems
+    found = {
+        name.removeprefix("m."): {one.removeprefix("m.") for one in related(outline, "python", name, "uses_type")}
+        for name, kind in symbols(outline, "python").items()
+        if kind == "function"
+    }
+    save, both = {"Save"}, {"Save", "Other"}
+    assert found == {
+        "prose": set(), "word": set(), "sentence": set(), "long": {"Other"}, "forward": save, "inner": save,
+        "expression": save, "union": both, "callable": both, "first": save, "again": save, "bound": both,
+    }  # fmt: skip
+    (entry,) = looking.symbol(outline, Asked("python", relations=("uses_type",)), "prose").entries
+    assert [one["name"] for one in entry.node["relations"]] == ["Annotated", "str", "int"]
+
+
+def test_a_type_is_counted_once_for_each_annotation(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", {"m.py": "class A: ...\ndef f(a: dict[\n    str,\n    list[A],\n]): ...\n"})
+    (entry,) = looking.symbol(outline, Asked("python", relations=("uses_type",)), "f").entries
+    assert [(one["name"], one.get("times", 1)) for one in entry.node["relations"]] == [
+        ("dict", 1), ("str", 1), ("list", 1), ("A", 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x y", "T: int", "'\\0'", "(" * 500 + "x" + ")" * 500, "-" * 50_000 + "x", "'\\ud800'", "", "9" * 9_999],
+)
+def test_annotations_that_make_no_sense_name_nothing(text: str) -> None:
+    assert not types(text)
 
 
 def test_source_folders_and_reexports_are_followed(tmp_path: Path) -> None:
@@ -317,6 +379,18 @@ def test_sources_that_cannot_be_read_are_listed_and_stop_nothing(tmp_path: Path)
         "huge.py": "it is larger than outline.max_file_kb = 64",
         "line.js": "it has a line of more than 20,000 bytes",
     }
+
+
+def test_whoever_asks_for_a_file_is_told_what_is_wrong_with_it(tmp_path: Path) -> None:
+    root = write(tmp_path / "w", {"good.py": "", "zbroken.py": "def ok(): ...\nclass (:\n  def\n"})
+    for nth in range(looking.MOST_TOLD + 5):
+        (root / f"b{nth}.py").write_bytes(b"\0")
+    outline = outlined(root)
+    broken = looking.file(outline, Asked("python"), "zbroken.py")
+    assert broken.text().startswith("module zbroken  zbroken.py:1\n  not wholly read: line 2 cannot be parsed\n")
+    assert broken.told_skipped()[0] == {"path": "zbroken.py", "why": "line 2 cannot be parsed"}
+    assert len(broken.told_skipped()) == looking.MOST_TOLD
+    assert "not wholly" not in looking.file(outline, Asked("python"), "good.py").text()
 
 
 def test_a_parser_that_dies_takes_one_file_along(tmp_path: Path) -> None:

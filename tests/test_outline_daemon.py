@@ -218,6 +218,17 @@ def test_what_cannot_be_read_is_listed(client: Client, home: Home, code: Path) -
     assert shown.returncode == 0 and "src/binary.py: it is binary" in shown.stderr
 
 
+def test_a_file_that_cannot_be_read_is_told_to_whoever_asks_for_it(client: Client, home: Home, code: Path) -> None:
+    (code / "src" / "binary.py").write_bytes(b"\0\0")
+    (code / "src" / "broken.py").write_text("def ok(): ...\nclass (:\n  def\n")
+    for name, why in {"binary.py": "it is binary", "broken.py": "line 2 cannot be parsed"}.items():
+        shown = home.run("outline", "file", name, cwd=code / "src")
+        assert (shown.returncode, shown.stderr) == (0, f"memd: not wholly read: src/{name}: {why}\n")
+        assert f"  not wholly read: {why}" in shown.stdout.splitlines()
+    good = home.run("outline", "file", "src/tools.py", cwd=code)
+    assert good.returncode == 0 and not good.stderr
+
+
 # --- in the shell -----------------------------------------------------------------------------------------------
 
 

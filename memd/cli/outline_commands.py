@@ -12,7 +12,7 @@ from memd.cli.progress import Bar
 from memd.protocol.safe_text import neutralise
 
 if TYPE_CHECKING:
-    from memd.protocol.results import Skipped
+    from memd.protocol.results import Outlined, Skipped
 
 app = typer.Typer(
     help="Show the symbols of the source code around the notes, and how they relate.",
@@ -110,8 +110,15 @@ def _show(what: str, asked: dict[str, Any], where: tuple[str | None, Path | None
         return
     if result["text"]:
         say.out(neutralise(result["text"]))
-    if result["skipped"] and what in ("project", "map"):
-        _tell_skipped(result["skipped"])
+    skipped = result["skipped"] if what in ("project", "map") else _asked_for(result) if what == "file" else []
+    if skipped:
+        _tell_skipped(skipped)
+
+
+def _asked_for(result: Outlined) -> list[Skipped]:
+    """The file that was asked for, if it was skipped: it comes first then, as its module does in the text."""
+    module = result["text"].partition("\n")[0]
+    return [one for one in result["skipped"][:1] if module.endswith(f"  {one['path']}:1")]
 
 
 def _tell_skipped(skipped: list[Skipped]) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from memd.outline import grammar
 from memd.outline.facts import Facts, Import, Reference, Symbol
-from memd.outline.grammar import SIGNATURE, Findings
+from memd.outline.grammar import SIGNATURE, Findings, Span
 from memd.outline.language import Language
 from memd.outline.regions import CALLABLE, CLASSES, Region, Regions
 from memd.outline.scopes import Meaning
@@ -115,7 +115,7 @@ class _File:
             around.parts.setdefault(name, kind)
 
     def _references(self) -> Iterator[Reference]:
-        for kind, span in self.found.references:
+        for kind, span, names in self._used():
             # A type in a signature belongs to what it is the signature of; a call in one is made by whoever defines it.
             heads = kind in ("uses_type", "inherits", "implements")
             region = (self.regions.in_node if heads else self.regions.in_body)(span.start)
@@ -127,10 +127,20 @@ class _File:
             ):
                 # A block for a type says what that type implements, where the type stands in the same file.
                 source = owner.target if owner.via == "symbol" and not owner.chain else source
-            for chain in _names(kind, span.text):
+            for chain in names:
                 found = self._resolve(region, chain)
                 if found is not None and not (heads and found[:3] == ("symbol", source, ())):
                     yield Reference(kind, source, found.via, found.target, found.chain, span.line, found.typed)
+
+    def _used(self) -> Iterator[tuple[str, Span, Iterable[tuple[str, ...]]]]:
+        """The references with the names in them; an annotation is told as a whole, and nothing in it again."""
+        told = 0
+        for kind, span in self.found.references:
+            if kind != "types" or self.language.types is None:
+                yield kind, span, _names(kind, span.text)
+            elif span.end > told and (types := self.language.types(span.text)) is not None:
+                told = span.end
+                yield "uses_type", span, [tuple(_spelt(part) for part in name.split(".")) for name in types]
 
     def _decorated(self, end: int, region: Region) -> int:
         """What follows a decorator: the first definition in the same place that begins after it."""

@@ -114,6 +114,8 @@ def _sort(found: Findings, source: bytes, captured: dict[str, Node]) -> None:
             if "head" in captured:
                 span = span._replace(text=f"{_tail(source, captured['head']).text}.{_text(source, captured['tail'])}")
             found.references.append((rest, span))
+        elif what == "types":
+            found.references.append((what, _span(source, node, whole=True)))
         elif what == "bind":
             kind = _text(source, captured["type"]) if "type" in captured else ""
             found.bindings.append(Binding(rest, _text(source, node), node.start_byte, kind))

@@ -5,6 +5,7 @@ The query's captures say what a node is:
 - `@def.<kind>` with `@name`, and where it applies `@body` and `@owner` (what a method belongs to but is not in)
 - `@impl` with `@owner`: a block whose functions belong to a type that stands elsewhere
 - `@ref.<relation>`: a name that is used, where its parts stand apart with `@head` and `@tail`
+- `@types`: an annotation, whole, of which the language's `types` says which types it names
 - `@bind`: a name that is given a value here, with `@type` where that tells its type
 - `@bind.part` with `@type`: a part of the object itself that is given a value
 - `@bind.outer`: a name that is bound around the nearest `@scope`; `@bind.global`: one that is not bound here at all
@@ -86,6 +87,8 @@ class Language:
     """Whether a symbol's whole name begins with the package clause and not with the path."""
     sniff: re.Pattern[bytes] | None = None
     """What a file looks like in this language and not in another that has the same ending."""
+    types: Callable[[str], Iterable[str] | None] | None = None
+    """The names of types in a piece of source; None where it is not one annotation, but may hold some."""
     pointer: bool = False
     """Whether a method is written `(*Owner).name`, as in Go."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memd.errors import NotFound, Refused, UsageError
@@ -61,12 +61,14 @@ class Looked:
     skipped: dict[str, str]
     more: int = 0
     """Symbols that have no entry, because nobody would see it."""
+    file: str = ""
+    """The file that was asked for, if one was."""
 
     def told_skipped(self) -> list[dict[str, str]]:
-        return told_skipped(self.skipped)
+        return told_skipped(self.skipped, self.file)
 
     def text(self) -> str:
-        return telling.told([entry.node for entry in self.entries], self.more)
+        return telling.told([entry.node for entry in self.entries], self.more, self.skipped.get(self.file, ""))
 
 
 def symbol(outline: Outline, asked: Asked, name: str, file: str = "") -> Looked:
@@ -84,7 +86,7 @@ def file(outline: Outline, asked: Asked, path: str) -> Looked:
     asked.wanted()
     language, family = _family(outline, asked.language, path)
     _must_have(outline, language, path)
-    return _grown(outline, language, family, list(family.project.ids([path])), asked)
+    return replace(_grown(outline, language, family, list(family.project.ids([path])), asked), file=path)
 
 
 def project(outline: Outline, asked: Asked) -> Looked:
@@ -175,5 +177,7 @@ def _charted(name: str, linker: Any, one: ranking.Ranked) -> Node:
             "signature": symbol.signature, "referrers": one.referrers}  # fmt: skip
 
 
-def told_skipped(skipped: dict[str, str]) -> list[dict[str, str]]:
-    return [{"path": path, "why": why} for path, why in sorted(skipped.items())[:MOST_TOLD]]
+def told_skipped(skipped: dict[str, str], first: str = "") -> list[dict[str, str]]:
+    """The first of them by path; `first` before all, so that whoever asked for it is told."""
+    ordered = sorted(skipped.items(), key=lambda one: (one[0] != first, one[0]))
+    return [{"path": path, "why": why} for path, why in ordered[:MOST_TOLD]]

@@ -16,9 +16,14 @@ MARKS = {"cycle": "  ↻ a cycle", "above": "  ↑ see above"}
 MOST_CANDIDATES = 4
 
 
-def told(nodes: list[Node], more_symbols: int = 0) -> str:
-    """The trees, one after the other; `more_symbols` of them were not even grown."""
+def told(nodes: list[Node], more_symbols: int = 0, problem: str = "") -> str:
+    """The trees, one after the other; `more_symbols` of them were not even grown.
+
+    `problem` is why the file that they are of was not read, or not wholly.
+    """
     lines = [line for node in nodes for line in _entry(node)]
+    if problem:
+        lines.insert(1, f"  not wholly read: {problem}")
     if len(lines) > MOST_LINES or more_symbols:
         more = f"{max(len(lines) - MOST_LINES, 0):,} more lines" + (
             f" and {more_symbols:,} more symbols" if more_symbols else ""

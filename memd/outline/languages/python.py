@@ -10,6 +10,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from memd.outline.annotations import types
 from memd.outline.language import Imported, Language, Parts
 
 QUERY = """
@@ -25,7 +26,7 @@ QUERY = """
 (call function: [(identifier) (attribute)] @ref.calls)
 (decorator [(identifier) (attribute)] @ref.decorates)
 (decorator (call function: [(identifier) (attribute)] @ref.decorates))
-(type) @ref.uses_type
+(type) @types
 
 [(lambda) (list_comprehension) (set_comprehension) (dictionary_comprehension) (generator_expression)] @scope
 (assignment left: (identifier) @bind)
@@ -145,6 +146,7 @@ TABLE = Language(
     parts=parts,
     absolute=absolute,
     mend=mend,
+    types=types,
     selves=frozenset({"self", "cls"}),
     supers=frozenset({"super()"}),
     builtins=frozenset(dir(builtins)),
