@@ -226,6 +226,91 @@ def test_a_file_that_cannot_be_read_is_left_alone_or_replaced_with_a_copy_kept(h
     assert change.state(place) == "connected" and done.backup.read_bytes() == text
 
 
+def test_what_force_replaced_comes_back_and_the_copy_goes(here):
+    for name, text in (("cursor", b'{"keep": 1, "mcpServers": null}'), ("codex", b"mcp_servers = 1 # \xff")):
+        made = AGENTS[name].places["user"]
+        path = made(here)[0].path
+        path.parent.mkdir()
+        path.write_bytes(text)
+        change.apply(change.connected(made(here)[0], force=True))
+        # Other options in between do not lose it.
+        connect(made(Here(here.home, here.project, {}, "linux", ("/opt/bin/memd",), ns="notes"))[0])
+        change.apply(change.disconnected(made(here)[0]), forget=True)
+        assert path.read_bytes() == text and list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_came_after_force_stays_and_the_copy_is_named(here, again):
+    made = AGENTS["cursor"].places["user"]
+    place = made(here)[0]
+    place.path.parent.mkdir()
+    place.path.write_text('{"keep": 1, "mcpServers": null}')
+    copy = change.connected(place, force=True)
+    change.apply(copy)
+    servers = json.loads(place.path.read_text())["mcpServers"]
+    place.path.write_text(json.dumps({"mcpServers": {**servers, "new": {}}}))
+    if again:
+        done = change.connected(made(Here(here.home, here.project, {}, "linux", ("/opt/bin/memd",), ns="notes"))[0])
+    else:
+        done = change.disconnected(place)
+    assert str(copy.backup) in done.note
+    change.apply(done, forget=not again)
+    disconnect(place)
+    assert json.loads(place.path.read_text()) == {"mcpServers": {"new": {}}}
+    assert json.loads(copy.backup.read_text())["keep"] == 1
+
+
+def test_without_its_copy_what_force_replaced_leaves_an_object(here):
+    place = AGENTS["cursor"].places["user"](here)[0]
+    place.path.parent.mkdir()
+    place.path.write_text('{"keep": 1, "mcpServers": null}')
+    done = change.connected(place, force=True)
+    change.apply(done)
+    done.backup.unlink()
+    disconnect(place)
+    assert json.loads(place.path.read_text()) == {}
+
+
+TAKEN = {
+    "cursor": '{"mcpServers":{"memd":{"command":"mine"},"o":{}}}',
+    "codex": '[mcp_servers.memd]\ncommand="mine"\n\n[other]\na = 1\n',
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_another_server_called_memd_is_replaced_only_with_force_and_comes_back(here, name):
+    place = AGENTS[name].places["user"](here)[0]
+    place.path.parent.mkdir()
+    place.path.write_text(TAKEN[name])
+    assert change.state(place) == "taken"
+    with pytest.raises(Refused, match="an entry called memd") as refused:
+        change.connected(place)
+    assert "--force" in refused.value.hint
+    untouched = change.disconnected(place)
+    assert untouched.kind == "none" and "stays" in untouched.note
+    change.apply(change.connected(place, force=True))
+    text = place.path.read_text()
+    assert change.state(place) == "connected" and "mine" not in text and ('"o"' in text or "[other]" in text)
+    change.apply(change.disconnected(place), forget=True)
+    assert place.path.read_text() == TAKEN[name] and list(place.path.parent.iterdir()) == [place.path]
+
+
+@pytest.mark.parametrize(
+    ("value", "ours"),
+    [
+        ({"command": "/opt/bin/memd", "args": ["mcp", "-n", "x"], "disabled": True}, True),
+        ({"command": "python3", "args": ["-m", "memd", "mcp"]}, True),
+        ({"command": "memd-of-mine", "args": ["mcp"]}, False),
+        ({"command": "memd"}, False),
+        ({"url": "http://localhost"}, False),
+        (None, False),
+    ],
+)
+def test_an_entry_is_memds_when_it_starts_memd(value, ours):
+    text = json.dumps({"mcpServers": {"memd": value}})
+    assert json_file.taken(text, PIECES) is not ours
+
+
 @pytest.mark.parametrize("text", ["a = ", "mcp_servers = {a = {command = 'x'}}\n", "[[mcp_servers]]\n"])
 def test_toml_that_a_table_cannot_be_added_to_is_left_alone(here, text):
     place = AGENTS["codex"].places["user"](here)[0]
@@ -411,6 +496,11 @@ def test_mistakes_are_explained(person, tmp_path):
     assert forced.returncode == 0 and "what was there is in" in forced.stderr
     (copy,) = (tmp_path / ".cursor").glob("mcp.json.before-memd-*")
     assert copy.read_text() == "{ nope"
+    (tmp_path / ".cursor" / "mcp.json").write_text('{"mcpServers": {"memd": {"command": "mine"}}}')
+    assert "name is taken" in person.run("connect", "--list").stdout
+    assert "--force" in person.run("connect", "cursor").stderr
+    left = person.run("disconnect", "cursor", "--scope", "user")
+    assert left.returncode == 0 and "stays" in left.stderr
 
 
 def test_nanobots_other_spelling_is_kept(here):

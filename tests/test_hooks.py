@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -155,6 +156,47 @@ def test_an_event_that_it_does_not_know_stops_nobody(home):
 
 def test_a_person_can_ask_why_nothing_came(home):
     assert "no daemon" in hook(home, "user-prompt-submit", {"prompt": "x"}, "--verbose").stderr
+
+
+@pytest.mark.parametrize("event", ["pre-compact", "stop", "session-end"])
+def test_it_says_that_saving_is_off_and_how_to_turn_it_on(home, event):
+    said = hook(home, event, {}, "--verbose").stderr
+    assert "hooks.capture is off" in said and "capture = true" in said and str(home.path / "config.toml") in said
+    inside = home.run("hook", event, "--verbose", input="{}", MEMD_HOOK_INSIDE="1").stderr
+    assert "hooks.extract" in inside
+
+
+def test_it_says_why_a_prompt_got_nothing(home, workspace, memory, tmp_path):
+    def why(prompt: str, cwd: Path = workspace, event: str = "user-prompt-submit", **env: str) -> str:
+        done = hook(home, event, {"cwd": str(cwd), "prompt": prompt}, "--verbose", **env)
+        assert (done.returncode, done.stdout) == (0, "")
+        return done.stderr
+
+    for sign in "/!#":
+        assert f"begins with {sign}" in why(f" {sign}compact ErsatzTV")
+    assert "no words" in why("?!")
+    assert "hooks.limit" in why(QUESTION, LIMIT="0")
+    assert "hooks.confidence is 0.95" in why("please fix the failing test in parser.py", CONFIDENCE="0.95")
+    memory.add(str(write_notes(tmp_path / "other", {"MEMORY.md": "## Moon\n\nThe moon landing was in 1969.\n"})))
+    for event in ("user-prompt-submit", "session-start"):
+        said = why(QUESTION, tmp_path, event)
+        assert "which workspace is meant cannot be told" in said and "agent" in said and "other" in said
+
+
+@pytest.mark.parametrize("spoken", ["", "{", "[]", "\x00", "{}", '{"session_id": "s", "transcript_path": "/nowhere"}'])
+def test_why_nothing_came_is_told_in_words(home, workspace, memory, spoken):
+    for event in ("user-prompt-submit", "stop"):
+        done = hook(home, event, spoken, "--verbose", CAPTURE="true")
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr.startswith("memd: ") and not re.search(r"\b[A-Z][a-z]+[A-Z]\w*:|Errno", done.stderr)
+
+
+def test_it_says_that_its_time_was_over(home):
+    command = [sys.executable, "-m", "memd", "hook", "user-prompt-submit", "--verbose"]
+    env = {**home.env, "MEMD_HOOKS__TIMEOUT_MS": "50"}
+    with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
+        assert waiting.wait(60) == 0
+        assert b"over after 50 ms" in waiting.stderr.read()
 
 
 def test_a_daemon_that_does_not_answer_is_not_waited_for(home):

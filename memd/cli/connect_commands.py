@@ -22,7 +22,8 @@ Scope = Literal["user", "project"]
 Profile = Literal["search", "ghost", "knowledge", "all"]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the diff and write nothing.")]
 Name = Annotated[str | None, typer.Argument(metavar="[AGENT]", help=", ".join(AGENTS))]
-STATES = {"connected": "connected", "none": "not connected", "unreadable": "unreadable"}
+FORCE = "Replace a file that cannot be read, or another server called memd; a copy is kept."
+STATES = {"connected": "connected", "taken": "name is taken", "none": "not connected", "unreadable": "unreadable"}
 
 
 def connect(
@@ -32,7 +33,7 @@ def connect(
     ns: options.Ns = None,
     profile: Annotated[Profile | None, typer.Option(help="Which tools the agent gets; `search` has four.")] = None,
     with_hooks: Annotated[bool, typer.Option("--hooks/--no-hooks", help="Claude Code: hooks beside the tools.")] = True,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that cannot be read; a copy is kept.")] = False,
+    force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
     dry_run: DryRun = False,
     json: options.Json = False,
 ) -> None:
@@ -127,9 +128,12 @@ def _carry_out(changes: list[Change], dry_run: bool, forget: bool = False) -> No
 def _report(agent: Agent, scope: str, changes: list[Change], dry_run: bool, json: bool) -> None:
     if json:
         files = [
-            {"path": str(one.path), "change": one.kind, "diff": one.diff(), "backup": str(one.backup or "")}
+            {
+                "path": str(one.path), "change": one.kind, "diff": one.diff(), "backup": str(one.backup or ""),
+                "note": one.note,
+            }
             for one in changes
-        ]
+        ]  # fmt: skip
         say.json({"agent": agent.name, "scope": scope, "dry_run": dry_run, "files": files, "next": agent.then})
         return
     for one in changes:
@@ -140,6 +144,8 @@ def _report(agent: Agent, scope: str, changes: list[Change], dry_run: bool, json
         say.note(one_line(f"{said} {one.path}"))
         if one.backup is not None and not dry_run:
             say.note(one_line(f"what was there is in {one.backup}"))
+        if one.note:
+            say.note(one_line(one.note))
 
 
 def _list(json: bool) -> None:

@@ -13,6 +13,7 @@ from memd.cli.connecting import record
 from memd.cli.connecting.agents import Place
 from memd.cli.connecting.draft import without
 from memd.cli.connecting.jsonish import Unreadable
+from memd.cli.connecting.pieces import NAME
 from memd.cli.connecting.record import Trace
 from memd.errors import Refused
 
@@ -31,6 +32,11 @@ class Change:
     after: bytes | None
     trace: Trace | None = None
     backup: Path | None = None
+    """Where a copy of what was there goes."""
+    spent: Path | None = None
+    """A copy that is put back, and then is not needed any more."""
+    note: str = ""
+    """What a person should know beside the diff."""
 
     @property
     def kind(self) -> str:
@@ -56,9 +62,11 @@ class Change:
 
 
 def state(place: Place) -> str:
-    """`connected`, `differs`, `none` or `unreadable`."""
+    """`connected`, `differs`, `taken`, `none` or `unreadable`."""
     try:
         text = _text(place, _read(place.path))
+        if place.format.taken(text, place.pieces):
+            return "taken"
     except Unreadable:
         return "unreadable"
     return str(place.format.state(text, place.pieces))
@@ -71,6 +79,8 @@ def connected(place: Place, force: bool = False) -> Change:
         text, backup = _text(place, before), None
         if before is not None and place.format.state(text, place.pieces) == "connected":
             return Change(place.path, before, before)
+        if place.format.taken(text, place.pieces):
+            backup = _backup_of_taken(place, force)
         text, old = _pristine(place, before, text)
         draft = place.format.add(text, place.pieces)
     except Unreadable as error:
@@ -80,38 +90,72 @@ def connected(place: Place, force: bool = False) -> Change:
         text, draft = "", place.format.add("", place.pieces)
     after = draft.text.encode("utf-8")
     made = [*(old.made if old else []), *place.format.containers(text, place.pieces)]
+    # In a file that was changed since, the copy would undo the changes too: it is named now, and not put back later.
+    whole = old is not None and _untouched(old, before)
     trace = Trace(
         record.digest(after), [list(span) for span in draft.added], before is None or bool(old and old.made_file),
         [*(old.made_dirs if old else []), *_missing_dirs(place.path)], made,
+        str(backup) if backup else old.backup if old and whole else "",
     )  # fmt: skip
-    return Change(place.path, before, after, trace, backup)
+    return Change(place.path, before, after, trace, backup, note="" if whole else _note(_copy(record.of(place.path))))
 
 
 def disconnected(place: Place) -> Change:
     """The file without memd; one that `connect` made and that has nothing else goes."""
-    before = _read(place.path)
+    before, old = _read(place.path), record.of(place.path)
+    copy = _copy(old)
     if before is None:
-        return Change(place.path, None, None)
+        return Change(place.path, None, None, note=_note(copy))
+    if copy is not None and _untouched(old, before):
+        return Change(place.path, before, _read(copy), old, spent=copy)
     try:
         text = _text(place, before)
+        if place.format.taken(text, place.pieces):
+            stays = f"its entry {NAME} does not start memd, so it stays"
+            return Change(place.path, before, before, note="; ".join(filter(None, (stays, _note(copy)))))
         clean, old = _pristine(place, before, text)
         empty = place.format.is_empty(clean)
     except Unreadable as error:
-        raise _refused(place, error, "take memd out of it by hand") from None
+        raise _refused(place, error, f"take memd out of it by hand\n{_note(copy)}") from None
     gone = empty and old is not None and old.made_file
-    return Change(place.path, before, None if gone else clean.encode("utf-8"), old)
+    return Change(place.path, before, None if gone else clean.encode("utf-8"), old, note=_note(copy))
 
 
 def _pristine(place: Place, before: bytes | None, text: str) -> tuple[str, Trace | None]:
     """The text as it was before memd: to the byte where nobody changed the file since, else without memd's pieces."""
     trace = record.of(place.path)
-    if trace is not None and before is not None and record.digest(before) == trace.digest:
+    # What a copy was made of is not in the text: without the spans nothing would be left, not even an object.
+    if trace is not None and _untouched(trace, before) and not trace.backup:
         return without(text, [(first, last) for first, last in trace.added]), trace
     if place.format.state(text, place.pieces) == "none":
         return text, trace
     clean = place.format.remove(text, place.pieces, trace.made if trace else [])
     place.format.check(clean)
     return clean, trace
+
+
+def _untouched(trace: Trace | None, before: bytes | None) -> bool:
+    return trace is not None and before is not None and record.digest(before) == trace.digest
+
+
+def _copy(trace: Trace | None) -> Path | None:
+    """The copy that `connect` made, if it is still there."""
+    copy = Path(trace.backup) if trace is not None and trace.backup else None
+    return copy if copy is not None and copy.is_file() else None
+
+
+def _note(copy: Path | None) -> str:
+    return f"what was there before memd is in {copy}" if copy is not None else ""
+
+
+def _backup_of_taken(place: Place, force: bool) -> Path:
+    """Where the copy goes when another server's entry is replaced, which only a person can want."""
+    if force:
+        return _backup_name(place.path)
+    raise Refused(
+        f"{place.path} has an entry called {NAME} that does not start memd",
+        "give it another name, or have it replaced with --force; a copy of the file is kept",
+    )
 
 
 def _read(path: Path) -> bytes | None:
@@ -158,6 +202,8 @@ def apply(change: Change, forget: bool = False) -> None:
     else:
         _replace(change.path, change.after, change.path)
     record.keep(change.path, None if forget else change.trace)
+    if change.spent is not None:
+        change.spent.unlink(missing_ok=True)
 
 
 def _replace(path: Path, data: bytes, like: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from memd.cli.connecting import jsonish
 from memd.cli.connecting.draft import Draft, without
 from memd.cli.connecting.jsonish import Entry, Node, Unreadable
-from memd.cli.connecting.pieces import Item, Member, Piece, Pieces
+from memd.cli.connecting.pieces import Item, Member, Piece, Pieces, starts_memd
 
 INDENT = "  "
 
@@ -24,6 +24,13 @@ def state(text: str, pieces: Pieces) -> str:
     root = _root(text)
     found = [_state(root, piece) for piece in pieces]
     return found[0] if len(set(found)) == 1 else "differs"
+
+
+def taken(text: str, pieces: Pieces) -> bool:
+    """Whether something else has the name of memd's member; its hooks have none."""
+    root = _root(text)
+    nodes = [root.at((*piece.pointer, piece.key)) for piece in pieces if isinstance(piece, Member)]
+    return any(node is not None and not starts_memd(node.plain) for node in nodes)
 
 
 def add(text: str, pieces: Pieces) -> Draft:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 NAME = "memd"
@@ -29,6 +30,14 @@ class Item:
     pointer: tuple[str, ...]
     value: dict[str, Any]
     ours: re.Pattern[str] = HOOK
+
+
+def starts_memd(value: Any) -> bool:
+    """Whether an entry starts `memd mcp`, however it is spelled; then it is memd's, whoever wrote it."""
+    command, args = (value.get("command"), value.get("args")) if isinstance(value, dict) else (None, None)
+    if not isinstance(command, str) or not isinstance(args, list):
+        return False
+    return "mcp" in args and (PurePath(command).name == NAME or NAME in args)
 
 
 Piece = Member | Item

@@ -25,6 +25,8 @@ class Trace:
     made_dirs: list[str] = field(default_factory=list)
     made: list[list[str]] = field(default_factory=list)
     """Containers in it that were not there."""
+    backup: str = ""
+    """Where the copy is of what had to be replaced."""
 
 
 def digest(data: bytes) -> str:

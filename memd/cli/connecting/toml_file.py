@@ -8,7 +8,7 @@ from typing import Any
 
 from memd.cli.connecting.draft import Draft
 from memd.cli.connecting.jsonish import Unreadable
-from memd.cli.connecting.pieces import Member, Pieces
+from memd.cli.connecting.pieces import Member, Pieces, starts_memd
 
 HEADER = re.compile(r"^[ \t]*\[\[?[ \t]*(?P<name>[^\]\n]+?)[ \t]*\]\]?", re.MULTILINE)
 
@@ -25,6 +25,12 @@ def state(text: str, pieces: Pieces) -> str:
     if not isinstance(found, dict) or piece.key not in found:
         return "none"
     return "connected" if found[piece.key] == piece.value else "differs"
+
+
+def taken(text: str, pieces: Pieces) -> bool:
+    """Whether something else has the name of memd's table."""
+    piece = _only(pieces)
+    return state(text, pieces) == "differs" and not starts_memd(_at(_read(text), (*piece.pointer, piece.key)))
 
 
 def add(text: str, pieces: Pieces) -> Draft:

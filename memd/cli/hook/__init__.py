@@ -52,7 +52,7 @@ def run(event: str, given: dict[str, Any]) -> int:
         if told:
             _write({"hookSpecificOutput": {"hookEventName": EVENTS[event], "additionalContext": told}})
     except Exception as error:  # noqa: BLE001
-        _tell(given, f"{type(error).__name__}: {error}")
+        _tell(given, _reason(error))
     return 0
 
 
@@ -66,10 +66,11 @@ def answer(event: str, given: dict[str, Any]) -> str:
         say.note(f"no hook is called {event}; there are: {', '.join(EVENTS)}")
         return ""
     settings = hooks.settings()
-    if os.environ.get(INSIDE) or (event in LINES and not settings["capture"]):
-        _tell(given, f"{event} has nothing to do here")
+    idle = _idle(event, settings)
+    if idle:
+        _tell(given, idle)
         return ""
-    _end_after(_patience(event, settings))
+    _end_after(_patience(event, settings), given)
     told = _listen()
     if event in LINES:
         from memd.cli.hook import capture
@@ -81,11 +82,34 @@ def answer(event: str, given: dict[str, Any]) -> str:
     from memd.cli.hook import recall
 
     with _client() as client:
-        text = recall.start(client, where(told, given)) if event == "session-start" else recall.prompt(
-            client, where(told, given), str(told.get("prompt") or ""), settings
-        )  # fmt: skip
-    _tell(given, "" if text else "no memory answers this")
-    return text
+        if event == "session-start":
+            return recall.start(client, where(told, given))
+        return recall.prompt(client, where(told, given), str(told.get("prompt") or ""), settings)
+
+
+def _idle(event: str, settings: dict[str, Any]) -> str:
+    """Why this event has nothing to do, before anything is read; empty when it has."""
+    if os.environ.get(INSIDE):
+        return f"{INSIDE} is set: an agent that hooks.extract starts has no hooks"
+    if event in LINES and not settings["capture"]:
+        from memd.config.paths import config_path_str
+
+        return (
+            "hooks.capture is off, so nothing is saved;"
+            f" to turn it on, write capture = true under [hooks] in {config_path_str()}"
+        )
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in words for a person."""
+    hint = getattr(error, "hint", "")
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, LookupError):
+        # Its text is the bare key, which says nothing alone.
+        return f"something that the hook needs is missing: {error}"
+    return (str(error) or "the hook failed and does not know why") + (f"; {hint}" if hint else "")
 
 
 def where(told: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -102,11 +126,19 @@ def _patience(event: str, settings: dict[str, Any]) -> float:
     return float(settings["start_ms" if event == "session-start" else "timeout_ms"]) / 1000
 
 
-def _end_after(seconds: float) -> None:
+def _end_after(seconds: float, given: dict[str, Any]) -> None:
     # The module that `signal` is made of, for the same reason as `_socket` in protocol/link.py.
     import _signal  # type: ignore[import-not-found]
 
-    _signal.signal(_signal.SIGALRM, lambda *_: os._exit(0))
+    def end(*_: object) -> None:
+        try:
+            if given.get("verbose"):
+                # Not by `say`: whatever it interrupts may be about to write, too.
+                os.write(2, b"memd: the time for this hook is over after %d ms\n" % (seconds * 1000))
+        finally:
+            os._exit(0)
+
+    _signal.signal(_signal.SIGALRM, end)
     _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
 

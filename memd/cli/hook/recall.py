@@ -46,30 +46,58 @@ UNOBSERVED = {"observe": False}
 """A hook is no reader: what it looks at does not count as used."""
 
 
+class Nothing(Exception):
+    """There is nothing to tell; it says why, for a person who asks."""
+
+
 def prompt(client: Client, where: dict[str, Any], text: str, settings: dict[str, Any]) -> str:
-    """The few memories that answer a prompt, or nothing."""
-    question = "" if text.lstrip().startswith(COMMANDS) else plain(text)
-    if not settings["limit"] or not any(char.isalnum() for char in question):
-        return ""
+    """The few memories that answer a prompt."""
+    question = _question(text, settings)
     asked = {"query": question, "limit": settings["limit"], "sync": "none", **where, **UNOBSERVED}
     found = client.call("query", asked)
-    if found["verdict"] != "found" or found["confidence"] < settings["confidence"] or len(found["ns"]) != 1:
-        # More than one workspace means that the agent is in none of them.
-        return ""
+    _one_workspace(found["ns"])
+    if found["verdict"] != "found":
+        raise Nothing("no memory answers this")
+    if found["confidence"] < settings["confidence"]:
+        raise Nothing(
+            f"no memory answers this surely enough: {found['confidence']:.2f}, hooks.confidence is"
+            f" {settings['confidence']:.2f}"
+        )
     best, *others = found["hits"]
     # A score can be below zero; then nothing stands beside the best.
     hits = [best, *(hit for hit in others if hit["score"] >= max(best["score"] * NEAR, 0.0))]
     return framed(ABOUT_PROMPT, [piece(nth, hit) for nth, hit in enumerate(hits, 1)])
 
 
+def _question(text: str, settings: dict[str, Any]) -> str:
+    if not settings["limit"]:
+        raise Nothing("hooks.limit is 0, so a prompt gets no memories")
+    if text.lstrip().startswith(COMMANDS):
+        raise Nothing(f"a prompt that begins with {text.lstrip()[0]} is for the agent itself and is left alone")
+    question = plain(text)
+    if not any(char.isalnum() for char in question):
+        raise Nothing("the prompt has no words")
+    return question
+
+
+def _one_workspace(names: list[str]) -> None:
+    """More than one workspace means that the agent is in none of them."""
+    if len(names) != 1:
+        raise Nothing(
+            f"which workspace is meant cannot be told: the directory is in none of {', '.join(names)};"
+            " name one with -n NAME"
+        )
+
+
 def start(client: Client, where: dict[str, Any]) -> str:
     """The pinned memories and what else there is, for the beginning of a session."""
     card = client.call("peek", where)
-    if len(card["ns"]) != 1:
-        return ""
+    _one_workspace(card["ns"])
     pinned = client.call("list", {**where, "tier": "pinned", "limit": PINNED})["memories"]
     pieces = [piece(nth, _whole(client, row)) for nth, row in enumerate(pinned, 1)]
-    return framed(ABOUT_START, [*pieces, quoted(card["text"])]) if pieces or card["text"].strip() else ""
+    if not pieces and not card["text"].strip():
+        raise Nothing("the workspace has no memories yet")
+    return framed(ABOUT_START, [*pieces, quoted(card["text"])])
 
 
 def _whole(client: Client, row: dict[str, Any]) -> dict[str, Any]:
