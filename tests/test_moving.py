@@ -100,6 +100,15 @@ def client(home: Home, workspace: Path) -> Client:
     return memory
 
 
+@pytest.fixture
+def plain(home: Home, workspace: Path) -> Client:
+    """Without a model, so that no edges come but those that are meant."""
+    home.configure('[embedding]\nprovider = "none"\n')
+    memory = home.start()
+    memory.add(workspace)
+    return memory
+
+
 def fresh(home: Home, memory: Client, name: str = "fresh") -> Path:
     root = home.path.parent / name
     root.mkdir()
@@ -179,15 +188,15 @@ def actions(home: Home) -> int:
         return int(ledger.execute("SELECT COUNT(*) FROM actions").fetchone()[0])
 
 
-def test_a_round_trip_gives_the_same_memories_lives_and_edges(home: Home, workspace: Path, client: Client) -> None:
-    lived_in(client, workspace)
+def test_a_round_trip_gives_the_same_memories_lives_and_edges(home: Home, workspace: Path, plain: Client) -> None:
+    lived_in(plain, workspace)
     used(home)
     file = home.path / "agent.json"
     assert home.run("export", "-n", "agent", "--out", str(file)).returncode == 0
-    there = fresh(home, client)
+    there = fresh(home, plain)
     done = home.run("import", str(file), "-n", "fresh")
     assert done.returncode == 0, done.stderr
-    before, after = exported(client, "agent"), exported(client, "fresh")
+    before, after = exported(plain, "agent"), exported(plain, "fresh")
     assert after == before
     assert {path: data for path, (data, _) in tree(there).items()} == {
         path: data for path, (data, _) in tree(workspace).items()
@@ -203,8 +212,8 @@ def test_a_round_trip_gives_the_same_memories_lives_and_edges(home: Home, worksp
         ("2026-02-15#ersatztv", "refines", "written", "taken"),
         ("2026-02-16#backup", "merged_into", "merged", ""),
     ]
-    assert exported(client, "fresh", limit=1) == after, "page by page"
-    assert client.query("router fjord", ns="fresh")["hits"][0]["path"] == "MEMORY.md"
+    assert exported(plain, "fresh", limit=1) == after, "page by page"
+    assert plain.query("router fjord", ns="fresh")["hits"][0]["path"] == "MEMORY.md"
 
 
 def test_importing_twice_changes_nothing(home: Home, workspace: Path, client: Client) -> None:

@@ -21,7 +21,8 @@ from memd.indexer.store.stores import Shelf
 
 READERS = 4
 MOST_TRIED = 1_000
-AUTO_SYNC_SECONDS = 0.5
+AUTO_SYNC_SECONDS, OWN_SYNC_SECONDS = 0.5, 3.0
+"""How long a question waits for what changed; for what memd itself was told to write it waits longer."""
 PROGRESS_SECONDS = 0.1
 POLL_SECONDS = 0.02
 MODEL_SECONDS = 20.0
@@ -93,7 +94,8 @@ class Desk:
         if sync == "full":
             await self.scan(ns)
         elif sync == "auto" and (self.parts.worker.importing is None or self.parts.worker.owes):
-            await asyncio.wait([asyncio.wrap_future(self.parts.worker.applied())], timeout=AUTO_SYNC_SECONDS)
+            seconds = OWN_SYNC_SECONDS if self.parts.worker.owes else AUTO_SYNC_SECONDS
+            await asyncio.wait([asyncio.wrap_future(self.parts.worker.applied())], timeout=seconds)
 
     async def scan(self, ns: tuple[str, ...], how: How = PLAIN, told: Told | None = None) -> Report:
         scan = tasks.Scan(ns, how)
