@@ -12,7 +12,7 @@ import select
 
 from memd.cli import pages, say, session
 from memd.cli.flags import Flags
-from memd.cli.session import READ_BYTES, Lines, Session
+from memd.cli.session import READ_BYTES, Lines, Session, TooLong, as_id
 from memd.errors import MemdError, NoDaemon, TooLarge
 from memd.protocol import wire
 from memd.protocol.link import Closed
@@ -142,9 +142,9 @@ class Pump:
         if not data:
             self._client_done = True
             self._finish_asking()
-        for line in self._input.take(data):
-            if line is None:
-                self._answer(None, TooLarge(f"a message may have {MAX_REQUEST} bytes"))
+        for line in self._input.take(data) if data else self._input.left():
+            if isinstance(line, TooLong):
+                self._answer(line.number(), TooLarge(f"a message may have {MAX_REQUEST} bytes"))
             elif line.strip():
                 self._remember(line)
                 self._to_daemon += line
@@ -152,7 +152,7 @@ class Pump:
     def _remember(self, line: bytes) -> None:
         """Keep what another daemon would have to be told."""
         message = _read(line)
-        method, number = message.get("method"), message.get("id")
+        method, number = message.get("method"), as_id(message.get("id"))
         if method == "initialize":
             self._greeting = [line]
         elif method == "notifications/initialized":
@@ -162,7 +162,7 @@ class Pump:
         elif method == "resources/unsubscribe":
             self._subscribed.pop(_uri(message), None)
         elif method == "notifications/cancelled":
-            self._asked.pop(_named(message, "requestId"), None)
+            self._asked.pop(as_id(_named(message, "requestId")), None)
         if method is not None and number is not None:
             if method == LISTEN:
                 self._listening.add(number)
@@ -196,13 +196,16 @@ class Pump:
 
     def _pass_on(self, data: bytes) -> None:
         for line in self._output.take(data):
-            message = _read(line or b"")
-            number = message.get("id") if "method" not in message else None
+            if isinstance(line, TooLong):
+                # The daemon's lines have no limit.
+                continue
+            message = _read(line)
+            number = as_id(message.get("id")) if "method" not in message else None
             self._asked.pop(number, None)
             self._listening.discard(number)
             if number is not None and number in self._unheard:
                 self._unheard.discard(number)
-            elif line:
+            else:
                 self._to_client += line
 
     def _finish_asking(self) -> None:
@@ -253,7 +256,7 @@ class Pump:
         """Bring a new daemon to where the old one was."""
         waiting = {asked.line for asked in self._asked.values()}
         before = [line for line in (*self._greeting, *self._subscribed.values()) if line not in waiting]
-        self._unheard = {number for line in before if (number := _read(line).get("id")) is not None}
+        self._unheard = {number for line in before if (number := as_id(_read(line).get("id"))) is not None}
         for asked in self._asked.values():
             asked.tries += 1
         # The greeting goes first, also where it has no answer yet.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from memd.config.paths import socket_path_str
-from memd.errors import Busy, NoDaemon, UnknownMethod
+from memd.errors import Busy, MemdError, NoDaemon, UnknownMethod
 from memd.protocol import wire
 from memd.protocol.link import Closed, connect
 
@@ -22,6 +22,10 @@ PAUSE_SECONDS = 0.1
 READ_BYTES = 1 << 16
 TO_WRITE = 1
 """`SHUT_WR` of the `socket` module: nothing more is sent."""
+EDGE = 1024
+"""Bytes kept of either end of a line that is too long: clients write an id first or last."""
+LONGEST_ID = 300
+ID, METHOD = b'"id"', b'"method"'
 
 
 class Session:
@@ -132,31 +136,87 @@ def _ask(link: _socket.socket, wish: dict[str, Any]) -> dict[str, Any]:
     return dict(told["result"])
 
 
+def as_id(value: Any) -> str | float | None:
+    """The id of a request; None for what can be none."""
+    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+
+
+class TooLong:
+    """Both ends of a line that is longer than allowed. What lies between is not kept."""
+
+    def __init__(self, head: bytes, tail: bytes) -> None:
+        self._head = head
+        self._tail = tail
+
+    def number(self) -> str | float | None:
+        """The id of the request that the line is, by which the client knows what failed; None where none is found."""
+        if METHOD not in self._head and METHOD not in self._tail:
+            # An answer, most likely: its id is one of our own numbers.
+            return None
+        found = self._in_head()
+        return self._in_tail() if found is None else found
+
+    def _in_head(self) -> str | float | None:
+        """What stands before an id must be JSON up to there: an id inside of the parameters is none of the request."""
+        at = self._head.find(ID)
+        while at >= 0:
+            for end in range(at + len(ID), min(at + LONGEST_ID, len(self._head))):
+                if self._head[end] in b",}" and (found := _id_of(self._head[:end] + b"}")) is not None:
+                    return found
+            at = self._head.find(ID, at + len(ID))
+        return None
+
+    def _in_tail(self) -> str | float | None:
+        """The same from the end: what follows must close one object and no more."""
+        at = self._tail.rfind(ID)
+        while at >= 0:
+            if self._tail[:at].rstrip().endswith(b",") and (found := _id_of(b"{" + self._tail[at:])) is not None:
+                return found
+            at = self._tail.rfind(ID, 0, at)
+        return None
+
+
+def _id_of(text: bytes) -> str | float | None:
+    try:
+        message = wire.decode(text)
+    except MemdError:
+        return None
+    return as_id(message.get("id")) if isinstance(message, dict) else None
+
+
 class Lines:
-    """Cuts bytes into lines, whichever way they come; None stands for a line that is longer than allowed."""
+    """Cuts bytes into lines, whichever way they come; of one that is longer than allowed, only the ends are kept."""
 
     def __init__(self, most: int = 0) -> None:
         self._most = most
         self._begun = bytearray()
-        self._skipping = False
+        self._head: bytes | None = None
+        """How the line began, once it is too long; its end so far is then in `_begun`."""
 
-    def take(self, data: bytes) -> list[bytes | None]:
+    def take(self, data: bytes) -> list[bytes | TooLong]:
         """The lines that end in `data`, each with its newline."""
-        found: list[bytes | None] = []
+        found: list[bytes | TooLong] = []
         *whole, rest = data.split(b"\n")
         for part in whole:
-            self._begun += part
-            if not self._skipping:
-                found.append(bytes(self._begun) + b"\n" if self._fits() else None)
-            self._begun.clear()
-            self._skipping = False
-        self._begun += rest
-        if not self._fits():
-            self._begun.clear()
-            if not self._skipping:
-                found.append(None)
-            self._skipping = True
+            self._add(part)
+            found.append(self._ended())
+        self._add(rest)
         return found
 
-    def _fits(self) -> bool:
-        return not self._most or len(self._begun) < self._most
+    def left(self) -> list[TooLong]:
+        """At the end of everything: a line that is too long, though it has no end."""
+        line = self._ended()
+        return [line] if isinstance(line, TooLong) else []
+
+    def _add(self, part: bytes) -> None:
+        self._begun += part
+        if self._head is None and self._most and len(self._begun) >= self._most:
+            self._head = bytes(self._begun[:EDGE])
+        if self._head is not None:
+            del self._begun[:-EDGE]
+
+    def _ended(self) -> bytes | TooLong:
+        begun, head = bytes(self._begun), self._head
+        self._begun.clear()
+        self._head = None
+        return begun + b"\n" if head is None else TooLong(head, begun)

@@ -123,9 +123,17 @@ def context_reply(made: dict[str, Any]) -> Reply:
     data = {"text": text, "memories": memories, "tokens": made["tokens"], "budget": made["budget"],
             "compaction_suggested": made["compaction_suggested"]}  # fmt: skip
     notes = remarks(made)
-    if made["compaction_suggested"]:
+    if made["compaction_suggested"] and memories:
         notes.append("several of these belong together and could be consolidated into one summary")
-    return Reply(text or "Memory holds nothing that would help with this.", data, notes)
+    return Reply(text or _nothing(made), data, notes)
+
+
+def _nothing(made: dict[str, Any]) -> str:
+    """Why nothing is shown: there is nothing, or it is too long for so few tokens."""
+    pinned = made["explain"]["pinned"]
+    if made["explain"]["packing"]["dropped"] or pinned["found"] > pinned["packed"]:
+        return f"Nothing that memory holds for this fits into {made['budget']} tokens. Ask again with a larger budget."
+    return "Memory holds nothing that would help with this."
 
 
 CONTEXT_ROW: dict[str, Schema] = {

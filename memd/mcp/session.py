@@ -17,7 +17,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from memd.errors import BadRequest, Busy, MemdError, TooLarge
+from memd.errors import BadJson, BadRequest, Busy, MemdError, TooLarge
 from memd.mcp.service import Asking, Service
 from memd.mcp.tools import Tool
 from memd.protocol import wire
@@ -105,10 +105,9 @@ class Session:
             await self._all_settled()
 
     async def _take(self, line: bytes, to_sdk: MemoryObjectSendStream[Incoming]) -> None:
-        try:
-            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValidationError:
-            await self._way.send(wire.encode_error(None, BadRequest("the line is not a message of MCP")))
+        message = _message(line)
+        if message is None:
+            await self._way.send(_refusal(line))
             return
         if isinstance(message, types.JSONRPCRequest):
             if (busy := self._too_much()) is not None:
@@ -155,3 +154,40 @@ class Session:
                 await self._settled.wait()
         except TimeoutError:
             log.info("a client left %d requests unanswered", len(self._open))
+
+
+def _message(line: bytes) -> types.JSONRPCMessage | None:
+    """What the line says; None where it is no message of MCP."""
+    try:
+        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError:
+        return None
+    # A request with a wrong id passes for a notification, which nobody would answer.
+    if not isinstance(message, types.JSONRPCRequest) and b'"id"' in line and b'"method"' in line:
+        return None if _is_request(line) else message
+    return message
+
+
+def _is_request(line: bytes) -> bool:
+    try:
+        message = wire.decode(line)
+    except BadJson:
+        return False
+    return isinstance(message, dict) and "method" in message and message.get("id") is not None
+
+
+def _refusal(line: bytes) -> bytes:
+    """The one answer to a line that is no message; with its id, so that its sender does not wait for another."""
+    try:
+        message = wire.decode(line)
+    except BadJson as error:
+        return wire.encode_error(None, error)
+    return wire.encode_error(_number(message), BadRequest("the line is not a message of MCP"))
+
+
+def _number(message: Any) -> str | float | None:
+    if not isinstance(message, dict) or ("method" not in message and message.keys() & {"result", "error"}):
+        # A broken answer has one of our own numbers, which may be that of another request of the client.
+        return None
+    number = message.get("id")
+    return number if isinstance(number, str | int | float) and not isinstance(number, bool) else None

@@ -9,7 +9,7 @@ from memd.errors import Busy, NotFound, TooLarge, UnknownWorkspace, UsageError
 from memd.mcp import shapes
 from memd.mcp.arguments import checked
 from memd.mcp.resources import same, uris_of
-from memd.mcp.search_tools import SEARCH
+from memd.mcp.search_tools import SEARCH, context_reply
 from memd.mcp.telling import MOST, clean, fitted, quoted
 
 SCHEMA = {
@@ -134,3 +134,20 @@ def test_one_workspace_is_meant_or_the_names_are_told():
     with pytest.raises(UnknownWorkspace) as several:
         one_of(("vault", "agent"))
     assert "agent, vault" in several.value.message and "memd mcp -n agent" in several.value.hint
+
+
+@pytest.mark.parametrize(
+    ("dropped", "pinned", "words"),
+    [
+        (3, {"found": 0, "packed": 0}, "fits into 50 tokens. Ask again with a larger budget."),
+        (0, {"found": 1, "packed": 0}, "fits into 50 tokens. Ask again with a larger budget."),
+        (0, {"found": 0, "packed": 0}, "Memory holds nothing that would help with this."),
+    ],
+)
+def test_what_does_not_fit_is_told_apart_from_what_is_not_there(dropped, pinned, words):
+    made = {"text": "", "memories": [], "tokens": 0, "budget": 50, "verdict": "found", "compaction_suggested": True,
+            "explain": {"packing": {"dropped": dropped}, "pinned": pinned}}  # fmt: skip
+    told = context_reply(made)
+    assert told.text.endswith(words)
+    # There is nothing here of which several could belong together.
+    assert told.notes == []
