@@ -12,14 +12,13 @@ import random
 import shutil
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from figures import Figure, median, percentile, spread, table
-from home import Home
+from home import Home, workplace
 from run import noise
 from store import say
 
@@ -121,15 +120,12 @@ def cpu_with_children(pid: int) -> float:
 
 def main() -> int:
     options = _options()
-    place = Path(tempfile.mkdtemp(prefix="memd-bench-"))
-    try:
-        home = Home(place.resolve() / "home")
+    with workplace(None) as place:
+        home = Home(place / "home")
         size = prepare(home, options.files)
         say("measuring the outline")
         before = noise()
         found = measure(home, options.symbols)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
     print("\n" + table(f"Code outline, {options.files:,} files of Python, {size / 1e6:.1f} MB", found))
     print(f"\nThe machine before: {before}; after: {noise()}.")
     if options.json:

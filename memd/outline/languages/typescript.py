@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from memd.outline import ecmascript
-from memd.outline.language import Language
+from memd.outline.languages import javascript
 
 QUERY = (
     ecmascript.COMMON
@@ -47,19 +49,10 @@ QUERY = (
 )
 PLAIN = ("tree_sitter_typescript", "language_typescript")
 
-TABLE = Language(
+TABLE = replace(
+    javascript.TABLE,
     name="typescript",
     aliases=("ts",),
-    family="ecmascript",
     grammars={".ts": PLAIN, ".mts": PLAIN, ".cts": PLAIN, ".tsx": ("tree_sitter_typescript", "language_tsx")},
     query=QUERY,
-    imports=ecmascript.imports,
-    parts=ecmascript.parts,
-    absolute=ecmascript.absolute,
-    selves=frozenset({"this"}),
-    supers=frozenset({"super"}),
-    builtins=ecmascript.BUILTINS,
-    methods=ecmascript.METHODS,
-    native=ecmascript.native,
-    names_module=ecmascript.called,
 )
