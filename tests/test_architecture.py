@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 PACKAGE = Path(__file__).parent.parent / "memd"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -59,9 +59,91 @@ BROAD = {
 """The outermost loops, which log and go on; a hook, which must not stop an agent; and two vendors whose errors have no
 name of their own."""
 
+LONGEST = 700
+"""A file is one idea, however many lines that takes; beyond this it is two."""
+
+KNOWN_CIRCLES = frozenset({
+    ("memd", "memd.protocol.async_client"),
+    ("memd", "memd.protocol.client"),
+    ("memd.daemon.turns", "memd.daemon.worker"),
+    ("memd.indexer.asking.fold", "memd.indexer.asking.search"),
+    ("memd.indexer.asking.hits", "memd.indexer.asking.search"),
+    ("memd.protocol.twin", "memd.protocol.async_client"),
+    ("memd.protocol.twin", "memd.protocol.conversation"),
+})  # fmt: skip
+"""Imports for type checking that close a circle: who imports, and what. This list only gets shorter."""
+
+KNOWN_REPEATS = frozenset({
+    "Asked",
+    "Backup",
+    "Block",
+    "Call",
+    "Change",
+    "Context",
+    "Declared",
+    "Deed",
+    "Edge",
+    "Entry",
+    "Family",
+    "Filters",
+    "Found",
+    "Hit",
+    "Imported",
+    "Item",
+    "Job",
+    "Jobs",
+    "Lines",
+    "Link",
+    "Move",
+    "Outlining",
+    "Pace",
+    "Page",
+    "Parsed",
+    "Passage",
+    "Piece",
+    "Place",
+    "Plan",
+    "Pool",
+    "Question",
+    "Ranked",
+    "Reader",
+    "Reading",
+    "Reflecting",
+    "Report",
+    "Restored",
+    "Rule",
+    "Run",
+    "Saved",
+    "Scan",
+    "Seen",
+    "Session",
+    "Skipped",
+    "Span",
+    "Standing",
+    "Step",
+    "Tally",
+    "Task",
+    "Terms",
+    "Trace",
+    "Undo",
+    "Unreadable",
+    "Useful",
+    "Version",
+    "Wanted",
+    "Way",
+    "Writing",
+    "Written",
+})  # fmt: skip
+"""Names that more than one class has. This list only gets shorter: a name that no longer repeats is taken out."""
+
 
 def name_of(file: Path) -> str:
     return str(file.relative_to(PACKAGE))
+
+
+def module_of(file: Path) -> str:
+    parts = ("memd", *file.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(part for part in parts if part != "__init__")
 
 
 def room_of(module: str) -> str:
@@ -70,107 +152,201 @@ def room_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else ""
 
 
-def tree_of(file: Path) -> ast.Module:
-    return ast.parse(file.read_text())
-
-
-def imports_of(file: Path) -> Iterator[str]:
-    """Every module that a file imports, wherever in it."""
-    for node in ast.walk(tree_of(file)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            if node.module == "memd":
-                yield from (f"memd.{alias.name}" for alias in node.names)
-
-
 def room_of_file(file: Path) -> str:
     parts = file.relative_to(PACKAGE).with_suffix("").parts
     return parts[0]
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_a_file_imports_only_from_floors_below_its_own(file: Path):
-    room = room_of_file(file)
-    if room in ("__init__", "__main__"):
-        return
-    for module in imports_of(file):
-        target = room_of(module) if module.startswith("memd") else ""
-        if not target or target == room or target.startswith("__"):
-            continue
-        assert FLOORS[target] < FLOORS[room], f"{name_of(file)} imports {module}"
-        assert target in SEES.get(room, {target}), f"{name_of(file)} may not see {module}"
+@cache
+def tree_of(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if room_of_file(file) == "indexer"], ids=name_of)
-def test_a_room_of_the_indexer_sees_only_those_before_it(file: Path):
-    parts = file.relative_to(PACKAGE).parts
-    if len(parts) == 2:
-        assert parts[1] == "__init__.py", f"{name_of(file)} stands in no room"
-        return
-    for module in imports_of(file):
-        seen = module.split(".")[2:3] if module.startswith("memd.indexer.") else []
-        for room in seen:
-            assert INDEXER.index(room) <= INDEXER.index(parts[1]), f"{name_of(file)} imports {module}"
+@cache
+def nodes_of(file: Path) -> tuple[ast.AST, ...]:
+    """Every node of a file, wherever in it."""
+    return tuple(ast.walk(tree_of(file)))
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_one_vendor_one_file(file: Path):
-    for module in imports_of(file):
-        vendor = module.split(".")[0]
-        if vendor in VENDORS:
-            assert name_of(file) in VENDORS[vendor], f"{name_of(file)} imports {vendor}"
+@cache
+def imports_of(file: Path) -> tuple[str, ...]:
+    """Every module that a file imports, wherever in it."""
 
-
-def test_there_are_no_import_cycles():
-    def module_of(file: Path) -> str:
-        parts = ("memd", *file.relative_to(PACKAGE).with_suffix("").parts)
-        return ".".join(part for part in parts if part != "__init__")
-
-    def at_import(file: Path) -> Iterator[str]:
-        """What is imported when the file is: not for type checking, not inside a function."""
-        for node in tree_of(file).body:
+    def found() -> Iterator[str]:
+        for node in nodes_of(file):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
                 yield node.module
-                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+                if node.module == "memd":
+                    yield from (f"memd.{alias.name}" for alias in node.names)
+
+    return tuple(found())
+
+
+def test_a_file_imports_only_from_floors_below_its_own():
+    wrong = []
+    for file in FILES:
+        room = room_of_file(file)
+        if room in ("__init__", "__main__"):
+            continue
+        for module in imports_of(file):
+            target = room_of(module) if module.startswith("memd") else ""
+            if not target or target == room or target.startswith("__"):
+                continue
+            if FLOORS[target] >= FLOORS[room]:
+                wrong.append(f"{name_of(file)} imports {module}")
+            if target not in SEES.get(room, {target}):
+                wrong.append(f"{name_of(file)} may not see {module}")
+    assert not wrong
+
+
+def test_a_room_of_the_indexer_sees_only_those_before_it():
+    wrong = []
+    for file in FILES:
+        parts = file.relative_to(PACKAGE).parts
+        if room_of_file(file) != "indexer":
+            continue
+        if len(parts) == 2:
+            if parts[1] != "__init__.py":
+                wrong.append(f"{name_of(file)} stands in no room")
+            continue
+        for module in imports_of(file):
+            seen = module.split(".")[2:3] if module.startswith("memd.indexer.") else []
+            for room in seen:
+                if INDEXER.index(room) > INDEXER.index(parts[1]):
+                    wrong.append(f"{name_of(file)} imports {module}")
+    assert not wrong
+
+
+def test_one_vendor_one_file():
+    wrong = []
+    for file in FILES:
+        for module in imports_of(file):
+            vendor = module.split(".")[0]
+            if vendor in VENDORS and name_of(file) not in VENDORS[vendor]:
+                wrong.append(f"{name_of(file)} imports {vendor}")
+    assert not wrong
+
+
+# --- circles ----------------------------------------------------------------------------------------------------
+
+Graph = dict[str, set[str]]
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """The modules that an import may mean: `from a import b` is `a`, and `a.b` where that is one."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield node.module
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and getattr(node.test, "id", getattr(node.test, "attr", "")) == "TYPE_CHECKING"
+
+
+def graph_of(types: bool) -> Graph:
+    """Who imports whom when it is imported itself, not inside a function; with `types`, for type checking as well."""
+
+    def found(body: list[ast.stmt]) -> Iterator[str]:
+        for node in body:
+            yield from imported(node)
+            if types and isinstance(node, ast.If) and for_types(node):
+                yield from found(node.body)
 
     modules = {module_of(file): file for file in FILES}
-    graph = {name: {m for m in at_import(file) if m in modules and m != name} for name, file in modules.items()}
+    return {
+        name: {m for m in found(tree_of(file).body) if m in modules and m != name} for name, file in modules.items()
+    }
+
+
+def circle_in(graph: Graph) -> str:
+    """The first circle, written out; nothing where there is none."""
     done: set[str] = set()
 
-    def visit(name: str, path: tuple[str, ...]) -> None:
-        assert name not in path, " → ".join((*path, name))
+    def visit(name: str, path: tuple[str, ...]) -> str:
+        if name in path:
+            return " → ".join((*path, name))
         if name not in done:
             for target in sorted(graph[name]):
                 # A package's own __init__ is above its modules only where it imports them.
-                visit(target, (*path, name))
+                if circle := visit(target, (*path, name)):
+                    return circle
             done.add(name)
+        return ""
 
-    for name in graph:
-        visit(name, ())
-
-
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_a_file_says_what_it_is_and_is_no_longer_than_it_should_be(file: Path):
-    assert ast.get_docstring(tree_of(file)), f"{name_of(file)} has no docstring"
-    assert len(file.read_text().splitlines()) <= 350
+    return next((circle for name in graph if (circle := visit(name, ()))), "")
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_functions_are_short(file: Path):
-    for node in ast.walk(tree_of(file)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            # A command's options stand in its signature; what counts is what it does.
-            assert node.end_lineno - node.body[0].lineno < 40, f"{name_of(file)}: {node.name}"
+def reaches(graph: Graph, start: str, end: str) -> bool:
+    seen, ahead = set(), [start]
+    while ahead:
+        if (name := ahead.pop()) not in seen:
+            seen.add(name)
+            ahead += graph[name]
+    return end in seen
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_only_the_outermost_loops_catch_everything(file: Path):
-    for node in ast.walk(tree_of(file)):
-        if isinstance(node, ast.ExceptHandler):
-            broad = node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException")
-            rolls_back = any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
-            assert not broad or rolls_back or name_of(file) in BROAD, f"{name_of(file)}:{node.lineno}"
+def test_there_are_no_import_cycles():
+    assert not circle_in(graph_of(types=False))
+
+
+def test_there_are_no_import_cycles_for_type_checking_but_the_known_ones():
+    graph = graph_of(types=True)
+    closing = {(who, what) for who, what in KNOWN_CIRCLES if what in graph.get(who, ()) and reaches(graph, what, who)}
+    assert closing == KNOWN_CIRCLES, "take these out of KNOWN_CIRCLES"
+    assert not circle_in({name: {one for one in seen if (name, one) not in closing} for name, seen in graph.items()})
+
+
+def test_an_import_for_type_checking_is_seen():
+    (node,) = ast.parse("if TYPE_CHECKING:\n    from a import b").body
+    (other,) = ast.parse("if typing.TYPE_CHECKING:\n    import a").body
+    assert for_types(node) and for_types(other)
+    assert not for_types(ast.parse("if sys:\n    import a").body[0])
+    assert circle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == "a → b → c → b"
+
+
+# --- files, functions and names ---------------------------------------------------------------------------------
+
+
+def test_a_file_says_what_it_is_and_is_no_longer_than_it_should_be():
+    wrong = []
+    for file in FILES:
+        if not ast.get_docstring(tree_of(file)):
+            wrong.append(f"{name_of(file)} has no docstring")
+        if len(file.read_text().splitlines()) > LONGEST:
+            wrong.append(f"{name_of(file)} is longer than {LONGEST} lines")
+    assert not wrong
+
+
+def test_functions_are_short():
+    wrong = []
+    for file in FILES:
+        for node in nodes_of(file):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                # A command's options stand in its signature; what counts is what it does.
+                assert node.end_lineno is not None
+                if node.end_lineno - node.body[0].lineno >= 40:
+                    wrong.append(f"{name_of(file)}: {node.name}")
+    assert not wrong
+
+
+def test_only_the_outermost_loops_catch_everything():
+    wrong = []
+    for file in FILES:
+        for node in nodes_of(file):
+            if isinstance(node, ast.ExceptHandler):
+                broad = node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException")
+                rolls_back = any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
+                if broad and not rolls_back and name_of(file) not in BROAD:
+                    wrong.append(f"{name_of(file)}:{node.lineno}")
+    assert not wrong
+
+
+def test_a_class_has_its_name_for_itself():
+    every = Counter(node.name for file in FILES for node in nodes_of(file) if isinstance(node, ast.ClassDef))
+    repeated = {name for name, times in every.items() if times > 1}
+    assert not repeated - KNOWN_REPEATS, "a name that another class has already"
+    assert not KNOWN_REPEATS - repeated, "take these out of KNOWN_REPEATS"
