@@ -65,9 +65,6 @@ LONGEST = 700
 KNOWN_CIRCLES = frozenset({
     ("memd", "memd.protocol.async_client"),
     ("memd", "memd.protocol.client"),
-    ("memd.daemon.turns", "memd.daemon.worker"),
-    ("memd.indexer.asking.fold", "memd.indexer.asking.search"),
-    ("memd.indexer.asking.hits", "memd.indexer.asking.search"),
     ("memd.protocol.twin", "memd.protocol.async_client"),
     ("memd.protocol.twin", "memd.protocol.conversation"),
 })  # fmt: skip

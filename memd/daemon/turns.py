@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Generic, TypeVar
 
 from memd.daemon.hints import Hints
 
-if TYPE_CHECKING:
-    from memd.daemon.worker import Worker
-
-
-class Task(Protocol):
-    """Something the writer is asked to do; tasks.py has the list."""
-
-    def run(self, worker: Worker) -> Any: ...
+T = TypeVar("T")
 
 
 class Writing:
@@ -30,13 +23,13 @@ class Patient:
     __slots__ = ()
 
 
-class Turns:
+class Turns(Generic[T]):
     """Tasks in the order in which they came, as far as what memd wrote lets them. Not locked: the worker guards it."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Task, Future[Any]]] = deque()
+        self._waiting: deque[tuple[T, Future[Any]]] = deque()
 
-    def add(self, task: Task, future: Future[Any]) -> None:
+    def add(self, task: T, future: Future[Any]) -> None:
         self._waiting.append((task, future))
 
     @property
@@ -44,7 +37,7 @@ class Turns:
         """Whether somebody waits for one of them."""
         return any(not isinstance(task, Patient) for task, _ in self._waiting)
 
-    def take(self, hints: Hints) -> tuple[Task, Future[Any]] | None:
+    def take(self, hints: Hints) -> tuple[T, Future[Any]] | None:
         """The next one; None when it is not yet its turn.
 
         What memd wrote is indexed before anything else moves the clock; but further writes may come first, so that

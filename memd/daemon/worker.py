@@ -16,14 +16,14 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from memd.config.schema import Settings
 from memd.daemon.events import INDEXED, Nobody
 from memd.daemon.health import Health
 from memd.daemon.hints import Hints, Taken
 from memd.daemon.imports import SETTLED, How, Job, Slice, add_up, slices
-from memd.daemon.turns import Task, Turns
+from memd.daemon.turns import Turns
 from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer.intake import ingest
 from memd.indexer.intake.decide import Saved
@@ -41,6 +41,12 @@ QUIET_SECONDS = 5.0
 CROWDED = 24
 """Joining small segments takes a fifth of a second, and a save that comes meanwhile waits. So it is done when
 nobody has saved anything for a while, and sooner only when there are so many that questions get slower."""
+
+
+class Task(Protocol):
+    """Something the writer is asked to do; tasks.py has the list."""
+
+    def run(self, worker: Worker) -> Any: ...
 
 
 class Worker:
@@ -63,7 +69,7 @@ class Worker:
         """Called when memories are called otherwise, or mention others, than before."""
         self.on_rest: Callable[[], None] = lambda: None
         """Called again and again while there has been nothing to do for a while."""
-        self._tasks = Turns()
+        self._tasks: Turns[Task] = Turns()
         self._imports: deque[Slice] = deque()
         self._importing: Job | None = None
         self._hints = Hints(settings.watch.settle_ms / 1000)

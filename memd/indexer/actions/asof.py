@@ -22,6 +22,7 @@ import numpy as np
 
 from memd.errors import NotFound, UsageError
 from memd.indexer.asking import recall, search
+from memd.indexer.asking.place import Place
 from memd.indexer.model.recipe import embedded_text
 from memd.indexer.record import history
 from memd.indexer.record.deeds import in_utc
@@ -142,7 +143,7 @@ def _letters(then: Stores, ask: Ask) -> Answer:
         rows = recall.join(connection, recall.allowed(connection, shelf.id, ask.filters), ask.filters).values()
         having = [row for row in rows if needle in row["text"].casefold()]
         found += [(shelf, row) for row in sorted(having, key=lambda row: (row["path"], row["start_line"]))]
-    places = [search.Place(shelf, row, 1.0, {"exact": rank}) for rank, (shelf, row) in enumerate(found, 1)]
+    places = [Place(shelf, row, 1.0, {"exact": rank}) for rank, (shelf, row) in enumerate(found, 1)]
     return search.answered(then, ask, places, 1.0)
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from sqlite3 import Row
-from typing import TYPE_CHECKING
 
+from memd.indexer.asking.place import Place
 from memd.indexer.language.units import units_of
 from memd.indexer.language.words import terms_of
-
-if TYPE_CHECKING:
-    from memd.indexer.asking.search import Place
 
 ALIKE = 0.9
 """The share of words that two chunks have in common when they say the same."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from sqlite3 import Row
-from typing import TYPE_CHECKING
 
 from memd.indexer.asking import ranking, recall
+from memd.indexer.asking.place import Place
 from memd.indexer.language.words import query_terms, words
 from memd.models import Ask, Hit
-
-if TYPE_CHECKING:
-    from memd.indexer.asking.search import Place
 
 TINY = 1e-9
 """Less than this is a rounding, and not what a hit gave up because its file has many."""

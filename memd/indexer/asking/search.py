@@ -12,6 +12,7 @@ from memd.indexer.asking.candidates import Pool
 from memd.indexer.asking.evidence import Asked, Weighed
 from memd.indexer.asking.fusion import reciprocal_ranks
 from memd.indexer.asking.hits import hit_of
+from memd.indexer.asking.place import Place
 from memd.indexer.asking.wording import Wording, listen
 from memd.indexer.language import times
 from memd.indexer.language.question import Question, narrow, parse
@@ -24,23 +25,6 @@ DEPTH = 50
 
 DEPTH_DATED = 200
 """The same where a question names a time: what is right by its date may be far down by its words."""
-
-
-@dataclass(slots=True)
-class Place:
-    """A candidate on its way to being a hit."""
-
-    shelf: Shelf
-    row: Row
-    score: float
-    ranks: dict[str, int]
-    weighed: Weighed | None = None
-    at: int = 0
-
-    @property
-    def parts(self) -> dict[str, float]:
-        """What its score is made of."""
-        return {name: float(values[self.at]) for name, values in self.weighed.parts.items()} if self.weighed else {}
 
 
 @dataclass(slots=True)

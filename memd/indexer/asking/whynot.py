@@ -10,7 +10,8 @@ import numpy as np
 
 from memd.errors import NotFound
 from memd.indexer.asking import candidates, fold, meaning, ranking, recall
-from memd.indexer.asking.search import Found, Place, weighed_places
+from memd.indexer.asking.place import Place
+from memd.indexer.asking.search import Found, weighed_places
 from memd.indexer.language.question import Question, narrow, parse
 from memd.indexer.store.stores import Shelf, Stores
 from memd.models import Ask, Filters

@@ -10,8 +10,8 @@ import numpy as np
 
 from memd.indexer.asking import certainty, ranking, recall, search
 from memd.indexer.asking.evidence import Weighed
+from memd.indexer.asking.place import Place
 from memd.indexer.asking.ranking import Floats
-from memd.indexer.asking.search import Place
 from memd.indexer.contexts import pasted
 from memd.indexer.contexts.pasted import Context
 from memd.indexer.contexts.scene import Scene, Wanted, rows, standing
