@@ -17,7 +17,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(eq=False)
 class Space:
-    """A namespace of the module; `definitions` are the functions and classes bound in it, `bound` all names."""
+    """A namespace of the module; `definitions` are what is defined in it, `bound` all names."""
 
     kind: str
     name: str
@@ -147,6 +147,7 @@ class Module(ast.NodeVisitor):
         for name in names:
             if isinstance(name, ast.Name) and CONSTANT.fullmatch(name.id) and self.here.kind in ("module", "class"):
                 self.definitions.add(("constant", self.here.qualified(name.id), line))
+                self.here.definitions[name.id] = self.here.qualified(name.id)
 
     def visit_Import(self, node: ast.Import) -> None:
         for one in node.names:

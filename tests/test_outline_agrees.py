@@ -107,3 +107,15 @@ def test_a_difference_would_be_noticed(tmp_path: Path) -> None:
     other = accepted(file)
     assert other is not None
     assert other.imports != told.imports and other.calls == set() != told.calls
+
+
+def test_a_call_of_a_constant_and_of_a_function_named_cls_are_calls_of_what_they_name(tmp_path: Path) -> None:
+    file = tmp_path / "m.py"
+    file.write_text(
+        "import fractions\nF = fractions.Fraction\n"
+        "class A:\n    MAKE = F\n    def f(self):\n        def cls(): F(1)\n        cls()\n        self.MAKE()\n"
+        "    @classmethod\n    def g(cls): cls().f()\n"
+    )
+    told, read = accepted(file), Read(file)
+    assert told is not None
+    assert read.calls() == told.calls == {("A.f.cls", "F", 6), ("A.f", "A.f.cls", 7), ("A.f", "A.MAKE", 8)}

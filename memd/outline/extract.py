@@ -154,9 +154,9 @@ class _File:
         if head in self.language.supers:
             around = self._class_around(region)
             return Found("super", around.symbol, rest) if around and rest else None
-        if head in self.language.selves:
-            return self._of_itself(region, rest, tries)
         meaning = region.scope.meaning(head) if head != UNKNOWN else Meaning("value", -1)
+        if head in self.language.selves and (meaning is None or meaning.via == "value"):
+            return self._of_itself(region, rest, tries)
         if meaning is None:
             return Found("free", -1, chain)
         if meaning.via != "value":

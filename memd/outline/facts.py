@@ -6,7 +6,7 @@ import json
 from sys import intern
 from typing import NamedTuple
 
-FORMAT = 2
+FORMAT = 3
 """Grows when the same bytes give other facts, so that kept ones are made again."""
 
 KINDS = ("module", "class", "interface", "function", "method", "constant", "type")
