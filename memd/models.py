@@ -179,3 +179,5 @@ class Answer:
     """Words that no note has, with the near spellings that were searched instead."""
     missing: tuple[str, ...] = ()
     """Words that no note has in any form."""
+    unread: dict[str, list[str]] = field(default_factory=dict)
+    """By workspace, the files that have what was asked for, but not as the index has taken them in."""

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 CONSTANT = re.compile(r"_*[A-Z][A-Z0-9_]*")
 Definition = tuple[str, str, int]
@@ -148,6 +149,13 @@ class Module(ast.NodeVisitor):
             if isinstance(name, ast.Name) and CONSTANT.fullmatch(name.id) and self.here.kind in ("module", "class"):
                 self.definitions.add(("constant", self.here.qualified(name.id), line))
                 self.here.definitions[name.id] = self.here.qualified(name.id)
+
+    def visit_TypeAlias(self, node: Any) -> None:
+        """`type X = …`, which `ast` has since Python 3.12."""
+        name = self.here.qualified(node.name.id)
+        self.definitions.add(("type", name, node.lineno))
+        self.here.definitions[node.name.id] = name
+        self.generic_visit(node)
 
     def visit_Import(self, node: ast.Import) -> None:
         for one in node.names:

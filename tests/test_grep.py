@@ -250,8 +250,24 @@ def test_exact_mode_finds_the_same_lines(memory: Client, home: Home) -> None:
     hits = memory.query("ersatztv", mode="exact", limit=50)["hits"]
     assert {hit["path"] for hit in hits} == {path for path, _ in places(grep(memory, "ersatztv"))}
     shelf: Any = type("Shelf", (), {"workspace": Workspace("agent", home.path.parent / "agent")})
-    found = list(exact.lines_with(shelf, "ERSATZtv", 1 << 20))
+    found = [(path, lines) for path, lines, _ in exact.lines_with(shelf, "ERSATZtv", 1 << 20)]
     assert found == [("memory/2026-03-01.md", [1]), ("memory/2026-02-15.md", [6]), ("MEMORY.md", [3])]
+
+
+def test_exact_mode_does_not_miss_what_is_not_taken_in_yet(home: Home) -> None:
+    root = write_notes(home.path.parent / "agent", NOTES)
+    # A change is left alone for two seconds, longer than a question waits by itself.
+    workspace = f'[[workspace]]\npath = "{root}"\nns = "agent"\n'
+    home.configure(f'[embedding]\nprovider = "none"\n[watch]\nsettle_ms = 10000\n{workspace}')
+    with home.start() as memory:
+        memory.sync()
+        (root / "memory/2026-03-02.md").write_text("ErsatzTV at last\n")
+        (root / "MEMORY.md").write_text("# Memory\n\nThe box is gone.\n\n## TV\n\nAn ersatztv box hums.\n")
+        hits = memory.query("ersatztv", mode="exact")["hits"]
+    assert [hit["path"] for hit in hits] == [
+        "MEMORY.md", "memory/2026-03-02.md", "memory/2026-03-01.md", "memory/2026-02-15.md",
+    ]  # fmt: skip
+    assert hits[0]["heading"].endswith("TV")
 
 
 # --- the command ------------------------------------------------------------------------------------------------

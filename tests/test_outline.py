@@ -70,6 +70,11 @@ def test_the_samples_show_every_kind_and_every_relation() -> None:
     assert set(SAMPLES) == set(languages.known())
 
 
+def test_a_type_alias_is_a_definition_with_parameters_or_without(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", {"m.py": "type Plain = int\ntype Pair[T: int, *Ts] = tuple[T, *Ts]\n"})
+    assert symbols(outline, "python") == {"m.Plain": "type", "m.Pair": "type"}
+
+
 def test_a_language_is_known_by_other_names_too() -> None:
     assert languages.named("golang").name == languages.named("Go").name == "go"
     assert languages.named("py").name == "python" and languages.named("C++").name == "cpp"

@@ -38,11 +38,15 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How paths are applied: whether mass loss is believed, unchanged text parsed again, a fresh write left alone."""
+    """How paths are applied: whether mass loss is believed, unchanged text parsed again, a fresh write left alone.
+
+    `first` says that they come before imports that wait already.
+    """
 
     accept_missing: bool = False
     deep: bool = False
     settle: bool = False
+    first: bool = False
 
 
 PLAIN = How()

@@ -142,21 +142,6 @@ class RenewText:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadAgain:
-    """Read some files whatever their stamps say, and compare the text index: a word in them is not in it."""
-
-    ns: str
-    paths: tuple[str, ...]
-
-    def run(self, worker: Worker) -> Job:
-        shelf = worker.stores.shelf(self.ns)
-        mend_text(worker, shelf)
-        job = Job(Future(), len(self.paths))
-        worker.enqueue(shelf, list(self.paths), {}, job, How(deep=True))
-        return job
-
-
-@dataclass(frozen=True, slots=True)
 class Write(Writing):
     """Change files for someone; the answer comes when they are on the disk, the index follows at once."""
 

@@ -350,7 +350,7 @@ class Worker:
 
     def enqueue(self, shelf: Shelf, paths: list[str], sizes: dict[str, int], job: Job, how: How) -> None:
         """Cut an import into slices; called by the scan, on this thread."""
-        cut = list(slices(paths, sizes))
+        cut = [Slice(shelf.workspace.ns, part, job, how) for part in slices(paths, sizes)]
         with self._wake:
             self._sliced = self._sliced if self._imports else time.monotonic()
-            self._imports.extend(Slice(shelf.workspace.ns, part, job, how) for part in cut)
+            self._imports = deque([*cut, *self._imports] if how.first else [*self._imports, *cut])

@@ -6,7 +6,7 @@ import asyncio
 import time
 from dataclasses import asdict, replace
 
-from memd.daemon import tasks
+from memd.daemon import rereading, tasks
 from memd.daemon.desk import Desk, Result
 from memd.daemon.handlers.talk import MAX_HITS, MAX_QUERY
 from memd.daemon.params import Params
@@ -41,6 +41,11 @@ async def query(desk: Desk, params: Params, tell: Tell) -> Result:
         # No word of it was found, and meaning has not been asked yet.
         await desk.model_loaded()
         answer = await find(desk, ask)
+    if answer.unread and sync != "none":
+        # Letter by letter means every file that has them, also one that is being taken in just now.
+        for ns, paths in answer.unread.items():
+            await asyncio.wrap_future(desk.parts.worker.submit(rereading.ReadFirst(ns, tuple(paths))))
+        answer = await find(desk, ask)
     # While an import goes on, only an answer without any hit is worth waiting for its end.
     doubtful = answer.verdict == "none" and desk.parts.worker.importing is None
     checked = sync != "none" and not ask.as_of and (doubtful or not answer.hits)
@@ -74,7 +79,7 @@ async def _make_sure(desk: Desk, ask: Ask, answer: Answer) -> None:
         new = [path for path, word in found.items() if (known := shelf.files.get(path)) is None
                or not desk.tried(ns, path, known.digest, word)]  # fmt: skip
         if new:
-            await asyncio.wrap_future(desk.parts.worker.submit(tasks.ReadAgain(ns, tuple(new))))
+            await asyncio.wrap_future(desk.parts.worker.submit(rereading.ReadAgain(ns, tuple(new))))
 
 
 def _ask(desk: Desk, params: Params) -> Ask:

@@ -16,7 +16,7 @@ from memd.indexer.language.words import terms_of
 from memd.indexer.store.stores import Shelf
 from memd.models import Workspace
 from memd.notes.names import date_of
-from memd.notes.read import Skipped, Unreadable, read
+from memd.notes.read import Reading, Skipped, Unreadable, read
 
 MAX_CHARS = 1_000_000
 """An answer ends with the block that reaches this; `next` says where to go on."""
@@ -79,13 +79,14 @@ def grep(shelves: Sequence[Shelf], wanted: Wanted, max_bytes: int) -> Found:
     return found
 
 
-def lines_with(shelf: Shelf, needle: str, max_bytes: int) -> Iterator[tuple[str, list[int]]]:
-    """Each file that has the text, newest first, with the lines it stands on."""
+def lines_with(shelf: Shelf, needle: str, max_bytes: int) -> Iterator[tuple[str, list[int], str]]:
+    """Each file that has the text, newest first, with the lines it stands on and the digest of the file."""
     pattern, found = Pattern(needle), Found()
     for _, workspace, path in _files([shelf.workspace], "", found):
-        lines = pattern.matches(_text(workspace, path, max_bytes, found))
-        if lines:
-            yield path, list(lines)
+        reading = _reading(workspace, path, max_bytes, found)
+        lines = pattern.matches(reading.text) if reading else {}
+        if reading and lines:
+            yield path, list(lines), reading.digest
 
 
 def holding(shelf: Shelf, sought: Iterable[str], max_bytes: int, seconds: float) -> dict[str, str]:
@@ -143,14 +144,19 @@ def _place_in(after: str) -> tuple[Place | None, int]:
         raise UsageError("`after` must be the `next` of the answer before") from error
 
 
-def _text(workspace: Workspace, path: str, max_bytes: int, found: Found) -> str:
+def _reading(workspace: Workspace, path: str, max_bytes: int, found: Found) -> Reading | None:
     try:
-        return read(workspace.root / path, max_bytes).text
+        return read(workspace.root / path, max_bytes)
     except FileNotFoundError:
-        return ""
+        return None
     except (Skipped, Unreadable) as error:
         _skip(found, workspace, path, str(error))
-        return ""
+        return None
+
+
+def _text(workspace: Workspace, path: str, max_bytes: int, found: Found) -> str:
+    reading = _reading(workspace, path, max_bytes, found)
+    return reading.text if reading else ""
 
 
 def _skip(found: Found, workspace: Workspace, path: str, why: str) -> None:

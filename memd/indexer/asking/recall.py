@@ -167,6 +167,12 @@ def keys(connection: Connection, workspace: int) -> list[str]:
     return [key_of(row["stem"], row["path"], row["slug"], shared) for row in rows]
 
 
+def digest_of(connection: Connection, workspace: int, path: str) -> str:
+    """What a file was when it was taken in; empty for one that was not."""
+    row = connection.execute("SELECT digest FROM files WHERE workspace = ? AND path = ?", (workspace, path)).fetchone()
+    return str(row["digest"]) if row else ""
+
+
 def chunks_at(connection: Connection, workspace: int, path: str, lines: Iterable[int]) -> dict[int, int]:
     """Which chunk stands at each of these lines of a file."""
     rows = connection.execute(

@@ -47,7 +47,8 @@ def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
     question = parse(ask.query, ask.day)
     filters = narrow(ask.filters, question.filters)
     if ask.mode == "exact":
-        return answered(stores, ask, _exact(stores, shelves, ask, max_bytes), 1.0)
+        exact, unread = _exact(stores, shelves, ask, max_bytes)
+        return replace(answered(stores, ask, exact, 1.0), unread=unread)
     if not (question.words or question.prefixes):
         return answered(stores, ask, newest(stores, shelves, question, filters), 1.0)
     found, places = weighed_places(stores, shelves, ask, question, filters)
@@ -160,17 +161,23 @@ def newest(stores: Stores, shelves: Sequence[Shelf], question: Question, filters
     return places
 
 
-def _exact(stores: Stores, shelves: Sequence[Shelf], ask: Ask, max_bytes: int) -> list[Place]:
-    """Every chunk that has the very letters, in the order in which the files tell it."""
+def _exact(
+    stores: Stores, shelves: Sequence[Shelf], ask: Ask, max_bytes: int
+) -> tuple[list[Place], dict[str, list[str]]]:
+    """Every chunk that has the very letters, in the order in which the files tell it, and the files not taken in."""
     connection = stores.ledger.reader
     order: list[tuple[Shelf, int]] = []
+    unread: dict[str, list[str]] = {}
     for shelf in shelves:
-        for path, lines in grep.lines_with(shelf, ask.query, max_bytes):
+        for path, lines, digest in grep.lines_with(shelf, ask.query, max_bytes):
+            # Asked before the chunks are: what is taken in between the two is there, not missed.
+            if recall.digest_of(connection, shelf.id, path) != digest:
+                unread.setdefault(shelf.workspace.ns, []).append(path)
             chunks = recall.chunks_at(connection, shelf.id, path, lines).values()
             order += [(shelf, chunk) for chunk in dict.fromkeys(chunks)]
     rows = recall.join(connection, (chunk for _, chunk in order), ask.filters)
     found = [(shelf, rows[chunk]) for shelf, chunk in order if chunk in rows]
-    return [Place(shelf, row, 1.0, {"exact": rank}) for rank, (shelf, row) in enumerate(found, 1)]
+    return [Place(shelf, row, 1.0, {"exact": rank}) for rank, (shelf, row) in enumerate(found, 1)], unread
 
 
 # --- the answer ---------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ QUERY = """
 (class_definition superclasses: (argument_list [(identifier) (attribute)] @ref.inherits))
 (class_definition superclasses: (argument_list (subscript value: [(identifier) (attribute)] @ref.inherits)))
 (function_definition name: (identifier) @name body: (_) @body) @def.function
-(type_alias_statement left: (type (identifier) @name)) @def.type
+(type_alias_statement left: (type [(identifier) @name (generic_type . (identifier) @name)])) @def.type
 (assignment left: (identifier) @name (#match? @name "^_*[A-Z][A-Z0-9_]*$")) @def.constant
 (assignment left: (pattern_list (identifier) @name (#match? @name "^_*[A-Z][A-Z0-9_]*$"))) @def.constant
 (assignment left: (tuple_pattern (identifier) @name (#match? @name "^_*[A-Z][A-Z0-9_]*$"))) @def.constant
