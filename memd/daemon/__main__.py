@@ -35,14 +35,14 @@ def serve() -> int:
 
 
 def doctor(fix: bool, secrets: bool) -> int:
-    from memd.daemon.doctor import examine
-    from memd.daemon.doctor import secrets as look_for_secrets
+    from memd.daemon.offline import examine
+    from memd.daemon.offline import secrets as look_for_secrets
 
     findings = examine(fix)
     ok = all(finding.state != "broken" for finding in findings)
-    seen, leaks = look_for_secrets() if secrets else ([], [])
+    seen, found = look_for_secrets() if secrets else ([], [])
     told = {"ok": ok, "findings": [asdict(finding) for finding in (*findings, *seen)]}
-    told |= {"secrets": [asdict(leak) for leak in leaks]} if secrets else {}
+    told |= {"secrets": [asdict(secret) for secret in found]} if secrets else {}
     print(json.dumps(told, ensure_ascii=False))
     return 0 if ok else MemdError.exit_code
 
@@ -59,9 +59,10 @@ def check_rules() -> int:
 def restore_backup(file: str, only_look: bool) -> int:
     from pathlib import Path
 
-    from memd.daemon.restoring import check, restore
+    from memd.daemon import offline
 
-    print(json.dumps(check(Path(file)) if only_look else restore(Path(file)), ensure_ascii=False))
+    done = offline.check_backup(Path(file)) if only_look else offline.restore_backup(Path(file))
+    print(json.dumps(done, ensure_ascii=False))
     return 0
 
 

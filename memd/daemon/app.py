@@ -31,8 +31,7 @@ from memd.daemon.lock import Lock
 from memd.daemon.observing import Observing
 from memd.daemon.outlining import Outlining
 from memd.daemon.parts import Parts
-from memd.daemon.reflecting import Reflecting
-from memd.daemon.ruling import Ruling
+from memd.daemon.reflecting import Reflecting, Ruling
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import Server, listen
 from memd.daemon.standing import Standing

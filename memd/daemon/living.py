@@ -1,18 +1,18 @@
-"""What the writer does for the lives of memories, a sentence each."""
+"""What the writer does for the lives of memories, a sentence each, and how those who watch are told of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from sqlite3 import Connection
 from typing import Any
 
-from memd.daemon import announcing
+from memd.daemon.events import ACCESSED, MOVED
 from memd.daemon.turns import Patient
 from memd.daemon.worker import Worker
-from memd.indexer.living import lives
-from memd.indexer.record import deeds
+from memd.indexer.living import edges, lives
+from memd.indexer.record import deeds, shifts
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Move:
             told = [{"key": self.key, "to": tier, "why": why} for _, tier, why in self.moves]
             deeds.finish(connection, action, {"paths": [], "conflicts": [], "moved": len(moved), "moves": told})
             ledger.tick(connection)
-        announcing.moved(worker, moved)
+        announce_moved(worker, moved)
         return action, len(moved)
 
 
@@ -75,3 +75,36 @@ class Step(Patient):
     def run(self, worker: Worker) -> Any:
         with worker.stores.ledger.write() as connection:
             return self.work(connection)
+
+
+def announce_accessed(worker: Worker, who: str, memories: Iterable[int]) -> None:
+    """Someone was shown some memories."""
+    # Asked first: names are looked up for nobody else.
+    if worker.events.watched(ACCESSED):
+        for ns, _, key in _named(worker, memories):
+            worker.events.tell(ACCESSED, ns=ns, key=key, who=who)
+
+
+def announce_moved(worker: Worker, memories: Iterable[int]) -> None:
+    """Some memories have just been moved, and that is written down."""
+    if not worker.events.watched(MOVED):
+        return
+    named = list(_named(worker, memories))
+    moves = lives.last_moves(worker.stores.ledger.reader, [memory for _, memory, _ in named])
+    for ns, memory, key in named:
+        worker.events.tell(MOVED, ns=ns, key=key, **moves[memory])
+
+
+def announce_moved_by(worker: Worker, action: int) -> None:
+    """The same of what an action moved."""
+    if worker.events.watched(MOVED):
+        found = shifts.of(worker.stores.ledger.reader, action)
+        announce_moved(worker, [shift.memory for shift in found if shift.what == "tier"])
+
+
+def _named(worker: Worker, memories: Iterable[int]) -> Iterator[tuple[str, int, str]]:
+    """Workspace, number and key of the memories that are still in a file."""
+    reader, wanted = worker.stores.ledger.reader, sorted(set(memories))
+    for ns, shelf in list(worker.stores.shelves.items()):
+        for memory, told in edges.named(reader, shelf.id, lives.within(reader, shelf.id, wanted)).items():
+            yield ns, memory, told["key"]

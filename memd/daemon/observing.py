@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from memd.daemon import announcing
+from memd.daemon import living
 from memd.daemon.turns import Patient
 from memd.daemon.worker import Worker
 from memd.indexer.living import accesses, lives
@@ -46,7 +46,7 @@ class Observe(Patient):
                 accesses.saw(connection, memories, one.client, one.at, one.together)
                 shown.append((one.client, memories))
         for client, memories in shown:
-            announcing.accessed(worker, client, memories)
+            living.announce_accessed(worker, client, memories)
 
 
 class Observing:

@@ -17,8 +17,7 @@ from memd.daemon.health import Health
 from memd.daemon.mcp_sessions import McpSessions
 from memd.daemon.observing import Observing
 from memd.daemon.outlining import Outlining
-from memd.daemon.reflecting import Reflecting
-from memd.daemon.ruling import Ruling
+from memd.daemon.reflecting import Reflecting, Ruling
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.standing import Standing
 from memd.daemon.watcher import Watcher

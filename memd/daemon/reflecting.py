@@ -1,25 +1,54 @@
-"""Runs reflections, one at a time, giving way to whoever asks or writes meanwhile."""
+"""Runs reflections, one at a time, by the rules in force, giving way to whoever asks or writes meanwhile."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
-from memd.daemon import announcing
+from memd.daemon import living
+from memd.daemon.health import Health
 from memd.daemon.living import Step
 from memd.daemon.worker import Worker
 from memd.indexer.living.ageing import Hands
 from memd.indexer.living.reflect import link, reflect
 from memd.indexer.store.stores import Stores
+from memd.lifecycle.book import Book, book
 from memd.lifecycle.rules import Rule
+
+log = logging.getLogger("memd")
 
 LEAST, MOST = 0.002, 0.05
 """Seconds of rest after each piece of work: about as long as the piece took."""
+
+RULES = "rules"
+
+
+class Ruling:
+    """The rules as the config file last said; a wrong one is told as a trouble, and the others hold."""
+
+    def __init__(self, health: Health, texts: Iterable[tuple[str, str]] = ()) -> None:
+        self._health = health
+        self._book = Book()
+        self.take(texts)
+
+    def all(self) -> tuple[Rule, ...]:
+        return self._book.rules
+
+    def take(self, texts: Iterable[tuple[str, str]]) -> None:
+        """Go by these from now on."""
+        self._book = book(texts)
+        if self._book.problems:
+            said = "; ".join(message for _, message in self._book.problems)
+            log.warning("rules that are not followed: %s", said)
+            self._health.set(RULES, said, "see where: memd config check; mend it with memd rule set, or memd rule rm")
+        else:
+            self._health.clear(RULES)
 
 
 class Reflecting:
@@ -37,7 +66,7 @@ class Reflecting:
         With `moves=False` only what fades is looked after, with `fades=False` all the rest.
         """
         with self._one:
-            hands = Hands(self._write, _breather(), dry, who, **what, moved=partial(announcing.moved, self._worker))
+            hands = Hands(self._write, _breather(), dry, who, **what, moved=partial(living.announce_moved, self._worker))
             return reflect(self._stores, self._stores.shelf(ns), self._rules(), datetime.now(UTC), hands)
 
     def link(self, ns: str, who: str) -> int:

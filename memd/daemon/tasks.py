@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING, Any
 
-from memd.daemon import announcing
+from memd.daemon import living
 from memd.daemon.events import WRITTEN, written
 from memd.daemon.imports import PLAIN, How, Job
 from memd.daemon.turns import Patient, Writing
@@ -167,7 +167,7 @@ class Undo(Writing):
         shelf = worker.stores.shelf(self.ns)
         done = writing.undo(worker.stores, shelf, self.action, self.who)
         worker.events.tell(WRITTEN, ns=self.ns, **written(self.who, "undo", done))
-        announcing.moved_by(worker, done.action)
+        living.announce_moved_by(worker, done.action)
         return _promised(worker, self.ns, done)
 
 

@@ -1,8 +1,9 @@
-"""The doctor without a daemon: takes the lock, opens the stores as the daemon would, and looks."""
+"""What needs the stores to itself, without a daemon: the doctor, and putting a backup back."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
+from pathlib import Path
 
 from memd.config import paths
 from memd.config.load import load, placed_rules
@@ -10,7 +11,7 @@ from memd.config.schema import Settings
 from memd.daemon.lock import Lock
 from memd.errors import ConfigError, StoreBroken, UnsafePlace
 from memd.indexer.store.stores import Stores
-from memd.indexer.upkeep import check
+from memd.indexer.upkeep import backups, check
 from memd.indexer.upkeep.check import Finding
 from memd.indexer.views import leaks
 from memd.indexer.views.leaks import Leak
@@ -64,3 +65,20 @@ def _open(stores: Stores, workspace: Workspace) -> list[Finding]:
     except StoreBroken as error:
         return [Finding(f"{workspace.ns}: text index", "broken", error.message, "memd doctor --fix")]
     return []
+
+
+def check_backup(file: Path) -> dict[str, str]:
+    """Whether a file is a backup that can be put back."""
+    backups.check(file)
+    return {"backup": str(file)}
+
+
+def restore_backup(file: Path) -> dict[str, str]:
+    """Put it back; what it replaces is put aside."""
+    state = paths.private_dir(paths.state_dir())
+    lock = Lock(paths.lock_file())
+    try:
+        done = backups.restore(state, file)
+    finally:
+        lock.release()
+    return {"backup": str(done.backup), "aside": str(done.aside or "")}
