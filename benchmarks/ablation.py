@@ -18,9 +18,9 @@ from retrieval import markdown
 from store import say
 
 from memd.config.load import load as load_settings
-from memd.exam import figures
-from memd.indexer.asking import ranking, search, wording
+from memd.exam import scoring
 from memd.indexer.model.embedder import load_embedder, source_of
+from memd.indexer.query import ranking, search, wording
 from memd.indexer.store.stores import Stores
 from memd.models import Ask, Workspace
 
@@ -42,7 +42,7 @@ def main() -> int:
     collections = [load(folder) for folder in options.folders]
     for one in collections:
         for haystack in one.haystacks:
-            stores.open_shelf(Workspace(haystack.ns, haystack.root))
+            stores.open_index(Workspace(haystack.ns, haystack.root))
     embedding = load_settings().embedding
     embedder = load_embedder(embedding, stores.folder / "model")
     assert embedder is not None
@@ -109,13 +109,13 @@ def _figures(stores: Stores, one: Collection, how: dict[str, str]) -> dict[tuple
             answer = search.search(stores, Ask(question.text, (haystack.ns,), HITS, **how), MOST_BYTES)  # type: ignore[arg-type]
             hits = [haystack.found(asdict(hit)) for hit in answer.hits]
             if question.turns:
-                found["turns"].append(figures.turns(hits, question.turns))
+                found["turns"].append(scoring.turns(hits, question.turns))
             if question.sessions:
-                found["sessions"].append(figures.sessions(hits, question.sessions, haystack.sessions))
+                found["sessions"].append(scoring.sessions(hits, question.sessions, haystack.sessions))
     return {
         (level, name): value
         for level, scored in found.items() if scored
-        for name, value in figures.mean(scored).items()
+        for name, value in scoring.mean(scored).items()
     }  # fmt: skip
 
 

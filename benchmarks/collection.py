@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from memd.exam.figures import Found, Span
+from memd.exam.scoring import LineSpan, ScoredHit
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Question:
     text: str
     category: str
     scorable: bool
-    turns: tuple[Span, ...]
-    sessions: tuple[Span, ...]
+    turns: tuple[LineSpan, ...]
+    sessions: tuple[LineSpan, ...]
 
 
 @dataclass(eq=False)
@@ -35,7 +35,7 @@ class Haystack:
     _lines: dict[str, list[str]] = field(default_factory=dict)
 
     @cached_property
-    def sessions(self) -> list[Span]:
+    def sessions(self) -> list[LineSpan]:
         known = json.loads((self.root / "map.json").read_text(encoding="utf-8"))["sessions"]
         return [span(entry) for entry in known.values()]
 
@@ -47,12 +47,12 @@ class Haystack:
     def unanswerable(self) -> list[Question]:
         return [question for question in self.questions if not question.scorable]
 
-    def found(self, hit: dict[str, Any]) -> Found:
+    def found(self, hit: dict[str, Any]) -> ScoredHit:
         """A hit of the wire; its length is that of the file's text between its lines."""
         path, start, end = hit["path"], hit["start_line"], hit["end_line"]
         if path not in self._lines:
             self._lines[path] = (self.root / path).read_text(encoding="utf-8").split("\n")
-        return Found(Span(path, start, end), len("\n".join(self._lines[path][start - 1 : end])))
+        return ScoredHit(LineSpan(path, start, end), len("\n".join(self._lines[path][start - 1 : end])))
 
 
 @dataclass(eq=False)
@@ -68,8 +68,8 @@ class Collection:
         return {"tuned on": self.haystacks[:middle], "held out": self.haystacks[middle:]}
 
 
-def span(entry: dict[str, Any]) -> Span:
-    return Span(entry["file"], entry["start"], entry["end"])
+def span(entry: dict[str, Any]) -> LineSpan:
+    return LineSpan(entry["file"], entry["start"], entry["end"])
 
 
 def load(folder: Path) -> Collection:

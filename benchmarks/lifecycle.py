@@ -24,17 +24,17 @@ from store import say
 from year import BEGIN, DAYS, Fact, Year
 
 from memd.config.load import load as load_settings
-from memd.indexer.asking.search import search
-from memd.indexer.contexts.context import Wanted, assemble
-from memd.indexer.intake import ingest
-from memd.indexer.living import accesses, lives
-from memd.indexer.living.ageing import Hands
-from memd.indexer.living.reflect import reflect
+from memd.indexer.context.assemble import Wanted, assemble
+from memd.indexer.indexing import ingest
+from memd.indexer.lifecycle import accesses, lives
+from memd.indexer.lifecycle.ageing import ReflectionOptions
+from memd.indexer.lifecycle.reflect import reflect
 from memd.indexer.model.embedder import Embedder, HashEmbedder, load_embedder
 from memd.indexer.model.recipe import embedded_text
-from memd.indexer.record import deeds
-from memd.indexer.store import bank
-from memd.indexer.store.stores import Shelf, Stores
+from memd.indexer.query.search import search
+from memd.indexer.record import actions
+from memd.indexer.store import vector_table
+from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.lifecycle.rules import BUILT_IN, Rule
 from memd.models import Answer, Ask, Workspace
 
@@ -74,7 +74,7 @@ class Replay:
     rules: Sequence[Rule] | None
     """None: nobody reflects, and nothing is counted or compared."""
     stores: Stores
-    shelf: Shelf
+    index: WorkspaceIndex
     rng: random.Random
 
     def live(self) -> None:
@@ -84,7 +84,7 @@ class Replay:
             for nth, fact in enumerate(self.year.questions.get(day, ())):
                 self._ask(fact, now + timedelta(hours=10, minutes=nth))
             if self.rules is not None:
-                reflect(self.stores, self.shelf, self.rules, now + timedelta(hours=23), Hands(self._write))
+                reflect(self.stores, self.index, self.rules, now + timedelta(hours=23), ReflectionOptions(self._write))
 
     def _write(self, work: Callable[[Connection], Any]) -> Any:
         with self.stores.ledger.write() as connection:
@@ -93,13 +93,13 @@ class Replay:
     def _note(self, day: int, now: datetime) -> None:
         notes = self.year.notes.get(day, {})
         for path, text in notes.items():
-            file = self.shelf.workspace.root / path
+            file = self.index.workspace.root / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
-        ingest.apply(self.stores, self.shelf, notes, MOST_BYTES, now=now)
+        ingest.apply(self.stores, self.index, notes, MOST_BYTES, now=now)
         model = self.stores.model
         assert model is not None
-        rows = bank.pending(self.stores.ledger.reader, model.id, 10_000)
+        rows = vector_table.pending(self.stores.ledger.reader, model.id, 10_000)
         if rows:
             texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
             ingest.save_vectors(self.stores, rows, model.embedder.embed(texts))
@@ -116,7 +116,7 @@ class Replay:
         def observe(connection: Connection) -> None:
             accesses.saw(connection, lives.holders(connection, [hit.id for hit in answer.hits]), "agent", now)
             if right is not None and says_so:
-                action = deeds.note(connection, self.shelf.id, "agent", "useful", right.key)
+                action = actions.note(connection, self.index.id, "agent", "useful", right.key)
                 lives.found_useful(connection, action, 0, lives.holders(connection, [right.id])[0])
 
         self._write(observe)
@@ -230,9 +230,9 @@ def run(year: Year, rules: Sequence[Rule] | None, embedder: Any, seed: int) -> F
     stores = Stores(folder)
     try:
         stores.use_model(embedder, "benchmark")
-        shelf = stores.open_shelf(Workspace("agent", folder / "notes"))
-        stores.load_mirror(shelf)
-        replay = Replay(year, rules, stores, shelf, random.Random(seed))
+        index = stores.open_index(Workspace("agent", folder / "notes"))
+        stores.load_mirror(index)
+        replay = Replay(year, rules, stores, index, random.Random(seed))
         replay.live()
         return exam(replay)
     finally:

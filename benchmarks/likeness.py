@@ -24,9 +24,9 @@ from collection import Collection, load
 from corpus import PEOPLE, THINGS
 from numpy.typing import NDArray
 
-from memd.exam.figures import Span
-from memd.indexer.living.linking import DEDUP, LINK, MERGE, mean_of, similarity
-from memd.indexer.living.twins import same_words
+from memd.exam.scoring import LineSpan
+from memd.indexer.lifecycle.duplicates import same_words
+from memd.indexer.lifecycle.similarity import DEDUP, LINK, MERGE, mean_of, similarity
 from memd.indexer.model.embedder import Embedder, load_granite
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.recipe import embedded_text
@@ -198,7 +198,7 @@ def labelled(collection: Collection, rng: random.Random, count: int) -> dict[str
     return {"answers to one question": together, "answers to two questions": apart}
 
 
-def _lines(root: Path, span: Span) -> str:
+def _lines(root: Path, span: LineSpan) -> str:
     lines = (root / span.path).read_text(encoding="utf-8").split("\n")
     return "\n".join(lines[span.start - 1 : span.end])
 

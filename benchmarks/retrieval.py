@@ -20,8 +20,8 @@ from collection import Collection, Haystack, Question, load
 from home import Home, workplace
 from store import say
 
-from memd.exam import figures
-from memd.exam.figures import NAMES, Found
+from memd.exam import scoring
+from memd.exam.scoring import NAMES, ScoredHit
 from memd.protocol.client import Client
 
 MODES = ("text", "vector", "hybrid")
@@ -33,12 +33,12 @@ class Asked:
     """What came of one question in one mode."""
 
     question: Question
-    hits: list[Found]
+    hits: list[ScoredHit]
     ms: float
     confidence: float
     verdict: str
-    turns: figures.Figures | None
-    sessions: figures.Figures | None
+    turns: scoring.Figures | None
+    sessions: scoring.Figures | None
 
 
 def main() -> int:
@@ -110,8 +110,8 @@ def ask(client: Client, haystack: Haystack, question: Question, mode: str, limit
     scored = question.haystack == haystack.name and question.scorable
     return Asked(
         question, hits, ms, answer["confidence"], answer["verdict"],
-        turns=figures.turns(hits, question.turns) if scored and question.turns else None,
-        sessions=figures.sessions(hits, question.sessions, haystack.sessions) if scored and question.sessions else None,
+        turns=scoring.turns(hits, question.turns) if scored and question.turns else None,
+        sessions=scoring.sessions(hits, question.sessions, haystack.sessions) if scored and question.sessions else None,
     )  # fmt: skip
 
 
@@ -142,11 +142,11 @@ def summary(asked: Sequence[Asked]) -> dict[str, Any]:
     times = [one.ms for one in asked]
     return {
         "questions": len(asked),
-        "turns": figures.mean([one.turns for one in asked if one.turns]),
-        "sessions": figures.mean([one.sessions for one in asked if one.sessions]),
-        "mean_length": figures.mean_length(one.hits for one in asked),
-        "p50_ms": figures.percentile(times, 0.5),
-        "p95_ms": figures.percentile(times, 0.95),
+        "turns": scoring.mean([one.turns for one in asked if one.turns]),
+        "sessions": scoring.mean([one.sessions for one in asked if one.sessions]),
+        "mean_length": scoring.mean_length(one.hits for one in asked),
+        "p50_ms": scoring.percentile(times, 0.5),
+        "p95_ms": scoring.percentile(times, 0.95),
     }
 
 
@@ -200,8 +200,8 @@ def judge(
 def verdicts(right: Sequence[Asked], wrong: Sequence[Asked], adversarial: Sequence[Asked]) -> dict[str, Any]:
     sure = [one.confidence for one in right]
     return {
-        "auc_wrong": figures.area(sure, [one.confidence for one in wrong]),
-        "auc_adversarial": figures.area(sure, [one.confidence for one in adversarial]) if adversarial else None,
+        "auc_wrong": scoring.area(sure, [one.confidence for one in wrong]),
+        "auc_adversarial": scoring.area(sure, [one.confidence for one in adversarial]) if adversarial else None,
         "right": _shares(right), "wrong": _shares(wrong), "adversarial": _shares(adversarial),
     }  # fmt: skip
 
@@ -292,7 +292,7 @@ def _answer(mode: str, one: Asked) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _place(span: figures.Span) -> str:
+def _place(span: scoring.LineSpan) -> str:
     return f"{span.path}:{span.start}-{span.end}"
 
 

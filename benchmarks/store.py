@@ -15,7 +15,7 @@ from home import Home
 
 from memd.config.schema import EmbeddingSettings
 from memd.indexer.model.embedder import load_embedder
-from memd.indexer.store import bank
+from memd.indexer.store import vector_table
 from memd.indexer.store.ledger import Ledger
 
 BATCH = 1_000
@@ -86,11 +86,11 @@ def synthetic_vectors(home: Home) -> None:
     ledger = Ledger(home.state / "state.db")
     digests = [row[0] for row in ledger.reader.execute("SELECT DISTINCT digest FROM chunks").fetchall()]
     with ledger.write() as connection:
-        number = bank.model_id(connection, model.name, model.fingerprint, model.dims, "{}")
+        number = vector_table.model_id(connection, model.name, model.fingerprint, model.dims, "{}")
         for at in range(0, len(digests), BATCH):
             part = digests[at : at + BATCH]
             drawn = rng.standard_normal((len(part), model.dims), np.float32)
-            bank.save(connection, number, part, drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
+            vector_table.save(connection, number, part, drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
     ledger.close()
 
 

@@ -22,7 +22,15 @@ import memd.failpoints
 
 MODULES = (
     *("memd.daemon.app", "memd.daemon.scheduler", "memd.indexer.store.vectors", "memd.indexer.model.embedder"),
-    *("memd.notes.again", "chromadb", "onnxruntime", "tokenizers", "whoosh.index", "watchdog.observers", "markdown_it"),
+    *(
+        "memd.notes.parse_cache",
+        "chromadb",
+        "onnxruntime",
+        "tokenizers",
+        "whoosh.index",
+        "watchdog.observers",
+        "markdown_it",
+    ),
     *("yaml", "apscheduler.schedulers.background"),
 )
 QUIET = {"OPENBLAS_NUM_THREADS": "1", "ANONYMIZED_TELEMETRY": "False", "ORT_DISABLE_TELEMETRY": "1"}

@@ -6,13 +6,13 @@ import json
 from datetime import date
 from pathlib import Path
 
-from memd.indexer.asking.search import search
-from memd.indexer.intake import ingest
-from memd.indexer.intake.scan import scan
+from memd.indexer.indexing import ingest
+from memd.indexer.indexing.scan import scan
 from memd.indexer.model.embedder import Embedder, HashEmbedder
 from memd.indexer.model.recipe import embedded_text
-from memd.indexer.store import bank
-from memd.indexer.store.stores import Shelf, Stores
+from memd.indexer.query.search import search
+from memd.indexer.store import vector_table
+from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Answer, Ask, Workspace
 from tests.conftest import write_notes
 
@@ -32,29 +32,29 @@ class Lab:
         if embedder is not None:
             self.stores.use_model(embedder, "test")
 
-    def add(self, notes: dict[str, str], ns: str = "agent") -> Shelf:
-        shelf = self.stores.open_shelf(Workspace(ns, self.folder / ns))
-        self.stores.load_mirror(shelf)
-        self.stores.open_collection(shelf)
+    def add(self, notes: dict[str, str], ns: str = "agent") -> WorkspaceIndex:
+        index = self.stores.open_index(Workspace(ns, self.folder / ns))
+        self.stores.load_mirror(index)
+        self.stores.open_collection(index)
         self.save(notes, ns)
         self.embed()
-        return shelf
+        return index
 
     def save(self, notes: dict[str, str], ns: str = "agent") -> None:
         """Write notes and index their text."""
         write_notes(self.folder / ns, notes)
-        shelf = self.stores.shelf(ns)
-        ingest.apply(self.stores, shelf, {*scan(shelf.workspace).files, *shelf.files}, MAX_BYTES, accept_missing=True)
+        index = self.stores.index(ns)
+        ingest.apply(self.stores, index, {*scan(index.workspace).files, *index.files}, MAX_BYTES, accept_missing=True)
 
     def embed(self) -> None:
         model = self.stores.model
-        rows = bank.pending(self.stores.ledger.reader, model.id, 10_000) if model is not None else []
+        rows = vector_table.pending(self.stores.ledger.reader, model.id, 10_000) if model is not None else []
         if model is not None and rows:
             texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
             ingest.save_vectors(self.stores, rows, model.embedder.embed(texts))
 
     def ask(self, query: str, *ns: str, limit: int = 8, mode: str = "hybrid", explain: bool = False) -> Answer:
-        asked = Ask(query, ns or tuple(self.stores.shelves), limit=limit, mode=mode, explain=explain, today=TODAY)
+        asked = Ask(query, ns or tuple(self.stores.indexes), limit=limit, mode=mode, explain=explain, today=TODAY)
         return search(self.stores, asked, MAX_BYTES)
 
     def close(self) -> None:

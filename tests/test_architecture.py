@@ -40,7 +40,7 @@ VENDORS = {
     "Stemmer": {"indexer/language/words.py"},
     "tomlkit": {"config/edit.py"},
     "rapidfuzz": {"indexer/store/lexicon.py"},
-    "regex": {"indexer/asking/pattern.py"},
+    "regex": {"indexer/query/pattern.py"},
     "onnx": {"indexer/model/granite.py"},
     "onnxruntime": {"indexer/model/embedder.py"},
     "tokenizers": {"indexer/model/embedder.py"},

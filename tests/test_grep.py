@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from memd.errors import MemdError, TooLarge, UsageError
-from memd.indexer.asking import grep as exact
-from memd.indexer.asking.pattern import MAX_LINE, MAX_PATTERN, Pattern
+from memd.indexer.query import grep as exact
+from memd.indexer.query.pattern import MAX_LINE, MAX_PATTERN, Pattern
 from memd.models import Workspace
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
@@ -249,8 +249,8 @@ def test_a_pattern_without_end_is_stopped_while_others_are_answered(memory: Clie
 def test_exact_mode_finds_the_same_lines(memory: Client, home: Home) -> None:
     hits = memory.query("ersatztv", mode="exact", limit=50)["hits"]
     assert {hit["path"] for hit in hits} == {path for path, _ in places(grep(memory, "ersatztv"))}
-    shelf: Any = type("Shelf", (), {"workspace": Workspace("agent", home.path.parent / "agent")})
-    found = [(path, lines) for path, lines, _ in exact.lines_with(shelf, "ERSATZtv", 1 << 20)]
+    index: Any = type("Shelf", (), {"workspace": Workspace("agent", home.path.parent / "agent")})
+    found = [(path, lines) for path, lines, _ in exact.lines_with(index, "ERSATZtv", 1 << 20)]
     assert found == [("memory/2026-03-01.md", [1]), ("memory/2026-02-15.md", [6]), ("MEMORY.md", [3])]
 
 

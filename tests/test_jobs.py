@@ -19,8 +19,8 @@ from memd.config.schema import EmbeddingSettings, JobsSettings, Settings
 from memd.daemon import tasks
 from memd.daemon.embedding import Embedding
 from memd.daemon.health import Health
-from memd.daemon.jobs import Jobs
-from memd.daemon.scheduler import APART, SOON, Job, Scheduler
+from memd.daemon.jobs import BuiltInJobs
+from memd.daemon.scheduler import APART, SOON, ScheduledJob, Scheduler
 from memd.daemon.worker import Worker
 from memd.errors import ConfigError, MemdError, UsageError
 from memd.indexer.store import catalog
@@ -99,7 +99,7 @@ class Kept:
     def __init__(self) -> None:
         self.runs: list[tuple[str, bool, str]] = []
 
-    def __call__(self, job: Job) -> None:
+    def __call__(self, job: ScheduledJob) -> None:
         self.runs.append((job.name, job.running, job.result))
 
 
@@ -107,7 +107,7 @@ class Kept:
 def scheduler() -> Iterator[Callable[..., Scheduler]]:
     made: list[Scheduler] = []
 
-    def start(*jobs: Job, keep: Callable[[Job], None] = lambda job: None) -> Scheduler:
+    def start(*jobs: ScheduledJob, keep: Callable[[ScheduledJob], None] = lambda job: None) -> Scheduler:
         made.append(Scheduler())
         made[-1].start(jobs, keep, 0)
         return made[-1]
@@ -126,7 +126,10 @@ def test_a_job_that_fails_says_so_and_does_not_stop_the_next(scheduler: Callable
 
     kept = Kept()
     jobs = scheduler(
-        Job("refuse", "off", refuse), Job("slip", "off", slip), Job("well", "off", lambda: "done"), keep=kept
+        ScheduledJob("refuse", "off", refuse),
+        ScheduledJob("slip", "off", slip),
+        ScheduledJob("well", "off", lambda: "done"),
+        keep=kept,
     )
     told = [jobs.ask(name).result(60) for name in ("refuse", "slip", "well")]
     assert [(one["ok"], one["result"]) for one in told] == [
@@ -148,7 +151,9 @@ def test_jobs_run_one_at_a_time(scheduler: Callable[..., Scheduler]) -> None:
         order.append("long")
         return ""
 
-    jobs = scheduler(Job("long", "1s", long, kept=False), Job("short", "off", lambda: order.append("short") or ""))
+    jobs = scheduler(
+        ScheduledJob("long", "1s", long, kept=False), ScheduledJob("short", "off", lambda: order.append("short") or "")
+    )
     assert inside.wait(60)
     asked = jobs.ask("short")
     assert [one["running"] for one in jobs.states()] == [True, False]
@@ -160,7 +165,7 @@ def test_jobs_run_one_at_a_time(scheduler: Callable[..., Scheduler]) -> None:
 
 def test_a_job_runs_again_and_again(scheduler: Callable[..., Scheduler]) -> None:
     times: list[int] = []
-    scheduler(Job("often", "1s", lambda: str(times.append(1))))
+    scheduler(ScheduledJob("often", "1s", lambda: str(times.append(1))))
     wait_for(lambda: len(times) >= 2)
 
 
@@ -173,7 +178,7 @@ def test_who_gives_up_waiting_does_not_make_it_run(scheduler: Callable[..., Sche
         assert go_on.wait(60)
         return ""
 
-    jobs = scheduler(Job("hold", "off", hold), Job("asked", "off", lambda: ran.append("x") or ""))
+    jobs = scheduler(ScheduledJob("hold", "off", hold), ScheduledJob("asked", "off", lambda: ran.append("x") or ""))
     jobs.ask("hold")
     assert inside.wait(60)
     assert jobs.ask("asked").cancel()
@@ -183,14 +188,14 @@ def test_who_gives_up_waiting_does_not_make_it_run(scheduler: Callable[..., Sche
 
 
 def test_a_run_that_was_asked_for_counts_as_the_one_that_was_missed(scheduler: Callable[..., Scheduler]) -> None:
-    jobs = scheduler(Job("missed", "10h", str, last=ago(hours=11)))
+    jobs = scheduler(ScheduledJob("missed", "10h", str, last=ago(hours=11)))
     assert in_time(jobs.states()[0]["next"]) <= SOON
     told = jobs.ask("missed").result(60)
     assert timedelta(hours=9) < in_time(told["next"]) <= timedelta(hours=10)
 
 
 def test_an_unknown_job_is_refused_with_the_list(scheduler: Callable[..., Scheduler]) -> None:
-    jobs = scheduler(Job("one", "off", str), Job("two", "off", str))
+    jobs = scheduler(ScheduledJob("one", "off", str), ScheduledJob("two", "off", str))
     with pytest.raises(UsageError, match="no job is called 'three'") as caught:
         jobs.ask("three")
     assert caught.value.hint == "there are: one, two"
@@ -198,10 +203,10 @@ def test_an_unknown_job_is_refused_with_the_list(scheduler: Callable[..., Schedu
 
 def test_missed_jobs_come_soon_one_after_the_other_and_the_others_as_ever(scheduler: Callable[..., Scheduler]) -> None:
     jobs = scheduler(
-        Job("missed", "10h", str, last=ago(hours=11)),
-        Job("not yet", "10h", str, last=ago(hours=1)),
-        Job("never", "10h", str),
-        Job("off", "off", str, last=ago(days=400)),
+        ScheduledJob("missed", "10h", str, last=ago(hours=11)),
+        ScheduledJob("not yet", "10h", str, last=ago(hours=1)),
+        ScheduledJob("never", "10h", str),
+        ScheduledJob("off", "off", str, last=ago(days=400)),
     )
     states = {one["name"]: one["next"] for one in jobs.states()}
     assert timedelta(0) < in_time(states["missed"]) <= SOON
@@ -330,7 +335,7 @@ def test_compact_drops_the_past_that_is_kept_no_longer(home: Home, workspace: Pa
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Jobs, Worker]]:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[BuiltInJobs, Worker]]:
     """The jobs over real stores with one workspace, vectors and all, and no daemon that would mend them first."""
     monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
     (tmp_path / "state").mkdir()
@@ -339,38 +344,38 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Jobs
     worker.start()
     embedding = Embedding(worker, EmbeddingSettings(), stores.folder, Health())
     worker.submit(tasks.Open(Workspace("agent", write_notes(tmp_path / "agent")))).result()
-    worker.submit(tasks.Scan()).result()
+    worker.submit(tasks.ScanTask()).result()
     embedding.start()
     embedding.hurry()
     wait_for(lambda: embedding.phase == "ready" and embedding.caught_up())
     parts = SimpleNamespace(stores=stores, worker=worker, embedding=embedding, settings=Settings())
-    yield Jobs(SimpleNamespace(parts=parts), None, lambda: None), worker  # type: ignore[arg-type]
+    yield BuiltInJobs(SimpleNamespace(parts=parts), None, lambda: None), worker  # type: ignore[arg-type]
     embedding.stop(10)
     worker.stop(10)
     stores.close()
 
 
-def test_reconcile_mends_caches_that_nobody_suspects(kept: tuple[Jobs, Worker]) -> None:
+def test_reconcile_mends_caches_that_nobody_suspects(kept: tuple[BuiltInJobs, Worker]) -> None:
     jobs, worker = kept
-    shelf, ledger = worker.stores.shelf("agent"), worker.stores.ledger
-    wanted = catalog.chunk_ids(ledger.reader, shelf.id)
-    assert shelf.collection is not None and shelf.collection.ids() == wanted
+    index, ledger = worker.stores.index("agent"), worker.stores.ledger
+    wanted = catalog.chunk_ids(ledger.reader, index.id)
+    assert index.collection is not None and index.collection.ids() == wanted
     assert jobs.reconcile() == "in step"
-    lost, collection = sorted(wanted)[0], shelf.collection
-    worker.submit(tasks.Call(lambda: shelf.text.apply((), [lost]))).result()
-    worker.submit(tasks.Call(lambda: collection.drop([lost]))).result()
-    assert lost not in shelf.text.ids() and lost not in collection.ids()
+    lost, collection = sorted(wanted)[0], index.collection
+    worker.submit(tasks.CallTask(lambda: index.text.apply((), [lost]))).result()
+    worker.submit(tasks.CallTask(lambda: collection.drop([lost]))).result()
+    assert lost not in index.text.ids() and lost not in collection.ids()
     assert jobs.reconcile() == "mended agent: 1 in the text index, agent: 1 in the collection"
-    assert shelf.text.ids() == wanted == collection.ids()
+    assert index.text.ids() == wanted == collection.ids()
     assert jobs.reconcile() == "in step"
 
 
-def test_reconcile_makes_a_torn_text_index_again(kept: tuple[Jobs, Worker]) -> None:
+def test_reconcile_makes_a_torn_text_index_again(kept: tuple[BuiltInJobs, Worker]) -> None:
     jobs, worker = kept
-    shelf = worker.stores.shelf("agent")
-    wanted = catalog.chunk_ids(worker.stores.ledger.reader, shelf.id)
-    for file in worker.stores.text_folder(shelf.id).glob("*.trm"):
+    index = worker.stores.index("agent")
+    wanted = catalog.chunk_ids(worker.stores.ledger.reader, index.id)
+    for file in worker.stores.text_folder(index.id).glob("*.trm"):
         file.write_bytes(b"torn")
     assert jobs.reconcile().startswith("mended agent: ")
-    assert worker.stores.shelf("agent").text.ids() == wanted
+    assert worker.stores.index("agent").text.ids() == wanted
     assert jobs.reconcile() == "in step"

@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.errors import MemdError, NoDaemon, NotFound, SecretFound, StoreBroken, UnknownWorkspace, UsageError
+from memd.indexer.maintenance import backups
 from memd.indexer.store.ledger import Ledger
-from memd.indexer.transfer.moving import SCHEMA
-from memd.indexer.upkeep import backups
-from memd.notes.parcel import cut, merged, pack, without
+from memd.indexer.transfer.export import SCHEMA
+from memd.notes.incoming_file import cut, merged, pack, without
 from memd.protocol.client import Client
 from tests.conftest import ROOT, Home, write_notes
 from tests.test_docs import blocks
 
-# --- joining a parcel with a file -------------------------------------------------------------------------------
+# --- joining a incoming file with a file -------------------------------------------------------------------------------
 
 
 def joined(text: str, found: str, overwrite: bool = False, path: str = "memory/a.md") -> tuple[str, Any]:
@@ -37,9 +37,9 @@ LINES = st.lists(st.sampled_from(["# T", "## A", "## B", "text", "", "- item", "
 @settings(max_examples=400, deadline=None)
 @given(LINES, LINES, st.booleans(), st.sampled_from(["memory/a.md", "memory/topics/a.md"]))
 def test_joining_twice_changes_nothing_more(one: list[str], other: list[str], overwrite: bool, path: str) -> None:
-    parcel, found = pack(path, "\n".join(one).encode()), "\n".join(other).encode()
-    first = merged(parcel, found, overwrite)
-    again = merged(parcel, first.data, overwrite)
+    incoming, found = pack(path, "\n".join(one).encode()), "\n".join(other).encode()
+    first = merged(incoming, found, overwrite)
+    again = merged(incoming, first.data, overwrite)
     assert again.data == first.data and not again.added
     if not overwrite:
         assert (first.data or b"").startswith(found), "what was there stays"
@@ -698,6 +698,6 @@ def test_a_backup_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_parcel_without_its_known_memories_is_smaller() -> None:
-    parcel = pack("memory/a.md", b"# T\n\n## A\n\none\n\n## B\n\ntwo\n")
-    left = without(parcel, {parcel.items[0].digest})
+    incoming = pack("memory/a.md", b"# T\n\n## A\n\none\n\n## B\n\ntwo\n")
+    left = without(incoming, {incoming.items[0].digest})
     assert left.data == b"# T\n\n## B\n\ntwo\n"

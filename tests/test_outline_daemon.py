@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memd.config.schema import OutlineSettings
-from memd.daemon.outlining import Outlining
+from memd.daemon.code_outlines import CodeOutlines
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.store.stores import Stores
 from memd.models import Workspace
@@ -99,13 +99,13 @@ def test_it_can_be_turned_on_while_the_daemon_runs(tmp_path: Path) -> None:
     root = write_notes(tmp_path / "agent", CODE)
     (tmp_path / "state").mkdir()
     stores = Stores(tmp_path / "state")
-    shelf = stores.open_shelf(Workspace("agent", root))
-    outlining = Outlining(OutlineSettings(), stores)
+    index = stores.open_index(Workspace("agent", root))
+    outlining = CodeOutlines(OutlineSettings(), stores)
     try:
         with pytest.raises(Refused, match="is off"):
-            outlining.ask(shelf, Outline.counts)
+            outlining.ask(index, Outline.counts)
         outlining.turn_on()
-        assert outlining.ask(shelf, Outline.counts).result(60) == {"python": 2}
+        assert outlining.ask(index, Outline.counts).result(60) == {"python": 2}
     finally:
         outlining.stop()
         stores.close()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memd.errors import Conflict, MemdError, NotFound, Refused, UsageError
-from memd.indexer.record import deeds, history
+from memd.indexer.record import actions, history
 from memd.protocol.client import Client
 from tests.conftest import NOTES, Home, write_notes
 from tests.faults.agreement import serve
@@ -59,16 +59,16 @@ def test_every_change_is_a_version_whoever_made_it(client: Client, workspace: Pa
 @pytest.mark.parametrize("lost", ["emptied", "removed"])
 def test_a_file_that_is_seen_empty_while_it_is_rewritten_keeps_its_memories(tmp_path: Path, lost: str) -> None:
     root = write_notes(tmp_path / "agent")
-    stores, shelf = opened(tmp_path / "state", root)
-    sync(stores, shelf)
+    stores, index = opened(tmp_path / "state", root)
+    sync(stores, index)
     file, text = root / DAY, (root / DAY).read_text()
     if lost == "emptied":
         file.write_text("")
     else:
         file.unlink()
-    sync(stores, shelf)
+    sync(stores, index)
     file.write_text(text.replace("two apple trees", "three pear trees") + "\n## Attic\n\na new ladder\n")
-    sync(stores, shelf)
+    sync(stores, index)
     rows = stores.ledger.reader.execute("SELECT id, slug FROM memories WHERE slug IN ('garden', 'attic') ORDER BY id")
     (garden, _), (attic, slug) = rows
     assert slug == "attic"
@@ -381,18 +381,18 @@ def test_a_killed_write_is_decided_by_what_stands_in_the_file(
 
 def test_former_texts_go_when_they_are_old_and_the_last_two_stay(tmp_path: Path) -> None:
     root = write_notes(tmp_path / "agent")
-    stores, shelf = opened(tmp_path / "state", root)
+    stores, index = opened(tmp_path / "state", root)
     file = root / "memory/2026-02-16.md"
     for word in ("one", "two", "three", "four"):
         file.write_text(f"# Day\n\n## Backup\n\nnumber {word}\n")
-        sync(stores, shelf)
+        sync(stores, index)
     memory = stores.ledger.reader.execute("SELECT id FROM memories WHERE slug = 'backup'").fetchone()["id"]
     with stores.ledger.write() as connection:
         assert history.expire(connection, "2026-01-01T00:00:00.000+00:00") == 0
     assert len(history.versions(stores.ledger.reader, memory)) == 4
     with stores.ledger.write() as connection:
-        assert history.expire(connection, deeds.now()) == 2
-        assert history.expire(connection, deeds.now()) == 0
+        assert history.expire(connection, actions.now()) == 2
+        assert history.expire(connection, actions.now()) == 0
     left = history.versions(stores.ledger.reader, memory)
     assert [version.number for version in left] == [3, 4]
     texts = [history.text_of(stores.ledger.reader, version.digest or "") for version in left]

@@ -12,8 +12,8 @@ import pytest
 
 from memd.errors import UsageError
 from memd.indexer.model import granite
-from memd.lifecycle import glance
-from memd.lifecycle.glance import Holding, Names, cards, tokens
+from memd.lifecycle import summary_card
+from memd.lifecycle.summary_card import NameList, WorkspaceSummary, cards, tokens
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
 
@@ -94,18 +94,18 @@ def test_a_card_never_takes_more_than_200_tokens(tokenizer: Any, words: str, wor
     names = [f"{words} {nth}" for nth in range(60)]
     days = [(f"2026-02-{day:02}", names) for day in range(28, 20, -1)]
     tiers = {"sensory": 12_345, "stm": 99_999, "ltm": 100_000, "dormant": 7}
-    holding = Holding(words, 99_999, tiers, *[Names(names, 12_345)] * 3, days, 300)
+    holding = WorkspaceSummary(words, 99_999, tiers, *[NameList(names, 12_345)] * 3, days, 300)
     text = cards([holding] * workspaces)
     assert len(tokenizer.encode(text).ids) <= tokens(text) + 2, "the estimate is no bound"
-    assert tokens(text) <= glance.TOKENS
+    assert tokens(text) <= summary_card.TOKENS
     assert text == cards([holding] * workspaces) and "memories in" in text
 
 
 def test_a_card_says_how_much_it_leaves_out() -> None:
     names = [f"topic number {nth}" for nth in range(30)]
     days = [(f"2026-02-{day:02}", ["Garden", "Shed"]) for day in range(28, 20, -1)]
-    none = Names([], 0)
-    text = cards([Holding("agent", 31, {"ltm": 90}, none, none, Names(names, 77), days, 300)])
+    none = NameList([], 0)
+    text = cards([WorkspaceSummary("agent", 31, {"ltm": 90}, none, none, NameList(names, 77), days, 300)])
     shown = text.count("topic number")
     assert f"; and {77 - shown} more\n" in text and 1 <= shown < 30
     told = text.count("- 2026-02-")

@@ -22,8 +22,8 @@ from memd.errors import (
     UsageError,
     VersionConflict,
 )
-from memd.indexer.asking import evidence, recall
 from memd.indexer.language import times
+from memd.indexer.query import evidence, lookup
 from memd.indexer.store import catalog
 from memd.models import Filters
 from memd.protocol.client import Client
@@ -538,12 +538,12 @@ def test_a_file_that_cannot_be_written_is_left_and_said(memory: Client, workspac
 
 
 def test_a_chunk_that_goes_while_a_question_is_answered_is_no_hit(tmp_path: Path) -> None:
-    stores, shelf = opened(tmp_path / "state", write_notes(tmp_path / "agent"))
-    sync(stores, shelf)
+    stores, index = opened(tmp_path / "state", write_notes(tmp_path / "agent"))
+    sync(stores, index)
     reader, today = stores.ledger.reader, date(2026, 2, 16)
-    rows = list(recall.join(reader, recall.allowed(reader, shelf.id, Filters()), Filters()).values())
+    rows = list(lookup.join(reader, lookup.allowed(reader, index.id, Filters()), Filters()).values())
     gone = rows[0]["id"]
     with stores.ledger.write() as connection:
         catalog.drop_chunks(connection, [gone])
-    found = evidence.weigh(reader, shelf, rows, evidence.Asked(None, None, times.asked("tea", today), today), 8)
+    found = evidence.weigh(reader, index, rows, evidence.EvidenceQuery(None, None, times.asked("tea", today), today), 8)
     assert {row["id"] for row in found.rows} == {row["id"] for row in rows} - {gone}

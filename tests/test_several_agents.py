@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memd import AsyncClient, Client
-from memd.daemon.pace import Pace
+from memd.daemon.rate_limit import RateLimit
 from memd.errors import MemdError, NotFound, Refused, UnknownWorkspace
 from memd.protocol.messages import METHODS, WHOLE
 from tests.conftest import Home, write_notes
@@ -180,7 +180,7 @@ def test_who_wrote_what_is_in_the_log(person: Client, home: Home) -> None:
 
 def test_an_allowance_fills_up_by_the_second() -> None:
     now = [0.0]
-    pace = Pace(10, lambda: now[0])
+    pace = RateLimit(10, lambda: now[0])
     assert sum(pace.allows() for _ in range(100)) == 10
     now[0] = 0.5
     assert sum(pace.allows() for _ in range(100)) == 5

@@ -18,7 +18,7 @@ import pytest
 
 from memd.daemon.outbox import IN_ALL, PER_CONNECTION, QUEUED
 from memd.errors import Busy, NoDaemon, NotFound, TooLarge, UnknownWorkspace, UsageError
-from memd.indexer.intake.match import piece, wanted
+from memd.indexer.indexing.subscription_match import awaited_terms, chunk_terms
 from memd.models import Chunk
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
@@ -53,7 +53,7 @@ def served(home: Home, workspace: Path) -> Client:
 def shares(query: str, text: str, every: bool = True, heading: str = "", context: str = "") -> float:
     """Which share of the words a text has; 0 when it does not match."""
     chunk = Chunk(text, 1, 1, (heading,) if heading else (), context)
-    found = wanted(query, every).best([piece(chunk)])
+    found = awaited_terms(query, every).best([chunk_terms(chunk)])
     return found[1] if found else 0.0
 
 
@@ -98,10 +98,10 @@ def test_headings_and_tags_count_and_any_is_enough_where_it_was_asked() -> None:
 
 
 def test_the_words_may_stand_in_different_pieces_and_the_best_is_shown() -> None:
-    pieces = [piece(Chunk(text, 1, 1, ())) for text in ("one apple", "two pears", "pears and plums")]
-    assert wanted("apple plums pears", every=True).best(pieces) == (2, 1.0)
-    assert wanted("apple cherry", every=True).best(pieces) is None
-    assert wanted("", every=True).best(pieces) == (0, 1.0)
+    pieces = [chunk_terms(Chunk(text, 1, 1, ())) for text in ("one apple", "two pears", "pears and plums")]
+    assert awaited_terms("apple plums pears", every=True).best(pieces) == (2, 1.0)
+    assert awaited_terms("apple cherry", every=True).best(pieces) is None
+    assert awaited_terms("", every=True).best(pieces) == (0, 1.0)
 
 
 # --- what is told -----------------------------------------------------------------------------------------------

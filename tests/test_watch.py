@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from memd.daemon.events import Nobody
+from memd.daemon.events import NullEvents
 from memd.daemon.outbox import PER_CONNECTION
-from memd.daemon.scheduler import Job, Scheduler
+from memd.daemon.scheduler import ScheduledJob, Scheduler
 from memd.errors import Busy, NotFound, UnknownWorkspace, UsageError
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
@@ -89,13 +89,13 @@ def test_only_the_kinds_and_workspaces_that_were_asked_for_are_told(
 def test_jobs_are_told_but_not_the_scan_of_every_minute() -> None:
     told: list[tuple[str, dict[str, Any]]] = []
 
-    class Someone(Nobody):
+    class Someone(NullEvents):
         def tell(self, kind: str, **facts: Any) -> None:
             told.append((kind, facts))
 
     scheduler = Scheduler()
     scheduler.events = Someone()
-    jobs = [Job("scan", "60s", lambda: "0 changed"), Job("sweep", "1h", lambda: "swept")]
+    jobs = [ScheduledJob("scan", "60s", lambda: "0 changed"), ScheduledJob("sweep", "1h", lambda: "swept")]
     scheduler.start(jobs, lambda job: None, 0)
     try:
         for job in jobs:

@@ -58,8 +58,8 @@ class WritersAndEditors(RuleBasedStateMachine):
         for path, data in FILES.items():
             (self.root / path).parent.mkdir(parents=True, exist_ok=True)
             (self.root / path).write_bytes(data)
-        self.stores, self.shelf = opened(self.place / "state", self.root)
-        sync(self.stores, self.shelf)
+        self.stores, self.index = opened(self.place / "state", self.root)
+        sync(self.stores, self.index)
         self.number = count(1)
         self.said: list[str] = []
         """A word of each acknowledged write that no other text has."""
@@ -72,7 +72,7 @@ class WritersAndEditors(RuleBasedStateMachine):
     def write(self, what: str, path: str, other: str, body: str) -> None:
         token, order = self._order(what, path, other, body)
         before = self._files(order["paths"])
-        action = carry_out(self.stores, self.shelf, order)
+        action = carry_out(self.stores, self.index, order)
         self._wrote(action, token, order, before)
 
     @rule(what=whats, path=paths, other=paths, body=words, place=st.sampled_from(PLACES))
@@ -101,7 +101,7 @@ class WritersAndEditors(RuleBasedStateMachine):
                 return
         else:
             try:
-                carry_out(self.stores, self.shelf, order)
+                carry_out(self.stores, self.index, order)
             except Conflict:
                 assert now != after, "nobody has changed it since"
                 assert self._files(before) == now, "a conflict must overwrite nothing"
@@ -112,12 +112,12 @@ class WritersAndEditors(RuleBasedStateMachine):
 
     @rule()
     def sync(self) -> None:
-        sync(self.stores, self.shelf)
+        sync(self.stores, self.index)
 
     @rule()
     def start_again(self) -> None:
         self.stores.close()
-        self.stores, self.shelf = opened(self.place / "state", self.root)
+        self.stores, self.index = opened(self.place / "state", self.root)
 
     # --- people ---------------------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class WritersAndEditors(RuleBasedStateMachine):
             text=True,
         )  # fmt: skip
         assert done.returncode in (0, -9) or "Conflict" in done.stderr, done.stderr
-        self.stores, self.shelf = opened(self.place / "state", self.root)
+        self.stores, self.index = opened(self.place / "state", self.root)
         assert not list(self.root.rglob("*.memd-aside")), "something was left behind"
         begun = self.stores.ledger.reader.execute("SELECT COUNT(*) FROM actions WHERE state = 'begun'").fetchone()[0]
         assert not begun
@@ -202,7 +202,7 @@ class WritersAndEditors(RuleBasedStateMachine):
         if not hasattr(self, "stores"):
             return
         try:
-            sync(self.stores, self.shelf)
+            sync(self.stores, self.index)
             remembered, standing = self._remembered(), set(self._standing())
             lost = [word for word in self.said if word not in standing and word.encode() not in remembered]
             assert not lost, f"acknowledged, and nowhere: {lost}"

@@ -9,13 +9,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from memd.indexer.actions import writing
-from memd.indexer.actions.recover import recover
-from memd.indexer.actions.writing import Change, Deed
-from memd.indexer.intake import ingest
-from memd.indexer.intake.look import changed_paths
-from memd.indexer.intake.scan import scan
-from memd.indexer.store.stores import Shelf, Stores
+from memd.indexer.indexing import ingest
+from memd.indexer.indexing.read_files import changed_paths
+from memd.indexer.indexing.scan import scan
+from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.writing import write_files
+from memd.indexer.writing.recover import recover
+from memd.indexer.writing.write_files import FileChange, WriteAction
 from memd.models import Workspace
 from memd.notes import sections
 
@@ -23,33 +23,35 @@ MAX_BYTES = 4 * 1024 * 1024
 SECTION = re.compile(rb"^## .*?(?=\s*(?:^## |\Z))", re.MULTILINE | re.DOTALL)
 
 
-def opened(state: Path, root: Path) -> tuple[Stores, Shelf]:
+def opened(state: Path, root: Path) -> tuple[Stores, WorkspaceIndex]:
     """The stores as a daemon opens them, after whatever happened to the last one."""
     state.mkdir(parents=True, exist_ok=True)
     stores = Stores(state)
-    shelf = stores.open_shelf(Workspace("agent", root))
-    recover(stores, shelf)
-    return stores, shelf
+    index = stores.open_index(Workspace("agent", root))
+    recover(stores, index)
+    return stores, index
 
 
-def sync(stores: Stores, shelf: Shelf) -> None:
-    paths = changed_paths(shelf, scan(shelf.workspace))
-    ingest.apply(stores, shelf, paths, MAX_BYTES, accept_missing=True)
+def sync(stores: Stores, index: WorkspaceIndex) -> None:
+    paths = changed_paths(index, scan(index.workspace))
+    ingest.apply(stores, index, paths, MAX_BYTES, accept_missing=True)
 
 
-def carry_out(stores: Stores, shelf: Shelf, order: dict[str, Any]) -> int:
+def carry_out(stores: Stores, index: WorkspaceIndex, order: dict[str, Any]) -> int:
     """Do what an order says; the number of the action."""
     if order["what"] == "undo":
-        return writing.undo(stores, shelf, order["action"], "cli").action
+        return write_files.undo(stores, index, order["action"], "cli").action
     changes = tuple(_change(order["what"], path, order["text"]) for path in order["paths"])
-    return writing.perform(stores, shelf, Deed(order["what"], "cli", changes, request=order.get("request", ""))).action
+    return write_files.perform(
+        stores, index, WriteAction(order["what"], "cli", changes, request=order.get("request", ""))
+    ).action
 
 
-def _change(what: str, path: str, text: str) -> Change:
+def _change(what: str, path: str, text: str) -> FileChange:
     if what == "append":
-        return Change(path, append=text, head="# New\n")
+        return FileChange(path, append=text, head="# New\n")
     if what == "remove":
-        return Change(path, edit=lambda data: None)
+        return FileChange(path, edit=lambda data: None)
 
     def edit(data: bytes | None) -> bytes:
         slugs = [memory.slug for memory in sections.note_of(path, data or b"").memories if memory.slug]
@@ -57,7 +59,7 @@ def _change(what: str, path: str, text: str) -> Change:
             return sections.with_section(data or b"", text)
         return sections.with_text(path, data, slugs[-1], text)
 
-    return Change(path, edit=edit)
+    return FileChange(path, edit=edit)
 
 
 def expected(what: str, data: bytes | None, text: str) -> bytes | None:
@@ -80,6 +82,6 @@ def expected(what: str, data: bytes | None, text: str) -> bytes | None:
 
 
 if __name__ == "__main__":
-    mine, shelf_of_mine = opened(Path(sys.argv[1]), Path(sys.argv[2]))
+    mine, index_of_mine = opened(Path(sys.argv[1]), Path(sys.argv[2]))
     with closing(mine):
-        print(carry_out(mine, shelf_of_mine, json.loads(sys.argv[3])))
+        print(carry_out(mine, index_of_mine, json.loads(sys.argv[3])))

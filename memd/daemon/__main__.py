@@ -50,9 +50,9 @@ def doctor(fix: bool, secrets: bool) -> int:
 def check_rules() -> int:
     """What is wrong with the rules of the config file, for `memd config check`, which cannot read rules."""
     from memd.config.load import placed_rules, written_rules
-    from memd.lifecycle.book import book
+    from memd.lifecycle.rule_book import rule_book
 
-    print(json.dumps({"problems": placed_rules(book(written_rules()).problems)}, ensure_ascii=False))
+    print(json.dumps({"problems": placed_rules(rule_book(written_rules()).problems)}, ensure_ascii=False))
     return 0
 
 

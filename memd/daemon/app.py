@@ -20,22 +20,22 @@ from memd import __version__
 from memd.config import paths
 from memd.config.schema import Settings
 from memd.daemon import handlers, logs, systemd, tasks
-from memd.daemon.desk import Desk
+from memd.daemon.access_log import AccessLog
+from memd.daemon.code_outlines import CodeOutlines
+from memd.daemon.edge_updates import EdgeUpdates
 from memd.daemon.embedding import Embedding
 from memd.daemon.events import Events
+from memd.daemon.handler_context import HandlerContext
 from memd.daemon.health import Health
-from memd.daemon.imports import SETTLED, How
-from memd.daemon.jobs import Jobs
-from memd.daemon.linking import Linking
+from memd.daemon.indexing import SETTLED, IndexingOptions
+from memd.daemon.jobs import BuiltInJobs
 from memd.daemon.lock import Lock
-from memd.daemon.observing import Observing
-from memd.daemon.outlining import Outlining
+from memd.daemon.maintenance import IndexMaintenance
 from memd.daemon.parts import Parts
-from memd.daemon.reflecting import Reflecting, Ruling
+from memd.daemon.reflect import ActiveRules, ReflectionRunner
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import Server, listen
-from memd.daemon.standing import Standing
-from memd.daemon.upkeep import Upkeep
+from memd.daemon.subscriptions import Subscriptions
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
 from memd.errors import MemdError
@@ -73,8 +73,8 @@ class App:
             self._loop.add_signal_handler(name, self.stop_soon)
         with self._stack:
             await self._boot()
-            systemd.notify(f"READY=1\nSTATUS=answering, {len(self.stores.shelves)} workspaces")
-            log.info("ready version=%s pid=%d workspaces=%d", __version__, os.getpid(), len(self.stores.shelves))
+            systemd.notify(f"READY=1\nSTATUS=answering, {len(self.stores.indexes)} workspaces")
+            log.info("ready version=%s pid=%d workspaces=%d", __version__, os.getpid(), len(self.stores.indexes))
             await self._serve_until_stopped()
             systemd.notify("STOPPING=1")
             self.worker.wind_down()
@@ -94,23 +94,23 @@ class App:
         self.stores = Stores(state)
         self._stack.callback(self.stores.close)
         for workspace in self.settings.workspaces:
-            self.stores.open_shelf(workspace)
+            self.stores.open_index(workspace)
         self._forget_others()
         self.worker = Worker(self.stores, self.settings, self.health)
-        standing = Standing(self.stores, self._loop)
-        self.worker.on_saved = standing.saved
+        subscriptions = Subscriptions(self.stores, self._loop)
+        self.worker.on_saved = subscriptions.saved
         events = Events(self._loop)
         self.worker.events = self.scheduler.events = events
         self.worker.start()
         self._stack.callback(self.worker.stop, STOP_SECONDS)
         self.watcher = Watcher(self.settings.watch, self.worker.note, self.rescan)
         self.embedding = Embedding(self.worker, self.settings.embedding, state, self.health)
-        self._upkeep = Upkeep(self.worker, self.embedding)
-        parts = self._parts(standing, events)
-        self.desk = Desk(parts)
+        self._maintenance = IndexMaintenance(self.worker, self.embedding)
+        parts = self._parts(subscriptions, events)
+        self.ctx = HandlerContext(parts)
         self.worker.on_rest = self._rest
-        self.worker.on_applied = lambda shelf, paths: parts.mcp.applied(self._loop, shelf.workspace.ns, paths)
-        dispatch = partial(handlers.call, self.desk)
+        self.worker.on_applied = lambda index, paths: parts.mcp.applied(self._loop, index.workspace.ns, paths)
+        dispatch = partial(handlers.call, self.ctx)
         listener = systemd.inherited_socket() or self._listen(run / "memd.sock")
         self.server = Server(listener, dispatch, self.settings.server)
         self._first_scan()
@@ -118,17 +118,17 @@ class App:
         # In a thread: what it imports takes longer than the first answer does.
         await self._loop.run_in_executor(None, self._begin_work)
 
-    def _parts(self, standing: Standing, events: Events) -> Parts:
+    def _parts(self, subscriptions: Subscriptions, events: Events) -> Parts:
         """Everything that the handlers work with."""
-        linking = Linking(self.worker)
-        self.worker.on_links, self.embedding.on_vectors = linking.look, linking.embedded
-        rules = Ruling(self.health, self.settings.rules)
-        self.outlining = Outlining(self.settings.outline, self.stores)
-        self._stack.callback(self.outlining.stop)
+        edge_updates = EdgeUpdates(self.worker)
+        self.worker.on_links, self.embedding.on_vectors = edge_updates.look, edge_updates.embedded
+        rules = ActiveRules(self.health, self.settings.rules)
+        self.outlines = CodeOutlines(self.settings.outline, self.stores)
+        self._stack.callback(self.outlines.stop)
         return Parts(
             self.settings, self.health, self.stores, self.worker, self.watcher, self.embedding, self.scheduler,
-            standing, events, Observing(self.worker), rules, Reflecting(self.stores, self.worker, rules.all),
-            self.outlining, self.stop_soon,
+            subscriptions, events, AccessLog(self.worker), rules, ReflectionRunner(self.stores, self.worker, rules.all),
+            self.outlines, self.stop_soon,
         )  # fmt: skip
 
     def _listen(self, path: Path) -> socket.socket:
@@ -141,15 +141,15 @@ class App:
         """What goes on behind the answering socket: watching, jobs, the model."""
         self.watcher.start()
         self._stack.callback(self.watcher.stop)
-        for ns, shelf in self.stores.shelves.items():
-            self.watcher.add(shelf.workspace)
+        for ns, index in self.stores.indexes.items():
+            self.watcher.add(index.workspace)
             # What changed between the first scan and the first event.
             self.rescan(ns)
-        jobs = Jobs(self.desk, self._loop, self._notice_upgrade)
+        jobs = BuiltInJobs(self.ctx, self._loop, self._notice_upgrade)
         self.scheduler.start(jobs.all(), jobs.keep, self.settings.jobs.jitter_s)
         self._stack.callback(self.scheduler.stop)
         if self.settings.outline.enabled:
-            self.outlining.turn_on()
+            self.outlines.turn_on()
         self.embedding.start()
         self._stack.callback(self.embedding.stop, STOP_SECONDS)
 
@@ -157,7 +157,7 @@ class App:
         """Workspaces that were taken out of the config while no daemon ran."""
         from memd.indexer.store import catalog
 
-        known = {shelf.id for shelf in self.stores.shelves.values()}
+        known = {index.id for index in self.stores.indexes.values()}
         for row in catalog.workspace_rows(self.stores.ledger.reader):
             if row["id"] not in known:
                 log.info("forgetting ns=%s, which is no longer in the config", row["ns"])
@@ -167,13 +167,13 @@ class App:
         """Find what changed while nobody watched; a new way of cutting notes cuts all of them again."""
         deep = self.stores.ledger.setting("notes_format") != str(parse.FORMAT)
         self.worker.submit(tasks.Recover())
-        scan = self.worker.submit(tasks.Scan(how=How(deep=deep)))
+        scan = self.worker.submit(tasks.ScanTask(how=IndexingOptions(deep=deep)))
         scan.add_done_callback(lambda done: self._scanned(deep) if not done.exception() else None)
 
     def _scanned(self, deep: bool) -> None:
         if deep:
             remember = self.stores.ledger.remember
-            self.worker.submit(tasks.Call(lambda: remember("notes_format", str(parse.FORMAT))))
+            self.worker.submit(tasks.CallTask(lambda: remember("notes_format", str(parse.FORMAT))))
 
     async def _serve_until_stopped(self) -> None:
         every = systemd.watchdog_seconds()
@@ -192,16 +192,16 @@ class App:
 
     def _rest(self) -> None:
         """What can wait for a quiet moment, which this is."""
-        self._upkeep.look()
+        self._maintenance.look()
         if not self.embedding.warming and not self.embedding.pending:
-            self.desk.parts.mcp.load_ahead()
+            self.ctx.parts.mcp.load_ahead()
 
     # --- looking again ---------------------------------------------------------------------------------------
 
     def rescan(self, ns: str) -> None:
         """Look at a whole workspace soon; many wishes are one scan."""
         with self._scans_lock:
-            if ns in self._scans or ns not in self.stores.shelves:
+            if ns in self._scans or ns not in self.stores.indexes:
                 return
             self._scans.add(ns)
         self.worker.submit(_Rescan(ns, self._begun))
@@ -234,7 +234,7 @@ class _Rescan:
 
     def run(self, worker: Worker) -> Any:
         self.begun(self.ns)
-        return tasks.Scan((self.ns,), SETTLED).run(worker) if self.ns in worker.stores.shelves else None
+        return tasks.ScanTask((self.ns,), SETTLED).run(worker) if self.ns in worker.stores.indexes else None
 
 
 def _exit_late(code: int) -> None:

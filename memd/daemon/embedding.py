@@ -20,7 +20,7 @@ from memd.daemon.health import Health
 from memd.daemon.worker import Worker
 from memd.errors import DiskFull, MemdError, ModelUnavailable, StoreBroken
 from memd.indexer.model.recipe import embedded_text
-from memd.indexer.store import bank
+from memd.indexer.store import vector_table
 from memd.indexer.store.stores import quarantine
 
 if TYPE_CHECKING:
@@ -187,7 +187,9 @@ class Embedding:
     def _load_former(self) -> None:
         """After a change of model the old vectors serve, with the model that made them, until the new are ready."""
         stores = self.worker.stores
-        row = bank.former_model(stores.ledger.reader, stores.model.id) if stores.model and self.pending else None
+        row = (
+            vector_table.former_model(stores.ledger.reader, stores.model.id) if stores.model and self.pending else None
+        )
         if row is None:
             return
         from memd.indexer.model.embedder import load_embedder
@@ -199,7 +201,7 @@ class Embedding:
             former = None
             log.warning("the model before cannot be loaded: %s", error)
         if former is not None and former.fingerprint == row["fingerprint"]:
-            self.worker.submit(tasks.UseFormer(row["id"], former)).result()
+            self.worker.submit(tasks.UseFormerModel(row["id"], former)).result()
         else:
             self.health.set(
                 "vectors", "the model changed and its vectors are being made", "wait: memd status shows when"
@@ -245,8 +247,8 @@ class Embedding:
         if model is None:
             return False
         reader = self.worker.stores.ledger.reader
-        newest = bank.newest(reader)
-        rows = bank.pending(reader, model.id, FETCH, self._after(model.id))
+        newest = vector_table.newest(reader)
+        rows = vector_table.pending(reader, model.id, FETCH, self._after(model.id))
         if not rows:
             self.pending, self._made = 0, (model.id, newest)
             self._caught_up()
@@ -290,7 +292,7 @@ class Embedding:
     def _recount(self) -> None:
         model = self.worker.stores.model
         if model is not None:
-            self.pending = bank.pending_count(self.worker.stores.ledger.reader, model.id, self._after(model.id))
+            self.pending = vector_table.pending_count(self.worker.stores.ledger.reader, model.id, self._after(model.id))
 
     def _after(self, model: int) -> int:
         known, upto = self._made

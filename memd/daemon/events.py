@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 from memd.daemon.outbox import Outbox, Outboxes
-from memd.daemon.server import Line
-from memd.indexer.actions.writing import Done
-from memd.indexer.record.deeds import now
+from memd.daemon.server import ClientWriter
+from memd.indexer.record.actions import now
+from memd.indexer.writing.write_files import ActionResult
 
 INDEXED = "indexed"
 """Files were taken into the index: `files`, `removed`, `chunks_added`, `chunks_dropped`, `paths`, `took_ms`."""
@@ -35,7 +35,7 @@ class Watch(Outbox[Event]):
 
     method = "watch"
 
-    def __init__(self, line: Line, ns: frozenset[str], kinds: frozenset[str]) -> None:
+    def __init__(self, line: ClientWriter, ns: frozenset[str], kinds: frozenset[str]) -> None:
         super().__init__(line)
         self._ns = ns
         self._kinds = kinds
@@ -51,7 +51,7 @@ class Watch(Outbox[Event]):
         return item
 
 
-class Nobody:
+class NullEvents:
     """Whom to tell while nobody can watch."""
 
     def watched(self, kind: str) -> bool:
@@ -62,14 +62,14 @@ class Nobody:
         """Announce something; from any thread, and at no cost while nobody watches."""
 
 
-class Events(Nobody):
+class Events(NullEvents):
     """Everyone who watches, and the way to tell them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.watching: Outboxes[Watch] = Outboxes()
 
-    def watch(self, line: Line, ns: frozenset[str], kinds: frozenset[str]) -> int:
+    def watch(self, line: ClientWriter, ns: frozenset[str], kinds: frozenset[str]) -> int:
         """Begin to tell a connection; no workspaces or kinds means all of them."""
         self.watching.room_for(line)
         return self.watching.add(Watch(line, ns, kinds))
@@ -90,7 +90,7 @@ class Events(Nobody):
                 watch.take(event, size)
 
 
-def written(who: str, what: str, done: Done) -> dict[str, Any]:
-    """What is told of a deed."""
+def written(who: str, what: str, done: ActionResult) -> dict[str, Any]:
+    """What is told of a action."""
     paths = list(done.paths[:NAMED])
     return {"who": who, "what": what, "key": done.key, "action": done.action, "paths": paths, "changed": done.changed}

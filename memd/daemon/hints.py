@@ -16,7 +16,7 @@ BURST = 8
 """More paths than this at once are one event: a checkout, a sync, an unpacked archive."""
 
 
-class Taken(NamedTuple):
+class DuePaths(NamedTuple):
     """Paths of one workspace that are to be read; those that memd wrote itself are known to be whole."""
 
     ns: str
@@ -103,7 +103,7 @@ class Hints:
         ends = self._ends()
         return max(0.0, min(ends.values()) - time.monotonic()) if ends else float("inf")
 
-    def take(self, hurry: bool = False) -> Taken | None:
+    def take(self, hurry: bool = False) -> DuePaths | None:
         """The settled paths of one workspace, which are noted no longer; memd's own need not settle in a hurry."""
         now = time.monotonic()
         ready = [key for key, end in self._ends().items() if end <= now]
@@ -120,7 +120,7 @@ class Hints:
         for path in paths:
             del self._noted[ns, path]
             self._in_hand[ns, path] = self._since.pop((ns, path))
-        return Taken(ns, paths, frozenset(own))
+        return DuePaths(ns, paths, frozenset(own))
 
     def _ends(self) -> dict[tuple[str, str], float]:
         """When each has settled. In a burst they settle together: a checkout of a thousand files is one batch."""

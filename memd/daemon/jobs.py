@@ -9,18 +9,18 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memd.daemon import tasks
-from memd.daemon.desk import Desk
+from memd.daemon.handler_context import HandlerContext
 from memd.daemon.handlers import examining
-from memd.daemon.imports import SETTLED
-from memd.daemon.living import Step
-from memd.daemon.scheduler import Job
+from memd.daemon.indexing import SETTLED
+from memd.daemon.lifecycle import JobStep
+from memd.daemon.scheduler import ScheduledJob
 from memd.errors import StoreBroken
-from memd.indexer.record import deeds, runs
-from memd.indexer.record.runs import Run
-from memd.indexer.store import bank, catalog
-from memd.indexer.store.stores import Shelf
-from memd.indexer.upkeep import backups
-from memd.indexer.upkeep.reconcile import reconcile_vectors
+from memd.indexer.maintenance import backups
+from memd.indexer.maintenance.reconcile import reconcile_vectors
+from memd.indexer.record import actions, job_runs
+from memd.indexer.record.job_runs import LastRun
+from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.stores import WorkspaceIndex
 
 FREE = 4
 """The ledger gives its free pages back when they are more than one of so many."""
@@ -28,22 +28,22 @@ FREE = 4
 Work = Callable[[], str]
 
 
-class Jobs:
+class BuiltInJobs:
     """The jobs of one daemon. Each runs on the scheduler's thread and leaves the writing to the writer."""
 
-    def __init__(self, desk: Desk, loop: asyncio.AbstractEventLoop, looked: Callable[[], None]) -> None:
-        self.desk = desk
-        self.parts = desk.parts
+    def __init__(self, ctx: HandlerContext, loop: asyncio.AbstractEventLoop, looked: Callable[[], None]) -> None:
+        self.ctx = ctx
+        self.parts = ctx.parts
         self.loop = loop
         self.looked = looked
         """Called after each scan."""
 
-    def all(self) -> list[Job]:
+    def all(self) -> list[ScheduledJob]:
         """Every job with its schedule and its last run; those that were missed run in this order."""
-        known, settings = runs.known(self.parts.stores.ledger.reader), self.parts.settings
-        found = [Job("scan", f"{settings.watch.scan_seconds}s", self.scan, kept=False)]
+        known, settings = job_runs.known(self.parts.stores.ledger.reader), self.parts.settings
+        found = [ScheduledJob("scan", f"{settings.watch.scan_seconds}s", self.scan, kept=False)]
         for name, work in self.table().items():
-            job = Job(name, getattr(settings.jobs, name), work)
+            job = ScheduledJob(name, getattr(settings.jobs, name), work)
             if run := known.get(name):
                 job.last, job.took_ms, job.result = run.last, run.took_ms, run.result
             found.append(job)
@@ -61,49 +61,49 @@ class Jobs:
             "compact": self.compact,
         }
 
-    def keep(self, job: Job) -> None:
+    def keep(self, job: ScheduledJob) -> None:
         if job.kept and job.last:
-            run = Run(job.name, job.last, job.took_ms, job.result)
-            self.parts.worker.submit(Step(lambda connection: runs.keep(connection, run)))
+            run = LastRun(job.name, job.last, job.took_ms, job.result)
+            self.parts.worker.submit(JobStep(lambda connection: job_runs.keep(connection, run)))
 
     # --- keeping in step --------------------------------------------------------------------------------------
 
     def scan(self) -> str:
         """Repair whatever events missed."""
-        report = self.parts.worker.submit(tasks.Scan(how=SETTLED)).result()
+        report = self.parts.worker.submit(tasks.ScanTask(how=SETTLED)).result()
         self.looked()
         return f"{report.files} changed, {report.removed} removed"
 
     def reconcile(self) -> str:
         """Compare the caches with the ledger, chunk by chunk, and mend them where they differ."""
-        told = [(ns, *mended) for ns, shelf in list(self.parts.stores.shelves.items()) for mended in self._mend(shelf)]
+        told = [(ns, *mended) for ns, index in list(self.parts.stores.indexes.items()) for mended in self._mend(index)]
         return "mended " + ", ".join(f"{ns}: {count} in {cache}" for ns, count, cache in told) if told else "in step"
 
-    def _mend(self, shelf: Shelf) -> Iterator[tuple[int, str]]:
+    def _mend(self, index: WorkspaceIndex) -> Iterator[tuple[int, str]]:
         """How many chunks differed, and in which cache.
 
         Looked at here, beside the writer; what changes meanwhile is at worst compared once more by it.
         """
         stores, worker = self.parts.stores, self.parts.worker
-        if self._text_differs(shelf) and (count := worker.submit(tasks.RenewText(shelf.workspace.ns)).result()):
+        if self._text_differs(index) and (count := worker.submit(tasks.RenewText(index.workspace.ns)).result()):
             yield count, "the text index"
-        if self._vectors_differ(shelf):
-            count = worker.submit(tasks.Call(lambda: reconcile_vectors(stores, shelf))).result()
+        if self._vectors_differ(index):
+            count = worker.submit(tasks.CallTask(lambda: reconcile_vectors(stores, index))).result()
             if count:
                 yield count, "the collection"
 
-    def _text_differs(self, shelf: Shelf) -> bool:
+    def _text_differs(self, index: WorkspaceIndex) -> bool:
         try:
-            shelf.text.verify()
-            return shelf.text.ids() != catalog.chunk_ids(self.parts.stores.ledger.reader, shelf.id)
+            index.text.verify()
+            return index.text.ids() != catalog.chunk_ids(self.parts.stores.ledger.reader, index.id)
         except StoreBroken:
             return True
 
-    def _vectors_differ(self, shelf: Shelf) -> bool:
-        model, collection = self.parts.stores.model, shelf.collection
+    def _vectors_differ(self, index: WorkspaceIndex) -> bool:
+        model, collection = self.parts.stores.model, index.collection
         if model is None or collection is None:
             return False
-        wanted = bank.embedded(self.parts.stores.ledger.reader, model.id, shelf.id)
+        wanted = vector_table.embedded(self.parts.stores.ledger.reader, model.id, index.id)
         try:
             return collection.ids() != wanted
         except StoreBroken:
@@ -113,19 +113,19 @@ class Jobs:
 
     def reflect(self) -> str:
         """Count accesses, move memories by the rules, compare what changed, judge what is alike."""
-        told = [self.parts.reflecting.reflect(ns, "job:reflect", fades=False) for ns in list(self.parts.stores.shelves)]
+        told = [self.parts.reflection.reflect(ns, "job:reflect", fades=False) for ns in list(self.parts.stores.indexes)]
         return f"{_sum(told, 'moved')} moved, {_sum(told, 'linked')} linked"
 
     def decay(self) -> str:
         """Let importance and unused edges fade."""
-        told = [self.parts.reflecting.reflect(ns, "job:decay", moves=False) for ns in list(self.parts.stores.shelves)]
+        told = [self.parts.reflection.reflect(ns, "job:decay", moves=False) for ns in list(self.parts.stores.indexes)]
         return (
             f"{_sum(told, 'faded')} faded, {_sum(told, 'edges_faded')} links faded, {_sum(told, 'edges_pruned')} gone"
         )
 
     def link(self) -> str:
         """Link what memories mention, share and are like, where no write has done it."""
-        made = sum(self.parts.reflecting.link(ns, "job:link") for ns in list(self.parts.stores.shelves))
+        made = sum(self.parts.reflection.link(ns, "job:link") for ns in list(self.parts.stores.indexes))
         return f"{made} linked"
 
     # --- looking after the ledger ---------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class Jobs:
             worker.submit(tasks.ForgetOldModels()).result()
         told = ["swept"]
         if days := self.parts.settings.history.keep_days:
-            before = deeds.in_utc(datetime.now().astimezone() - timedelta(days))
+            before = actions.in_utc(datetime.now().astimezone() - timedelta(days))
             told.append(f"{worker.submit(tasks.ForgetPast(before)).result()} former texts dropped")
         if freed := self._give_back():
             told.append(freed)
@@ -153,12 +153,12 @@ class Jobs:
         used, free, size = ledger.pages()
         if free * FREE <= used + free:
             return ""
-        problem = self.parts.worker.submit(tasks.Call(ledger.compact)).result()
+        problem = self.parts.worker.submit(tasks.CallTask(ledger.compact)).result()
         return f"{free * size / 1e6:.1f} MB given back" + (f" ({problem})" if problem else "")
 
     def selfexam(self) -> str:
         """Among the questions of others, one at a time, so that nobody waits for it."""
-        exam = examining.nightly(self.desk, datetime.now().astimezone().date())
+        exam = examining.nightly(self.ctx, datetime.now().astimezone().date())
         try:
             return asyncio.run_coroutine_threadsafe(exam, self.loop).result()
         except CancelledError:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memd.daemon.embedding import NICE
-from memd.daemon.server import Line
+from memd.daemon.server import ClientWriter
 from memd.errors import MemdError, UnknownWorkspace
 from memd.protocol.messages import READS, SHOWN, SIGNED
 
@@ -38,7 +38,7 @@ class McpSessions:
     """Every session there is. Sessions come and go on the loop; the writer tells of changes from its own thread."""
 
     def __init__(self) -> None:
-        self._all: dict[Listener, Line] = {}
+        self._all: dict[Listener, ClientWriter] = {}
         """Replaced, never changed: the writer reads it."""
         self._loading = threading.Lock()
         self._ahead: threading.Thread | None = None
@@ -46,7 +46,7 @@ class McpSessions:
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, session: Listener, line: Line) -> None:
+    def add(self, session: Listener, line: ClientWriter) -> None:
         self._all = {**self._all, session: line}
 
     def remove(self, session: Listener) -> None:

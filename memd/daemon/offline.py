@@ -10,16 +10,16 @@ from memd.config.load import load, placed_rules
 from memd.config.schema import Settings
 from memd.daemon.lock import Lock
 from memd.errors import ConfigError, StoreBroken, UnsafePlace
+from memd.indexer.maintenance import backups, doctor
+from memd.indexer.maintenance.doctor import DoctorFinding
 from memd.indexer.store.stores import Stores
-from memd.indexer.upkeep import backups, check
-from memd.indexer.upkeep.check import Finding
-from memd.indexer.views import leaks
-from memd.indexer.views.leaks import Leak
-from memd.lifecycle.book import book
+from memd.indexer.views import secret_scan
+from memd.indexer.views.secret_scan import FoundSecret
+from memd.lifecycle.rule_book import rule_book
 from memd.models import Workspace
 
 
-def examine(fix: bool) -> list[Finding]:
+def examine(fix: bool) -> list[DoctorFinding]:
     """Every finding; a store that keeps the daemon from starting is one of them."""
     try:
         settings = load()
@@ -27,43 +27,43 @@ def examine(fix: bool) -> list[Finding]:
         paths.private_dir(paths.run_dir())
         paths.check_socket_length(paths.socket_path())
     except ConfigError as error:
-        return [Finding("config", "broken", error.message, error.hint)]
+        return [DoctorFinding("config", "broken", error.message, error.hint)]
     except UnsafePlace as error:
-        return [Finding("places", "broken", error.message, error.hint)]
+        return [DoctorFinding("places", "broken", error.message, error.hint)]
     with ExitStack() as stack:
         stack.callback(Lock(paths.lock_file()).release)
-        findings = [Finding("config", "ok", str(paths.config_file())), *_rules(settings)]
-        findings += check.open_ledger(state, fix)
-        if not check.sound(findings):
+        findings = [DoctorFinding("config", "ok", str(paths.config_file())), *_rules(settings)]
+        findings += doctor.open_ledger(state, fix)
+        if not doctor.sound(findings):
             return findings
         stores = Stores(state, mend=fix)
         stack.callback(stores.close)
         for workspace in settings.workspaces:
             findings += _open(stores, workspace)
-        return findings + check.examine(stores, settings, fix, running=False)
+        return findings + doctor.examine(stores, settings, fix, running=False)
 
 
-def secrets() -> tuple[list[Finding], list[Leak]]:
+def secrets() -> tuple[list[DoctorFinding], list[FoundSecret]]:
     """The places in the notes that seem to hold a secret; for this no store is needed."""
     try:
         settings = load()
     except ConfigError:
         return [], []
-    return leaks.examine(settings.workspaces, settings.index.max_file_kb * 1024)
+    return secret_scan.scan_workspaces(settings.workspaces, settings.index.max_file_kb * 1024)
 
 
-def _rules(settings: Settings) -> list[Finding]:
+def _rules(settings: Settings) -> list[DoctorFinding]:
     """The rules that a daemon would not follow."""
-    found = placed_rules(book(settings.rules).problems)
-    return [Finding("rules", "warn", problem, "memd rule set, or memd rule rm") for problem in found]
+    found = placed_rules(rule_book(settings.rules).problems)
+    return [DoctorFinding("rules", "warn", problem, "memd rule set, or memd rule rm") for problem in found]
 
 
-def _open(stores: Stores, workspace: Workspace) -> list[Finding]:
-    """Open a workspace's shelf; without `--fix` a broken text index is named and left as it is."""
+def _open(stores: Stores, workspace: Workspace) -> list[DoctorFinding]:
+    """Open a workspace's index; without `--fix` a broken text index is named and left as it is."""
     try:
-        stores.open_shelf(workspace)
+        stores.open_index(workspace)
     except StoreBroken as error:
-        return [Finding(f"{workspace.ns}: text index", "broken", error.message, "memd doctor --fix")]
+        return [DoctorFinding(f"{workspace.ns}: text index", "broken", error.message, "memd doctor --fix")]
     return []
 
 

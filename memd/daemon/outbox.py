@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any, Generic, TypeVar
 
-from memd.daemon.server import Line
+from memd.daemon.server import ClientWriter
 from memd.errors import Busy
 from memd.protocol import wire
 
@@ -31,7 +31,7 @@ class Outbox(ABC, Generic[T]):
     method = ""
     """The method of the notifications."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ClientWriter) -> None:
         self.number = next(numbers)
         self.line = line
         self._queue: deque[tuple[T, int] | int] = deque()
@@ -97,7 +97,7 @@ class Outboxes(Generic[O]):
     def __len__(self) -> int:
         return len(self.all)
 
-    def room_for(self, line: Line) -> None:
+    def room_for(self, line: ClientWriter) -> None:
         """Busy, when there are enough of them."""
         if len(self.all) >= IN_ALL:
             raise Busy(f"memd has {IN_ALL} subscriptions, and takes no more", "end one of them first")
@@ -109,7 +109,7 @@ class Outboxes(Generic[O]):
         made.line.closing[made.number] = lambda: self._end(made)
         return made.number
 
-    def end(self, line: Line, number: int) -> bool:
+    def end(self, line: ClientWriter, number: int) -> bool:
         """End one of a connection's; says whether it was there."""
         known = self.all.get(number)
         if known is None or known.line is not line:

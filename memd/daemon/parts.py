@@ -11,18 +11,18 @@ from datetime import UTC, datetime
 
 from memd.config.schema import Settings
 from memd.daemon import tasks
+from memd.daemon.access_log import AccessLog
+from memd.daemon.code_outlines import CodeOutlines
 from memd.daemon.embedding import Embedding
 from memd.daemon.events import Events
 from memd.daemon.health import Health
 from memd.daemon.mcp_sessions import McpSessions
-from memd.daemon.observing import Observing
-from memd.daemon.outlining import Outlining
-from memd.daemon.reflecting import Reflecting, Ruling
+from memd.daemon.reflect import ActiveRules, ReflectionRunner
 from memd.daemon.scheduler import Scheduler
-from memd.daemon.standing import Standing
+from memd.daemon.subscriptions import Subscriptions
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
-from memd.indexer.contexts.codewords import Codewords
+from memd.indexer.context.code_names import CodeNames
 from memd.indexer.store.stores import Stores
 from memd.models import Workspace
 
@@ -38,15 +38,15 @@ class Parts:
     watcher: Watcher
     embedding: Embedding
     scheduler: Scheduler
-    standing: Standing
+    subscriptions: Subscriptions
     events: Events
-    observing: Observing
-    rules: Ruling
-    reflecting: Reflecting
-    outlining: Outlining
+    access_log: AccessLog
+    rules: ActiveRules
+    reflection: ReflectionRunner
+    outlines: CodeOutlines
     stop_soon: Callable[[], None]
     mcp: McpSessions = field(default_factory=McpSessions)
-    codewords: Codewords = field(default_factory=Codewords)
+    code_names: CodeNames = field(default_factory=CodeNames)
     pid: int = field(default_factory=os.getpid)
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     began: float = field(default_factory=time.monotonic)
@@ -54,9 +54,9 @@ class Parts:
     async def open_workspace(self, workspace: Workspace) -> None:
         await asyncio.wrap_future(self.worker.submit(tasks.Open(workspace)))
         self.watcher.add(workspace)
-        self.outlining.begin(workspace.ns)
+        self.outlines.begin(workspace.ns)
 
     async def forget_workspace(self, ns: str) -> None:
         self.watcher.remove(ns)
-        self.outlining.forget(ns, self.stores.shelf(ns).id)
+        self.outlines.forget(ns, self.stores.index(ns).id)
         await asyncio.wrap_future(self.worker.submit(tasks.Forget(ns)))

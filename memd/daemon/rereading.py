@@ -5,10 +5,10 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from memd.daemon.imports import How, Job
+from memd.daemon.indexing import IndexingJob, IndexingOptions
 from memd.daemon.tasks import mend_text
 from memd.daemon.worker import Worker
-from memd.indexer.intake.scan import scan
+from memd.indexer.indexing.scan import scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,11 @@ class ReadAgain:
     ns: str
     paths: tuple[str, ...]
 
-    def run(self, worker: Worker) -> Job:
-        shelf = worker.stores.shelf(self.ns)
-        mend_text(worker, shelf)
-        job = Job(Future(), len(self.paths))
-        worker.enqueue(shelf, list(self.paths), {}, job, How(deep=True))
+    def run(self, worker: Worker) -> IndexingJob:
+        index = worker.stores.index(self.ns)
+        mend_text(worker, index)
+        job = IndexingJob(Future(), len(self.paths))
+        worker.enqueue(index, list(self.paths), {}, job, IndexingOptions(deep=True))
         return job
 
 
@@ -33,11 +33,11 @@ class ReadFirst:
     ns: str
     paths: tuple[str, ...]
 
-    def run(self, worker: Worker) -> Job:
-        shelf = worker.stores.shelf(self.ns)
-        seen = scan(shelf.workspace)
-        paths = [*sorted(shelf.files.keys() - seen.files.keys()), *self.paths]
+    def run(self, worker: Worker) -> IndexingJob:
+        index = worker.stores.index(self.ns)
+        seen = scan(index.workspace)
+        paths = [*sorted(index.files.keys() - seen.files.keys()), *self.paths]
         sizes = {path: stat.size for path, stat in seen.files.items()}
-        job = Job(Future(), len(paths))
-        worker.enqueue(shelf, paths, sizes, job, How(first=True))
+        job = IndexingJob(Future(), len(paths))
+        worker.enqueue(index, paths, sizes, job, IndexingOptions(first=True))
         return job

@@ -14,7 +14,7 @@ from typing import Any
 
 from memd.config import schedules
 from memd.config.schedules import Schedule
-from memd.daemon.events import JOB, Nobody
+from memd.daemon.events import JOB, NullEvents
 from memd.errors import MemdError, UsageError
 
 log = logging.getLogger("memd.scheduler")
@@ -31,7 +31,7 @@ FAILED = "failed: "
 
 
 @dataclass(slots=True)
-class Job:
+class ScheduledJob:
     """Something that is done by the clock, and its last run."""
 
     name: str
@@ -54,10 +54,10 @@ class Job:
         }  # fmt: skip
 
 
-Keep = Callable[[Job], None]
+Keep = Callable[[ScheduledJob], None]
 
 
-class When:
+class JitteredSchedule:
     """A schedule as APScheduler asks for it: the next time, put off a little at random.
 
     Its own triggers count weekdays from Monday and want both the day and the weekday to fit, which no cron does.
@@ -81,21 +81,21 @@ class Scheduler:
     """APScheduler with one thread: jobs never overlap, and missed runs are caught up once."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, ScheduledJob] = {}
         self._scheduler: Any = None
-        self.events = Nobody()
+        self.events = NullEvents()
         """Told when a job has ended, for those who watch."""
         self._keep: Keep = lambda job: None
         self._asked = count(1)
 
-    def start(self, jobs: Sequence[Job], keep: Keep, jitter_s: float) -> None:
+    def start(self, jobs: Sequence[ScheduledJob], keep: Keep, jitter_s: float) -> None:
         """Begin with these jobs; `keep` is told of every run, when it begins and when it has ended."""
         # Imported here: the socket answers before there is anything to schedule.
         from apscheduler.executors.pool import ThreadPoolExecutor
         from apscheduler.schedulers.background import BackgroundScheduler
         from apscheduler.triggers.base import BaseTrigger
 
-        BaseTrigger.register(When)
+        BaseTrigger.register(JitteredSchedule)
         self._keep = keep
         self._scheduler = BackgroundScheduler(
             executors={"default": ThreadPoolExecutor(1)},
@@ -108,16 +108,16 @@ class Scheduler:
             self._plan(job, now, now + SOON + nth * APART, zone, jitter_s)
         self._jobs = {job.name: job for job in jobs}
 
-    def _plan(self, job: Job, now: datetime, soon: datetime, zone: tzinfo, jitter_s: float) -> None:
+    def _plan(self, job: ScheduledJob, now: datetime, soon: datetime, zone: tzinfo, jitter_s: float) -> None:
         schedule = schedules.parse(job.when)
         if schedule is None:
             return
         if job.kept:
-            trigger = When(schedule, zone, jitter_s)
+            trigger = JitteredSchedule(schedule, zone, jitter_s)
             last = datetime.fromisoformat(job.last) if job.last else None
             due = trigger.jittered(schedules.first(schedule, last, now, soon, zone))
         else:
-            trigger = When(schedule, zone, 0)
+            trigger = JitteredSchedule(schedule, zone, 0)
             due = schedule.after(now, zone)
         self._scheduler.add_job(self._run, trigger, args=[job], id=job.name, next_run_time=due)
 
@@ -133,19 +133,19 @@ class Scheduler:
         self._scheduler.add_job(self._run_for, args=[self._jobs[name], told], id=f"{name}, asked {next(self._asked)}")
         return told
 
-    def _run_for(self, job: Job, told: Future[dict[str, Any]]) -> None:
+    def _run_for(self, job: ScheduledJob, told: Future[dict[str, Any]]) -> None:
         if told.set_running_or_notify_cancel():
             self._run(job)
             self._as_if_due(job)
             told.set_result({**self._told(job), "ok": not job.result.startswith(FAILED)})
 
-    def _as_if_due(self, job: Job) -> None:
+    def _as_if_due(self, job: ScheduledJob) -> None:
         """A run that someone asked for counts: the next one comes as after any other."""
         planned = self._scheduler.get_job(job.name)
         if planned is not None:
             planned.modify(next_run_time=planned.trigger.get_next_fire_time(None, datetime.now(UTC)))
 
-    def _run(self, job: Job) -> None:
+    def _run(self, job: ScheduledJob) -> None:
         started, job.running = time.monotonic(), True
         job.last, job.took_ms, job.result = datetime.now(UTC).isoformat(timespec="milliseconds"), 0.0, ""
         # Kept at the beginning too: a job that takes the daemon down with it does not run again at every start.
@@ -169,7 +169,7 @@ class Scheduler:
     def states(self) -> list[dict[str, Any]]:
         return [self._told(job) for job in self._jobs.values()]
 
-    def _told(self, job: Job) -> dict[str, Any]:
+    def _told(self, job: ScheduledJob) -> dict[str, Any]:
         planned = self._scheduler.get_job(job.name)
         return job.told(planned.next_run_time if planned else None)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memd.config.schema import ServerSettings
-from memd.daemon.pace import Pace
+from memd.daemon.rate_limit import RateLimit
 from memd.errors import Busy, MemdError, TooLarge
 from memd.protocol import wire
 from memd.protocol.wire import MAX_REQUEST, Request
@@ -67,10 +67,10 @@ class Server:
         task = asyncio.current_task()
         assert task is not None
         self._clients.add(task)
-        line = Line(writer, self._settings.line_timeout_s, self._settings.calls_per_second)
+        line = ClientWriter(writer, self._settings.line_timeout_s, self._settings.calls_per_second)
         try:
             if _is_us(writer):
-                await self._serve(Lines(reader, self._settings.line_timeout_s), line)
+                await self._serve(ClientReader(reader, self._settings.line_timeout_s), line)
             line.leave()
             await line.close()
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
@@ -82,7 +82,7 @@ class Server:
             # What a client has not read by now is thrown away; merely closing would keep it for ever.
             writer.transport.abort()
 
-    async def _serve(self, lines: Lines, out: Line) -> None:
+    async def _serve(self, lines: ClientReader, out: ClientWriter) -> None:
         if len(self._clients) > self._settings.max_clients:
             await out.send(wire.encode_error(None, Busy("memd has too many connections", "try again in a moment")))
             return
@@ -100,7 +100,7 @@ class Server:
                 await out.successor(lines)
                 return
 
-    async def _answer(self, line: bytes, out: Line) -> None:
+    async def _answer(self, line: bytes, out: ClientWriter) -> None:
         try:
             request = wire.decode_request(line)
         except MemdError as error:
@@ -110,7 +110,7 @@ class Server:
         if request.wants_answer:
             await out.send(answer)
 
-    async def _call(self, request: Request, out: Line) -> bytes:
+    async def _call(self, request: Request, out: ClientWriter) -> bytes:
         try:
             told = await self._dispatch(request.method, request.params, Tell(request, out))
             return wire.encode_result(request.id, told)
@@ -126,7 +126,7 @@ class Server:
 class Tell:
     """How a handler speaks to its caller beside the answer: of this call's progress, or later on its line."""
 
-    def __init__(self, request: Request, line: Line) -> None:
+    def __init__(self, request: Request, line: ClientWriter) -> None:
         self._request = request
         self.line = line
 
@@ -138,7 +138,7 @@ class Tell:
 Dispatch = Callable[[str, dict[str, Any], Tell], Awaitable[dict[str, Any]]]
 
 
-class Lines:
+class ClientReader:
     """Lines from a client: any wait before one begins, a short one until it ends, never more than the limit."""
 
     def __init__(self, reader: asyncio.StreamReader, seconds: float) -> None:
@@ -164,19 +164,19 @@ class Lines:
         return line
 
 
-class Line:
+class ClientWriter:
     """The way to a client, which may read slowly or not at all."""
 
     def __init__(self, writer: asyncio.StreamWriter, seconds: float, per_second: int) -> None:
         self._writer = writer
         self._seconds = seconds
-        self.pace = Pace(per_second)
+        self.pace = RateLimit(per_second)
         self.too_fast = Busy(f"a connection may make {per_second:,} calls a second", "this one was left undone; wait")
         self.bound = ""
         """The one workspace that this connection speaks of; empty means any."""
         self.closing: dict[int, Callable[[], None]] = {}
         """What ends with this connection, by a number of its own."""
-        self.successor: Callable[[Lines], Awaitable[None]] | None = None
+        self.successor: Callable[[ClientReader], Awaitable[None]] | None = None
         """Who goes on with the connection, in a protocol of its own, once the answer is out."""
         writer.transport.set_write_buffer_limits(high=WRITE_BUFFER)
 

@@ -7,44 +7,44 @@ from typing import Any
 
 from memd.daemon.parts import Parts
 from memd.indexer.store import catalog
-from memd.indexer.store.stores import Shelf
+from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import exams
 
 MANY = 50
 
 
-def workspace_status(parts: Parts, shelf: Shelf) -> dict[str, Any]:
-    counts = catalog.counts(parts.stores.ledger.reader, shelf.id)
-    mode, why = parts.watcher.mode(shelf.workspace.ns)
-    vectors = len(shelf.mirror) if shelf.mirror is not None else 0
+def workspace_status(parts: Parts, index: WorkspaceIndex) -> dict[str, Any]:
+    counts = catalog.counts(parts.stores.ledger.reader, index.id)
+    mode, why = parts.watcher.mode(index.workspace.ns)
+    vectors = len(index.mirror) if index.mirror is not None else 0
     pending = max(0, counts["chunks"] - vectors) if parts.embedding.phase != "off" else 0
-    changed = parts.stores.ledger.reader.execute("SELECT changed FROM workspaces WHERE id = ?", (shelf.id,)).fetchone()
+    changed = parts.stores.ledger.reader.execute("SELECT changed FROM workspaces WHERE id = ?", (index.id,)).fetchone()
     return {
-        "ns": shelf.workspace.ns,
-        "root": str(shelf.workspace.root),
-        "globs": list(shelf.workspace.globs),
+        "ns": index.workspace.ns,
+        "root": str(index.workspace.root),
+        "globs": list(index.workspace.globs),
         **counts,
         "vectors": vectors,
         "pending_vectors": pending,
         "watch": mode,
         "watch_note": why,
-        "held": len(shelf.held),
-        "missing": shelf.missing,
+        "held": len(index.held),
+        "missing": index.missing,
         "last_change": changed[0] if changed else None,
-        "skipped": _skipped(shelf),
-        "exam": _exam(parts, shelf),
+        "skipped": _skipped(index),
+        "exam": _exam(parts, index),
     }
 
 
-def _skipped(shelf: Shelf) -> list[dict[str, str]]:
+def _skipped(index: WorkspaceIndex) -> list[dict[str, str]]:
     """Files that are left out or could not be read, the first fifty."""
-    problems = {path: row.problem for path, row in shelf.files.items() if row.problem} | shelf.skipped
+    problems = {path: row.problem for path, row in index.files.items() if row.problem} | index.skipped
     return [{"path": path, "why": why} for path, why in sorted(problems.items())[:MANY]]
 
 
-def _exam(parts: Parts, shelf: Shelf) -> dict[str, Any]:
+def _exam(parts: Parts, index: WorkspaceIndex) -> dict[str, Any]:
     """The last nightly exam and the one before."""
-    last, before = [*exams.trend(parts.stores.ledger.reader, shelf.id, 2), None, None][:2]
+    last, before = [*exams.trend(parts.stores.ledger.reader, index.id, 2), None, None][:2]
     return {"last": last, "before": before}
 
 

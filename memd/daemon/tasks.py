@@ -9,23 +9,23 @@ from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING, Any
 
-from memd.daemon import living
+from memd.daemon import lifecycle
 from memd.daemon.events import WRITTEN, written
-from memd.daemon.imports import PLAIN, How, Job
-from memd.daemon.turns import Patient, Writing
+from memd.daemon.indexing import PLAIN, IndexingJob, IndexingOptions
+from memd.daemon.task_queue import BackgroundTask, WriteTask
 from memd.daemon.worker import Worker
 from memd.errors import StoreBroken
-from memd.indexer.actions import writing
-from memd.indexer.actions.recover import recover
-from memd.indexer.intake import ingest
-from memd.indexer.intake.look import changed_paths
-from memd.indexer.intake.scan import Scan as Found
-from memd.indexer.intake.scan import newest_first, scan
+from memd.indexer.indexing import ingest
+from memd.indexer.indexing.read_files import changed_paths
+from memd.indexer.indexing.scan import ScanResult as Found
+from memd.indexer.indexing.scan import newest_first, scan
+from memd.indexer.maintenance.reconcile import reconcile_text, reconcile_vectors
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.record import history
-from memd.indexer.store import bank, catalog
-from memd.indexer.store.stores import Shelf
-from memd.indexer.upkeep.reconcile import reconcile_text, reconcile_vectors
+from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.writing import write_files
+from memd.indexer.writing.recover import recover
 from memd.models import Workspace
 
 if TYPE_CHECKING:
@@ -40,15 +40,15 @@ MOST_CHANGED = 500
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Begin to keep a workspace: open its shelf and mend what a killed process left."""
+    """Begin to keep a workspace: open its index and mend what a killed process left."""
 
     workspace: Workspace
 
-    def run(self, worker: Worker) -> Shelf:
-        shelf = worker.stores.open_shelf(self.workspace)
-        worker.stores.load_mirror(shelf)
-        worker.stores.open_collection(shelf)
-        return shelf
+    def run(self, worker: Worker) -> WorkspaceIndex:
+        index = worker.stores.open_index(self.workspace)
+        worker.stores.load_mirror(index)
+        worker.stores.open_collection(index)
+        return index
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,69 +58,69 @@ class Forget:
     ns: str
 
     def run(self, worker: Worker) -> None:
-        worker.stores.forget(worker.stores.shelf(self.ns))
+        worker.stores.forget(worker.stores.index(self.ns))
         worker.health.clear(f"held:{self.ns}")
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ScanTask:
     """Compare every file with the ledger and import what differs; the future waits for the import."""
 
     ns: tuple[str, ...] = ()
-    how: How = PLAIN
+    how: IndexingOptions = PLAIN
 
-    def run(self, worker: Worker) -> Job:
-        job = Job(Future(), 0)
-        names = self.ns or tuple(worker.stores.shelves)
-        found = [(worker.stores.shelf(ns), self._look(worker, worker.stores.shelf(ns))) for ns in names]
-        todo = [(shelf, seen, _order(shelf, seen, self.how.deep)) for shelf, seen in found]
+    def run(self, worker: Worker) -> IndexingJob:
+        job = IndexingJob(Future(), 0)
+        names = self.ns or tuple(worker.stores.indexes)
+        found = [(worker.stores.index(ns), self._look(worker, worker.stores.index(ns))) for ns in names]
+        todo = [(index, seen, _order(index, seen, self.how.deep)) for index, seen in found]
         job.total = sum(len(paths) for _, _, paths in todo)
-        for shelf, seen, paths in todo:
+        for index, seen, paths in todo:
             sizes = {path: stat.size for path, stat in seen.files.items()}
-            worker.enqueue(shelf, paths, sizes, job, self.how)
+            worker.enqueue(index, paths, sizes, job, self.how)
         return job
 
-    def _look(self, worker: Worker, shelf: Shelf) -> Found:
-        mend(worker, shelf)
-        seen = scan(shelf.workspace)
-        shelf.missing, shelf.skipped = seen.missing, seen.skipped
-        if not seen.missing and not (shelf.held - seen.files.keys()):
-            shelf.held = frozenset()
-            worker.health.clear(f"held:{shelf.workspace.ns}")
+    def _look(self, worker: Worker, index: WorkspaceIndex) -> Found:
+        mend(worker, index)
+        seen = scan(index.workspace)
+        index.missing, index.skipped = seen.missing, seen.skipped
+        if not seen.missing and not (index.held - seen.files.keys()):
+            index.held = frozenset()
+            worker.health.clear(f"held:{index.workspace.ns}")
         return seen
 
 
-def _order(shelf: Shelf, seen: Found, deep: bool) -> list[str]:
+def _order(index: WorkspaceIndex, seen: Found, deep: bool) -> list[str]:
     """What vanished first, so that a renamed file finds its memories; then the newest."""
-    paths = changed_paths(shelf, seen) | (seen.files.keys() if deep else set())
+    paths = changed_paths(index, seen) | (seen.files.keys() if deep else set())
     gone = sorted(path for path in paths if path not in seen.files)
     return gone + list(newest_first(paths - set(gone), seen.files))
 
 
-def mend(worker: Worker, shelf: Shelf) -> None:
+def mend(worker: Worker, index: WorkspaceIndex) -> None:
     """Compare the caches with the ledger where the ledger says that they may differ."""
-    row = worker.stores.ledger.reader.execute("SELECT * FROM workspaces WHERE id = ?", (shelf.id,)).fetchone()
-    wanted = catalog.counts(worker.stores.ledger.reader, shelf.id)["chunks"]
-    if row["text_dirty"] or shelf.text.count() != wanted:
-        mend_text(worker, shelf)
-    if shelf.collection is not None and row["vectors_dirty"]:
-        mend_vectors(worker, shelf)
+    row = worker.stores.ledger.reader.execute("SELECT * FROM workspaces WHERE id = ?", (index.id,)).fetchone()
+    wanted = catalog.counts(worker.stores.ledger.reader, index.id)["chunks"]
+    if row["text_dirty"] or index.text.count() != wanted:
+        mend_text(worker, index)
+    if index.collection is not None and row["vectors_dirty"]:
+        mend_vectors(worker, index)
 
 
-def mend_vectors(worker: Worker, shelf: Shelf) -> None:
-    differed = reconcile_vectors(worker.stores, shelf)
-    log.info("vectors compared ns=%s differed=%d", shelf.workspace.ns, differed)
+def mend_vectors(worker: Worker, index: WorkspaceIndex) -> None:
+    differed = reconcile_vectors(worker.stores, index)
+    log.info("vectors compared ns=%s differed=%d", index.workspace.ns, differed)
 
 
-def mend_text(worker: Worker, shelf: Shelf) -> int:
+def mend_text(worker: Worker, index: WorkspaceIndex) -> int:
     try:
-        differed = reconcile_text(worker.stores, shelf)
+        differed = reconcile_text(worker.stores, index)
     except StoreBroken as error:
         log.warning("%s", error)
-        worker.stores.renew_text(shelf)
-        differed = reconcile_text(worker.stores, shelf)
+        worker.stores.renew_text(index)
+        differed = reconcile_text(worker.stores, index)
     log.log(
-        logging.INFO if differed else logging.DEBUG, "text compared ns=%s differed=%d", shelf.workspace.ns, differed
+        logging.INFO if differed else logging.DEBUG, "text compared ns=%s differed=%d", index.workspace.ns, differed
     )
     return differed
 
@@ -132,57 +132,57 @@ class RenewText:
     ns: str
 
     def run(self, worker: Worker) -> int:
-        shelf = worker.stores.shelf(self.ns)
+        index = worker.stores.index(self.ns)
         try:
-            shelf.text.verify()
+            index.text.verify()
         except StoreBroken as error:
             log.warning("ns=%s: %s", self.ns, error)
-            worker.stores.renew_text(shelf)
-        return mend_text(worker, shelf)
+            worker.stores.renew_text(index)
+        return mend_text(worker, index)
 
 
 @dataclass(frozen=True, slots=True)
-class Write(Writing):
+class Write(WriteTask):
     """Change files for someone; the answer comes when they are on the disk, the index follows at once."""
 
     ns: str
-    deed: writing.Deed
+    write_action: write_files.WriteAction
 
-    def run(self, worker: Worker) -> writing.Done:
-        done = writing.perform(worker.stores, worker.stores.shelf(self.ns), self.deed)
+    def run(self, worker: Worker) -> write_files.ActionResult:
+        done = write_files.perform(worker.stores, worker.stores.index(self.ns), self.write_action)
         if not done.repeated:
-            worker.events.tell(WRITTEN, ns=self.ns, **written(self.deed.who, self.deed.what, done))
+            worker.events.tell(WRITTEN, ns=self.ns, **written(self.write_action.who, self.write_action.what, done))
         return _promised(worker, self.ns, done)
 
 
 @dataclass(frozen=True, slots=True)
-class Undo(Writing):
+class UndoTask(WriteTask):
     """Take back what an action changed."""
 
     ns: str
     action: int
     who: str
 
-    def run(self, worker: Worker) -> writing.Done:
-        shelf = worker.stores.shelf(self.ns)
-        done = writing.undo(worker.stores, shelf, self.action, self.who)
+    def run(self, worker: Worker) -> write_files.ActionResult:
+        index = worker.stores.index(self.ns)
+        done = write_files.undo(worker.stores, index, self.action, self.who)
         worker.events.tell(WRITTEN, ns=self.ns, **written(self.who, "undo", done))
-        living.announce_moved_by(worker, done.action)
+        lifecycle.announce_moved_by(worker, done.action)
         return _promised(worker, self.ns, done)
 
 
-def _promised(worker: Worker, ns: str, done: writing.Done) -> writing.Done:
-    """The deed with the clock at which questions see it; only this thread moves the clock."""
+def _promised(worker: Worker, ns: str, done: write_files.ActionResult) -> write_files.ActionResult:
+    """The action with the clock at which questions see it; only this thread moves the clock."""
     ledger = worker.stores.ledger
     return replace(done, visible=f"c:{ledger.id}:{ledger.seq + worker.soon(ns, done.paths if done.changed else ())}")
 
 
 @dataclass(frozen=True, slots=True)
 class Recover:
-    """Decide what became of deeds that a killed process left half-way, before anything else is read or written."""
+    """Decide what became of actions that a killed process left half-way, before anything else is read or written."""
 
     def run(self, worker: Worker) -> list[str]:
-        return [copy for shelf in worker.stores.shelves.values() for copy in recover(worker.stores, shelf)]
+        return [copy for index in worker.stores.indexes.values() for copy in recover(worker.stores, index)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,28 +204,28 @@ class SwapText:
     fresh: Path
 
     def run(self, worker: Worker) -> int:
-        shelf = worker.stores.shelf(self.ns)
-        worker.stores.swap_text(shelf, self.fresh)
-        return mend_text(worker, shelf)
+        index = worker.stores.index(self.ns)
+        worker.stores.swap_text(index, self.fresh)
+        return mend_text(worker, index)
 
 
 @dataclass(frozen=True, slots=True)
 class UseJoined:
     """Use a text index that was joined elsewhere, or leave it when too much happened meanwhile; says which."""
 
-    shelf: Shelf
+    index: WorkspaceIndex
     fresh: Path
     known: set[int]
     """The chunks of the index when the joining began."""
 
     def run(self, worker: Worker) -> bool:
-        stores, shelf = worker.stores, self.shelf
-        if stores.shelves.get(shelf.workspace.ns) is not shelf or worker.importing:
+        stores, index = worker.stores, self.index
+        if stores.indexes.get(index.workspace.ns) is not index or worker.importing:
             return False
-        if len(self.known ^ shelf.text.ids()) > MOST_CHANGED:
+        if len(self.known ^ index.text.ids()) > MOST_CHANGED:
             return False
-        stores.swap_text(shelf, self.fresh)
-        mend_text(worker, shelf)
+        stores.swap_text(index, self.fresh)
+        mend_text(worker, index)
         return True
 
 
@@ -236,12 +236,12 @@ class RenewVectors:
     ns: str
 
     def run(self, worker: Worker) -> int:
-        stores, shelf = worker.stores, worker.stores.shelf(self.ns)
-        stores.load_mirror(shelf)
+        stores, index = worker.stores, worker.stores.index(self.ns)
+        stores.load_mirror(index)
         if stores.vectors is not None:
-            stores.vectors.drop(shelf.id)
-            stores.open_collection(shelf)
-        return reconcile_vectors(stores, shelf)
+            stores.vectors.drop(index.id)
+            stores.open_collection(index)
+        return reconcile_vectors(stores, index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ class UseModel:
 
 
 @dataclass(frozen=True, slots=True)
-class UseFormer:
+class UseFormerModel:
     """Let the model before answer questions while the vectors are made anew."""
 
     number: int
@@ -275,15 +275,15 @@ class UseVectors:
     def run(self, worker: Worker) -> None:
         stores = worker.stores
         stores.use_vectors(self.vectors)
-        for leftover in self.vectors.workspaces() - {shelf.id for shelf in stores.shelves.values()}:
+        for leftover in self.vectors.workspaces() - {index.id for index in stores.indexes.values()}:
             self.vectors.drop(leftover)
-        for shelf in stores.shelves.values():
-            mirror = len(shelf.mirror) if shelf.mirror is not None else 0
+        for index in stores.indexes.values():
+            mirror = len(index.mirror) if index.mirror is not None else 0
             dirty = stores.ledger.reader.execute(
-                "SELECT vectors_dirty FROM workspaces WHERE id = ?", (shelf.id,)
+                "SELECT vectors_dirty FROM workspaces WHERE id = ?", (index.id,)
             ).fetchone()[0]
-            if shelf.collection is not None and (dirty or shelf.collection.count() != mirror):
-                mend_vectors(worker, shelf)
+            if index.collection is not None and (dirty or index.collection.count() != mirror):
+                mend_vectors(worker, index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +297,7 @@ class GiveUpVectors:
 
 
 @dataclass(frozen=True, slots=True)
-class SaveVectors(Patient):
+class SaveVectors(BackgroundTask):
     """Keep freshly made vectors: in the ledger, then in the collection."""
 
     rows: list[Row]
@@ -317,15 +317,15 @@ class ForgetOldModels:
             return
         stores.drop_former()
         with stores.ledger.write() as connection:
-            bank.forget_other_models(connection, stores.model.id)
-            bank.sweep(connection)
+            vector_table.forget_other_models(connection, stores.model.id)
+            vector_table.sweep(connection)
         if stores.vectors is not None:
-            for shelf in stores.shelves.values():
-                stores.vectors.drop(shelf.id, keep_model=stores.model.id)
+            for index in stores.indexes.values():
+                stores.vectors.drop(index.id, keep_model=stores.model.id)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallTask:
     """Run something that must not meet another write, such as the doctor."""
 
     what: Any

@@ -33,7 +33,7 @@ from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
 from memd.config.schema import WatchSettings
-from memd.indexer.intake.scan import is_memory_path, watched_folders
+from memd.indexer.indexing.scan import is_memory_path, watched_folders
 from memd.models import Workspace
 
 log = logging.getLogger("memd.watcher")
@@ -78,7 +78,7 @@ class Watcher:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._supervise, name="memd-watcher", daemon=True)
-        self._overflow = _OverflowEar(self._overflowed)
+        self._overflow = _OverflowHandler(self._overflowed)
         self._unusable = 'watch.mode = "poll"' if settings.mode == "poll" else ""
 
     def start(self) -> None:
@@ -167,7 +167,7 @@ class Watcher:
         return due
 
     def _watch(self, watched: _Watched, folder: str, deep: bool, identity: tuple[int, int]) -> bool:
-        handler = _Hints(watched, self._note, self._rescan)
+        handler = _EventHandler(watched, self._note, self._rescan)
         place = str(watched.workspace.root / folder)
         try:
             watch = self._observer.schedule(handler, place, recursive=deep, event_filter=EVENTS)
@@ -200,7 +200,7 @@ class Watcher:
             self._rescan(ns)
 
 
-class _Hints(FileSystemEventHandler):
+class _EventHandler(FileSystemEventHandler):
     """Hands on what concerns memory files; anything about a folder means: look at the whole workspace."""
 
     def __init__(self, watched: _Watched, note: Note, rescan: Rescan) -> None:
@@ -229,7 +229,7 @@ class _Hints(FileSystemEventHandler):
             self.note(self.workspace.ns, path)
 
 
-class _OverflowEar(logging.Handler):
+class _OverflowHandler(logging.Handler):
     """watchdog tells of an overflow only in its log."""
 
     def __init__(self, heard: Callable[[], None]) -> None:

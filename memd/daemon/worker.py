@@ -19,17 +19,17 @@ from functools import partial
 from typing import Any, Protocol
 
 from memd.config.schema import Settings
-from memd.daemon.events import INDEXED, Nobody
+from memd.daemon.events import INDEXED, NullEvents
 from memd.daemon.health import Health
-from memd.daemon.hints import Hints, Taken
-from memd.daemon.imports import SETTLED, How, Job, Slice, add_up, slices
-from memd.daemon.turns import Turns
+from memd.daemon.hints import DuePaths, Hints
+from memd.daemon.indexing import SETTLED, IndexingJob, IndexingOptions, IndexingSlice, add_up, slices
+from memd.daemon.task_queue import TaskQueue
 from memd.errors import DiskFull, MemdError, StoreBroken
-from memd.indexer.intake import ingest
-from memd.indexer.intake.decide import Saved
-from memd.indexer.intake.ingest import Report
-from memd.indexer.store.stores import Shelf, Stores
-from memd.indexer.upkeep.reconcile import reconcile_text
+from memd.indexer.indexing import ingest
+from memd.indexer.indexing.decide import SavedMemory
+from memd.indexer.indexing.ingest import IngestReport
+from memd.indexer.maintenance.reconcile import reconcile_text
+from memd.indexer.store.stores import Stores, WorkspaceIndex
 
 log = logging.getLogger("memd.worker")
 
@@ -43,7 +43,7 @@ CROWDED = 24
 nobody has saved anything for a while, and sooner only when there are so many that questions get slower."""
 
 
-class Task(Protocol):
+class WorkerTask(Protocol):
     """Something the writer is asked to do; tasks.py has the list."""
 
     def run(self, worker: Worker) -> Any: ...
@@ -59,19 +59,19 @@ class Worker:
         self.max_bytes = settings.index.max_file_kb * 1024
         self.on_text: Callable[[int], None] = lambda count: None
         """Called with the number of chunks that want a vector."""
-        self.on_saved: Callable[[Shelf, list[Saved]], None] = lambda shelf, saved: None
+        self.on_saved: Callable[[WorkspaceIndex, list[SavedMemory]], None] = lambda index, saved: None
         """Called with the memories that are new or changed, for those who wait for them."""
-        self.on_applied: Callable[[Shelf, tuple[str, ...]], None] = lambda shelf, paths: None
+        self.on_applied: Callable[[WorkspaceIndex, tuple[str, ...]], None] = lambda index, paths: None
         """Called with files of which some say something else now, or went."""
-        self.events = Nobody()
+        self.events = NullEvents()
         """Told what was indexed and written, for those who watch."""
-        self.on_links: Callable[[Shelf], None] = lambda shelf: None
+        self.on_links: Callable[[WorkspaceIndex], None] = lambda index: None
         """Called when memories are called otherwise, or mention others, than before."""
         self.on_rest: Callable[[], None] = lambda: None
         """Called again and again while there has been nothing to do for a while."""
-        self._tasks: Turns[Task] = Turns()
-        self._imports: deque[Slice] = deque()
-        self._importing: Job | None = None
+        self._tasks: TaskQueue[WorkerTask] = TaskQueue()
+        self._imports: deque[IndexingSlice] = deque()
+        self._importing: IndexingJob | None = None
         self._hints = Hints(settings.watch.settle_ms / 1000)
         self._taken = 0
         self._own_in_hand = False
@@ -113,7 +113,7 @@ class Worker:
                 self._hints.own(ns, path)
             return self._hints.turn(ns)
 
-    def submit(self, task: Task) -> Future[Any]:
+    def submit(self, task: WorkerTask) -> Future[Any]:
         future: Future[Any] = Future()
         with self._wake:
             if self._stopping:
@@ -147,7 +147,7 @@ class Worker:
             return self._hints.owes or self._own_in_hand
 
     @property
-    def importing(self) -> Job | None:
+    def importing(self) -> IndexingJob | None:
         with self._wake:
             return self._importing or (self._imports[0].job if self._imports else None)
 
@@ -190,9 +190,9 @@ class Worker:
                     return self._next_slice()
                 wait = self._hints.wait()
                 if not self._wake.wait(min(wait, IDLE_SECONDS)) and wait > IDLE_SECONDS:
-                    shelf = self._untidy()
-                    if shelf is not None:
-                        return partial(self._tidy, shelf)
+                    index = self._untidy()
+                    if index is not None:
+                        return partial(self._tidy, index)
                     if self._quiet():
                         return self.on_rest
             return None
@@ -208,11 +208,11 @@ class Worker:
     def _quiet(self) -> bool:
         return time.monotonic() - self._active > QUIET_SECONDS
 
-    def _untidy(self) -> Shelf | None:
+    def _untidy(self) -> WorkspaceIndex | None:
         most = 1 if self._quiet() else CROWDED
-        return next((shelf for shelf in self.stores.shelves.values() if shelf.text.loose >= most), None)
+        return next((index for index in self.stores.indexes.values() if index.text.loose >= most), None)
 
-    def _answer(self, task: Task, future: Future[Any]) -> None:
+    def _answer(self, task: WorkerTask, future: Future[Any]) -> None:
         if not future.set_running_or_notify_cancel():
             return
         try:
@@ -222,18 +222,18 @@ class Worker:
             if not isinstance(error, Exception):
                 raise
             return
-        if not isinstance(result, Job):
+        if not isinstance(result, IndexingJob):
             future.set_result(result)
         elif result.total == 0:
             future.set_result(result.report)
         else:
             result.future = future
 
-    def _changes(self, settled: Taken) -> None:
-        shelf = self.stores.shelves.get(settled.ns)
+    def _changes(self, settled: DuePaths) -> None:
+        index = self.stores.indexes.get(settled.ns)
         try:
-            if shelf is not None:
-                self._apply(shelf, settled.paths, SETTLED, settled.own)
+            if index is not None:
+                self._apply(index, settled.paths, SETTLED, settled.own)
         finally:
             with self._wake:
                 self._taken, self._own_in_hand = 0, False
@@ -241,11 +241,11 @@ class Worker:
             for future in ready:
                 future.set_result(None)
 
-    def _slice(self, part: Slice) -> None:
-        shelf, job = self.stores.shelves.get(part.ns), part.job
+    def _slice(self, part: IndexingSlice) -> None:
+        index, job = self.stores.indexes.get(part.ns), part.job
         try:
-            if shelf is not None:
-                add_up(job.report, self._apply(shelf, part.paths, part.how))
+            if index is not None:
+                add_up(job.report, self._apply(index, part.paths, part.how))
         except Exception as error:
             # Whoever waits for the import must hear of it, or a failed sync would look like a good one.
             job.error = error
@@ -253,7 +253,7 @@ class Worker:
         finally:
             self._slice_done(job, len(part.paths))
 
-    def _slice_done(self, job: Job, paths: int) -> None:
+    def _slice_done(self, job: IndexingJob, paths: int) -> None:
         job.done += paths
         with self._wake:
             self._taken, self._importing = 0, None
@@ -265,52 +265,54 @@ class Worker:
         else:
             job.future.set_exception(job.error)
 
-    def _tidy(self, shelf: Shelf) -> None:
+    def _tidy(self, index: WorkspaceIndex) -> None:
         try:
-            shelf.text.tidy()
+            index.text.tidy()
         except DiskFull as error:
             self.health.set("disk", error.message, error.hint)
 
     # --- applying -----------------------------------------------------------------------------------------
 
-    def _apply(self, shelf: Shelf, paths: Iterable[str], how: How, own: frozenset[str] = frozenset()) -> Report:
+    def _apply(
+        self, index: WorkspaceIndex, paths: Iterable[str], how: IndexingOptions, own: frozenset[str] = frozenset()
+    ) -> IngestReport:
         """Bring the stores in step with some paths; what cannot be written now is tried again."""
         paths = tuple(paths)
         self._active = time.monotonic()
-        saved: list[Saved] = []
+        saved: list[SavedMemory] = []
         try:
-            self._catch_up(shelf)
+            self._catch_up(index)
             report = ingest.apply(
-                self.stores, shelf, paths, self.max_bytes, accept_missing=how.accept_missing, deep=how.deep,
-                restless=self._restless(shelf, own) if how.settle else None, saved=saved,
+                self.stores, index, paths, self.max_bytes, accept_missing=how.accept_missing, deep=how.deep,
+                restless=self._restless(index, own) if how.settle else None, saved=saved,
             )  # fmt: skip
         except DiskFull as error:
             if self.health.set("disk", error.message, error.hint):
                 log.error("%s", error)
-            self._behind.add(shelf.id)
+            self._behind.add(index.id)
             with self._wake:
-                self._hints.later(shelf.workspace.ns, paths, RETRY_SECONDS)
-            return Report()
+                self._hints.later(index.workspace.ns, paths, RETRY_SECONDS)
+            return IngestReport()
         except StoreBroken as error:
             log.error("%s", error)
-            self.stores.renew_text(shelf)
-            reconcile_text(self.stores, shelf)
-            return Report()
+            self.stores.renew_text(index)
+            reconcile_text(self.stores, index)
+            return IngestReport()
         finally:
             if saved:
-                self.on_saved(shelf, saved)
+                self.on_saved(index, saved)
         self.health.clear("disk")
-        self._again(shelf, paths, report.restless)
-        self._tell(shelf, report)
+        self._again(index, paths, report.restless)
+        self._tell(index, report)
         if report.changed:
-            self.on_applied(shelf, paths)
-        if shelf.unlinked:
-            self.on_links(shelf)
+            self.on_applied(index, paths)
+        if index.unlinked:
+            self.on_links(index)
         return report
 
-    def _restless(self, shelf: Shelf, own: frozenset[str]) -> Callable[[str, int], bool]:
+    def _restless(self, index: WorkspaceIndex, own: frozenset[str]) -> Callable[[str, int], bool]:
         """Tells whether a file was written so short a time ago that what was read may be half of it."""
-        ns, settle = shelf.workspace.ns, self.settings.watch.settle_ms * 1_000_000
+        ns, settle = index.workspace.ns, self.settings.watch.settle_ms * 1_000_000
 
         def restless(path: str, mtime_ns: int) -> bool:
             fresh = path not in own and 0 <= time.time_ns() - mtime_ns < settle
@@ -318,27 +320,27 @@ class Worker:
 
         return restless
 
-    def _again(self, shelf: Shelf, paths: Iterable[str], restless: list[str]) -> None:
-        ns = shelf.workspace.ns
+    def _again(self, index: WorkspaceIndex, paths: Iterable[str], restless: list[str]) -> None:
+        ns = index.workspace.ns
         with self._wake:
             self._hints.read(ns, paths, restless)
 
-    def _catch_up(self, shelf: Shelf) -> None:
+    def _catch_up(self, index: WorkspaceIndex) -> None:
         """After a full disk the ledger may know more than the text index does."""
-        if shelf.id in self._behind:
-            reconcile_text(self.stores, shelf)
-            self._behind.discard(shelf.id)
+        if index.id in self._behind:
+            reconcile_text(self.stores, index)
+            self._behind.discard(index.id)
 
-    def _tell(self, shelf: Shelf, report: Report) -> None:
-        ns = shelf.workspace.ns
+    def _tell(self, index: WorkspaceIndex, report: IngestReport) -> None:
+        ns = index.workspace.ns
         if report.held:
             many = f"{report.held} files of {ns} vanished at once"
-            why = f"{shelf.workspace.root} is gone" if shelf.missing else many
+            why = f"{index.workspace.root} is gone" if index.missing else many
             if self.health.set(
                 f"held:{ns}", why, f"bring them back, or let them go: memd sync -n {ns} --accept-missing"
             ):
                 log.warning("%s; their memories are held", why)
-        elif not shelf.held:
+        elif not index.held:
             self.health.clear(f"held:{ns}")
         for warning in report.warnings:
             log.warning("%s/%s", ns, warning)
@@ -348,9 +350,11 @@ class Worker:
         if report.to_embed:
             self.on_text(report.to_embed)
 
-    def enqueue(self, shelf: Shelf, paths: list[str], sizes: dict[str, int], job: Job, how: How) -> None:
+    def enqueue(
+        self, index: WorkspaceIndex, paths: list[str], sizes: dict[str, int], job: IndexingJob, how: IndexingOptions
+    ) -> None:
         """Cut an import into slices; called by the scan, on this thread."""
-        cut = [Slice(shelf.workspace.ns, part, job, how) for part in slices(paths, sizes)]
+        cut = [IndexingSlice(index.workspace.ns, part, job, how) for part in slices(paths, sizes)]
         with self._wake:
             self._sliced = self._sliced if self._imports else time.monotonic()
             self._imports = deque([*cut, *self._imports] if how.first else [*self._imports, *cut])

@@ -38,7 +38,7 @@ MANY = 3_000
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ProbePassage:
     """A passage of the notes: a chunk, with the memory that it belongs to."""
 
     ns: str
@@ -56,7 +56,7 @@ class Probe:
 
     kind: str
     query: str
-    piece: Piece
+    piece: ProbePassage
 
     def among(self, hit: Hit) -> bool:
         """Whether the hit shows the passage: itself, its twin, or a hit that it was folded into."""
@@ -79,7 +79,7 @@ def _place(also: dict[str, object]) -> tuple[str, int, int]:
     return str(also["path"]), int(str(also["start_line"])), int(str(also["end_line"]))
 
 
-def make(pieces: Sequence[Piece], each: int = EACH) -> list[Probe]:
+def make(pieces: Sequence[ProbePassage], each: int = EACH) -> list[Probe]:
     """Up to `each` probes of every kind, from passages that their own content chooses."""
     spread = Counter(word for piece in pieces for word in set(words(piece.text)))
     makers: dict[str, Callable[..., str]]
@@ -89,7 +89,7 @@ def make(pieces: Sequence[Piece], each: int = EACH) -> list[Probe]:
     ]
 
 
-def _some(kind: str, maker: Callable[[Piece], str], pieces: Sequence[Piece], each: int) -> list[Probe]:
+def _some(kind: str, maker: Callable[[ProbePassage], str], pieces: Sequence[ProbePassage], each: int) -> list[Probe]:
     """Probes of one kind, from passages in the order of the lot, until there are enough."""
     made: dict[str, Probe] = {}
     for piece in sorted(pieces, key=lambda piece: _draw(kind, piece)):
@@ -105,7 +105,7 @@ def words(text: str) -> list[str]:
     return [word for word in (found.casefold() for found in WORD.findall(text)) if SHORTEST <= len(word) <= LONGEST]
 
 
-def _draw(kind: str, piece: Piece) -> bytes:
+def _draw(kind: str, piece: ProbePassage) -> bytes:
     """A passage's place in the lot: by its content, so that a new note does not change all the others' luck."""
     return blake2b(f"{kind}\0{piece.path}\0{piece.text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
@@ -115,14 +115,14 @@ def _rarest(candidates: Iterable[str], spread: Counter[str]) -> list[str]:
     return sorted(set(candidates), key=lambda word: (spread[word], -len(word), word))
 
 
-def _term(piece: Piece, spread: Counter[str], all_here: bool) -> str:
+def _term(piece: ProbePassage, spread: Counter[str], all_here: bool) -> str:
     """The rarest word; two where that one stands in several passages, or may stand in some that are not here."""
     ranked = _rarest((word for word in words(piece.text) if not word.isdigit()), spread)
     alone = bool(ranked) and spread[ranked[0]] == 1 and all_here
     return " ".join(ranked[: 1 if alone else 2])
 
 
-def _paraphrase(piece: Piece, spread: Counter[str]) -> str:
+def _paraphrase(piece: ProbePassage, spread: Counter[str]) -> str:
     """A sentence without its rarest word, so that no single word gives it away, and without a third of the others."""
     sentences = [WORD.findall(sentence) for sentence in SENTENCE.split(piece.text)]
     cut = [_without_rarest(sentence, spread) for sentence in sentences if len(sentence) >= FEWEST_WORDS]
@@ -136,7 +136,7 @@ def _without_rarest(sentence: list[str], spread: Counter[str]) -> list[str]:
     return [word for word in sentence if word.casefold() not in rarest]
 
 
-def _date(piece: Piece, spread: Counter[str]) -> str:
+def _date(piece: ProbePassage, spread: Counter[str]) -> str:
     """Its day in words, and a word that also stands elsewhere, so that the day must decide."""
     day = DATE.fullmatch(piece.date)
     ranked = _rarest((word for word in words(piece.text) if word.isalpha()), spread)

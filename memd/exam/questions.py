@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from memd.exam.figures import LONGEST, Found, Span
+from memd.exam.scoring import LONGEST, LineSpan, ScoredHit
 from memd.models import Hit
 
 PLACE = re.compile(r"(?P<path>[^#]+\.mdk?)(:(?P<first>[1-9]\d{0,8})(-(?P<last>[1-9]\d{0,8}))?)?")
@@ -19,12 +19,12 @@ KEYS = '"question", and "expect" (a key or path:line) or "expect_text"'
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExpectedAnswer:
     """One thing that must come up: a place, a memory, or a piece of text."""
 
     told: str
     """As the exam has it, for the list of what was missed."""
-    span: Span | None = None
+    span: LineSpan | None = None
     key: str = ""
     text: str = ""
 
@@ -32,7 +32,7 @@ class Wanted:
         """Whether the hit is what is wanted, however long it is."""
         if self.span is not None:
             path = f"{hit.root}/{hit.path}" if self.span.path.startswith("/") else hit.path
-            return self.span.overlaps(Span(path, hit.start_line, hit.end_line))
+            return self.span.overlaps(LineSpan(path, hit.start_line, hit.end_line))
         if self.key:
             base, _, slug = self.key.partition("#")
             return base in (hit.path, PurePosixPath(hit.path).stem) and slug == hit.key.partition("#")[2]
@@ -40,46 +40,46 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ExamQuestion:
     """One question of an exam."""
 
     line: int
     text: str
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[ExpectedAnswer, ...]
     category: str = ""
     ns: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class QuestionProblem:
     """A line that could not be used, and why."""
 
     line: int
     why: str
 
 
-def read(text: str) -> tuple[list[Question], list[Problem]]:
+def read(text: str) -> tuple[list[ExamQuestion], list[QuestionProblem]]:
     """The questions of a file, and its lines that are none; empty lines and lines that begin with # do not count."""
     numbered = enumerate(text.removeprefix("\ufeff").split("\n"), 1)
     return collect((line, row) for line, row in numbered if row.strip() and not row.lstrip().startswith("#"))
 
 
-def collect(entries: Iterable[tuple[int, Any]]) -> tuple[list[Question], list[Problem]]:
+def collect(entries: Iterable[tuple[int, Any]]) -> tuple[list[ExamQuestion], list[QuestionProblem]]:
     """Questions from numbered entries, each an object or the JSON of one."""
     questions, problems = [], []
     for line, entry in entries:
         try:
             question = _question(line, json.loads(entry) if isinstance(entry, str) else entry)
         except json.JSONDecodeError as error:
-            problems.append(Problem(line, f"not JSON: {error.msg} (column {error.colno})"))
+            problems.append(QuestionProblem(line, f"not JSON: {error.msg} (column {error.colno})"))
         except (ValueError, RecursionError) as error:
-            problems.append(Problem(line, str(error) or "nested too deep"))
+            problems.append(QuestionProblem(line, str(error) or "nested too deep"))
         else:
             questions += [question] if question is not None else []
     return questions, problems
 
 
-def _question(line: int, entry: Any) -> Question | None:
+def _question(line: int, entry: Any) -> ExamQuestion | None:
     """One entry; None for one that its author marked as having no answer."""
     if not isinstance(entry, dict):
         raise ValueError(f"not an object with {KEYS}")
@@ -94,7 +94,7 @@ def _question(line: int, entry: Any) -> Question | None:
     if not wanted:
         raise ValueError('it does not say what to expect: "expect" (a key or path:line) or "expect_text"')
     ns = entry.get("ns", entry.get("haystack")) or ""
-    return Question(line, text, tuple(dict.fromkeys(wanted)), str(entry.get("category") or ""), str(ns))
+    return ExamQuestion(line, text, tuple(dict.fromkeys(wanted)), str(entry.get("category") or ""), str(ns))
 
 
 def _list(entry: dict[str, Any], name: str) -> list[Any]:
@@ -102,7 +102,7 @@ def _list(entry: dict[str, Any], name: str) -> list[Any]:
     return [] if value is None else value if isinstance(value, list) else [value]
 
 
-def _expected(entry: dict[str, Any]) -> list[Wanted]:
+def _expected(entry: dict[str, Any]) -> list[ExpectedAnswer]:
     found = []
     for value in _list(entry, "expect"):
         if isinstance(value, dict):
@@ -114,38 +114,38 @@ def _expected(entry: dict[str, Any]) -> list[Wanted]:
     return found
 
 
-def _wanted(value: str) -> Wanted:
+def _wanted(value: str) -> ExpectedAnswer:
     """`memory/2026-02-15.md:12`, `…:12-14` or the file alone; everything else is a key."""
     place = PLACE.fullmatch(value)
     if place is None:
-        return Wanted(value, key=value)
+        return ExpectedAnswer(value, key=value)
     first = int(place["first"] or 1)
     last = int(place["last"] or place["first"] or LAST_LINE)
     if last < first:
         raise ValueError(f'"expect": the lines of {value} run backwards')
-    return Wanted(value, Span(place["path"].removeprefix("./"), first, last))
+    return ExpectedAnswer(value, LineSpan(place["path"].removeprefix("./"), first, last))
 
 
-def _texts(entry: dict[str, Any]) -> list[Wanted]:
+def _texts(entry: dict[str, Any]) -> list[ExpectedAnswer]:
     found = []
     for value in _list(entry, "expect_text"):
         if not isinstance(value, str) or not value.strip():
             raise ValueError(f'"expect_text" must be a text, or a list of texts, not {value!r}')
-        found.append(Wanted(f'"{value.strip()}"', text=_flat(value)))
+        found.append(ExpectedAnswer(f'"{value.strip()}"', text=_flat(value)))
     return found
 
 
-def _gold(entry: dict[str, Any]) -> list[Wanted]:
+def _gold(entry: dict[str, Any]) -> list[ExpectedAnswer]:
     """The places of a labelled collection: its turns, or its sessions where it has no turns."""
     return [_place(value) for value in _list(entry, "gold_turns") or _list(entry, "gold_sessions")]
 
 
-def _place(value: Any) -> Wanted:
+def _place(value: Any) -> ExpectedAnswer:
     try:
         path, first, last = str(value["file"]), int(value["start"]), int(value["end"])
     except (KeyError, TypeError, ValueError):
         raise ValueError(f'a place needs "file", "start" and "end", not {value!r}') from None
-    return Wanted(f"{path}:{first}" + (f"-{last}" if last > first else ""), Span(path, first, last))
+    return ExpectedAnswer(f"{path}:{first}" + (f"-{last}" if last > first else ""), LineSpan(path, first, last))
 
 
 def _flat(text: str) -> str:
@@ -156,11 +156,11 @@ def _flat(text: str) -> str:
 # --- an answer beside what was wanted -----------------------------------------------------------------------
 
 
-def found(hit: Hit) -> Found:
-    return Found(Span(hit.path, hit.start_line, hit.end_line), len(hit.text))
+def found(hit: Hit) -> ScoredHit:
+    return ScoredHit(LineSpan(hit.path, hit.start_line, hit.end_line), len(hit.text))
 
 
-def cover(hits: Iterable[Hit], wanted: tuple[Wanted, ...]) -> list[frozenset[int]]:
+def cover(hits: Iterable[Hit], wanted: tuple[ExpectedAnswer, ...]) -> list[frozenset[int]]:
     """Which of the wanted things each hit is; one that is too long to be read covers nothing."""
     return [
         frozenset(nth for nth, one in enumerate(wanted) if len(hit.text) <= LONGEST and one.among(hit)) for hit in hits

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memd.exam import figures
+from memd.exam import scoring
 from memd.exam.probes import Probe
-from memd.exam.questions import Question, cover, found
+from memd.exam.questions import ExamQuestion, cover, found
 from memd.models import Hit
 
 MOST_MISSES = 100
@@ -18,14 +18,14 @@ NEAR = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredQuestion:
     """The hits that one question got, and how long they took."""
 
     hits: Sequence[Hit]
     ms: float
 
 
-def graded(questions: Sequence[Question], answers: Sequence[Answered]) -> dict[str, Any]:
+def graded(questions: Sequence[ExamQuestion], answers: Sequence[AnsweredQuestion]) -> dict[str, Any]:
     """The report on a user's own questions."""
     scored = [_score(question, answer) for question, answer in zip(questions, answers, strict=True)]
     categories = [question.category for question in questions]
@@ -34,7 +34,7 @@ def graded(questions: Sequence[Question], answers: Sequence[Answered]) -> dict[s
     return {**_summary(scored, categories, answers), "missed": len(missed), "misses": misses}
 
 
-def recalled(probes: Sequence[Probe], answers: Sequence[Answered]) -> dict[str, Any]:
+def recalled(probes: Sequence[Probe], answers: Sequence[AnsweredQuestion]) -> dict[str, Any]:
     """The report on probes: how often the passage that a probe was made from came up."""
     ranks = [_rank(answer.hits, probe.among) for probe, answer in zip(probes, answers, strict=True)]
     scored = [{f"recall@{most}": float(bool(rank and rank <= most)) for most in RECALLS} for rank in ranks]
@@ -44,13 +44,13 @@ def recalled(probes: Sequence[Probe], answers: Sequence[Answered]) -> dict[str, 
     return {**_summary(scored, kinds, answers), "missed": len(missed), "misses": misses}
 
 
-def _score(question: Question, answer: Answered) -> figures.Figures:
-    first = answer.hits[: figures.TURN_DEPTH]
-    return figures.score(cover(first, question.wanted), [len(hit.text) for hit in first], len(question.wanted))
+def _score(question: ExamQuestion, answer: AnsweredQuestion) -> scoring.Figures:
+    first = answer.hits[: scoring.TURN_DEPTH]
+    return scoring.score(cover(first, question.wanted), [len(hit.text) for hit in first], len(question.wanted))
 
 
 def _summary(
-    scored: Sequence[figures.Figures], categories: Sequence[str], answers: Sequence[Answered]
+    scored: Sequence[scoring.Figures], categories: Sequence[str], answers: Sequence[AnsweredQuestion]
 ) -> dict[str, Any]:
     times = [answer.ms for answer in answers]
     by_category = {
@@ -59,22 +59,22 @@ def _summary(
     }
     return {
         "questions": len(scored),
-        "figures": _rounded(figures.mean(scored)),
+        "figures": _rounded(scoring.mean(scored)),
         "categories": {
-            name: {"questions": len(some), "figures": _rounded(figures.mean(some))}
+            name: {"questions": len(some), "figures": _rounded(scoring.mean(some))}
             for name, some in by_category.items()
         },
-        "mean_length": round(figures.mean_length([found(hit) for hit in answer.hits] for answer in answers), 1),
-        "p50_ms": round(figures.percentile(times, 0.5), 2),
-        "p95_ms": round(figures.percentile(times, 0.95), 2),
+        "mean_length": round(scoring.mean_length([found(hit) for hit in answer.hits] for answer in answers), 1),
+        "p50_ms": round(scoring.percentile(times, 0.5), 2),
+        "p95_ms": round(scoring.percentile(times, 0.95), 2),
     }
 
 
-def _rounded(told: figures.Figures) -> figures.Figures:
+def _rounded(told: scoring.Figures) -> scoring.Figures:
     return {name: round(value, 4) for name, value in told.items()}
 
 
-def _miss(question: Question, answer: Answered) -> dict[str, Any]:
+def _miss(question: ExamQuestion, answer: AnsweredQuestion) -> dict[str, Any]:
     rank = _rank(answer.hits, lambda hit: any(one.among(hit) for one in question.wanted))
     expected = [one.told for one in question.wanted]
     return {
@@ -86,7 +86,7 @@ def _miss(question: Question, answer: Answered) -> dict[str, Any]:
     }
 
 
-def _lost(probe: Probe, answer: Answered, rank: int | None) -> dict[str, Any]:
+def _lost(probe: Probe, answer: AnsweredQuestion, rank: int | None) -> dict[str, Any]:
     first = _first(answer)
     return {"kind": probe.kind, "question": probe.query, "expected": [probe.told], "rank": rank, "first": first}
 
@@ -95,5 +95,5 @@ def _rank(hits: Sequence[Hit], is_it: Callable[[Hit], bool]) -> int | None:
     return next((rank for rank, hit in enumerate(hits, 1) if is_it(hit)), None)
 
 
-def _first(answer: Answered) -> str | None:
+def _first(answer: AnsweredQuestion) -> str | None:
     return f"{answer.hits[0].path}:{answer.hits[0].start_line}" if answer.hits else None

@@ -9,7 +9,7 @@ from datetime import date
 from typing import NamedTuple
 
 
-class Weights(NamedTuple):
+class FactorWeights(NamedTuple):
     """What each factor counts; they add up to 1."""
 
     relevance: float
@@ -20,11 +20,11 @@ class Weights(NamedTuple):
 
 BY_KIND = {
     # What is known: whether it fits, and how much it matters.
-    "semantic": Weights(0.45, 0.10, 0.30, 0.15),
+    "semantic": FactorWeights(0.45, 0.10, 0.30, 0.15),
     # What happened: how long ago.
-    "episodic": Weights(0.30, 0.40, 0.15, 0.15),
+    "episodic": FactorWeights(0.30, 0.40, 0.15, 0.15),
     # How something is done: what was done so often before.
-    "procedural": Weights(0.35, 0.05, 0.15, 0.45),
+    "procedural": FactorWeights(0.35, 0.05, 0.15, 0.45),
 }
 BY_TIER = {"ltm": 1.0, "stm": 0.8, "dormant": 0.15, "sensory": 0.1}
 RESTING = frozenset({"dormant", "sensory"})
@@ -56,7 +56,7 @@ DOUBTFUL = 0.33
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MemoryStanding:
     """A memory as a task finds it."""
 
     memory: int
@@ -88,7 +88,7 @@ def use(accesses: int) -> float:
     return min(1.0, math.log1p(max(0, accesses)) / math.log1p(MOST_USED))
 
 
-def score(one: Standing, today: date, as_tier: str = "", best: float = 0.0) -> float:
+def score(one: MemoryStanding, today: date, as_tier: str = "", best: float = 0.0) -> float:
     """What a memory is worth; `as_tier` weighs it as if in another tier, `best` is how relevant the best match is."""
     weights = BY_KIND[one.kind]
     relevance = one.relevance * (one.relevance / best) ** SHARP if best else one.relevance
@@ -103,7 +103,7 @@ def near(relevant: Mapping[int, float], doubtful: bool = False) -> dict[int, flo
     return {memory: how for memory, how in relevant.items() if how >= enough}
 
 
-def scored(found: Iterable[Standing], today: date) -> dict[int, float]:
+def scored(found: Iterable[MemoryStanding], today: date) -> dict[int, float]:
     """What each memory is worth that a search found; what rests is left out, unless it answers best.
 
     Fading never hides the only answer: a resting memory that is more relevant than every one that is awake stays, at

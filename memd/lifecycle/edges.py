@@ -68,7 +68,7 @@ def ends(one: int, other: int, rel: str) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedMemory:
     """A memory that edges lead to, and the way there."""
 
     memory: int
@@ -77,17 +77,17 @@ class Reached:
     path: tuple[Edge, ...]
 
 
-def reach(start: int, edges_of: Callable[[Collection[int]], Iterable[Edge]], depth: int) -> list[Reached]:
+def reach(start: int, edges_of: Callable[[Collection[int]], Iterable[Edge]], depth: int) -> list[ReachedMemory]:
     """Every memory within `depth` edges, by its shortest way and of those the strongest; the nearest and best first."""
-    known = {start: Reached(start, 1.0, ())}
+    known = {start: ReachedMemory(start, 1.0, ())}
     rim = [start]
     for _ in range(depth):
-        found: dict[int, Reached] = {}
+        found: dict[int, ReachedMemory] = {}
         around = set(rim)
         for edge in edges_of(rim):
             for near in {edge.one, edge.other} & around:
                 way = known[near]
-                new = Reached(edge.far(near), way.weight * edge.weight, (*way.path, edge))
+                new = ReachedMemory(edge.far(near), way.weight * edge.weight, (*way.path, edge))
                 better = found.get(new.memory)
                 if new.memory not in known and (better is None or new.weight > better.weight):
                     found[new.memory] = new

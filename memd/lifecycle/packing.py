@@ -25,7 +25,7 @@ MISSES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedMemory:
     """A memory in its place."""
 
     memory: int
@@ -41,10 +41,10 @@ class Packed:
 
 
 @dataclass(slots=True)
-class Bundle:
+class PackedContext:
     """What was packed, and how much did not fit."""
 
-    packed: list[Packed] = field(default_factory=list)
+    packed: list[PackedMemory] = field(default_factory=list)
     tokens: int = 0
     dropped: int = 0
 
@@ -56,7 +56,7 @@ class Bundle:
     def overflowed(self) -> bool:
         return self.dropped > 0 or any(one.squeezed for one in self.packed)
 
-    def take(self, group: Sequence[Packed]) -> None:
+    def take(self, group: Sequence[PackedMemory]) -> None:
         self.packed += group
         self.tokens += sum(one.tokens for one in group)
 
@@ -74,13 +74,13 @@ class Packer:
     """The memories that contradict each one: shown beside it, or it is not shown."""
     most: int = MOST
 
-    def pinned(self, memories: Iterable[int], budget: int) -> Bundle:
+    def pinned(self, memories: Iterable[int], budget: int) -> PackedContext:
         """Pinned memories, in their order, into their part of the budget."""
-        bundle = Bundle()
+        bundle = PackedContext()
         self.fill(bundle, [(memory, "pinned") for memory in memories], budget // PINNED_SHARE)
         return bundle
 
-    def fill(self, bundle: Bundle, ranked: Sequence[tuple[int, str]], budget: int) -> None:
+    def fill(self, bundle: PackedContext, ranked: Sequence[tuple[int, str]], budget: int) -> None:
         """Memories with their phases, the best first, into what is left of the budget."""
         misses = 0
         for nth, (memory, phase) in enumerate(ranked):
@@ -94,13 +94,13 @@ class Packer:
                 bundle.dropped += sum(left not in bundle.memories for left, _ in ranked[nth + 1 :])
                 break
 
-    def _group(self, bundle: Bundle, memory: int, phase: str, room: int) -> list[Packed]:
+    def _group(self, bundle: PackedContext, memory: int, phase: str, room: int) -> list[PackedMemory]:
         """A memory with what contradicts it; nothing when not even excerpts of all of them fit."""
         others = [other for other in self.against.get(memory, ()) if other not in bundle.memories]
         members = [(memory, phase, None), *((other, "contradiction", memory) for other in others)]
         heads = [self.head(one, against) for one, _, against in members]
         needs = [self.count(head) for head in heads]
-        group: list[Packed] = []
+        group: list[PackedMemory] = []
         for nth, (one, how, against) in enumerate(members):
             # What the rest of the group needs at least is kept free for it.
             later = sum(head + LEAST for head in needs[nth + 1 :])
@@ -108,7 +108,9 @@ class Packer:
             if not text:
                 return []
             tokens = needs[nth] + self.count(text)
-            group.append(Packed(one, how, heads[nth] + text, tokens, cut, cut and room - later < self.most, against))
+            group.append(
+                PackedMemory(one, how, heads[nth] + text, tokens, cut, cut and room - later < self.most, against)
+            )
             room -= tokens
         return group
 

@@ -48,7 +48,7 @@ OBSERVED: dict[str, Callable[[Life, datetime], Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class RuleCondition:
     """One thing that must be so; the conditions of a rule must all be."""
 
     field: str
@@ -57,7 +57,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class RuleAction:
     """What a rule does. `archive` and `delete` lay a memory aside; no rule ever deletes text."""
 
     verb: str
@@ -81,8 +81,8 @@ class Rule:
     """When, then."""
 
     name: str
-    when: tuple[Condition, ...]
-    action: Action
+    when: tuple[RuleCondition, ...]
+    action: RuleAction
     enabled: bool = True
     built_in: bool = False
     doc: str = ""
@@ -99,7 +99,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class RuleMatch:
     """What the rules make of one life."""
 
     rule: Rule
@@ -113,11 +113,13 @@ class Match:
     floor: float = 0.0
 
 
-def _when(*conditions: tuple[str, str, Value]) -> tuple[Condition, ...]:
-    return tuple(Condition(*condition) for condition in conditions)
+def _when(*conditions: tuple[str, str, Value]) -> tuple[RuleCondition, ...]:
+    return tuple(RuleCondition(*condition) for condition in conditions)
 
 
-def _built_in(name: str, doc: str, action: Action, *conditions: tuple[str, str, Value], enabled: bool = True) -> Rule:
+def _built_in(
+    name: str, doc: str, action: RuleAction, *conditions: tuple[str, str, Value], enabled: bool = True
+) -> Rule:
     return Rule(name, _when(*conditions), action, enabled, built_in=True, doc=doc)
 
 
@@ -128,48 +130,48 @@ def _hours(hours: int) -> timedelta:
 BUILT_IN: tuple[Rule, ...] = (
     # Raw captures first, and attention before neglect: one that was asked for twice is kept however old it is.
     _built_in(
-        "promote-sensory", "A raw capture that was asked for becomes a memory.", Action("promote", "stm"),
+        "promote-sensory", "A raw capture that was asked for becomes a memory.", RuleAction("promote", "stm"),
         ("tier", "=", "sensory"), ("age", ">", _hours(1)), ("access", ">", 1),
     ),
     _built_in(
-        "decay-sensory", "A raw capture that nobody asked for is laid aside.", Action("delete"),
+        "decay-sensory", "A raw capture that nobody asked for is laid aside.", RuleAction("delete"),
         ("tier", "=", "sensory"), ("age", ">", _hours(4)),
     ),
     # Before `wake`: what it laid aside still matches it there, which is no move and ends the search.
     # Before `promote-to-ltm`: being found often is no merit in what never helped.
     _built_in(
         "prune-low-utility", "What is found often and never of use is laid aside, where someone says what is.",
-        Action("demote", DORMANT), ("access", ">", 20), ("utility", "<", 0.05), enabled=False,
+        RuleAction("demote", DORMANT), ("access", ">", 20), ("utility", "<", 0.05), enabled=False,
     ),
     _built_in(
-        "wake", "What was asked for after a rule had laid it aside comes back.", Action("promote", HOME),
+        "wake", "What was asked for after a rule had laid it aside comes back.", RuleAction("promote", HOME),
         ("tier", "=", DORMANT), ("returned", "=", True),
     ),
     # Before `decay-unaccessed`: with other numbers both could match, and rising must win.
     _built_in(
-        "promote-to-ltm", "What is asked for again and again stays.", Action("promote", "ltm"),
+        "promote-to-ltm", "What is asked for again and again stays.", RuleAction("promote", "ltm"),
         ("tier", "=", "stm"), ("age", ">", _hours(72)), ("access", ">", 50), enabled=False,
     ),
     _built_in(
-        "demote-stale-ltm", "What nobody has asked for in a week is laid aside.", Action("demote", DORMANT),
+        "demote-stale-ltm", "What nobody has asked for in a week is laid aside.", RuleAction("demote", DORMANT),
         ("tier", "=", "ltm"), ("idle", ">", _hours(168)),
     ),
     _built_in(
         "decay-unaccessed", "What is hardly asked for weighs a little less each day.",
-        Action("decay", factor=0.95, floor=FLOOR),
+        RuleAction("decay", factor=0.95, floor=FLOOR),
         ("tier", "=", "stm"), ("age", ">", _hours(48)), ("access", "<", 10), enabled=False,
     ),
     # Of pairs. The narrower one first: two that say the same are not merely linked.
     _built_in(
-        "dedup-all", "Of memories that say the same, one stays and the others are laid aside.", Action("dedup"),
+        "dedup-all", "Of memories that say the same, one stays and the others are laid aside.", RuleAction("dedup"),
         ("similarity", ">", SAME), enabled=False,
     ),
     _built_in(
         "renew", "Of two notes under one heading that say nearly the same, the later refines the earlier.",
-        Action("refine"), ("similarity", ">=", LIKE),
+        RuleAction("refine"), ("similarity", ">=", LIKE),
     ),
     _built_in(
-        "merge-similar", "Memories that say nearly the same are linked.", Action("link"),
+        "merge-similar", "Memories that say nearly the same are linked.", RuleAction("link"),
         ("tier", "=", "stm"), ("similarity", ">", SIMILAR),
     ),
 )  # fmt: skip
@@ -193,7 +195,7 @@ def fits(rule: Rule, life: Life, now: datetime) -> bool:
     return all(_holds(condition, life, (), now) for condition in rule.when if condition.field != "similarity")
 
 
-def evaluate(life: Life, rules: Iterable[Rule], now: datetime, feedback: bool) -> Match | None:
+def evaluate(life: Life, rules: Iterable[Rule], now: datetime, feedback: bool) -> RuleMatch | None:
     """What happens to a memory now; None: nothing, no rule speaks of it.
 
     `feedback` says whether anyone ever told what was useful in its workspace.
@@ -210,7 +212,7 @@ def evaluate(life: Life, rules: Iterable[Rule], now: datetime, feedback: bool) -
         words.append(why(rule, here, now))
         if target in seen:
             names = ", ".join(move.name for move in moves)
-            return Match(moves[0], f"stays: {names} would move it in a circle", importance=life.base)
+            return RuleMatch(moves[0], f"stays: {names} would move it in a circle", importance=life.base)
         seen.add(target)
         here = replace(here, tier=target, home=here.tier, moved=now, moved_by=f"{RULE}{rule.name}")
     if rule is None and not moves:
@@ -218,7 +220,7 @@ def evaluate(life: Life, rules: Iterable[Rule], now: datetime, feedback: bool) -
     return _match(here, rule, moves, words, now)
 
 
-def _match(here: Life, rule: Rule | None, moves: list[Rule], words: list[str], now: datetime) -> Match:
+def _match(here: Life, rule: Rule | None, moves: list[Rule], words: list[str], now: datetime) -> RuleMatch:
     """The outcome for a memory that has come to rest, with the rule that still speaks of it there."""
     fading = rule if rule is not None and rule.action.verb == "decay" else None
     left = _left(here, fading, now) if fading else here.base
@@ -226,7 +228,7 @@ def _match(here: Life, rule: Rule | None, moves: list[Rule], words: list[str], n
         words = [*words, why(rule, here, now) + (f": importance {here.base:g} → {left:.2g}" if fading else "")]
     mover = moves[-1] if moves else rule
     assert mover is not None
-    return Match(
+    return RuleMatch(
         mover, "; then ".join(words), here.tier if moves else None, left,
         fading.action.factor if fading else 1.0, fading.action.floor if fading else 0.0,
     )  # fmt: skip
@@ -248,7 +250,7 @@ def _first(rules: Sequence[Rule], life: Life, now: datetime) -> Rule | None:
     return None
 
 
-def _holds(condition: Condition, life: Life, rules: Sequence[Rule], now: datetime) -> bool:
+def _holds(condition: RuleCondition, life: Life, rules: Sequence[Rule], now: datetime) -> bool:
     look = OBSERVED.get(condition.field)
     if look is not None:
         return COMPARE[condition.op](look(life, now), condition.value)
@@ -286,7 +288,7 @@ def why(rule: Rule, life: Life, now: datetime) -> str:
     return verb + ", ".join(asked)
 
 
-def _said(condition: Condition, life: Life, now: datetime) -> str:
+def _said(condition: RuleCondition, life: Life, now: datetime) -> str:
     if condition.field == "tag":
         return f"{'' if condition.op == '=' else 'not '}tagged {condition.value}"
     if condition.field == "importance":

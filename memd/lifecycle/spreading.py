@@ -36,7 +36,7 @@ CROWD = 3
 
 
 @dataclass(slots=True)
-class Pool:
+class SpreadPool:
     """Everything that may be packed, with its score, and how it came to be there."""
 
     scores: dict[int, float]
@@ -47,9 +47,9 @@ class Pool:
     suppressed: int = 0
 
 
-def spread(seeds: Mapping[int, float], links: Sequence[Edge], may_enter: Collection[int]) -> Pool:
+def spread(seeds: Mapping[int, float], links: Sequence[Edge], may_enter: Collection[int]) -> SpreadPool:
     """The seeds with what their edges bring; only what `may_enter` comes in by an ordinary edge."""
-    pool = Pool(dict(seeds))
+    pool = SpreadPool(dict(seeds))
     ordinary = [link for link in links if link.rel not in NOT_FOLLOWED and link.weight >= MIN_WEIGHT]
     handed = _handed(seeds, _around(ordinary))
     for memory, extra in sorted(handed.items(), key=lambda entry: (-entry[1], entry[0])):
@@ -100,7 +100,7 @@ def contradictions(links: Iterable[Edge], known: Collection[int]) -> dict[int, l
     }
 
 
-def contradict(pool: Pool, against: Mapping[int, Sequence[int]]) -> None:
+def contradict(pool: SpreadPool, against: Mapping[int, Sequence[int]]) -> None:
     """Bring in what contradicts a memory of the pool, at no less than its share of that memory's score."""
     before = dict(pool.scores)
     for memory in sorted(before):
@@ -122,7 +122,7 @@ def parents_of(links: Iterable[Edge]) -> dict[int, set[int]]:
     return found
 
 
-def lift_parents(pool: Pool, parents: Mapping[int, set[int]], may_enter: Collection[int]) -> None:
+def lift_parents(pool: SpreadPool, parents: Mapping[int, set[int]], may_enter: Collection[int]) -> None:
     """A summary is worth at least as much as what it sums up, also when the task's words are only in that."""
     waiting, lifted = sorted(pool.scores), set[int]()
     while waiting:
@@ -136,7 +136,7 @@ def lift_parents(pool: Pool, parents: Mapping[int, set[int]], may_enter: Collect
     pool.parents = len(lifted)
 
 
-def suppress(pool: Pool, parents: Mapping[int, set[int]], shown: Collection[int] = ()) -> None:
+def suppress(pool: SpreadPool, parents: Mapping[int, set[int]], shown: Collection[int] = ()) -> None:
     """Take out what a summary contains that is in the pool or `shown` already.
 
     Of summaries that contain each other the best one stays.

@@ -34,7 +34,7 @@ class Block:
     """Where the block began that was too long and of which this is a piece."""
 
 
-class Lines:
+class LineOffsets:
     """Turns offsets into line numbers and back; only a line feed ends a line."""
 
     def __init__(self, text: str) -> None:
@@ -63,7 +63,7 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def blocks_of(text: str, lines: Lines, start: int = 0) -> list[Block]:
+def blocks_of(text: str, lines: LineOffsets, start: int = 0) -> list[Block]:
     """The blocks of `text` from offset `start`, in order, without the blank lines between them."""
     # Same length, so that offsets hold; a lone carriage return is no line end for an editor.
     plain = text[start:].replace("\r", " ").replace("\0", " ")
@@ -72,7 +72,7 @@ def blocks_of(text: str, lines: Lines, start: int = 0) -> list[Block]:
     return [block for block in _walk(tokens, text, lines, first) if block.end > block.start]
 
 
-def _walk(tokens: list[Token], text: str, lines: Lines, first: int) -> Iterator[Block]:
+def _walk(tokens: list[Token], text: str, lines: LineOffsets, first: int) -> Iterator[Block]:
     index = 0
     while index < len(tokens):
         token = tokens[index]
@@ -88,7 +88,7 @@ def _walk(tokens: list[Token], text: str, lines: Lines, first: int) -> Iterator[
         index = closing + 1
 
 
-def _items(tokens: list[Token], text: str, lines: Lines, first: int) -> Iterator[Block]:
+def _items(tokens: list[Token], text: str, lines: LineOffsets, first: int) -> Iterator[Block]:
     """The items of one list; an item that is too long gives up its own blocks."""
     index = 0
     while index < len(tokens):
@@ -121,7 +121,7 @@ def _closing(tokens: list[Token], index: int) -> int:
     return len(tokens) - 1
 
 
-def _span(token: Token, text: str, lines: Lines, first: int) -> tuple[int, int]:
+def _span(token: Token, text: str, lines: LineOffsets, first: int) -> tuple[int, int]:
     assert token.map is not None
     start, end = lines.offset(first + token.map[0]), lines.offset(first + token.map[1])
     return start, start + len(text[start:end].rstrip())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memd.errors import Refused, UsageError
-from memd.notes.blocks import Lines, blocks_of
+from memd.notes.blocks import LineOffsets, blocks_of
 from memd.notes.declared import front_matter, front_matter_span, in_yaml, is_nothing
 from memd.notes.parse import SECTION_LEVEL, parse
 
@@ -41,7 +41,7 @@ def nested(text: str, keep: int = 0) -> str:
     that it does not swallow what follows.
     """
     plain = text.replace("\r\n", "\n").strip("\n")
-    headings = [block for block in blocks_of(plain, Lines(plain)) if 0 < block.level <= SECTION_LEVEL]
+    headings = [block for block in blocks_of(plain, LineOffsets(plain)) if 0 < block.level <= SECTION_LEVEL]
     for block in reversed(headings[keep:]):
         plain = f"{plain[: block.start]}### {_one_line(block.title)}{plain[block.end :]}"
     return closed(plain)
@@ -52,7 +52,7 @@ def closed(text: str) -> str:
     fences = sorted(set(FENCE.findall(text)), key=len, reverse=True)
     for end in ("", *(f"\n{fence}" for fence in fences), *HTML_ENDS):
         probe = f"{text}{end}\n\n## x\n"
-        blocks = blocks_of(probe, Lines(probe))
+        blocks = blocks_of(probe, LineOffsets(probe))
         if blocks and blocks[-1].level == SECTION_LEVEL:
             return text + end
     raise UsageError("the text leaves something open at its end that would swallow what follows it")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from memd.notes import names
-from memd.notes.blocks import Lines, blocks_of
+from memd.notes.blocks import LineOffsets, blocks_of
 from memd.notes.compose import nested
 from memd.notes.declared import front_matter_span
 from memd.notes.parse import SECTION_LEVEL, parse
@@ -77,7 +77,7 @@ def index_start(text: str) -> int | None:
     One with deeper headings begins where the section begins that it stands in.
     """
     above: int | None = None
-    for block in blocks_of(text, Lines(text), front_matter_span(text)):
+    for block in blocks_of(text, LineOffsets(text), front_matter_span(text)):
         if 0 < block.level <= SECTION_LEVEL:
             above = block.start if block.level == SECTION_LEVEL or block.title.casefold() in PAIR else None
         if block.level and block.title.casefold() in PAIR:
@@ -89,7 +89,7 @@ def index_start(text: str) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RoleEntry:
     """One section of a role's file, and when it was written."""
 
     role: str
@@ -106,11 +106,11 @@ class Entry:
         return -(-len(self.text) // TOKEN)
 
 
-def entries_of(path: str, text: str, day: str) -> list[Entry]:
+def entries_of(path: str, text: str, day: str) -> list[RoleEntry]:
     """The entries of a file; one without a date of its own has that of the file."""
     note = parse(path, text, day)
     return [
-        Entry(
+        RoleEntry(
             note.role, path, memory.start_line, memory.end_line, memory.heading, _time(memory.text, memory.date),
             memory.text.replace("\r\n", "\n"),
         )
@@ -123,13 +123,13 @@ def _time(text: str, day: str) -> str:
     return f"{found[1]} {found[2]:0>5}" if found and found[2] else found[1] if found else day
 
 
-def newest(entries: list[Entry], since: str) -> list[Entry]:
+def newest(entries: list[RoleEntry], since: str) -> list[RoleEntry]:
     """The entries of that day and later, the newest first; of a file's equals the lower one is the newer."""
     recent = [entry for entry in reversed(entries) if entry.time[:10] >= since]
     return sorted(recent, key=lambda entry: entry.time, reverse=True)
 
 
-def within(entries: list[Entry], budget: int) -> list[Entry]:
+def within(entries: list[RoleEntry], budget: int) -> list[RoleEntry]:
     """As many of them as a budget of tokens takes: each whole or not at all."""
     kept, left = [], budget
     for entry in entries:
@@ -139,7 +139,7 @@ def within(entries: list[Entry], budget: int) -> list[Entry]:
     return kept
 
 
-def told(kept: list[Entry], roles: tuple[str, ...], left_out: int, budget: int) -> str:
+def told(kept: list[RoleEntry], roles: tuple[str, ...], left_out: int, budget: int) -> str:
     """The entries as a text for an agent to read: those of all, then its own."""
     parts: list[str] = []
     for role in roles:

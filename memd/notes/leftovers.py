@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from memd.notes.pen import ASIDE, bytes_of, conflict_copy, in_use
 from memd.notes.read import digest_of
+from memd.notes.safe_write import ASIDE, bytes_of, conflict_copy, in_use
 
 
 def sweep(folder: Path, ours: Callable[[bytes], bool] = lambda data: False) -> list[str]:

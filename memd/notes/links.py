@@ -10,7 +10,7 @@ from posixpath import normpath
 from urllib.parse import unquote
 
 from memd.models import RELATIONS, Memory
-from memd.notes.blocks import Lines, blocks_of
+from memd.notes.blocks import LineOffsets, blocks_of
 from memd.notes.declared import CODE, COMMENT
 from memd.notes.names import slug
 
@@ -28,7 +28,7 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class MemoryLink:
     """What a memory says of another; `target` names it, folded so that upper and lower case are one."""
 
     rel: str
@@ -38,9 +38,9 @@ class Link:
     origin: str = DECLARED
 
 
-def links_of(path: str, memory: Memory) -> tuple[Link, ...]:
+def links_of(path: str, memory: Memory) -> tuple[MemoryLink, ...]:
     """Where a memory of the file at `path` points, each relation to a target once; a declared one counts first."""
-    found: dict[tuple[str, str], Link] = {}
+    found: dict[tuple[str, str], MemoryLink] = {}
     for link in (*declared_links(memory.declared.links), *_written(path, memory.text)):
         if link.target and len(link.target) <= MAX_TARGET:
             found.setdefault((link.rel, link.target), link)
@@ -55,20 +55,20 @@ def folded(name: str) -> str:
 # --- declared -----------------------------------------------------------------------------------------------
 
 
-def declared_links(entries: tuple[str, ...]) -> Iterator[Link]:
+def declared_links(entries: tuple[str, ...]) -> Iterator[MemoryLink]:
     for entry in entries:
         link = declared_link(entry)
         if link is not None:
             yield link
 
 
-def declared_link(entry: str) -> Link | None:
+def declared_link(entry: str) -> MemoryLink | None:
     """`key`, `rel:key` or `rel(0.7):key`; None where the weight is none."""
     parts = ENTRY.fullmatch(entry.strip())
     if parts is None or parts["rel"] not in RELATIONS:
-        return Link(PLAIN, _named(entry))
+        return MemoryLink(PLAIN, _named(entry))
     weight = _weight(parts["weight"])
-    return Link(parts["rel"], _named(parts["key"]), weight) if weight != -1 else None
+    return MemoryLink(parts["rel"], _named(parts["key"]), weight) if weight != -1 else None
 
 
 def entry_of(rel: str, key: str, weight: float | None) -> str:
@@ -111,7 +111,7 @@ def _target(base: str, heading: str | None) -> str:
 # --- written ------------------------------------------------------------------------------------------------
 
 
-def _written(path: str, text: str) -> Iterator[Link]:
+def _written(path: str, text: str) -> Iterator[MemoryLink]:
     if "[" not in text:
         return
     for prose in _prose(text):
@@ -119,17 +119,17 @@ def _written(path: str, text: str) -> Iterator[Link]:
             target = _target(found[1] if found[1].strip() else path, found[2])
             # A file that points to itself as a whole says nothing.
             if target and (found[1].strip() or found[2]):
-                yield Link(PLAIN, target, origin=WRITTEN)
+                yield MemoryLink(PLAIN, target, origin=WRITTEN)
         for pattern in (INLINE, DEFINITION):
             for found in pattern.finditer(prose):
                 target = _file(path, found[1] or found[2] or "")
                 if target:
-                    yield Link(PLAIN, target, origin=WRITTEN)
+                    yield MemoryLink(PLAIN, target, origin=WRITTEN)
 
 
 def _prose(text: str) -> Iterator[str]:
     """The text without its code and without memd's own comment, block by block."""
-    for block in blocks_of(text, Lines(text)):
+    for block in blocks_of(text, LineOffsets(text)):
         if block.prose:
             piece = COMMENT.sub(" ", text[block.start : block.end])
             yield CODE.sub(" ", piece) if "`" in piece else piece

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memd.models import Chunk, Declared, Memory, Note
 from memd.notes import declared, names
-from memd.notes.blocks import Block, Lines, blocks_of
+from memd.notes.blocks import Block, LineOffsets, blocks_of
 from memd.notes.chunks import below_headings, spans
 
 FORMAT = 5
@@ -28,7 +28,7 @@ class _Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedNote:
     """A note, and what another parse of nearly the same text can go on from."""
 
     note: Note
@@ -58,13 +58,13 @@ def parse(path: str, text: str, fallback_date: str = "") -> Note:
     return parsed(path, text, fallback_date).note
 
 
-def parsed(path: str, text: str, fallback_date: str = "", before: Parsed | None = None) -> Parsed:
+def parsed(path: str, text: str, fallback_date: str = "", before: ParsedNote | None = None) -> ParsedNote:
     """The same; what it has in common with the note `before` at this path is taken from there."""
-    lines = Lines(text)
+    lines = LineOffsets(text)
     front_end = declared.front_matter_span(text)
     about, warning = declared.front_matter(text[:front_end]) if front_end else (Declared(), "")
     if before is None or before.note.path != path or before.fallback_date != fallback_date:
-        before = Parsed(Note(path, "", ()), "", fallback_date, -1, [], [])
+        before = ParsedNote(Note(path, "", ()), "", fallback_date, -1, [], [])
     kept = before.unchanged(text, front_end)
     onward = before.blocks[kept].start if kept else front_end
     blocks = before.blocks[:kept] + blocks_of(text, lines, onward)
@@ -78,7 +78,7 @@ def parsed(path: str, text: str, fallback_date: str = "", before: Parsed | None 
         else:
             memories.append(_memory(section, text, lines, about, role, date or fallback_date, slug, not date))
     note = Note(path, role, tuple(memories), (warning,) if warning else ())
-    return Parsed(note, text, fallback_date, front_end, blocks, sections)
+    return ParsedNote(note, text, fallback_date, front_end, blocks, sections)
 
 
 def _same(one: str, other: str) -> int:
@@ -119,7 +119,7 @@ def _keep(heading: str, title: str, blocks: list[Block]) -> Iterator[_Section]:
 def _memory(
     section: _Section,
     text: str,
-    lines: Lines,
+    lines: LineOffsets,
     about: Declared,
     role: str,
     date: str,
@@ -146,7 +146,7 @@ def _memory(
     )
 
 
-def _chunks(section: _Section, text: str, lines: Lines, facts: Declared) -> Iterator[Chunk]:
+def _chunks(section: _Section, text: str, lines: LineOffsets, facts: Declared) -> Iterator[Chunk]:
     path = list(section.above or ((facts.title,) if facts.title else ()))
     context = " ".join((*facts.tags, *facts.aliases, *(file.rpartition(":")[0] or file for file in facts.files)))
     levels = [1] * len(path)

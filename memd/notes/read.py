@@ -16,16 +16,16 @@ BINARY_SHARE, FORGIVEN = 0.05, 8
 """A file with a larger share of control bytes, and more than a few stray ones, is no text; random bytes have 0.1."""
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """The file cannot be read now; what was known of it stays."""
 
 
-class Skipped(Exception):
+class SkippedFile(Exception):
     """The file is not memory: too large, binary, no regular file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FileContent:
     """The bytes of a file and the stat that belongs to them."""
 
     data: bytes
@@ -45,16 +45,16 @@ class Reading:
         return decode(self.data)
 
 
-def read(path: Path, max_bytes: int) -> Reading:
+def read(path: Path, max_bytes: int) -> FileContent:
     """Read `path` so that bytes and stat belong together; a file that is being written is tried again."""
     for _ in range(ATTEMPTS):
         reading = _read_once(path, max_bytes)
         if reading is not None:
             return reading
-    raise Unreadable("it is being written")
+    raise UnreadableFile("it is being written")
 
 
-def _read_once(path: Path, max_bytes: int) -> Reading | None:
+def _read_once(path: Path, max_bytes: int) -> FileContent | None:
     # O_NONBLOCK: a FIFO that took the file's place must not hold the daemon up.
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -62,28 +62,28 @@ def _read_once(path: Path, max_bytes: int) -> Reading | None:
         raise
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise Skipped("it is no regular file") from error
-        raise Unreadable(error.strerror or str(error)) from error
+            raise SkippedFile("it is no regular file") from error
+        raise UnreadableFile(error.strerror or str(error)) from error
     with os.fdopen(descriptor, "rb") as file:
         before = os.fstat(descriptor)
         _refuse(before, max_bytes)
         try:
             data = file.read(max_bytes + 1)
         except OSError as error:
-            raise Unreadable(error.strerror or str(error)) from error
+            raise UnreadableFile(error.strerror or str(error)) from error
         after = os.fstat(descriptor)
     if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size) or len(data) != after.st_size:
         return None
     if is_binary(data):
-        raise Skipped("it is binary")
-    return Reading(data, after.st_size, after.st_mtime_ns, after.st_ctime_ns, after.st_ino, digest_of(data))
+        raise SkippedFile("it is binary")
+    return FileContent(data, after.st_size, after.st_mtime_ns, after.st_ctime_ns, after.st_ino, digest_of(data))
 
 
 def _refuse(found: os.stat_result, max_bytes: int) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise Skipped("it is no regular file")
+        raise SkippedFile("it is no regular file")
     if found.st_size > max_bytes:
-        raise Skipped(f"{found.st_size // 1024:,} KB is over index.max_file_kb = {max_bytes // 1024:,}")
+        raise SkippedFile(f"{found.st_size // 1024:,} KB is over index.max_file_kb = {max_bytes // 1024:,}")
 
 
 def digest_of(data: bytes) -> str:

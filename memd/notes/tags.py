@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from memd.errors import UsageError
 from memd.notes import compose, declared
-from memd.notes.blocks import Lines, blocks_of
+from memd.notes.blocks import LineOffsets, blocks_of
 from memd.notes.parse import parse
 from memd.notes.revise import with_comment
 
@@ -58,7 +58,7 @@ def _in_comments(path: str, text: str, old: str, new: str | None) -> str:
 
 
 def _in_prose(text: str, old: str, new: str | None) -> str:
-    blocks = blocks_of(text, Lines(text), declared.front_matter_span(text))
+    blocks = blocks_of(text, LineOffsets(text), declared.front_matter_span(text))
     spans = [
         (block.start + start, block.start + end)
         for block in blocks

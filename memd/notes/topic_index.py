@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from memd.errors import UsageError
 from memd.notes import compose
-from memd.notes.blocks import Block, Lines, blocks_of
+from memd.notes.blocks import Block, LineOffsets, blocks_of
 from memd.notes.declared import front_matter_span
 
 GENERAL = "General Project Knowledge"
@@ -38,7 +38,7 @@ GAP = re.compile(r"[ \t]*(?::|[–—-](?=\s))?[ \t]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class IndexSection:
     """One section of the pair: where its heading starts, where its text begins, where it ends."""
 
     level: int
@@ -48,7 +48,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TopicEntry:
     """The line of one topic, with lines that go on from it; `said` is where the summary begins."""
 
     topic: str
@@ -59,28 +59,28 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class TopicIndex:
     """What a file says about topics."""
 
-    general: Section | None
-    lists: tuple[Section, ...]
-    entries: tuple[Entry, ...]
+    general: IndexSection | None
+    lists: tuple[IndexSection, ...]
+    entries: tuple[TopicEntry, ...]
 
-    def of(self, topic: str) -> list[Entry]:
+    def of(self, topic: str) -> list[TopicEntry]:
         return [entry for entry in self.entries if entry.topic == topic]
 
 
-def read_index(text: str) -> Index:
-    blocks = blocks_of(text, Lines(text), front_matter_span(text))
+def read_index(text: str) -> TopicIndex:
+    blocks = blocks_of(text, LineOffsets(text), front_matter_span(text))
     headings = [block for block in blocks if block.level]
     code = [(block.start, block.end) for block in blocks if not block.prose]
     general = _sections(text, headings, GENERAL)
     lists = _sections(text, headings, SPECIALIZED)
     entries = tuple(entry for section in lists for entry in _entries(text, section, code))
-    return Index(general[0] if general else None, lists, entries)
+    return TopicIndex(general[0] if general else None, lists, entries)
 
 
-def _sections(text: str, headings: Sequence[Block], title: str) -> tuple[Section, ...]:
+def _sections(text: str, headings: Sequence[Block], title: str) -> tuple[IndexSection, ...]:
     """The sections of a title; each ends at the next heading of its level, or at the other of the pair."""
     found = []
     for nth, heading in enumerate(headings):
@@ -89,7 +89,7 @@ def _sections(text: str, headings: Sequence[Block], title: str) -> tuple[Section
         after = (other for other in headings[nth + 1 :] if other.level <= heading.level or _plain(other.title) in PAIR)
         end = next((other.start for other in after), len(text))
         newline = text.find("\n", heading.end, end)
-        found.append(Section(heading.level, heading.start, newline + 1 if newline >= 0 else end, end))
+        found.append(IndexSection(heading.level, heading.start, newline + 1 if newline >= 0 else end, end))
     return tuple(found)
 
 
@@ -98,8 +98,8 @@ def _plain(title: str) -> str:
     return " ".join(title.strip("*_:` \t").casefold().split())
 
 
-def _entries(text: str, section: Section, code: Sequence[tuple[int, int]]) -> list[Entry]:
-    found: list[Entry] = []
+def _entries(text: str, section: IndexSection, code: Sequence[tuple[int, int]]) -> list[TopicEntry]:
+    found: list[TopicEntry] = []
     indent = DEEPEST
     for line in LINE.finditer(text, section.body, section.end):
         bullet = BULLET.match(line[0])
@@ -113,7 +113,7 @@ def _entries(text: str, section: Section, code: Sequence[tuple[int, int]]) -> li
     return found
 
 
-def _entry(start: int, named: int, rest: str, end: int) -> Entry:
+def _entry(start: int, named: int, rest: str, end: int) -> TopicEntry:
     wrapped = WRAPPED.match(rest)
     if wrapped:
         name, stop = next(group for group in wrapped.groups() if group), wrapped.end()
@@ -123,7 +123,7 @@ def _entry(start: int, named: int, rest: str, end: int) -> Entry:
         stop = len(name)
     said = GAP.match(rest, stop)
     at = said.end() if said else stop
-    return Entry(name.strip(), rest[at:].strip(), start, named + at, end)
+    return TopicEntry(name.strip(), rest[at:].strip(), start, named + at, end)
 
 
 def general_of(text: str) -> str:
@@ -175,7 +175,7 @@ def with_general(text: str, content: str) -> str:
 
 def check_general(content: str) -> None:
     """Refuse a text that would be read as the list of topics."""
-    headings = blocks_of(content, Lines(content))
+    headings = blocks_of(content, LineOffsets(content))
     if any(block.level and _plain(block.title) == SPECIALIZED.casefold() for block in headings):
         raise UsageError(
             f"general knowledge may not have a heading “{SPECIALIZED}”: that is the list of topics",
@@ -186,7 +186,7 @@ def check_general(content: str) -> None:
 def _below(content: str, level: int) -> str:
     """A text whose headings all belong under a heading of this level, and which leaves nothing open."""
     plain = content.replace("\r\n", "\n").strip("\n")
-    headings = [block for block in blocks_of(plain, Lines(plain)) if block.level]
+    headings = [block for block in blocks_of(plain, LineOffsets(plain)) if block.level]
     if headings and headings[0].start == 0 and _plain(headings[0].title) == GENERAL.casefold():
         # It came with its own heading, as one who read the file would send it.
         return _below(plain[headings[0].end :], level)
@@ -204,19 +204,19 @@ def _line(topic: str, summary: str) -> str:
     return f"- {topic if plain else f'`{topic}`'}: {summary}"
 
 
-def _cut(text: str, entries: Sequence[Entry]) -> str:
+def _cut(text: str, entries: Sequence[TopicEntry]) -> str:
     for entry in reversed(entries):
         text = text[: entry.start] + text[entry.end :]
     return text
 
 
-def _with_list(text: str, index: Index) -> str:
+def _with_list(text: str, index: TopicIndex) -> str:
     """The text with a section for the list, behind the general knowledge."""
     at, level = (index.general.end, index.general.level) if index.general else (len(text), LEVEL)
     return _with_heading(text, at, level, SPECIALIZED)
 
 
-def _with_new(text: str, index: Index, line: str) -> str:
+def _with_new(text: str, index: TopicIndex, line: str) -> str:
     section = index.lists[0]
     last = [entry for entry in index.entries if section.start <= entry.start < section.end][-1:]
     if last:

@@ -494,7 +494,7 @@ def _as_nobody(place: Path) -> int:
 
 
 def _unreadable(place: Path) -> None:
-    from memd.indexer.intake import ingest
+    from memd.indexer.indexing import ingest
     from memd.indexer.store.stores import Stores
     from memd.models import Workspace
 
@@ -502,14 +502,14 @@ def _unreadable(place: Path) -> None:
     root.mkdir()
     (root / "MEMORY.md").write_text("## Home\n\nthe router is called fjord\n")
     stores = Stores(place)
-    shelf = stores.open_shelf(Workspace("agent", root))
-    ingest.apply(stores, shelf, ["MEMORY.md"], 1_000_000)
+    index = stores.open_index(Workspace("agent", root))
+    ingest.apply(stores, index, ["MEMORY.md"], 1_000_000)
     for mode, problem in ((0o000, "unreadable"), (0o600, "")):
         (root / "MEMORY.md").chmod(mode)
-        ingest.apply(stores, shelf, ["MEMORY.md"], 1_000_000)
-        assert shelf.files["MEMORY.md"].problem.startswith(problem)
-        assert shelf.files["MEMORY.md"].problem == "" or mode == 0
-        assert shelf.text.search(["fjord"], ["fjord"], 5), "the old entry stays"
+        ingest.apply(stores, index, ["MEMORY.md"], 1_000_000)
+        assert index.files["MEMORY.md"].problem.startswith(problem)
+        assert index.files["MEMORY.md"].problem == "" or mode == 0
+        assert index.text.search(["fjord"], ["fjord"], 5), "the old entry stays"
     assert sorted(file.name for file in root.iterdir()) == ["MEMORY.md"], "no temporary files"
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.indexer.asking.certainty import FOUND, WEAK, confidence, verdict
+from memd.indexer.query.certainty import FOUND, WEAK, confidence, verdict
 
 SHARES = st.floats(0, 1)
 NEAR = st.one_of(st.none(), st.floats(-2, 3))

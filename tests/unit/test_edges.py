@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memd.indexer.living import edges, linking, mentions, related
-from memd.indexer.living.accesses import saw
-from memd.indexer.living.linking import Pair
-from memd.indexer.living.twins import same_words, twins
+from memd.indexer.lifecycle import edges, mentions, related, similarity
+from memd.indexer.lifecycle.accesses import saw
+from memd.indexer.lifecycle.duplicates import duplicates, same_words
+from memd.indexer.lifecycle.similarity import SimilarPair
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.scale import Scale
 from memd.indexer.store.mirror import Mirror
@@ -107,15 +107,15 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 def resolve(lab: Lab, now: datetime = NOW, everything: bool = False) -> int:
     """What the writer does soon after a save."""
-    shelf = lab.stores.shelf("agent")
-    some, shelf.unlinked = set(shelf.unlinked), set()
+    index = lab.stores.index("agent")
+    some, index.unlinked = set(index.unlinked), set()
     with lab.stores.ledger.write() as connection:
-        return mentions.resolve(connection, shelf.id, None if everything else some, now)
+        return mentions.resolve(connection, index.id, None if everything else some, now)
 
 
 def told(lab: Lab, rel: str = "") -> set[tuple[str, str, str, float, str]]:
-    shelf = lab.stores.shelf("agent")
-    found = related.listed(lab.stores, [shelf], "", rel, 0.0, 1000)
+    index = lab.stores.index("agent")
+    found = related.listed(lab.stores, [index], "", rel, 0.0, 1000)
     return {(one["from"], one["rel"], one["to"], round(one["weight"], 3), one["origin"]) for one in found}
 
 
@@ -215,7 +215,7 @@ def test_a_tag_that_becomes_common_or_goes_unlinks(lab: Lab) -> None:
 
 
 def test_what_someone_took_away_is_not_made_again(lab: Lab) -> None:
-    shelf = lab.add({**tagged(2), **topic("one", "[[t0]]"), **topic("two", "x", "links: [t0]")})
+    index = lab.add({**tagged(2), **topic("one", "[[t0]]"), **topic("two", "x", "links: [t0]")})
     resolve(lab)
     with lab.stores.ledger.write() as connection:
         connection.execute("UPDATE edges SET removed = 1")
@@ -224,22 +224,22 @@ def test_what_someone_took_away_is_not_made_again(lab: Lab) -> None:
         resolve(lab)
         resolve(lab, everything=True)
     assert {one[4] for one in told(lab)} == {"declared"}, "whoever declares it wants it; the rest stays removed"
-    assert shelf.id
+    assert index.id
 
 
 # --- use and time -------------------------------------------------------------------------------------------
 
 
 def numbers(lab: Lab) -> dict[str, int]:
-    shelf = lab.stores.shelf("agent")
+    index = lab.stores.index("agent")
     rows = lab.stores.ledger.reader.execute("SELECT id FROM memories WHERE file IS NOT NULL").fetchall()
-    named = edges.named(lab.stores.ledger.reader, shelf.id, [row["id"] for row in rows])
+    named = edges.named(lab.stores.ledger.reader, index.id, [row["id"] for row in rows])
     return {one["key"]: number for number, one in named.items()}
 
 
-def age(lab: Lab, now: datetime) -> edges.Aged:
+def age(lab: Lab, now: datetime) -> edges.AgedEdges:
     with lab.stores.ledger.write() as connection:
-        return edges.age(connection, lab.stores.shelf("agent").id, now)
+        return edges.age(connection, lab.stores.index("agent").id, now)
 
 
 def test_coming_up_together_strengthens_once_per_client_and_hour(lab: Lab) -> None:
@@ -263,10 +263,10 @@ def test_fading_is_a_function_of_time_and_use_brings_back(lab: Lab) -> None:
     lab.add({**tagged(2), **topic("one", "[[t0]]")})
     resolve(lab)
     written = next(one for one in told(lab) if one[4] == "written")
-    assert age(lab, NOW + 30 * DAY) == edges.Aged()
-    assert age(lab, NOW + 32 * DAY) == edges.Aged(faded=1)
+    assert age(lab, NOW + 30 * DAY) == edges.AgedEdges()
+    assert age(lab, NOW + 32 * DAY) == edges.AgedEdges(faded=1)
     assert {one[3] for one in told(lab)} == {0.5, round(0.3 * 0.81, 3)}
-    assert age(lab, NOW + 32 * DAY) == edges.Aged(), "run twice is run once"
+    assert age(lab, NOW + 32 * DAY) == edges.AgedEdges(), "run twice is run once"
     assert age(lab, NOW + 47 * DAY).faded == 1 and age(lab, NOW + 48 * DAY).pruned == 1
     assert told(lab) == {written}
     assert resolve(lab, everything=True) == 0, "what withered is not made again by a pass"
@@ -300,19 +300,19 @@ def test_the_mirror_finds_what_a_whole_comparison_finds(monkeypatch: pytest.Monk
 def test_the_marks_are_at_the_numbers_that_people_know() -> None:
     scale = Scale(0.5, 0.85)
     top = float(scale.near(np.ones(1))[0])
-    nears = np.array([-1, 0, linking.RELATED_AT, 1 + (top - 1) / 7, 1 + 2 * (top - 1) / 7, top])
-    assert linking.similarity(nears, scale).tolist() == pytest.approx([0, 0, 0.8, 0.9, 0.92, 1])
+    nears = np.array([-1, 0, similarity.RELATED_AT, 1 + (top - 1) / 7, 1 + 2 * (top - 1) / 7, top])
+    assert similarity.similarity(nears, scale).tolist() == pytest.approx([0, 0, 0.8, 0.9, 0.92, 1])
 
 
-def compare(lab: Lab, most: int = 1000, now: datetime = NOW) -> linking.Linked:
-    shelf, done = lab.stores.shelf("agent"), linking.Linked()
+def compare(lab: Lab, most: int = 1000, now: datetime = NOW) -> similarity.LinkedEdges:
+    index, done = lab.stores.index("agent"), similarity.LinkedEdges()
     more = True
     while more:
-        compared = linking.pass_(lab.stores, shelf, most)
+        compared = similarity.compare(lab.stores, index, most)
         more = compared.more
         for part in compared.parts():
             with lab.stores.ledger.write() as connection:
-                linked = linking.save(connection, shelf.id, part, now)
+                linked = similarity.save(connection, index.id, part, now)
             done.made, done.dropped = done.made + linked.made, done.dropped + linked.dropped
     return done
 
@@ -328,12 +328,12 @@ def test_memories_that_are_alike_are_linked_and_only_what_changed_is_compared(la
     assert compare(lab).made == 1
     ((one, rel, other, weight, origin),) = told(lab)
     assert {one, other} == {"one", "two"} and (rel, origin) == ("relates_to", "similar") and 0.8 <= weight <= 0.95
-    assert linking.pass_(lab.stores, lab.stores.shelf("agent"), 10).memories == {}
-    assert compare(lab) == linking.Linked()
+    assert similarity.compare(lab.stores, lab.stores.index("agent"), 10).memories == {}
+    assert compare(lab) == similarity.LinkedEdges()
     lab.save(topic("two", "Bicycle lights need new batteries."))
-    assert linking.pass_(lab.stores, lab.stores.shelf("agent"), 10).memories == {}, "its vector is not made yet"
+    assert similarity.compare(lab.stores, lab.stores.index("agent"), 10).memories == {}, "its vector is not made yet"
     lab.embed()
-    assert compare(lab) == linking.Linked(made=0, dropped=1)
+    assert compare(lab) == similarity.LinkedEdges(made=0, dropped=1)
     assert told(lab) == set()
 
 
@@ -345,7 +345,7 @@ def test_nobody_gets_more_than_five_automatic_edges(lab: Lab) -> None:
         for end in (one, other):
             count[end] = count.get(end, 0) + 1
     assert len(count) > 30 and max(count.values()) <= 5
-    assert compare(lab) == linking.Linked()
+    assert compare(lab) == similarity.LinkedEdges()
 
 
 def test_three_hundred_memories_twice(lab: Lab) -> None:
@@ -356,10 +356,10 @@ def test_three_hundred_memories_twice(lab: Lab) -> None:
     before = told(lab)
     assert before
     resolve(lab, everything=True)
-    assert compare(lab) == linking.Linked() and told(lab) == before
+    assert compare(lab) == similarity.LinkedEdges() and told(lab) == before
 
 
-def compare_all(lab: Lab) -> linking.Linked:
+def compare_all(lab: Lab) -> similarity.LinkedEdges:
     with lab.stores.ledger.write() as connection:
         connection.execute("UPDATE memories SET compared = ''")
     return compare(lab)
@@ -396,9 +396,11 @@ def test_the_very_same_has_the_same_words_numbers_names_and_denials(one: str, ot
     assert same_words(one, other) is same and same_words(other, one) is same
 
 
-def pairs_of(lab: Lab, *keys: str) -> list[Pair]:
+def pairs_of(lab: Lab, *keys: str) -> list[SimilarPair]:
     known = numbers(lab)
-    return [Pair(*sorted((known[one], known[other])), 0.99) for one, other in zip(keys[::2], keys[1::2], strict=True)]
+    return [
+        SimilarPair(*sorted((known[one], known[other])), 0.99) for one, other in zip(keys[::2], keys[1::2], strict=True)
+    ]
 
 
 def test_who_stays_and_who_is_laid_aside(lab: Lab) -> None:
@@ -415,7 +417,7 @@ def test_who_stays_and_who_is_laid_aside(lab: Lab) -> None:
     names = {number: key for key, number in known.items()}
 
     def decided(*keys: str) -> list[tuple[str, str]]:
-        found = twins(lab.stores.ledger.reader, pairs_of(lab, *keys))
+        found = duplicates(lab.stores.ledger.reader, pairs_of(lab, *keys))
         assert not found.doubtful
         return [(names[stays], names[goes]) for stays, goes, _ in found.twins]
 
@@ -436,8 +438,8 @@ def test_the_same_sentence_with_another_number_is_doubtful(lab: Lab) -> None:
             **topic("new", "The media server answers on port 9090."),
         }
     )
-    found = twins(lab.stores.ledger.reader, pairs_of(lab, "old", "new"))
+    found = duplicates(lab.stores.ledger.reader, pairs_of(lab, "old", "new"))
     assert not found.twins and len(found.doubtful) == 1
     known = numbers(lab)
-    far = [Pair(*sorted((known["old"], known["new"])), 0.85)]
-    assert twins(lab.stores.ledger.reader, far).doubtful == [], "only what is nearly the same"
+    far = [SimilarPair(*sorted((known["old"], known["new"])), 0.85)]
+    assert duplicates(lab.stores.ledger.reader, far).doubtful == [], "only what is nearly the same"

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from memd.exam import figures, probes, questions, report
-from memd.exam.figures import Found, Span, area, fold, mean, mean_length, percentile, score, sessions, turns
-from memd.exam.probes import Piece, Probe
-from memd.exam.report import Answered
+from memd.exam import probes, questions, report, scoring
+from memd.exam.probes import Probe, ProbePassage
+from memd.exam.report import AnsweredQuestion
+from memd.exam.scoring import LineSpan, ScoredHit, area, fold, mean, mean_length, percentile, score, sessions, turns
 from memd.models import Hit
 
 DAY = "memory/2026-02-15.md"
 OTHER = "memory/2026-02-16.md"
 
 
-def hit(start: int, end: int, length: int = 400, path: str = DAY) -> Found:
-    return Found(Span(path, start, end), length)
+def hit(start: int, end: int, length: int = 400, path: str = DAY) -> ScoredHit:
+    return ScoredHit(LineSpan(path, start, end), length)
 
 
 # --- covering -------------------------------------------------------------------------------------------------
@@ -38,8 +38,8 @@ def hit(start: int, end: int, length: int = 400, path: str = DAY) -> Found:
         (hit(9, 10, length=1_201), False),
     ],
 )
-def test_a_hit_covers_a_place_of_its_file_that_shares_a_line_unless_it_is_long(place: Found, covered: bool):
-    assert turns([place], [Span(DAY, 9, 10)])["any@5"] == float(covered)
+def test_a_hit_covers_a_place_of_its_file_that_shares_a_line_unless_it_is_long(place: ScoredHit, covered: bool):
+    assert turns([place], [LineSpan(DAY, 9, 10)])["any@5"] == float(covered)
 
 
 # --- one question ---------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def test_every_figure_of_a_question_with_two_places():
     """Of two places the third hit covers one, the seventh the other."""
     hits = [hit(100 + nth, 100 + nth) for nth in range(9)]
     hits[2], hits[6] = hit(9, 12), hit(30, 33)
-    told = turns(hits, [Span(DAY, 9, 9), Span(DAY, 30, 30)])
+    told = turns(hits, [LineSpan(DAY, 9, 9), LineSpan(DAY, 30, 30)])
     assert told == pytest.approx(
         {
             "any@2k": 1, "all@2k": 0,  # five hits of 400 characters fit into 2,000
@@ -62,7 +62,7 @@ def test_every_figure_of_a_question_with_two_places():
 
 
 def test_the_budget_is_two_thousand_characters_and_the_hit_that_breaks_it_is_not_read():
-    wanted = [Span(DAY, 9, 9)]
+    wanted = [LineSpan(DAY, 9, 9)]
     assert turns([hit(1, 1, 1_000), hit(9, 9, 1_000)], wanted)["any@2k"] == 1
     assert turns([hit(1, 1, 1_000), hit(9, 9, 1_001)], wanted)["any@2k"] == 0
     # Reading stops there: a shorter hit further down does not slip in.
@@ -72,7 +72,7 @@ def test_the_budget_is_two_thousand_characters_and_the_hit_that_breaks_it_is_not
 
 
 def test_one_hit_may_cover_all_places_and_a_place_gains_once():
-    wanted = [Span(DAY, 9, 9), Span(DAY, 11, 11)]
+    wanted = [LineSpan(DAY, 9, 9), LineSpan(DAY, 11, 11)]
     both = turns([hit(9, 12)], wanted)
     assert both["all@2k"] == both["all@5"] == both["frac@5"] == both["ndcg@10"] == 1
     twice = turns([hit(9, 9), hit(8, 10)], wanted)
@@ -81,10 +81,10 @@ def test_one_hit_may_cover_all_places_and_a_place_gains_once():
 
 
 def test_the_ideal_comes_from_what_was_wanted_and_not_from_what_came():
-    wanted = [Span(DAY, nth, nth) for nth in range(1, 4)]
+    wanted = [LineSpan(DAY, nth, nth) for nth in range(1, 4)]
     ideal = 1 + 1 / math.log2(3) + 1 / math.log2(4)
     assert turns([hit(1, 1)], wanted)["ndcg@10"] == pytest.approx(1 / ideal)
-    assert turns([], wanted) == dict.fromkeys(figures.NAMES, 0.0)
+    assert turns([], wanted) == dict.fromkeys(scoring.NAMES, 0.0)
 
 
 def test_more_than_ten_wanted_places_have_an_ideal_of_ten():
@@ -93,19 +93,19 @@ def test_more_than_ten_wanted_places_have_an_ideal_of_ten():
 
 def test_places_are_scored_on_the_first_ten_hits():
     hits = [hit(100 + nth, 100 + nth, 10) for nth in range(10)] + [hit(9, 9, 10)]
-    told = turns(hits, [Span(DAY, 9, 9)])
+    told = turns(hits, [LineSpan(DAY, 9, 9)])
     assert told["mrr"] == told["any@10"] == told["any@2k"] == 0
 
 
 # --- sessions -------------------------------------------------------------------------------------------------
 
-SESSIONS = [Span(DAY, 3, 20), Span(DAY, 22, 40), Span(OTHER, 3, 30)]
+SESSIONS = [LineSpan(DAY, 3, 20), LineSpan(DAY, 22, 40), LineSpan(OTHER, 3, 30)]
 
 
 def test_hits_of_one_session_are_one_and_it_keeps_its_best_place():
     hits = [hit(5, 6), hit(9, 9), hit(4, 8, path=OTHER), hit(12, 14), hit(25, 30)]
     assert fold(hits, SESSIONS) == [hits[0], hits[2], hits[4]]
-    told = sessions(hits, [Span(DAY, 22, 40)], SESSIONS)
+    told = sessions(hits, [LineSpan(DAY, 22, 40)], SESSIONS)
     assert told["mrr"] == pytest.approx(1 / 3)
     assert told["any@2k"] == 1
 
@@ -117,12 +117,12 @@ def test_a_hit_outside_every_session_stands_for_itself():
 
 def test_sessions_are_scored_on_all_hits_after_folding():
     hits = [hit(4 + nth, 4 + nth) for nth in range(15)] + [hit(25, 25)]
-    told = sessions(hits, [Span(DAY, 3, 20), Span(DAY, 22, 40)], SESSIONS)
+    told = sessions(hits, [LineSpan(DAY, 3, 20), LineSpan(DAY, 22, 40)], SESSIONS)
     assert told["frac@5"] == told["all@5"] == told["ndcg@10"] == 1
 
 
 def test_a_session_whose_best_hit_is_too_long_is_not_covered():
-    assert sessions([hit(5, 9, 1_300), hit(6, 6)], [Span(DAY, 3, 20)], SESSIONS)["any@5"] == 0
+    assert sessions([hit(5, 9, 1_300), hit(6, 6)], [LineSpan(DAY, 3, 20)], SESSIONS)["any@5"] == 0
 
 
 # --- many questions -------------------------------------------------------------------------------------------
@@ -242,11 +242,11 @@ def test_the_report_names_what_was_missed_and_what_came_instead():
         '{"question": "three", "expect": "memory/2026-02-15.md:90"}'
     )
     late = [shown(10 + nth, 10 + nth, "x") for nth in range(5)] + [shown(90, 90, "y")]
-    told = report.graded(asked, [Answered([TV], 1.0), Answered(late, 3.0), Answered([], 2.0)])
+    told = report.graded(asked, [AnsweredQuestion([TV], 1.0), AnsweredQuestion(late, 3.0), AnsweredQuestion([], 2.0)])
     assert told["questions"] == 3 and told["missed"] == 2
     assert told["figures"]["any@5"] == pytest.approx(1 / 3, abs=1e-4)
     assert told["figures"]["any@10"] == pytest.approx(2 / 3, abs=1e-4)
-    assert told["categories"] == {"easy": {"questions": 1, "figures": dict.fromkeys(figures.NAMES, 1.0)}}
+    assert told["categories"] == {"easy": {"questions": 1, "figures": dict.fromkeys(scoring.NAMES, 1.0)}}
     assert (told["p50_ms"], told["p95_ms"]) == (2.0, 3.0)
     assert told["misses"] == [
         {"line": 2, "question": "two", "expected": [f"{DAY}:90"], "rank": 6, "first": f"{DAY}:10"},
@@ -257,8 +257,8 @@ def test_the_report_names_what_was_missed_and_what_came_instead():
 # --- probes ---------------------------------------------------------------------------------------------------
 
 
-def piece(nth: int, text: str, date: str = "2026-02-12", ns: str = "agent") -> Piece:
-    return Piece(ns, f"{date}#{nth}", f"memory/{date}.md", nth * 10, nth * 10 + 5, text, date)
+def piece(nth: int, text: str, date: str = "2026-02-12", ns: str = "agent") -> ProbePassage:
+    return ProbePassage(ns, f"{date}#{nth}", f"memory/{date}.md", nth * 10, nth * 10 + 5, text, date)
 
 
 GARDEN = piece(1, "Planted two apple trees behind the shed with Robin on a cold afternoon.")
@@ -267,7 +267,7 @@ UNDATED = piece(3, "Robin likes short answers.", "")
 PIECES = [GARDEN, KITCHEN, UNDATED]
 
 
-def of_kind(kind: str, pieces: list[Piece]) -> dict[Piece, str]:
+def of_kind(kind: str, pieces: list[ProbePassage]) -> dict[ProbePassage, str]:
     return {probe.piece: probe.query for probe in probes.make(pieces) if probe.kind == kind}
 
 
@@ -327,7 +327,7 @@ def test_a_probe_is_answered_by_its_passage_its_twin_or_the_hit_that_it_was_fold
 def test_recall_is_told_by_kind():
     made = [Probe("term", "a", GARDEN), Probe("date", "b", GARDEN)]
     hits = [shown(90, 91, "x", path=GARDEN.path), shown(12, 12, "y", path=GARDEN.path)]
-    told = report.recalled(made, [Answered(hits, 1.0), Answered([], 1.0)])
+    told = report.recalled(made, [AnsweredQuestion(hits, 1.0), AnsweredQuestion([], 1.0)])
     assert told["figures"] == {"recall@1": 0.0, "recall@5": 0.5, "recall@10": 0.5}
     assert told["categories"]["term"]["figures"] == {"recall@1": 0.0, "recall@5": 1.0, "recall@10": 1.0}
     assert told["misses"] == [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from memd.indexer.asking.fold import ALIKE, CROWDED, FREE, fold
+from memd.indexer.query.fold import ALIKE, CROWDED, FREE, fold
 
 
 class Workspace(NamedTuple):
@@ -24,7 +24,7 @@ class Candidate:
     text: str
     path: str = "a.md"
     score: float = 3.0
-    shelf: Workspace = ONE
+    index: Workspace = ONE
     ranks: dict[str, int] = field(default_factory=lambda: {"text": 1})
     weighed: object | None = None
     line: int = 1
@@ -77,7 +77,7 @@ def test_what_has_no_words_is_compared_as_it_is():
 
 def test_workspaces_are_not_folded_into_each_other():
     # A path alone would not say in which of them the other stands.
-    assert shown([Candidate(SENTENCE), Candidate(SENTENCE, shelf=OTHER)]) == [("a.md", 0), ("a.md", 0)]
+    assert shown([Candidate(SENTENCE), Candidate(SENTENCE, index=OTHER)]) == [("a.md", 0), ("a.md", 0)]
 
 
 def test_equals_do_not_use_up_the_limit():
@@ -96,7 +96,7 @@ def test_a_file_gives_way_after_its_first_hits():
 
 def test_the_same_file_name_in_another_workspace_is_another_file():
     mine = [Candidate(distinct(nth), line=nth) for nth in range(FREE)]
-    theirs = [Candidate(distinct(10 + nth), shelf=OTHER, line=nth) for nth in range(FREE)]
+    theirs = [Candidate(distinct(10 + nth), index=OTHER, line=nth) for nth in range(FREE)]
     fold([*mine, *theirs], 8)  # type: ignore[arg-type]
     assert {place.score for place in [*mine, *theirs]} == {3.0}
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from memd.indexer.actions import writing
-from memd.indexer.living import lives
-from memd.indexer.living.ageing import Hands
-from memd.indexer.living.reflect import reflect
+from memd.indexer.lifecycle import lives
+from memd.indexer.lifecycle.ageing import ReflectionOptions
+from memd.indexer.lifecycle.reflect import reflect
 from memd.indexer.model.embedder import HashEmbedder
+from memd.indexer.writing import write_files
 from memd.lifecycle.rules import BUILT_IN as SHIPPED
 from tests.lab import Lab
 
@@ -47,8 +47,8 @@ def run(
             return work(connection)
 
     moved = ([] if told is None else told).extend
-    hands = Hands(write, dry=dry, who="job:reflect", moved=moved)
-    return reflect(lab.stores, lab.stores.shelf("agent"), rules, now, hands)
+    hands = ReflectionOptions(write, dry=dry, who="job:reflect", moved=moved)
+    return reflect(lab.stores, lab.stores.index("agent"), rules, now, hands)
 
 
 def number(lab: Lab, path: str, slug: str) -> int:
@@ -103,8 +103,8 @@ def test_judging_twice_is_judging_once(lab: Lab):
 
 def test_what_was_judged_can_be_undone_and_is_not_done_again(lab: Lab):
     found = run(lab)
-    shelf = lab.stores.shelf("agent")
-    writing.undo(lab.stores, shelf, found["action"], "cli")
+    index = lab.stores.index("agent")
+    write_files.undo(lab.stores, index, found["action"], "cli")
     assert tier(lab, "memory/2026-02-02.md", "kiln") == "stm"
     edges = "SELECT COUNT(*) FROM edges WHERE origin = 'rule' AND removed = 0"
     assert lab.stores.ledger.reader.execute(edges).fetchone()[0] == 0
@@ -129,7 +129,7 @@ def test_without_the_rules_nothing_is_judged(lab: Lab):
 
 def test_a_dry_run_judges_and_writes_nothing(lab: Lab):
     run(lab, rules=())
-    lab.stores.ledger.remember(f"judged:{lab.stores.shelf('agent').id}", "")
+    lab.stores.ledger.remember(f"judged:{lab.stores.index('agent').id}", "")
     tables = ("actions", "shifts", "edges")
     counted = [lab.stores.ledger.reader.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables]
     assert run(lab, dry=True)["moved"] == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memd.notes.links import Link, declared_link, entry_of, links_of
+from memd.notes.links import MemoryLink, declared_link, entry_of, links_of
 from memd.notes.parse import parse
 
 
@@ -20,18 +20,18 @@ def targets(text: str, path: str = "memory/2026-02-15.md") -> list[str]:
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ("deploy", Link("relates_to", "deploy")),
-        ("refines:deploy", Link("refines", "deploy")),
-        ("refines(0.7):2026-02-15#ersatztv", Link("refines", "2026-02-15#ersatztv", 0.7)),
-        ("contradicts(1):MEMORY#Home Network", Link("contradicts", "memory#home-network", 1.0)),
-        ("note:of things", Link("relates_to", "note:of things")),
-        ("[[Deploy|the deploy]]", Link("relates_to", "deploy")),
-        ("refines:[[Deploy#Steps]]", Link("refines", "deploy#steps")),
+        ("deploy", MemoryLink("relates_to", "deploy")),
+        ("refines:deploy", MemoryLink("refines", "deploy")),
+        ("refines(0.7):2026-02-15#ersatztv", MemoryLink("refines", "2026-02-15#ersatztv", 0.7)),
+        ("contradicts(1):MEMORY#Home Network", MemoryLink("contradicts", "memory#home-network", 1.0)),
+        ("note:of things", MemoryLink("relates_to", "note:of things")),
+        ("[[Deploy|the deploy]]", MemoryLink("relates_to", "deploy")),
+        ("refines:[[Deploy#Steps]]", MemoryLink("refines", "deploy#steps")),
         ("refines(7):deploy", None),
         ("refines(much):deploy", None),
     ],
 )
-def test_a_declared_link_is_a_key_a_relation_and_a_weight(entry: str, expected: Link | None) -> None:
+def test_a_declared_link_is_a_key_a_relation_and_a_weight(entry: str, expected: MemoryLink | None) -> None:
     assert declared_link(entry) == expected
 
 

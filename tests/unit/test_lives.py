@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from memd.errors import Conflict
-from memd.indexer.actions import writing
-from memd.indexer.living import accesses, lives
-from memd.indexer.living.lives import Move
-from memd.indexer.record import deeds
-from memd.indexer.store.stores import Shelf
+from memd.indexer.lifecycle import accesses, lives
+from memd.indexer.lifecycle.lives import TierMove
+from memd.indexer.record import actions
+from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.writing import write_files
 from tests.lab import Lab
 
 NOW = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
@@ -35,8 +35,8 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 @pytest.fixture
-def shelf(lab: Lab) -> Shelf:
-    return lab.stores.shelf("agent")
+def index(lab: Lab) -> WorkspaceIndex:
+    return lab.stores.index("agent")
 
 
 def number(lab: Lab, slug: str) -> int:
@@ -50,22 +50,22 @@ def saw(lab: Lab, memory: int, client: str, at: datetime) -> None:
 
 
 def settle(lab: Lab, now: datetime) -> None:
-    shelf = lab.stores.shelf("agent")
+    index = lab.stores.index("agent")
     with lab.stores.ledger.write() as connection:
-        accesses.settle(connection, accesses.uncounted(connection, shelf.id, 0, 100), now)
+        accesses.settle(connection, accesses.uncounted(connection, index.id, 0, 100), now)
         accesses.sweep(connection, now)
 
 
-def move(lab: Lab, shelf: Shelf, *moves: Move, at: datetime = NOW) -> int:
+def move(lab: Lab, index: WorkspaceIndex, *moves: TierMove, at: datetime = NOW) -> int:
     with lab.stores.ledger.write() as connection:
-        action = deeds.note(connection, shelf.id, "cli", "curate")
+        action = actions.note(connection, index.id, "cli", "curate")
         for nth, one in enumerate(moves):
             lives.move(connection, action, nth, one, at)
     return action
 
 
-def test_lives_begin_where_their_notes_say(lab: Lab, shelf: Shelf):
-    found = {life.memory: life for life in lives.lives(lab.stores.ledger.reader, shelf.id)}
+def test_lives_begin_where_their_notes_say(lab: Lab, index: WorkspaceIndex):
+    found = {life.memory: life for life in lives.lives(lab.stores.ledger.reader, index.id)}
     tap, cat, router = (found[number(lab, slug)] for slug in ("tap", "cat", "router"))
     assert (tap.tier, tap.base, tap.importance, tap.exempt) == ("stm", 0.5, 0.5, False)
     assert (cat.tier, cat.base, cat.importance) == ("sensory", 0.9, 0.9)
@@ -74,13 +74,13 @@ def test_lives_begin_where_their_notes_say(lab: Lab, shelf: Shelf):
     assert (bread.tier, bread.pinned, bread.exempt) == ("ltm", True, True)
 
 
-def test_lives_come_in_pages(lab: Lab, shelf: Shelf):
+def test_lives_come_in_pages(lab: Lab, index: WorkspaceIndex):
     reader, after, found = lab.stores.ledger.reader, 0, []
-    while page := lives.lives(reader, shelf.id, after, 2):
+    while page := lives.lives(reader, index.id, after, 2):
         assert len(page) <= 2
         after = page[-1].memory
         found += page
-    assert [life.memory for life in found] == [life.memory for life in lives.lives(reader, shelf.id)]
+    assert [life.memory for life in found] == [life.memory for life in lives.lives(reader, index.id)]
     assert len(found) == 4
 
 
@@ -142,61 +142,61 @@ def test_a_declared_importance_begins_anew_and_another_edit_does_not(lab: Lab):
     assert (life.importance, life.base) == (0.7, 0.7)
 
 
-def test_a_move_says_why_and_can_be_taken_back_and_forth(lab: Lab, shelf: Shelf):
+def test_a_move_says_why_and_can_be_taken_back_and_forth(lab: Lab, index: WorkspaceIndex):
     tap = number(lab, "tap")
-    action = move(lab, shelf, Move(tap, "dormant", "rule:x", "nobody asked"))
+    action = move(lab, index, TierMove(tap, "dormant", "rule:x", "nobody asked"))
     row = lab.stores.ledger.reader.execute("SELECT * FROM memories WHERE id = ?", (tap,)).fetchone()
     assert (row["tier"], row["home"], row["moved_by"], row["moved_why"]) == ("dormant", "stm", "rule:x", "nobody asked")
-    back = writing.undo(lab.stores, shelf, action, "cli")
+    back = write_files.undo(lab.stores, index, action, "cli")
     life = lives.life_of(lab.stores.ledger.reader, tap)
     assert (back.back, life.tier, life.moved_by) == (1, "stm", "cli")
     assert life.since > life.first_seen, "what a person decided begins to age anew"
-    writing.undo(lab.stores, shelf, back.action, "cli")
+    write_files.undo(lab.stores, index, back.action, "cli")
     assert lives.life_of(lab.stores.ledger.reader, tap).tier == "dormant"
 
 
-def test_what_moved_again_since_is_left_as_it_is(lab: Lab, shelf: Shelf):
+def test_what_moved_again_since_is_left_as_it_is(lab: Lab, index: WorkspaceIndex):
     tap, cat = number(lab, "tap"), number(lab, "cat")
-    first = move(lab, shelf, Move(tap, "dormant", "rule:x", ""), Move(cat, "stm", "rule:y", ""))
-    move(lab, shelf, Move(tap, "ltm", "cli", ""), at=NOW + HOUR)
-    assert writing.undo(lab.stores, shelf, first, "cli").back == 1
+    first = move(lab, index, TierMove(tap, "dormant", "rule:x", ""), TierMove(cat, "stm", "rule:y", ""))
+    move(lab, index, TierMove(tap, "ltm", "cli", ""), at=NOW + HOUR)
+    assert write_files.undo(lab.stores, index, first, "cli").back == 1
     found = {memory: lives.life_of(lab.stores.ledger.reader, memory).tier for memory in (tap, cat)}
     assert found == {tap: "ltm", cat: "sensory"}
 
 
-def test_an_undo_that_could_change_nothing_is_a_conflict_and_leaves_no_trace(lab: Lab, shelf: Shelf):
+def test_an_undo_that_could_change_nothing_is_a_conflict_and_leaves_no_trace(lab: Lab, index: WorkspaceIndex):
     tap = number(lab, "tap")
-    first = move(lab, shelf, Move(tap, "dormant", "rule:x", ""))
-    move(lab, shelf, Move(tap, "ltm", "cli", ""), at=NOW + HOUR)
+    first = move(lab, index, TierMove(tap, "dormant", "rule:x", ""))
+    move(lab, index, TierMove(tap, "ltm", "cli", ""), at=NOW + HOUR)
     count = lab.stores.ledger.reader.execute("SELECT COUNT(*) FROM actions").fetchone()[0]
     with pytest.raises(Conflict):
-        writing.undo(lab.stores, shelf, first, "cli")
+        write_files.undo(lab.stores, index, first, "cli")
     assert lab.stores.ledger.reader.execute("SELECT COUNT(*) FROM actions").fetchone()[0] == count
     row = lab.stores.ledger.reader.execute("SELECT undone FROM actions WHERE id = ?", (first,)).fetchone()
     assert row["undone"] is None
 
 
-def test_a_move_to_where_it_is_changes_nothing(lab: Lab, shelf: Shelf):
+def test_a_move_to_where_it_is_changes_nothing(lab: Lab, index: WorkspaceIndex):
     tap = number(lab, "tap")
-    move(lab, shelf, Move(tap, "stm", "cli", ""))
+    move(lab, index, TierMove(tap, "stm", "cli", ""))
     assert lives.life_of(lab.stores.ledger.reader, tap).moved is None
 
 
-def test_usefulness_is_counted_and_undone(lab: Lab, shelf: Shelf):
+def test_usefulness_is_counted_and_undone(lab: Lab, index: WorkspaceIndex):
     tap = number(lab, "tap")
     with lab.stores.ledger.write() as connection:
-        assert not lives.has_feedback(connection, shelf.id)
-        action = deeds.note(connection, shelf.id, "cli", "useful")
+        assert not lives.has_feedback(connection, index.id)
+        action = actions.note(connection, index.id, "cli", "useful")
         assert lives.found_useful(connection, action, 0, tap) == 1
-        assert lives.has_feedback(connection, shelf.id)
-    writing.undo(lab.stores, shelf, action, "cli")
+        assert lives.has_feedback(connection, index.id)
+    write_files.undo(lab.stores, index, action, "cli")
     assert lives.life_of(lab.stores.ledger.reader, tap).useful == 0
 
 
-def test_a_life_goes_on_through_an_edit_and_a_new_name(lab: Lab, shelf: Shelf):
+def test_a_life_goes_on_through_an_edit_and_a_new_name(lab: Lab, index: WorkspaceIndex):
     tap = number(lab, "tap")
-    move(lab, shelf, Move(tap, "ltm", "cli", ""))
-    root = shelf.workspace.root
+    move(lab, index, TierMove(tap, "ltm", "cli", ""))
+    root = index.workspace.root
     (root / "memory/2026-03-01.md").rename(root / "memory/2026-03-02.md")
     lab.save({"memory/2026-03-02.md": NOTES["memory/2026-03-01.md"].replace("The tap drips", "The tap drips a lot")})
     assert number(lab, "tap") == tap

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.lifecycle.excerpts import ELLIPSIS, excerpt, pieces_of
-from memd.lifecycle.packing import LEAST, MISSES, Bundle, Packer
+from memd.lifecycle.packing import LEAST, MISSES, PackedContext, Packer
 from memd.notes.quoting import quoted
 
 
@@ -64,7 +64,7 @@ def test_pinned_memories_that_fit_do_not_overflow_even_when_one_is_cut_for_its_l
 
 def test_no_memory_takes_more_than_its_cap() -> None:
     for count, cut in ((395, False), (396, False), (397, True), (1000, True)):
-        bundle = Bundle()
+        bundle = PackedContext()
         packer({1: body(count)}).fill(bundle, search(1), 5000)
         (one,) = bundle.packed
         assert one.excerpt == cut and one.tokens <= 400, count
@@ -73,13 +73,13 @@ def test_no_memory_takes_more_than_its_cap() -> None:
 
 @pytest.mark.parametrize(("budget", "fits"), [(2 + 1 + LEAST - 1, False), (2 + 1 + LEAST, True)])
 def test_an_excerpt_needs_twenty_five_tokens(budget: int, fits: bool) -> None:
-    bundle = Bundle()
+    bundle = PackedContext()
     packer({1: body(300)}).fill(bundle, search(1), budget)
     assert bool(bundle.packed) == fits and bundle.dropped == (0 if fits else 1)
 
 
 def test_a_short_memory_still_fits_after_a_long_one_did_not() -> None:
-    bundle = Bundle()
+    bundle = PackedContext()
     packer({1: body(90), 2: body(60), 3: "short"}).fill(bundle, search(1, 2, 3), 110)
     assert [one.memory for one in bundle.packed] == [1, 3] and bundle.dropped == 1
 
@@ -89,13 +89,13 @@ def test_after_some_misses_no_further_one_is_tried_and_all_are_counted() -> None
     pack = packer({nth: body(300) for nth in range(100)})
     heads = pack.head
     pack = Packer(lambda one, beside: (looked.append(one), heads(one, beside))[1], pack.body, words, nothing)
-    bundle = Bundle()
+    bundle = PackedContext()
     pack.fill(bundle, search(*range(100)), 320)
     assert len(bundle.packed) == 1 and bundle.dropped == 99 and len(looked) == 1 + MISSES
 
 
 def test_a_contradiction_stands_beside_what_it_contradicts() -> None:
-    bundle = Bundle()
+    bundle = PackedContext()
     pack = packer({1: body(10), 2: body(10), 3: body(10)}, {1: [3], 3: [1]})
     pack.fill(bundle, search(1, 2, 3), 1000)
     assert [(one.memory, one.phase, one.against) for one in bundle.packed] == [
@@ -107,12 +107,12 @@ def test_a_contradiction_stands_beside_what_it_contradicts() -> None:
 def test_nothing_is_shown_whose_contradiction_does_not_fit_and_room_is_made_for_it() -> None:
     pack = packer({1: body(100), 2: body(100)}, {1: [2]})
     for budget in range(20, 220):
-        bundle = Bundle()
+        bundle = PackedContext()
         pack.fill(bundle, search(1), budget)
         assert len(bundle.packed) in (0, 2), budget
         assert bundle.tokens <= budget
     assert len(bundle.packed) == 2 and not any(one.excerpt for one in bundle.packed)
-    small = Bundle()
+    small = PackedContext()
     pack.fill(small, search(1), 90)
     assert [one.excerpt for one in small.packed] == [True, True]
 

@@ -16,8 +16,8 @@ from whoosh import query
 from memd.errors import StoreBroken
 from memd.indexer.language.words import query_terms
 from memd.indexer.store.bm25f import Scores, bm25, probabilistic_idf
-from memd.indexer.store.postings import SETTLED, Kept
-from memd.indexer.store.segment import Held
+from memd.indexer.store.postings import SETTLED, PostingCache
+from memd.indexer.store.segment import PostingList
 from memd.indexer.store.text import TextIndex, document
 from memd.models import Chunk
 
@@ -311,10 +311,10 @@ def test_searching_while_a_writer_commits(index: TextIndex):
 
 
 def test_kept_lists_are_bounded_and_the_last_asked_stay():
-    def held(length: int) -> Held:
-        return Held(np.zeros(length, np.int32), np.zeros(length, np.uint16))
+    def held(length: int) -> PostingList:
+        return PostingList(np.zeros(length, np.int32), np.zeros(length, np.uint16))
 
-    kept: Kept[str] = Kept(1_000)
+    kept: PostingCache[str] = PostingCache(1_000)
     for name in "abc":
         kept.get(name, lambda: held(250))
     kept.get("a", lambda: pytest.fail("it was kept"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.indexer.language.question import Question, narrow, parse
+from memd.indexer.language.question import ParsedQuestion, narrow, parse
 from memd.models import Filters
 
 NOW = date(2026, 2, 18)
@@ -19,23 +19,23 @@ NOW = date(2026, 2, 18)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", Question()),
-        ("what did  we decide", Question(words="what did we decide")),
-        ('"release plan" of May', Question(words="release plan of May", phrases=("release plan",))),
-        ('see ("Release  plan")?', Question(words="see (Release plan)?", phrases=("Release plan",))),
-        ("“release plan”", Question(words="release plan", phrases=("release plan",))),
-        ("deploy -draft", Question(words="deploy", without=("draft",))),
-        ("-draft, deploy", Question(words="deploy", without=("draft",))),
-        ('-"old plan" new', Question(words="new", without=("old plan",))),
-        ("-éclair tea", Question(words="tea", without=("éclair",))),
-        ("-猫 犬", Question(words="犬", without=("猫",))),
-        ("migrat* plan", Question(words="plan", prefixes=("migrat",))),
-        ("who is Jo*?", Question(words="who is ?", prefixes=("Jo",))),
-        ("get_user* 2026-0*", Question(prefixes=("get_user", "2026-0"))),
-        ("-draft, ,", Question(without=("draft",))),
+        ("", ParsedQuestion()),
+        ("what did  we decide", ParsedQuestion(words="what did we decide")),
+        ('"release plan" of May', ParsedQuestion(words="release plan of May", phrases=("release plan",))),
+        ('see ("Release  plan")?', ParsedQuestion(words="see (Release plan)?", phrases=("Release plan",))),
+        ("“release plan”", ParsedQuestion(words="release plan", phrases=("release plan",))),
+        ("deploy -draft", ParsedQuestion(words="deploy", without=("draft",))),
+        ("-draft, deploy", ParsedQuestion(words="deploy", without=("draft",))),
+        ('-"old plan" new', ParsedQuestion(words="new", without=("old plan",))),
+        ("-éclair tea", ParsedQuestion(words="tea", without=("éclair",))),
+        ("-猫 犬", ParsedQuestion(words="犬", without=("猫",))),
+        ("migrat* plan", ParsedQuestion(words="plan", prefixes=("migrat",))),
+        ("who is Jo*?", ParsedQuestion(words="who is ?", prefixes=("Jo",))),
+        ("get_user* 2026-0*", ParsedQuestion(prefixes=("get_user", "2026-0"))),
+        ("-draft, ,", ParsedQuestion(without=("draft",))),
     ],
 )
-def test_words_phrases_exclusions_and_prefixes(text: str, expected: Question):
+def test_words_phrases_exclusions_and_prefixes(text: str, expected: ParsedQuestion):
     assert parse(text, NOW) == expected
 
 
@@ -72,7 +72,7 @@ def test_words_phrases_exclusions_and_prefixes(text: str, expected: Question):
     ],
 )
 def test_filters(text: str, words: str, filters: Filters):
-    assert parse(text, NOW) == Question(words=words, filters=filters)
+    assert parse(text, NOW) == ParsedQuestion(words=words, filters=filters)
 
 
 def test_before_and_after_one_day_part_the_notes_without_a_gap():
@@ -82,7 +82,7 @@ def test_before_and_after_one_day_part_the_notes_without_a_gap():
 
 def test_everything_at_once():
     text = 'why did "the disk" fill -swap log* tag:infra after:yesterday path:daily'
-    assert parse(text, NOW) == Question(
+    assert parse(text, NOW) == ParsedQuestion(
         words="why did the disk fill",
         phrases=("the disk",),
         without=("swap",),
@@ -102,7 +102,7 @@ def test_everything_at_once():
     ],
 )  # fmt: skip
 def test_what_is_not_well_formed_is_plain_words(text: str):
-    assert parse(text, NOW) == Question(words=text)
+    assert parse(text, NOW) == ParsedQuestion(words=text)
 
 
 @pytest.mark.parametrize(
@@ -137,5 +137,5 @@ def test_any_text_is_a_question(text: str):
 @given(st.text(st.characters(exclude_characters='-*:"“”', exclude_categories=["Cs"])))
 def test_no_word_is_lost_from_a_text_without_operators(text: str):
     asked = parse(text, NOW)
-    assert asked == Question(words=asked.words)
+    assert asked == ParsedQuestion(words=asked.words)
     assert re.findall(r"\w+", asked.words) == re.findall(r"\w+", text)

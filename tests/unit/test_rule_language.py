@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.errors import NotFound, UsageError
-from memd.lifecycle.book import book, chosen, find, origin, text_for
-from memd.lifecycle.language import FIELDS, RANK, VERBS, body, named, parse, written
-from memd.lifecycle.rules import BUILT_IN, OBSERVED, Action, Condition, Rule
+from memd.lifecycle.rule_book import chosen, find, origin, rule_book, text_for
+from memd.lifecycle.rule_language import FIELDS, RANK, VERBS, body, named, parse, written
+from memd.lifecycle.rules import BUILT_IN, OBSERVED, Rule, RuleAction, RuleCondition
 from memd.models import KINDS, TIERS
 
 
@@ -20,11 +20,11 @@ def test_a_rule_is_read() -> None:
     assert parse("x", "tier=stm age>48h access<10 → decay 0.95 floor 0.1") == Rule(
         "x",
         (
-            Condition("tier", "=", "stm"),
-            Condition("age", ">", timedelta(hours=48)),
-            Condition("access", "<", 10),
+            RuleCondition("tier", "=", "stm"),
+            RuleCondition("age", ">", timedelta(hours=48)),
+            RuleCondition("access", "<", 10),
         ),
-        Action("decay", factor=0.95, floor=0.1),
+        RuleAction("decay", factor=0.95, floor=0.1),
     )
 
 
@@ -67,26 +67,26 @@ order = st.sampled_from([">", ">=", "<", "<="])
 exact = st.sampled_from(["=", "!="])
 spans = st.integers(1, 90_000).map(lambda minutes: timedelta(minutes=minutes))
 CONDITIONS = {
-    "tier": st.builds(Condition, st.just("tier"), exact, st.sampled_from(TIERS)),
-    "kind": st.builds(Condition, st.just("kind"), exact, st.sampled_from(KINDS)),
-    "role": st.builds(Condition, st.just("role"), exact, words),
-    "tag": st.builds(Condition, st.just("tag"), exact, words),
-    "age": st.builds(Condition, st.just("age"), order, spans),
-    "idle": st.builds(Condition, st.just("idle"), order, spans),
-    "access": st.builds(Condition, st.just("access"), exact | order, st.integers(1, 10**6)),
-    "days": st.builds(Condition, st.just("days"), exact | order, st.integers(1, 10**6)),
-    "useful": st.builds(Condition, st.just("useful"), exact | order, st.integers(1, 10**6)),
-    "utility": st.builds(Condition, st.just("utility"), exact | order, shares),
-    "importance": st.builds(Condition, st.just("importance"), exact | order, shares),
-    "similarity": st.builds(Condition, st.just("similarity"), st.sampled_from([">", ">="]), shares),
-    "returned": st.builds(Condition, st.just("returned"), st.just("="), st.booleans()),
+    "tier": st.builds(RuleCondition, st.just("tier"), exact, st.sampled_from(TIERS)),
+    "kind": st.builds(RuleCondition, st.just("kind"), exact, st.sampled_from(KINDS)),
+    "role": st.builds(RuleCondition, st.just("role"), exact, words),
+    "tag": st.builds(RuleCondition, st.just("tag"), exact, words),
+    "age": st.builds(RuleCondition, st.just("age"), order, spans),
+    "idle": st.builds(RuleCondition, st.just("idle"), order, spans),
+    "access": st.builds(RuleCondition, st.just("access"), exact | order, st.integers(1, 10**6)),
+    "days": st.builds(RuleCondition, st.just("days"), exact | order, st.integers(1, 10**6)),
+    "useful": st.builds(RuleCondition, st.just("useful"), exact | order, st.integers(1, 10**6)),
+    "utility": st.builds(RuleCondition, st.just("utility"), exact | order, shares),
+    "importance": st.builds(RuleCondition, st.just("importance"), exact | order, shares),
+    "similarity": st.builds(RuleCondition, st.just("similarity"), st.sampled_from([">", ">="]), shares),
+    "returned": st.builds(RuleCondition, st.just("returned"), st.just("="), st.booleans()),
 }
 single = [name for name in CONDITIONS if name not in ("similarity", "importance", "tier")]
 actions = st.one_of(
-    st.builds(Action, st.just("promote"), st.sampled_from(["sensory", "stm", "ltm", "home"])),
-    st.builds(Action, st.just("demote"), st.sampled_from(["sensory", "stm", "dormant"])),
-    st.builds(Action, st.just("decay"), factor=st.floats(0.001, 1), floor=st.floats(0, 1)),
-    st.sampled_from([Action("archive"), Action("delete")]),
+    st.builds(RuleAction, st.just("promote"), st.sampled_from(["sensory", "stm", "ltm", "home"])),
+    st.builds(RuleAction, st.just("demote"), st.sampled_from(["sensory", "stm", "dormant"])),
+    st.builds(RuleAction, st.just("decay"), factor=st.floats(0.001, 1), floor=st.floats(0, 1)),
+    st.sampled_from([RuleAction("archive"), RuleAction("delete")]),
 )
 
 
@@ -95,7 +95,9 @@ def rules(draw: st.DrawFn) -> Rule:
     of_pairs = draw(st.booleans())
     fields = draw(st.lists(st.sampled_from(single), unique=True, min_size=0 if of_pairs else 1))
     when = tuple(draw(CONDITIONS[name]) for name in (*fields, *(["similarity"] if of_pairs else [])))
-    action = draw(st.sampled_from([Action("link"), Action("dedup"), Action("refine")]) if of_pairs else actions)
+    action = draw(
+        st.sampled_from([RuleAction("link"), RuleAction("dedup"), RuleAction("refine")]) if of_pairs else actions
+    )
     if action.verb in ("archive", "delete"):
         when = (*when, draw(CONDITIONS["importance"]), draw(CONDITIONS["tier"]))
     return Rule(draw(st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True)), when, action, draw(st.booleans()))
@@ -220,7 +222,7 @@ def test_a_name_is_small_letters_digits_and_dashes(name: str) -> None:
 
 
 def test_own_rules_come_first_and_built_in_ones_keep_their_place() -> None:
-    made = book(
+    made = rule_book(
         [
             ("b", "tag=b → archive"),
             ("sys-wake", "off"),
@@ -241,7 +243,7 @@ def test_own_rules_come_first_and_built_in_ones_keep_their_place() -> None:
 
 
 def test_all_problems_are_told_and_the_built_in_rule_holds() -> None:
-    made = book(
+    made = rule_book(
         [
             ("mine", "tag=a → arhive"),
             ("wake", "tier=dormnt → archive"),
@@ -259,10 +261,10 @@ def test_all_problems_are_told_and_the_built_in_rule_holds() -> None:
 
 
 def test_switching_a_rule_keeps_its_text() -> None:
-    rules = book([("mine", "tag=a → archive"), ("wake", "tier=dormant returned=yes → promote stm")]).rules
+    rules = rule_book([("mine", "tag=a → archive"), ("wake", "tier=dormant returned=yes → promote stm")]).rules
     assert text_for(rules, "decay-sensory", "off") == "off"
     assert text_for(rules, "mine", " off ") == "off tag=a → archive"
-    assert text_for(book([("mine", "off tag=a → archive")]).rules, "mine", "on") == "tag=a → archive"
+    assert text_for(rule_book([("mine", "off tag=a → archive")]).rules, "mine", "on") == "tag=a → archive"
     assert text_for(rules, "wake", "off") == "off tier=dormant returned=yes → promote stm"
     assert text_for(rules, "new", " age>2d  ->  archive ") == "age>2d -> archive"
     with pytest.raises(NotFound, match="did you mean `mine`"):
@@ -272,7 +274,7 @@ def test_switching_a_rule_keeps_its_text() -> None:
 
 
 def test_one_rule_can_be_chosen_by_name_or_by_text_even_when_it_is_off() -> None:
-    rules = book([("wake", "off")]).rules
+    rules = rule_book([("wake", "off")]).rules
     assert chosen(rules, "") == rules
     assert [(rule.name, rule.enabled) for rule in chosen(rules, "sys-wake")] == [("wake", True)]
     assert body(chosen(rules, "off age>2d → archive")[0]) == "age>48h → archive"

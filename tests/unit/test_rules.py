@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.lifecycle.language import parse
 from memd.lifecycle.lives import Life
+from memd.lifecycle.rule_language import parse
 from memd.lifecycle.rules import BUILT_IN as SHIPPED
-from memd.lifecycle.rules import Match, Rule, evaluate, fits, importance, near_enough, similar_rules
+from memd.lifecycle.rules import Rule, RuleMatch, evaluate, fits, importance, near_enough, similar_rules
 from memd.models import TIERS
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -33,7 +33,9 @@ def life(tier: str = "stm", *, age: timedelta = 2 * HOUR, **known: Any) -> Life:
     return Life(1, tier, "episodic", known.pop("role", "daily"), NOW - age, **known)
 
 
-def judged(one: Life, rules: tuple[Rule, ...] = BUILT_IN, now: datetime = NOW, feedback: bool = False) -> Match | None:
+def judged(
+    one: Life, rules: tuple[Rule, ...] = BUILT_IN, now: datetime = NOW, feedback: bool = False
+) -> RuleMatch | None:
     return evaluate(one, rules, now, feedback)
 
 
@@ -43,7 +45,7 @@ def target(one: Life, rules: tuple[Rule, ...] = BUILT_IN, feedback: bool = False
     return match.tier if match else None
 
 
-def after(one: Life, match: Match | None, now: datetime) -> Life:
+def after(one: Life, match: RuleMatch | None, now: datetime) -> Life:
     """The life as a reflection leaves it."""
     if match is None:
         return replace(one, importance=one.base)

@@ -9,7 +9,7 @@ import pytest
 
 from memd.config import schedules
 from memd.config.schedules import Every, first, parse, problem, spread
-from memd.daemon.scheduler import When
+from memd.daemon.scheduler import JitteredSchedule
 
 BERLIN = ZoneInfo("Europe/Berlin")
 KOLKATA = ZoneInfo("Asia/Kolkata")
@@ -178,7 +178,7 @@ def test_the_trigger_comes_after_now_however_long_the_machine_slept() -> None:
     hourly = parse("1h")
     assert hourly
     week_ago = NOW - timedelta(days=7)
-    due = {When(hourly, BERLIN, 60).get_next_fire_time(week_ago, NOW) for _ in range(50)}
+    due = {JitteredSchedule(hourly, BERLIN, 60).get_next_fire_time(week_ago, NOW) for _ in range(50)}
     assert all(NOW + timedelta(hours=1) <= moment <= NOW + timedelta(hours=1, seconds=60) for moment in due)
     assert len(due) > 1
-    assert When(hourly, BERLIN, 0).get_next_fire_time(None, NOW) == NOW + timedelta(hours=1)
+    assert JitteredSchedule(hourly, BERLIN, 0).get_next_fire_time(None, NOW) == NOW + timedelta(hours=1)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexer.asking import evidence, meaning, recall
-from memd.indexer.asking.wording import listen
 from memd.indexer.language import times
 from memd.indexer.model.embedder import HashEmbedder
+from memd.indexer.query import evidence, lookup, meaning
+from memd.indexer.query.wording import question_words
 from memd.indexer.store.vectors import VectorStore
 from memd.models import Answer, Filters
 from tests.lab import TODAY, Lab, Narrow
@@ -57,16 +57,16 @@ def told(answer: Answer) -> list[tuple[object, ...]]:
 
 def test_chroma_finds_what_the_exact_path_finds(lab: Lab, monkeypatch: pytest.MonkeyPatch):
     lab.stores.use_vectors(VectorStore(lab.folder / "state" / "chroma"))
-    shelf = lab.add(many(80))
-    assert shelf.collection is not None and shelf.collection.count() == 80
+    index = lab.add(many(80))
+    assert index.collection is not None and index.collection.count() == 80
     questions = ["the router called fjord", "apple trees", "photo of the archive", "a train to vienna", "lamp -hall"]
     asked = [(question, mode) for question in questions for mode in ("hybrid", "vector")]
     # Places in the vector voice may differ among equals; what is shown may not.
     exact = [[place[:4] for place in told(lab.ask(question, mode=mode, limit=20))] for question, mode in asked]
     used = []
-    search = shelf.collection.search
+    search = index.collection.search
     monkeypatch.setattr(meaning, "EXACT_UP_TO", 10)
-    monkeypatch.setattr(shelf.collection, "search", lambda *given: used.append(given) or search(*given))
+    monkeypatch.setattr(index.collection, "search", lambda *given: used.append(given) or search(*given))
     by_chroma = [[place[:4] for place in told(lab.ask(question, mode=mode, limit=20))] for question, mode in asked]
     assert by_chroma == exact
     # An exclusion narrows the vectors down, and those are always compared one by one.
@@ -76,10 +76,10 @@ def test_chroma_finds_what_the_exact_path_finds(lab: Lab, monkeypatch: pytest.Mo
 def test_a_chroma_that_fails_is_replaced_by_the_vectors_in_memory(lab: Lab, monkeypatch: pytest.MonkeyPatch):
     vectors = VectorStore(lab.folder / "state" / "chroma")
     lab.stores.use_vectors(vectors)
-    shelf = lab.add(many(30))
+    index = lab.add(many(30))
     exact = told(lab.ask("apple trees", mode="vector"))
     monkeypatch.setattr(meaning, "EXACT_UP_TO", 10)
-    vectors.drop(shelf.id)
+    vectors.drop(index.id)
     assert told(lab.ask("apple trees", mode="vector")) == exact != []
     assert "missing" in lab.stores.trouble
 
@@ -109,8 +109,8 @@ def test_a_note_without_its_vector_yet_is_found_by_its_words(lab: Lab):
 
 
 def test_vectors_answer_while_the_text_index_is_being_made_again(lab: Lab):
-    shelf = lab.add(NOTES)
-    lab.stores.renew_text(shelf)
+    index = lab.add(NOTES)
+    lab.stores.renew_text(index)
     assert lab.ask("the router called fjord").hits[0].path == "memory/2026-02-10.md"
     assert lab.ask("router", mode="text").hits == []
 
@@ -144,29 +144,29 @@ def test_a_former_model_answers_from_its_own_vectors(lab: Lab):
 
 
 def test_a_question_outlives_the_model_that_understood_it(lab: Lab):
-    shelf = lab.add(NOTES)
+    index = lab.add(NOTES)
     former = lab.stores.model
     assert former is not None
     lab.stores.use_model(Narrow(), "test")
     lab.stores.use_former(former.id, former.embedder)
-    sense = meaning.sense_of(lab.stores, "router")
+    sense = meaning.question_vector(lab.stores, "router")
     assert sense is not None
     lab.stores.drop_former()
-    assert sense.nearest(lab.stores, shelf, 10, None) == []
-    assert sense.near(shelf, [1, 2]).tolist() == [0, 0]
+    assert sense.nearest(lab.stores, index, 10, None) == []
+    assert sense.near(index, [1, 2]).tolist() == [0, 0]
 
 
 # While files change
 
 
 def test_a_chunk_that_goes_between_two_looks_is_left_out(lab: Lab):
-    shelf = lab.add(NOTES)
+    index = lab.add(NOTES)
     connection = lab.stores.ledger.reader
-    rows = list(recall.join(connection, recall.allowed(connection, shelf.id, Filters()), Filters()).values())
-    wording = listen(shelf.text.postings(), "router apple")
+    rows = list(lookup.join(connection, lookup.allowed(connection, index.id, Filters()), Filters()).values())
+    wording = question_words(index.text.postings(), "router apple")
     lab.save({"memory/2026-02-10.md": "## Other\n\nThe secret is out.\n"})
-    asked = evidence.Asked(wording, None, times.Asked(), TODAY)
-    weighed = evidence.weigh(connection, shelf, rows, asked, 8)
+    asked = evidence.EvidenceQuery(wording, None, times.AskedTimes(), TODAY)
+    weighed = evidence.weigh(connection, index, rows, asked, 8)
     assert [row["path"] for row in weighed.rows] == ["memory/2026-02-01.md"]
     assert {len(values) for values in weighed.parts.values()} == {1}
 

@@ -8,12 +8,12 @@ from datetime import date, timedelta
 import pytest
 
 from memd.lifecycle import curation, spreading
-from memd.lifecycle.composite import Standing, near, recency, score, scored, use
+from memd.lifecycle.composite import MemoryStanding, near, recency, score, scored, use
 from memd.lifecycle.edges import Edge
 from memd.lifecycle.spreading import (
     IN_ALL,
     PER_SEED,
-    Pool,
+    SpreadPool,
     contradict,
     contradictions,
     crowd,
@@ -26,9 +26,9 @@ from memd.lifecycle.spreading import (
 TODAY = date(2028, 3, 1)  # after a leap day
 
 
-def standing(memory: int = 1, relevance: float = 0.5, **given: object) -> Standing:
+def standing(memory: int = 1, relevance: float = 0.5, **given: object) -> MemoryStanding:
     plain: dict[str, object] = {"kind": "semantic", "tier": "ltm", "importance": 0.5, "accesses": 0, "day": None}
-    return Standing(memory, relevance, **{**plain, **given})  # type: ignore[arg-type]
+    return MemoryStanding(memory, relevance, **{**plain, **given})  # type: ignore[arg-type]
 
 
 def edge(one: int, other: int, rel: str = "relates_to", weight: float = 0.5, origin: str = "similar") -> Edge:
@@ -162,7 +162,7 @@ def test_a_contradiction_is_worth_four_fifths_of_what_it_contradicts_whatever_it
         pool = spread({1: 0.5}, [link], set())
         contradict(pool, against)
         assert pool.scores == {1: 0.5, 2: pytest.approx(0.4)} and pool.contradictions == 1
-    high = Pool({1: 0.5, 2: 0.45})
+    high = SpreadPool({1: 0.5, 2: 0.45})
     contradict(high, against)
     assert high.scores == {1: 0.5, 2: 0.45} and high.contradictions == 0
     assert contradictions([link], {1}) == {2: [1]}, "what is gone is not known"
@@ -173,7 +173,7 @@ def test_a_contradiction_is_worth_four_fifths_of_what_it_contradicts_whatever_it
 
 def test_a_summary_is_worth_at_least_what_it_contains_and_stands_for_it() -> None:
     parents = parents_of([edge(9, 1, "contains"), edge(9, 2, "contains")])
-    pool = Pool({1: 0.5, 2: 0.3, 3: 0.2})
+    pool = SpreadPool({1: 0.5, 2: 0.3, 3: 0.2})
     lift_parents(pool, parents, {9})
     assert pool.scores[9] == 0.5 and pool.parents == 1
     suppress(pool, parents)
@@ -182,7 +182,7 @@ def test_a_summary_is_worth_at_least_what_it_contains_and_stands_for_it() -> Non
 
 def test_a_summary_that_may_not_enter_stands_for_nothing() -> None:
     parents = parents_of([edge(9, 1, "contains")])
-    pool = Pool({1: 0.5})
+    pool = SpreadPool({1: 0.5})
     lift_parents(pool, parents, set())
     suppress(pool, parents)
     assert pool.scores == {1: 0.5}
@@ -190,7 +190,7 @@ def test_a_summary_that_may_not_enter_stands_for_nothing() -> None:
 
 def test_summaries_of_summaries_lift_and_suppress_all_the_way() -> None:
     parents = parents_of([edge(9, 1, "contains"), edge(10, 9, "contains")])
-    pool = Pool({1: 0.5})
+    pool = SpreadPool({1: 0.5})
     lift_parents(pool, parents, {9, 10})
     suppress(pool, parents)
     assert pool.scores == {10: 0.5}
@@ -198,13 +198,13 @@ def test_summaries_of_summaries_lift_and_suppress_all_the_way() -> None:
 
 def test_summaries_that_contain_each_other_do_not_vanish_together() -> None:
     parents = parents_of([edge(1, 2, "contains"), edge(2, 1, "contains"), edge(2, 3, "contains")])
-    pool = Pool({1: 0.5, 2: 0.6, 3: 0.4})
+    pool = SpreadPool({1: 0.5, 2: 0.6, 3: 0.4})
     suppress(pool, parents)
     assert pool.scores == {2: 0.6}
 
 
 def test_what_a_shown_summary_contains_is_suppressed_and_the_summary_itself_is_not() -> None:
-    pool = Pool({1: 0.5, 9: 0.1})
+    pool = SpreadPool({1: 0.5, 9: 0.1})
     suppress(pool, parents_of([edge(9, 1, "contains")]), shown={9})
     assert pool.scores == {9: 0.1}
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.indexer.language import times
-from memd.indexer.language.times import Asked, asked, nearness, newness, tells
+from memd.indexer.language.times import AskedTimes, asked, nearness, newness, tells
 
 TODAY = date(2026, 2, 18)
 """A Wednesday."""
@@ -73,7 +73,7 @@ def test_a_line_speaks_of_the_days_that_are_asked_for():
     assert tells("We painted on May 3.", date(2023, 5, 20), what)
     assert not tells("Today we painted.", date(2023, 5, 4), what)
     assert not tells("Yesterday we painted.", None, what)
-    assert not tells("Yesterday we painted.", date(2023, 5, 4), Asked())
+    assert not tells("Yesterday we painted.", date(2023, 5, 4), AskedTimes())
 
 
 def test_a_long_time_is_told_by_too_many_lines():
@@ -82,9 +82,9 @@ def test_a_long_time_is_told_by_too_many_lines():
 
 
 def test_what_a_question_asks_of_time():
-    assert asked("when did we paint", TODAY) == Asked((), temporal=True, recent=False)
-    assert asked("the latest plan", TODAY) == Asked((), temporal=True, recent=True)
-    assert asked("who painted", TODAY) == Asked()
+    assert asked("when did we paint", TODAY) == AskedTimes((), temporal=True, recent=False)
+    assert asked("the latest plan", TODAY) == AskedTimes((), temporal=True, recent=True)
+    assert asked("who painted", TODAY) == AskedTimes()
     assert asked("what did we do last week", TODAY).spans[0].first == date(2026, 2, 9)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.indexer.language.when import Span, recent, resolve, single, spans, temporal
+from memd.indexer.language.when import TimeSpan, recent, resolve, single, spans, temporal
 
 NOW = date(2026, 2, 18)
 """A Wednesday."""
@@ -311,7 +311,7 @@ PIECES = st.sampled_from(
 def test_any_text_on_any_day_gives_ordered_spans_of_days(text: str, now: date):
     end = 0
     for span in spans(text, now):
-        assert isinstance(span, Span)
+        assert isinstance(span, TimeSpan)
         assert span.first <= span.last
         assert text[span.start : span.end] == span.text
         assert end <= span.start < span.end

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memd.indexer.asking.wording import Wording, listen
+from memd.indexer.query.wording import QuestionWords, question_words
 from memd.indexer.store.text import TextIndex
 from memd.models import Chunk
 
@@ -55,7 +55,7 @@ def of(tmp_path: Path, *texts: str) -> TextIndex:
     return made
 
 
-def earned(heard: Wording) -> dict[int, float]:
+def earned(heard: QuestionWords) -> dict[int, float]:
     return dict(zip(heard.postings.chunks.tolist(), heard.earned().tolist(), strict=True))
 
 
@@ -64,7 +64,7 @@ def earned(heard: Wording) -> dict[int, float]:
     st.lists(st.sampled_from(WORDS), max_size=8), st.lists(st.sampled_from(["buil", "re", "東京", "zzz"]), max_size=2)
 )
 def test_a_share_is_never_more_than_the_whole(index: TextIndex, asked: list[str], prefixes: list[str]):
-    heard = listen(index.postings(), " ".join(asked), prefixes)
+    heard = question_words(index.postings(), " ".join(asked), prefixes)
     assert heard.earned().min() >= 0 and heard.earned().max() <= 1
     assert 0 <= heard.known <= 1
     docs = np.arange(heard.postings.size)
@@ -76,49 +76,52 @@ def test_a_share_is_never_more_than_the_whole(index: TextIndex, asked: list[str]
 
 def test_a_part_of_a_word_never_outweighs_the_word_however_common_it_is(tmp_path: Path):
     index = of(tmp_path, *[f"We build wall {number}." for number in range(40)], "The rebuild took a year.")
-    shares = earned(listen(index.postings(), "build"))
+    shares = earned(question_words(index.postings(), "build"))
     assert 0 < shares[41] < min(share for chunk, share in shares.items() if chunk != 41)
 
 
 def test_a_longer_word_that_is_asked_for_counts_in_full_beside_its_part(index: TextIndex):
     for question in ("build rebuild", "rebuild build"):
-        heard = listen(index.postings(), question)
+        heard = question_words(index.postings(), question)
         whole = {form for word in heard.sought if word.share == 1.0 for form in word.forms}
         assert {"build", "rebuild"} <= whole
         assert heard.had_by(3) > 0.4
 
 
 def test_an_identifier_counts_in_full_after_a_piece_of_it(index: TextIndex):
-    heard = listen(index.postings(), "the TV of ErsatzTV")
+    heard = question_words(index.postings(), "the TV of ErsatzTV")
     assert heard.had_by(4) == pytest.approx(1)
     assert heard.had_by(5) < 0.5
 
 
 def test_a_repeated_word_is_one_word(index: TextIndex):
-    once, twice = listen(index.postings(), "build xyzzy"), listen(index.postings(), "build xyzzy Build XYZZY xyzzy")
+    once, twice = (
+        question_words(index.postings(), "build xyzzy"),
+        question_words(index.postings(), "build xyzzy Build XYZZY xyzzy"),
+    )
     assert (twice.weight, twice.missing, twice.known) == (once.weight, once.missing, once.known)
 
 
 def test_pieces_of_an_identifier_or_a_number_are_not_the_thing_itself(tmp_path: Path):
     index = of(tmp_path, "The TV is broken.", "One is 1, zero is 0, ten is 10.", "The road was long, the trip short.")
     for question, chunk in (("ErsatzTV", 1), ("10.0.0.1", 2)):
-        heard = listen(index.postings(), question)
+        heard = question_words(index.postings(), question)
         assert heard.known < 0.9 and heard.had_by(chunk) < 0.9
-    assert listen(index.postings(), "road-trip").had_by(3) == pytest.approx(1)
+    assert question_words(index.postings(), "road-trip").had_by(3) == pytest.approx(1)
 
 
 def test_known_is_what_any_chunk_has_and_had_by_what_one_has(index: TextIndex):
-    heard = listen(index.postings(), "port broken nowhere")
+    heard = question_words(index.postings(), "port broken nowhere")
     assert 0.5 < heard.known < 1
     assert 0 < heard.had_by(4) < heard.known
     assert heard.had_by(4) + heard.had_by(5) == pytest.approx(heard.known)
     assert (heard.had_by(2), heard.had_by(999)) == (0, 0)
     assert heard.missing == ["nowhere"]
-    assert listen(index.postings(), "").known == 0
+    assert question_words(index.postings(), "").known == 0
 
 
 def test_a_slip_counts_less_than_the_word_and_is_told(index: TextIndex):
-    right, wrong = listen(index.postings(), "broken"), listen(index.postings(), "brokne")
+    right, wrong = question_words(index.postings(), "broken"), question_words(index.postings(), "brokne")
     assert wrong.corrected == {"brokne": ["broken"]} and not right.corrected
     assert wrong.had_by(5) == right.had_by(5), "that it was only guessed is for the verdict to say"
     assert 0 < earned(wrong)[5] < earned(right)[5]
@@ -128,23 +131,23 @@ def test_a_heading_counts_as_two_mentions_for_every_chunk_below_it(tmp_path: Pat
     index = TextIndex(tmp_path / "index")
     chunks = [Chunk("salt", 1, 1, ("Dishwasher",)), Chunk("dishwasher", 1, 1, ()), Chunk("heat", 1, 1, ("Boiler",))]
     index.apply(list(enumerate(chunks, 1)), ())
-    shares = earned(listen(index.postings(), "dishwasher"))
+    shares = earned(question_words(index.postings(), "dishwasher"))
     assert shares[1] > shares[2] > shares[3] == 0
 
 
 def test_a_beginning_finds_every_word_that_begins_so(index: TextIndex):
-    heard = listen(index.postings(), "", ["Build"])
+    heard = question_words(index.postings(), "", ["Build"])
     assert {chunk for chunk, share in earned(heard).items() if share} == {1, 2, 8}
     assert heard.known == 1
-    missing = listen(index.postings(), "", ["xyz"])
+    missing = question_words(index.postings(), "", ["xyz"])
     assert (missing.missing, missing.known, missing.weight > 0) == (["xyz"], 0, True)
 
 
 def test_a_beginning_in_a_script_without_spaces(index: TextIndex):
-    assert {chunk for chunk, share in earned(listen(index.postings(), "", ["東京"])).items() if share} == {6}
+    assert {chunk for chunk, share in earned(question_words(index.postings(), "", ["東京"])).items() if share} == {6}
 
 
 def test_an_empty_index_has_nothing_and_says_so(tmp_path: Path):
-    heard = listen(TextIndex(tmp_path / "index").postings(), "build", ["re"])
+    heard = question_words(TextIndex(tmp_path / "index").postings(), "build", ["re"])
     assert (heard.earned().size, heard.known, heard.had_by(1)) == (0, 0, 0)
     assert heard.of_sections(np.zeros(0, np.int64), np.zeros(0, np.int64), 0).size == 0

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from memd.daemon import binding
-from memd.daemon.desk import Desk, Result
+from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers import (
     asking,
     context,
@@ -36,7 +36,7 @@ from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import UnknownMethod
 
-Handler = Callable[[Desk, Params, Tell], Awaitable[Result]]
+Handler = Callable[[HandlerContext, Params, Tell], Awaitable[Result]]
 
 HANDLERS: dict[str, Handler] = {
     "hello": talk.hello,
@@ -119,13 +119,13 @@ HANDLERS: dict[str, Handler] = {
 }
 
 
-async def call(desk: Desk, method: str, given: dict[str, Any], tell: Tell) -> Result:
+async def call(ctx: HandlerContext, method: str, given: dict[str, Any], tell: Tell) -> Result:
     """The dispatcher, for the socket and whoever else speaks to the daemon."""
     handler = HANDLERS.get(method)
     if handler is None:
         raise UnknownMethod(f"there is no method `{method}`", f"known: {', '.join(HANDLERS)}")
-    told = await handler(desk, Params(method, binding.meant(desk, tell.line, method, given)), tell)
-    return {**binding.shown(desk, tell.line, told), **desk.freshness()}
+    told = await handler(ctx, Params(method, binding.meant(ctx, tell.line, method, given)), tell)
+    return {**binding.shown(ctx, tell.line, told), **ctx.freshness()}
 
 
 HANDLERS["mcp.open"] = mcp.opener(call)

@@ -7,18 +7,18 @@ import json
 from sqlite3 import Row
 from typing import Any
 
-from memd.daemon import living
-from memd.daemon.desk import Desk, Result
+from memd.daemon import lifecycle
+from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.edges import linked
-from memd.daemon.handlers.hand import Hand, hand
-from memd.daemon.handlers.keyed import ANY, Wish, check, edit_of, facts_now, needed, repeated, untouched, version
+from memd.daemon.handlers.keyed import ANY, KeyedWrite, check, edit_of, facts_now, needed, repeated, untouched, version
+from memd.daemon.handlers.write_request import WriteRequest, write_request
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import Refused, UsageError
-from memd.indexer.actions.writing import Change
-from memd.indexer.living import summaries
+from memd.indexer.lifecycle import summaries
 from memd.indexer.views import get, keys
-from memd.indexer.views.keys import Target
+from memd.indexer.views.keys import KeyTarget
+from memd.indexer.writing.write_files import FileChange
 from memd.lifecycle import curation
 from memd.lifecycle.edges import CONTAINS
 from memd.lifecycle.lives import BASE
@@ -28,20 +28,20 @@ from memd.notes.links import declared_link, entry_of
 # --- summaries ----------------------------------------------------------------------------------------------
 
 
-async def consolidate(desk: Desk, params: Params, tell: Tell) -> Result:
+async def consolidate(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     key, text, sources = params.text("key"), params.text("text"), params.texts("sources")
-    wish, writer = Wish(key, text, params.moment("now"), ANY), hand(desk, params)
+    wish, writer = KeyedWrite(key, text, params.moment("now"), ANY), write_request(ctx, params)
     params.done()
-    check(wish, desk.parts.worker.max_bytes)
+    check(wish, ctx.parts.worker.max_bytes)
     writer.may_hold(text)
-    await desk.catch_up("auto", ())
-    target = await desk.read(keys.wanted, desk.parts.stores, writer.shelf, key, writer.layout)
+    await ctx.catch_up("auto", ())
+    target = await ctx.read(keys.wanted, ctx.parts.stores, writer.index, key, writer.layout)
     if not await repeated(writer):
-        sources = tuple(await desk.read(summaries.sources, desk.parts.stores, writer.shelf, target, sources))
+        sources = tuple(await ctx.read(summaries.sources, ctx.parts.stores, writer.index, target, sources))
     return await _consolidated(writer, wish, target, sources)
 
 
-async def _consolidated(writer: Hand, wish: Wish, target: Target, sources: tuple[str, ...]) -> Result:
+async def _consolidated(writer: WriteRequest, wish: KeyedWrite, target: KeyTarget, sources: tuple[str, ...]) -> Result:
     written: list[str | None] = []
 
     def change(text: str | None) -> str:
@@ -56,51 +56,53 @@ async def _consolidated(writer: Hand, wish: Wish, target: Target, sources: tuple
         written[:] = [keys.digest_in(target, made)]
         return made
 
-    done = await writer.write("consolidate", target.key, Change(target.path, edit=edit_of(target, change)))
+    done = await writer.write("consolidate", target.key, FileChange(target.path, edit=edit_of(target, change)))
     return {**done, "sources": list(sources), "version": await version(writer, target, written)}
 
 
-async def expand(desk: Desk, params: Params, tell: Tell) -> Result:
-    key, names = params.text("key"), desk.names(params)
+async def expand(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
+    key, names = params.text("key"), ctx.names(params)
     params.done()
-    shelves = [desk.parts.stores.shelf(ns) for ns in names]
-    await linked(desk, shelves)
+    indexes = [ctx.parts.stores.index(ns) for ns in names]
+    await linked(ctx, indexes)
     if key:
-        return await desk.read(summaries.children, desk.parts.stores, shelves, key)
-    return {"ns": list(names), "summaries": await desk.read(summaries.summaries, desk.parts.stores, shelves)}
+        return await ctx.read(summaries.children, ctx.parts.stores, indexes, key)
+    return {"ns": list(names), "summaries": await ctx.read(summaries.summaries, ctx.parts.stores, indexes)}
 
 
 # --- one memory ---------------------------------------------------------------------------------------------
 
 
-async def curate(desk: Desk, params: Params, tell: Tell) -> Result:
-    key, verb, writer = params.text("key"), params.text("verb"), hand(desk, params)
+async def curate(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
+    key, verb, writer = params.text("key"), params.text("verb"), write_request(ctx, params)
     params.done()
     needed("curate", key=key, verb=verb)
     if verb not in curation.VERBS:
         raise UsageError(f"`verb` must be one of {', '.join(curation.VERBS)}, not {verb!r}")
-    await desk.catch_up("auto", ())
-    target = await desk.read(keys.existing, desk.parts.stores, writer.shelf, key)
-    _, row = await desk.read(get.named, desk.parts.stores, [writer.shelf], key)
+    await ctx.catch_up("auto", ())
+    target = await ctx.read(keys.existing, ctx.parts.stores, writer.index, key)
+    _, row = await ctx.read(get.named, ctx.parts.stores, [writer.index], key)
     done = await (_moved if verb in curation.MOVES else _declared)(writer, target, row, verb)
     return {**done, "verb": verb}
 
 
-async def _moved(writer: Hand, target: Target, row: Row, verb: str) -> Result:
+async def _moved(writer: WriteRequest, target: KeyTarget, row: Row, verb: str) -> Result:
     tier, after = row["tier"], curation.tier_after(verb, row["tier"], row["home"])
     again = await repeated(writer)
     if verb != "promote" and json.loads(row["declared"]).get("pinned") and not again:
         raise Refused(f"`{target.key}` is pinned, so it stays at hand", f"memd curate {target.key} unpin")
     if tier == after and not again:
         return {**untouched(writer, target.key), **_told("tier", tier, tier)}
-    ns, parts = writer.shelf.workspace.ns, writer.desk.parts
-    move = living.Move(ns, f"curate {verb}", writer.who, target.key, ((row["id"], after, verb),), writer.request)
+    ns, parts = writer.index.workspace.ns, writer.ctx.parts
+    move = lifecycle.MoveTiers(
+        ns, f"curate {verb}", writer.who, target.key, ((row["id"], after, verb),), writer.request
+    )
     action, _ = await asyncio.wrap_future(parts.worker.submit(move))
     told = _told("tier", tier, tier if again else after)
     return {**untouched(writer, target.key), **told, "action": action, "repeated": again}
 
 
-async def _declared(writer: Hand, target: Target, row: Row, verb: str) -> Result:
+async def _declared(writer: WriteRequest, target: KeyTarget, row: Row, verb: str) -> Result:
     fact, facts = curation.fact_of(verb), json.loads(row["declared"])
     before = bool(facts.get("pinned")) if fact == "pinned" else _importance(facts.get("importance"))
     changes: list[Any] = [before, before]
@@ -117,8 +119,8 @@ async def _declared(writer: Hand, target: Target, row: Row, verb: str) -> Result
 
     if curation.fact_after(verb, before) == before and not await repeated(writer):
         return {**untouched(writer, target.key), **_told(fact, before, before)}
-    done = await writer.write(f"curate {verb}", target.key, Change(target.path, edit=edit_of(target, change)))
-    await writer.desk.catch_up("auto", ())
+    done = await writer.write(f"curate {verb}", target.key, FileChange(target.path, edit=edit_of(target, change)))
+    await writer.ctx.catch_up("auto", ())
     return {**done, **_told(fact, *changes)}
 
 

@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from sqlite3 import Row
 from typing import Any
 
-from memd.daemon import linking
-from memd.daemon.desk import Desk, Result
-from memd.daemon.handlers.hand import Hand, hand
+from memd.daemon import edge_updates
+from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.keyed import edit_of, needed, repeated, untouched
+from memd.daemon.handlers.write_request import WriteRequest, write_request
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import NotFound, Refused, UsageError
-from memd.indexer.actions.writing import Change
-from memd.indexer.living import edges, related
-from memd.indexer.store.stores import Shelf
+from memd.indexer.lifecycle import edges, related
+from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys
-from memd.indexer.views.keys import Target
+from memd.indexer.views.keys import KeyTarget
+from memd.indexer.writing.write_files import FileChange
 from memd.lifecycle.edges import RELATED, Edge
 from memd.models import RELATIONS
 from memd.notes import revise
@@ -31,137 +31,137 @@ EMPTY = re.compile(r"\A---[ \t\r]*\n---[ \t\r]*\n(?:[ \t\r]*\n)?")
 """Front matter that declares nothing."""
 
 
-async def add(desk: Desk, params: Params, tell: Tell) -> Result:
+async def add(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     one, rel, other = params.text("from"), params.choice("rel", tuple(RELATIONS), RELATED), params.text("to")
-    weight, writer = params.share("weight"), hand(desk, params)
+    weight, writer = params.share("weight"), write_request(ctx, params)
     params.done()
     source, target = await _ends(writer, "edge.add", one, other)
     if source.memory == target.memory:
         raise UsageError(f"`{one}` cannot have an edge to itself")
-    said, key = await desk.read(_said, writer, source, target, rel), await desk.read(_key, writer, target)
+    said, key = await ctx.read(_said, writer, source, target, rel), await ctx.read(_key, writer, target)
     names = {folded(key), *(row["target"] for row in said if row["memory"] == source.memory)}
     entry = entry_of(rel, key, weight)
     change = _links(source, lambda links: [*(kept for kept in links if not _says(kept, rel, names)), entry])
-    done = await writer.write("edge.add", source.key, Change(source.path, edit=edit_of(source, change)))
+    done = await writer.write("edge.add", source.key, FileChange(source.path, edit=edit_of(source, change)))
     await _follow(writer)
-    found = await desk.read(_between, writer, source, target, rel)
-    return {**done, "edge": next(iter(await desk.read(_told, writer, found)), None)}
+    found = await ctx.read(_between, writer, source, target, rel)
+    return {**done, "edge": next(iter(await ctx.read(_told, writer, found)), None)}
 
 
-async def rm(desk: Desk, params: Params, tell: Tell) -> Result:
+async def rm(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     one, rel, other = params.text("from"), params.choice("rel", tuple(RELATIONS), RELATED), params.text("to")
-    writer = hand(desk, params)
+    writer = write_request(ctx, params)
     params.done()
     source, target = await _ends(writer, "edge.rm", one, other)
     if await repeated(writer):
         return {**await writer.write("edge.rm", source.key), "removed": []}
-    found = await desk.read(_between, writer, source, target, rel)
+    found = await ctx.read(_between, writer, source, target, rel)
     if not found:
-        raise NotFound(f"there is no edge `{one}` {rel} `{other}`", await desk.read(_others, writer, source, target))
-    told = await desk.read(_told, writer, found)
-    said = [row for row in await desk.read(_said, writer, source, target, rel) if row["origin"] == "declared"]
+        raise NotFound(f"there is no edge `{one}` {rel} `{other}`", await ctx.read(_others, writer, source, target))
+    told = await ctx.read(_told, writer, found)
+    said = [row for row in await ctx.read(_said, writer, source, target, rel) if row["origin"] == "declared"]
     done = await (_undeclare(writer, source, target, rel, said) if said else _unlink(writer, source, found))
     return {**done, "removed": told}
 
 
-async def listed(desk: Desk, params: Params, tell: Tell) -> Result:
+async def listed(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     key, rel = params.text("key"), params.choice("rel", ("", *RELATIONS), "")
     least, limit = params.share("min_weight") or 0.0, params.number("limit", MOST, 1, MOST)
-    shelves = desk.shelves(params)
+    indexes = ctx.indexes(params)
     params.done()
-    await linked(desk, shelves)
-    found = await desk.read(related.listed, desk.parts.stores, shelves, key, rel, least, limit)
-    return {"ns": _names(shelves), "edges": found}
+    await linked(ctx, indexes)
+    found = await ctx.read(related.listed, ctx.parts.stores, indexes, key, rel, least, limit)
+    return {"ns": _names(indexes), "edges": found}
 
 
-async def near(desk: Desk, params: Params, tell: Tell) -> Result:
+async def near(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     key, depth = params.text("key"), params.number("depth", 1, 1, DEEPEST)
     least, limit = params.share("min_weight") or 0.0, params.number("limit", 50, 1, MOST)
-    shelves = desk.shelves(params)
+    indexes = ctx.indexes(params)
     params.done()
     needed("related", key=key)
-    await linked(desk, shelves)
-    return await desk.read(related.related, desk.parts.stores, shelves, key, depth, least, limit)
+    await linked(ctx, indexes)
+    return await ctx.read(related.related, ctx.parts.stores, indexes, key, depth, least, limit)
 
 
-async def clusters(desk: Desk, params: Params, tell: Tell) -> Result:
+async def clusters(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     least, weight = params.number("min", 3, 2, MOST), params.share("min_weight")
-    shelves = desk.shelves(params)
+    indexes = ctx.indexes(params)
     params.done()
-    await linked(desk, shelves)
+    await linked(ctx, indexes)
     wanted = related.GROUPED if weight is None else weight
-    found = await desk.read(related.clusters, desk.parts.stores, shelves, least, wanted)
-    return {"ns": _names(shelves), "min_weight": wanted, "clusters": found}
+    found = await ctx.read(related.clusters, ctx.parts.stores, indexes, least, wanted)
+    return {"ns": _names(indexes), "min_weight": wanted, "clusters": found}
 
 
-async def candidates(desk: Desk, params: Params, tell: Tell) -> Result:
-    limit, shelves = params.number("limit", 20, 1, MOST), desk.shelves(params)
+async def candidates(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
+    limit, indexes = params.number("limit", 20, 1, MOST), ctx.indexes(params)
     params.done()
-    await linked(desk, shelves)
-    found = await desk.read(related.candidates, desk.parts.stores, shelves, limit)
-    return {"ns": _names(shelves), "relations": RELATIONS, "candidates": found}
+    await linked(ctx, indexes)
+    found = await ctx.read(related.candidates, ctx.parts.stores, indexes, limit)
+    return {"ns": _names(indexes), "relations": RELATIONS, "candidates": found}
 
 
 # --- who is meant ---------------------------------------------------------------------------------------------
 
 
-async def _ends(writer: Hand, method: str, one: str, other: str) -> tuple[Target, Target]:
+async def _ends(writer: WriteRequest, method: str, one: str, other: str) -> tuple[KeyTarget, KeyTarget]:
     needed(method, **{"from": one, "to": other})
-    await writer.desk.catch_up("auto", ())
-    await linked(writer.desk, [writer.shelf])
-    stores, shelf = writer.desk.parts.stores, writer.shelf
+    await writer.ctx.catch_up("auto", ())
+    await linked(writer.ctx, [writer.index])
+    stores, index = writer.ctx.parts.stores, writer.index
     return (
-        await writer.desk.read(keys.existing, stores, shelf, one),
-        await writer.desk.read(keys.existing, stores, shelf, other),
+        await writer.ctx.read(keys.existing, stores, index, one),
+        await writer.ctx.read(keys.existing, stores, index, other),
     )
 
 
-def _names(shelves: Sequence[Shelf]) -> list[str]:
-    return [shelf.workspace.ns for shelf in shelves]
+def _names(indexes: Sequence[WorkspaceIndex]) -> list[str]:
+    return [index.workspace.ns for index in indexes]
 
 
-async def linked(desk: Desk, shelves: Sequence[Shelf]) -> None:
+async def linked(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex]) -> None:
     """What was just saved counts: its mentions are looked up before anyone is told of edges."""
-    await desk.catch_up("auto", ())
-    for shelf in shelves:
-        if shelf.unlinked:
-            await asyncio.wrap_future(desk.parts.worker.submit(linking.Resolve(shelf.workspace.ns)))
+    await ctx.catch_up("auto", ())
+    for index in indexes:
+        if index.unlinked:
+            await asyncio.wrap_future(ctx.parts.worker.submit(edge_updates.ResolveMentions(index.workspace.ns)))
 
 
-async def _follow(writer: Hand) -> None:
+async def _follow(writer: WriteRequest) -> None:
     """The answer tells of the edge: it waits until the ledger has what the file says now."""
-    await asyncio.wrap_future(writer.desk.parts.worker.applied())
-    await linked(writer.desk, [writer.shelf])
+    await asyncio.wrap_future(writer.ctx.parts.worker.applied())
+    await linked(writer.ctx, [writer.index])
 
 
-def _between(writer: Hand, source: Target, target: Target, rel: str) -> list[Edge]:
+def _between(writer: WriteRequest, source: KeyTarget, target: KeyTarget, rel: str) -> list[Edge]:
     assert source.memory is not None and target.memory is not None
-    found = edges.between(writer.desk.parts.stores.ledger.reader, source.memory, target.memory)
+    found = edges.between(writer.ctx.parts.stores.ledger.reader, source.memory, target.memory)
     return [edge for edge in found if edge.rel == rel and (rel == RELATED or edge.one == source.memory)]
 
 
-def _told(writer: Hand, found: Sequence[Edge]) -> list[Result]:
-    reader = writer.desk.parts.stores.ledger.reader
-    names = edges.named(reader, writer.shelf.id, {end for edge in found for end in (edge.one, edge.other)})
+def _told(writer: WriteRequest, found: Sequence[Edge]) -> list[Result]:
+    reader = writer.ctx.parts.stores.ledger.reader
+    names = edges.named(reader, writer.index.id, {end for edge in found for end in (edge.one, edge.other)})
     return edges.told(found, names)
 
 
-def _others(writer: Hand, source: Target, target: Target) -> str:
+def _others(writer: WriteRequest, source: KeyTarget, target: KeyTarget) -> str:
     assert source.memory is not None and target.memory is not None
-    found = edges.between(writer.desk.parts.stores.ledger.reader, source.memory, target.memory)
+    found = edges.between(writer.ctx.parts.stores.ledger.reader, source.memory, target.memory)
     there = ", ".join(f"{told['from']} {told['rel']} {told['to']}" for told in _told(writer, found))
     return f"there is: {there}" if there else f"memd edge list {source.key}"
 
 
-def _key(writer: Hand, target: Target) -> str:
+def _key(writer: WriteRequest, target: KeyTarget) -> str:
     assert target.memory is not None
-    reader = writer.desk.parts.stores.ledger.reader
-    return str(edges.named(reader, writer.shelf.id, [target.memory])[target.memory]["key"])
+    reader = writer.ctx.parts.stores.ledger.reader
+    return str(edges.named(reader, writer.index.id, [target.memory])[target.memory]["key"])
 
 
-def _said(writer: Hand, source: Target, target: Target, rel: str) -> list[Row]:
+def _said(writer: WriteRequest, source: KeyTarget, target: KeyTarget, rel: str) -> list[Row]:
     """The mentions that say this edge, whichever of the two has them."""
-    return writer.desk.parts.stores.ledger.reader.execute(
+    return writer.ctx.parts.stores.ledger.reader.execute(
         "SELECT memory, target, origin FROM mentions WHERE rel = ?3 AND ((memory = ?1 AND found = ?2)"
         " OR (?4 AND memory = ?2 AND found = ?1))",
         (source.memory, target.memory, rel, rel == RELATED),
@@ -171,7 +171,7 @@ def _said(writer: Hand, source: Target, target: Target, rel: str) -> list[Row]:
 # --- what is declared -----------------------------------------------------------------------------------------
 
 
-def _links(target: Target, change: Callable[[tuple[str, ...]], list[str]]) -> Callable[[str | None], str]:
+def _links(target: KeyTarget, change: Callable[[tuple[str, ...]], list[str]]) -> Callable[[str | None], str]:
     """An edit of a file that changes the links of one memory; those of the file's front matter count as its own."""
 
     def edit(text: str | None) -> str:
@@ -189,23 +189,25 @@ def _says(entry: str, rel: str, names: set[str]) -> bool:
     return link is not None and link.rel == rel and link.target in names
 
 
-async def _undeclare(writer: Hand, source: Target, target: Target, rel: str, said: Sequence[Row]) -> Result:
+async def _undeclare(
+    writer: WriteRequest, source: KeyTarget, target: KeyTarget, rel: str, said: Sequence[Row]
+) -> Result:
     """Take an edge out of the files that declare it."""
     changes = []
     for end in (source, target):
         names = {row["target"] for row in said if row["memory"] == end.memory}
         if names:
-            changes.append(Change(end.path, edit=edit_of(end, _without(end, rel, names))))
+            changes.append(FileChange(end.path, edit=edit_of(end, _without(end, rel, names))))
     done = await writer.write("edge.rm", source.key, *changes)
     await _follow(writer)
     if rel == RELATED:
         assert source.memory is not None and target.memory is not None
-        refuse = linking.Refuse(writer.shelf.workspace.ns, source.memory, target.memory)
-        await asyncio.wrap_future(writer.desk.parts.worker.submit(refuse))
+        refuse = edge_updates.RefuseEdge(writer.index.workspace.ns, source.memory, target.memory)
+        await asyncio.wrap_future(writer.ctx.parts.worker.submit(refuse))
     return done
 
 
-def _without(end: Target, rel: str, names: set[str]) -> Callable[[str | None], str]:
+def _without(end: KeyTarget, rel: str, names: set[str]) -> Callable[[str | None], str]:
     change = _links(end, lambda links: [entry for entry in links if not _says(entry, rel, names)])
 
     def edit(text: str | None) -> str:
@@ -219,8 +221,8 @@ def _without(end: Target, rel: str, names: set[str]) -> Callable[[str | None], s
     return edit
 
 
-async def _unlink(writer: Hand, source: Target, found: Sequence[Edge]) -> Result:
+async def _unlink(writer: WriteRequest, source: KeyTarget, found: Sequence[Edge]) -> Result:
     """Take away what nobody declared: the ledger remembers it, and no pass makes it again."""
-    task = linking.Unlink(writer.shelf.workspace.ns, writer.who, source.key, tuple(found), writer.request)
-    action = await asyncio.wrap_future(writer.desk.parts.worker.submit(task))
+    task = edge_updates.RemoveEdges(writer.index.workspace.ns, writer.who, source.key, tuple(found), writer.request)
+    action = await asyncio.wrap_future(writer.ctx.parts.worker.submit(task))
     return {**untouched(writer, source.key), "action": action}

@@ -11,19 +11,19 @@ from functools import partial
 from pathlib import Path
 
 from memd.daemon import tasks
-from memd.daemon.desk import Desk, Result, Told, teller
+from memd.daemon.handler_context import HandlerContext, Result, Told, progress_reporter
 from memd.daemon.handlers.asking import find
 from memd.daemon.handlers.talk import MAX_HITS
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import NotFound, UsageError
 from memd.exam import probes, questions, report
-from memd.exam.figures import TURN_DEPTH
 from memd.exam.probes import Probe
-from memd.exam.questions import Problem, Question
-from memd.exam.report import Answered
-from memd.indexer.asking import recall
-from memd.indexer.store.stores import Shelf, Stores
+from memd.exam.questions import ExamQuestion, QuestionProblem
+from memd.exam.report import AnsweredQuestion
+from memd.exam.scoring import TURN_DEPTH
+from memd.indexer.query import lookup
+from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import exams
 from memd.models import MODES, Ask
 
@@ -32,97 +32,101 @@ GENTLE_SECONDS = 0.03
 """The pause after each question that nobody waits for."""
 
 
-async def evaluate(desk: Desk, params: Params, tell: Tell) -> Result:
+async def evaluate(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     path, given, own = params.place("path"), params.objects("questions"), params.flag("self")
     mode = params.choice("mode", MODES, "hybrid")
     # The figures speak of the first ten hits.
     limit = max(TURN_DEPTH, params.number("limit", TURN_DEPTH, 0, MAX_HITS) or MAX_HITS)
-    ns, told = desk.names(params), teller(params, tell)
+    ns, told = ctx.names(params), progress_reporter(params, tell)
     params.done()
     if (bool(path), given is not None, own).count(True) != 1:
         raise UsageError("`eval` needs one of `path`, `questions` and `self`")
-    await desk.catch_up("auto", ns)
+    await ctx.catch_up("auto", ns)
     if mode in ("hybrid", "vector"):
-        await desk.model_loaded()
+        await ctx.model_loaded()
     asking = Ask("", ns, limit, mode)
     if own:
-        return {"ns": list(ns), "mode": mode, **await probed(desk, asking, told)}
-    read = questions.collect(enumerate(given, 1)) if given is not None else questions.read(await _text(desk, path))
-    return {"ns": list(ns), "mode": mode, **await _graded(desk, asking, *read, told)}
+        return {"ns": list(ns), "mode": mode, **await probed(ctx, asking, told)}
+    read = questions.collect(enumerate(given, 1)) if given is not None else questions.read(await _text(ctx, path))
+    return {"ns": list(ns), "mode": mode, **await _graded(ctx, asking, *read, told)}
 
 
-async def _graded(desk: Desk, asking: Ask, asked: list[Question], bad: list[Problem], told: Told | None) -> Result:
+async def _graded(
+    ctx: HandlerContext, asking: Ask, asked: list[ExamQuestion], bad: list[QuestionProblem], told: Told | None
+) -> Result:
     """The report on those questions whose answer can be there."""
-    doubts = await desk.read(lambda: [_impossible(desk, asking, question) for question in asked])
+    doubts = await ctx.read(lambda: [_impossible(ctx, asking, question) for question in asked])
     sound = [question for question, why in zip(asked, doubts, strict=True) if not why]
-    bad = bad + [Problem(question.line, why) for question, why in zip(asked, doubts, strict=True) if why]
+    bad = bad + [QuestionProblem(question.line, why) for question, why in zip(asked, doubts, strict=True) if why]
     bad.sort(key=lambda problem: problem.line)
     if not sound:
         raise UsageError("the exam has no question that can be asked", _first(bad))
-    answers = await _sit(desk, [_ask(asking, question.text, question.ns) for question in sound], told)
+    answers = await _sit(ctx, [_ask(asking, question.text, question.ns) for question in sound], told)
     return {**report.graded(sound, answers), "problems": [asdict(problem) for problem in bad]}
 
 
-def _first(problems: Sequence[Problem]) -> str:
+def _first(problems: Sequence[QuestionProblem]) -> str:
     if not problems:
         return 'a line looks like this: {"question": "…", "expect": "memory/2026-02-15.md:12"}'
     return "\n".join(f"line {problem.line}: {problem.why}" for problem in problems[:5])
 
 
-def _impossible(desk: Desk, asking: Ask, question: Question) -> str:
+def _impossible(ctx: HandlerContext, asking: Ask, question: ExamQuestion) -> str:
     """Why no search could ever answer it: it names something that is not there."""
-    stores = desk.parts.stores
-    if question.ns and question.ns not in stores.shelves:
+    stores = ctx.parts.stores
+    if question.ns and question.ns not in stores.indexes:
         return f"no workspace is called `{question.ns}`"
-    shelves = [stores.shelf(ns) for ns in ((question.ns,) if question.ns else asking.ns)]
+    indexes = [stores.index(ns) for ns in ((question.ns,) if question.ns else asking.ns)]
     for wanted in question.wanted:
-        if wanted.span is not None and not any(_has(shelf, wanted.span.path) for shelf in shelves):
+        if wanted.span is not None and not any(_has(index, wanted.span.path) for index in indexes):
             return f"`{wanted.span.path}` is not a memory file"
         base, _, slug = wanted.key.partition("#")
-        if base and not any(recall.memories(stores.ledger.reader, shelf.id, base, slug) for shelf in shelves):
+        if base and not any(lookup.memories(stores.ledger.reader, index.id, base, slug) for index in indexes):
             return f"no memory has the key `{wanted.key}`"
     return ""
 
 
-def _has(shelf: Shelf, path: str) -> bool:
-    return path.removeprefix(f"{shelf.workspace.root}/") in shelf.files
+def _has(index: WorkspaceIndex, path: str) -> bool:
+    return path.removeprefix(f"{index.workspace.root}/") in index.files
 
 
-async def probed(desk: Desk, asking: Ask, told: Told | None, pause: float = 0.0) -> Result:
+async def probed(ctx: HandlerContext, asking: Ask, told: Told | None, pause: float = 0.0) -> Result:
     """The report on probes made from the notes of these workspaces."""
-    stores, made = desk.parts.stores, []
+    stores, made = ctx.parts.stores, []
     for ns in asking.ns:
-        made += await desk.read(_probes, stores, stores.shelf(ns))
-    answers = await _sit(desk, [_ask(asking, probe.query, probe.piece.ns) for probe in made], told, pause)
+        made += await ctx.read(_probes, stores, stores.index(ns))
+    answers = await _sit(ctx, [_ask(asking, probe.query, probe.piece.ns) for probe in made], told, pause)
     return {**report.recalled(made, answers), "problems": []}
 
 
-def _probes(stores: Stores, shelf: Shelf) -> list[Probe]:
-    return probes.make(exams.pieces(stores.ledger.reader, shelf.id, shelf.workspace.ns))
+def _probes(stores: Stores, index: WorkspaceIndex) -> list[Probe]:
+    return probes.make(exams.passages(stores.ledger.reader, index.id, index.workspace.ns))
 
 
 def _ask(asking: Ask, query: str, ns: str) -> Ask:
     return Ask(query, (ns,) if ns else asking.ns, asking.limit, asking.mode)
 
 
-async def _sit(desk: Desk, asks: Sequence[Ask], told: Told | None, pause: float = 0.0) -> list[Answered]:
+async def _sit(
+    ctx: HandlerContext, asks: Sequence[Ask], told: Told | None, pause: float = 0.0
+) -> list[AnsweredQuestion]:
     """Ask one after the other, as a client would; others are answered in between."""
     answers = []
     for nth, ask in enumerate(asks):
         started = time.perf_counter()
-        answer = await find(desk, ask)
-        answers.append(Answered(answer.hits, (time.perf_counter() - started) * 1000))
+        answer = await find(ctx, ask)
+        answers.append(AnsweredQuestion(answer.hits, (time.perf_counter() - started) * 1000))
         if told and nth % 20 == 0:
             await told("questions", nth, len(asks))
         await asyncio.sleep(pause)
     return answers
 
 
-async def _text(desk: Desk, path: str) -> str:
+async def _text(ctx: HandlerContext, path: str) -> str:
     place = Path(path).expanduser()
     if not place.is_absolute():
         raise UsageError(f"`path` must be absolute, not {path}")
-    return await desk.read(_read, place)
+    return await ctx.read(_read, place)
 
 
 def _read(place: Path) -> str:
@@ -141,22 +145,22 @@ def _read(place: Path) -> str:
 # --- every night ----------------------------------------------------------------------------------------------
 
 
-async def nightly(desk: Desk, today: date) -> str:
+async def nightly(ctx: HandlerContext, today: date) -> str:
     """Probe every workspace and keep the result; what happened, in a few words."""
-    parts, told = desk.parts, []
-    if parts.worker.pending_files or not await desk.read(parts.embedding.caught_up):
+    parts, told = ctx.parts, []
+    if parts.worker.pending_files or not await ctx.read(parts.embedding.caught_up):
         return "put off: not everything is indexed yet"
-    for ns, shelf in list(parts.stores.shelves.items()):
-        result = await probed(desk, Ask("", (ns,), TURN_DEPTH), None, GENTLE_SECONDS)
+    for ns, index in list(parts.stores.indexes.items()):
+        result = await probed(ctx, Ask("", (ns,), TURN_DEPTH), None, GENTLE_SECONDS)
         if result["questions"]:
-            keeping = partial(_keep, parts.stores, shelf, today, result)
-            await asyncio.wrap_future(parts.worker.submit(tasks.Call(keeping)))
+            keeping = partial(_keep, parts.stores, index, today, result)
+            await asyncio.wrap_future(parts.worker.submit(tasks.CallTask(keeping)))
             told.append(f"{ns} {result['figures']['recall@5']:.0%}")
     return f"found in the first 5: {', '.join(told)}" if told else "no notes to make probes from"
 
 
-def _keep(stores: Stores, shelf: Shelf, today: date, result: Result) -> None:
+def _keep(stores: Stores, index: WorkspaceIndex, today: date, result: Result) -> None:
     """On the writer's thread; the workspace may have been removed meanwhile."""
-    if stores.shelves.get(shelf.workspace.ns) is shelf:
+    if stores.indexes.get(index.workspace.ns) is index:
         with stores.ledger.write() as connection:
-            exams.keep(connection, shelf.id, today.isoformat(), result)
+            exams.keep(connection, index.id, today.isoformat(), result)

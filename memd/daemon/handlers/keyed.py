@@ -9,20 +9,20 @@ from datetime import datetime
 from typing import Any
 
 from memd.daemon import tasks
-from memd.daemon.desk import Desk, Result
-from memd.daemon.handlers.hand import Hand, hand
+from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.handlers.write_request import WriteRequest, write_request
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import Conflict, NotFound, Refused, UsageError, VersionConflict
-from memd.indexer.actions import past, purge
-from memd.indexer.actions.writing import Change
-from memd.indexer.asking import recall
-from memd.indexer.asking.similar import similar
-from memd.indexer.record import deeds, history
-from memd.indexer.store.stores import Shelf
-from memd.indexer.views import keys, peek
+from memd.indexer.query import lookup
+from memd.indexer.query.similar import similar
+from memd.indexer.record import actions, history
+from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.views import keys, past, peek
 from memd.indexer.views.get import near
-from memd.indexer.views.keys import Target
+from memd.indexer.views.keys import KeyTarget
+from memd.indexer.writing import purge
+from memd.indexer.writing.write_files import FileChange
 from memd.models import KINDS, TIERS
 from memd.notes import compose, patches, revise
 from memd.notes.lifetime import span_of
@@ -39,7 +39,7 @@ ANY = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class KeyedWrite:
     """What someone wants a memory to be."""
 
     key: str
@@ -51,30 +51,30 @@ class Wish:
     files: tuple[str, ...] = ()
 
 
-async def put(desk: Desk, params: Params, tell: Tell) -> Result:
+async def put(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     wish, on_similar = _wish(params), params.choice("on_similar", ON_SIMILAR, "keep")
-    writer = hand(desk, params)
+    writer = write_request(ctx, params)
     params.done()
-    check(wish, desk.parts.worker.max_bytes)
-    wish = replace(wish, files=await desk.read(_files, writer.shelf, wish.files, params.place("cwd")))
+    check(wish, ctx.parts.worker.max_bytes)
+    wish = replace(wish, files=await ctx.read(_files, writer.index, wish.files, params.place("cwd")))
     writer.may_hold(wish.text or "")
-    await desk.catch_up("auto", ())
-    target = await desk.read(keys.wanted, desk.parts.stores, writer.shelf, wish.key, writer.layout)
+    await ctx.catch_up("auto", ())
+    target = await ctx.read(keys.wanted, ctx.parts.stores, writer.index, wish.key, writer.layout)
     if await repeated(writer):
         return await _put(writer, wish, target, [])
     if target.memory is None and wish.text is None:
         raise NotFound(f"no memory has the key `{wish.key}`, and no text was given for a new one",
-                       near(desk.parts.stores, [writer.shelf], wish.key))  # fmt: skip
+                       near(ctx.parts.stores, [writer.index], wish.key))  # fmt: skip
     _expect(target, wish.if_version)
     found = await _similar(writer, wish, target)
     if found and target.memory is None and on_similar == "skip":
         return _skipped(writer, wish, found)
     if found and target.memory is None and on_similar == "update":
-        target = await desk.read(keys.existing, desk.parts.stores, writer.shelf, found[0]["key"])
+        target = await ctx.read(keys.existing, ctx.parts.stores, writer.index, found[0]["key"])
     return await _put(writer, wish, target, found)
 
 
-async def _put(writer: Hand, wish: Wish, target: Target, found: list[Result]) -> Result:
+async def _put(writer: WriteRequest, wish: KeyedWrite, target: KeyTarget, found: list[Result]) -> Result:
     written: list[str | None] = []
 
     def change(text: str | None) -> str:
@@ -83,18 +83,18 @@ async def _put(writer: Hand, wish: Wish, target: Target, found: list[Result]) ->
         written[:] = [keys.digest_in(target, made)]
         return made
 
-    done = await writer.write("put", target.key, Change(target.path, edit=edit_of(target, change)))
+    done = await writer.write("put", target.key, FileChange(target.path, edit=edit_of(target, change)))
     return {**done, "written": True, "version": await version(writer, target, written), "similar": found}
 
 
-async def patch(desk: Desk, params: Params, tell: Tell) -> Result:
+async def patch(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     key, diff, if_version = params.text("key"), params.text("patch"), params.number("if_version", ANY, 0, MAX_VERSION)
-    writer = hand(desk, params)
+    writer = write_request(ctx, params)
     params.done()
     needed("patch", key=key)
     writer.may_hold(patches.added(diff))
-    await desk.catch_up("auto", ())
-    target = await desk.read(keys.existing, desk.parts.stores, writer.shelf, key)
+    await ctx.catch_up("auto", ())
+    target = await ctx.read(keys.existing, ctx.parts.stores, writer.index, key)
     if not await repeated(writer):
         _expect(target, if_version)
 
@@ -112,21 +112,21 @@ async def patch(desk: Desk, params: Params, tell: Tell) -> Result:
         written[:] = [keys.digest_in(target, made)]
         return made
 
-    done = await writer.write("patch", key, Change(target.path, edit=edit_of(target, change)))
+    done = await writer.write("patch", key, FileChange(target.path, edit=edit_of(target, change)))
     return {**done, "version": await version(writer, target, written)}
 
 
-async def rm(desk: Desk, params: Params, tell: Tell) -> Result:
+async def rm(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     key, hard = params.text("key"), params.flag("hard")
-    writer = hand(desk, params)
+    writer = write_request(ctx, params)
     params.done()
     needed("rm", key=key)
-    await desk.catch_up("auto", ())
+    await ctx.catch_up("auto", ())
     if await repeated(writer):
         return {**await writer.write("rm", key), "hard": hard}
-    memory = (await desk.read(past.known, desk.parts.stores, [writer.shelf], key)).memory if hard else None
+    memory = (await ctx.read(past.known, ctx.parts.stores, [writer.index], key)).memory if hard else None
     try:
-        done = await remove(writer, await desk.read(keys.existing, desk.parts.stores, writer.shelf, key))
+        done = await remove(writer, await ctx.read(keys.existing, ctx.parts.stores, writer.index, key))
     except NotFound:
         if memory is None:
             raise
@@ -135,7 +135,7 @@ async def rm(desk: Desk, params: Params, tell: Tell) -> Result:
     return told if memory is None else {**told, **await _purge(writer, memory)}
 
 
-async def remove(writer: Hand, target: Target) -> Result:
+async def remove(writer: WriteRequest, target: KeyTarget) -> Result:
     """Take a memory's text out of its file; what it said stays in the history."""
 
     def change(text: str | None) -> str | None:
@@ -143,42 +143,42 @@ async def remove(writer: Hand, target: Target) -> Result:
             raise KeyError(target.slug)
         return revise.without(target.path, target.slug, text)
 
-    return await writer.write("rm", target.key, Change(target.path, edit=edit_of(target, change)))
+    return await writer.write("rm", target.key, FileChange(target.path, edit=edit_of(target, change)))
 
 
-async def gc(desk: Desk, params: Params, tell: Tell) -> Result:
-    shelves = desk.shelves(params)
+async def gc(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
+    indexes = ctx.indexes(params)
     who, hard, dry_run = params.text("who") or "socket", params.flag("hard"), params.flag("dry_run")
     params.done()
-    await desk.catch_up("auto", ())
-    found = await desk.read(keys.expired, desk.parts.stores, shelves)
-    resting, total = await desk.read(lambda: peek.dormant(desk.parts.stores.ledger.reader, shelves, MAX_RESTING))
+    await ctx.catch_up("auto", ())
+    found = await ctx.read(keys.expired, ctx.parts.stores, indexes)
+    resting, total = await ctx.read(lambda: peek.dormant(ctx.parts.stores.ledger.reader, indexes, MAX_RESTING))
     purged = []
-    for shelf in shelves if hard and not dry_run else ():
-        writer = Hand(desk, shelf, who, "", True)
-        for told in (told for told in found if told["ns"] == shelf.workspace.ns):
-            target = await desk.read(keys.existing, desk.parts.stores, shelf, told["key"])
+    for index in indexes if hard and not dry_run else ():
+        writer = WriteRequest(ctx, index, who, "", True)
+        for told in (told for told in found if told["ns"] == index.workspace.ns):
+            target = await ctx.read(keys.existing, ctx.parts.stores, index, told["key"])
             assert target.memory is not None
             await remove(writer, target)
             purged.append({"key": told["key"], **await _purge(writer, target.memory)})
-    return {"ns": [shelf.workspace.ns for shelf in shelves], "expired": found, "hard": hard and not dry_run,
+    return {"ns": [index.workspace.ns for index in indexes], "expired": found, "hard": hard and not dry_run,
             "purged": purged, "dormant": resting, "dormant_total": total}  # fmt: skip
 
 
-async def _purge(writer: Hand, memory: int) -> Result:
+async def _purge(writer: WriteRequest, memory: int) -> Result:
     """Forget what is gone from the files for good; on the writer's thread, as it changes every store."""
-    desk, shelf = writer.desk, writer.shelf
-    await asyncio.wrap_future(desk.parts.worker.applied())
-    call = tasks.Call(lambda: purge.purge(desk.parts.stores, shelf, memory))
-    return dict(await asyncio.wrap_future(desk.parts.worker.submit(call)))
+    ctx, index = writer.ctx, writer.index
+    await asyncio.wrap_future(ctx.parts.worker.applied())
+    call = tasks.CallTask(lambda: purge.purge(ctx.parts.stores, index, memory))
+    return dict(await asyncio.wrap_future(ctx.parts.worker.submit(call)))
 
 
 # --- what is wanted -----------------------------------------------------------------------------------------
 
 
-def _wish(params: Params) -> Wish:
+def _wish(params: Params) -> KeyedWrite:
     text = params.text("text") if params.given.get("text") is not None else None
-    return Wish(
+    return KeyedWrite(
         params.text("key"), text, params.moment("now"), params.number("if_version", ANY, 0, MAX_VERSION),
         _facts(params), params.texts("files"),
     )  # fmt: skip
@@ -199,7 +199,7 @@ def _facts(params: Params) -> dict[str, Any]:
     return {name: value for name, value in given.items() if params.given.get(name) is not None}
 
 
-def check(wish: Wish, max_bytes: int) -> None:
+def check(wish: KeyedWrite, max_bytes: int) -> None:
     needed("put", key=wish.key)
     if wish.text is None and not wish.facts and not wish.files:
         raise UsageError("there is nothing to put", "give a text (- reads it from standard input) or a fact")
@@ -224,9 +224,9 @@ def check_file(entry: str) -> None:
         raise UsageError(f"`files` must be PATH:REL with REL one of {', '.join(RELS)}, not {entry!r}")
 
 
-def _files(shelf: Shelf, entries: tuple[str, ...], cwd: str) -> tuple[str, ...]:
+def _files(index: WorkspaceIndex, entries: tuple[str, ...], cwd: str) -> tuple[str, ...]:
     parts = (entry.rpartition(":") for entry in entries)
-    return tuple(f"{keys.file_named(shelf, path, cwd)}:{rel}" for path, _, rel in parts)
+    return tuple(f"{keys.file_named(index, path, cwd)}:{rel}" for path, _, rel in parts)
 
 
 def needed(method: str, **given: str) -> None:
@@ -236,7 +236,7 @@ def needed(method: str, **given: str) -> None:
             raise UsageError(f"`{method}` needs `{name}`")
 
 
-def facts_now(wish: Wish, target: Target, text: str | None) -> dict[str, Any]:
+def facts_now(wish: KeyedWrite, target: KeyTarget, text: str | None) -> dict[str, Any]:
     """The facts as they shall stand: files add up, a ttl counts from now on."""
     there = revise.declared_here(target.path, target.slug, text)
     facts = {**wish.facts, **({"ttl": None} if wish.facts.get("ttl") == NEVER else {})}
@@ -260,13 +260,13 @@ def with_files(had: tuple[str, ...], more: tuple[str, ...]) -> list[str]:
 # --- versions -----------------------------------------------------------------------------------------------
 
 
-def _expect(target: Target, wanted: int) -> None:
+def _expect(target: KeyTarget, wanted: int) -> None:
     if wanted not in (ANY, target.version):
         there = f"is at version {target.version}" if target.version else "does not exist yet"
         raise VersionConflict(f"`{target.key}` {there}, not {wanted}", f"read it again: memd get {target.key}")
 
 
-def _unchanged(target: Target, text: str | None, wanted: int) -> None:
+def _unchanged(target: KeyTarget, text: str | None, wanted: int) -> None:
     """The same for the file as it is this moment: the ledger may not have heard of the last change."""
     if wanted != ANY and keys.digest_in(target, text) != target.digest:
         raise VersionConflict(
@@ -275,16 +275,16 @@ def _unchanged(target: Target, text: str | None, wanted: int) -> None:
         )
 
 
-async def version(writer: Hand, target: Target, written: list[str | None]) -> int | None:
+async def version(writer: WriteRequest, target: KeyTarget, written: list[str | None]) -> int | None:
     """The number of the version that was just written; None where others wrote over it before it was taken in."""
-    await writer.desk.catch_up("auto", ())
-    return await writer.desk.read(_version, writer, target, written)
+    await writer.ctx.catch_up("auto", ())
+    return await writer.ctx.read(_version, writer, target, written)
 
 
-def _version(writer: Hand, target: Target, written: list[str | None]) -> int | None:
-    reader, memory = writer.desk.parts.stores.ledger.reader, target.memory
+def _version(writer: WriteRequest, target: KeyTarget, written: list[str | None]) -> int | None:
+    reader, memory = writer.ctx.parts.stores.ledger.reader, target.memory
     if memory is None:
-        rows = recall.memories(reader, writer.shelf.id, target.key, "")
+        rows = lookup.memories(reader, writer.index.id, target.key, "")
         memory = rows[0]["id"] if rows else None
     kept = history.versions(reader, memory) if memory is not None else []
     # Not simply the last one: that may be someone else's, whom a later `if_version` would then overwrite unread.
@@ -293,17 +293,17 @@ def _version(writer: Hand, target: Target, written: list[str | None]) -> int | N
     return fitting[-1] if fitting else None
 
 
-async def repeated(writer: Hand) -> bool:
+async def repeated(writer: WriteRequest) -> bool:
     """Whether this very request was carried out before: then it is not judged by what it brought about."""
-    reader = writer.desk.parts.stores.ledger
-    done = await writer.desk.read(lambda: deeds.by_request(reader.reader, writer.request))
+    reader = writer.ctx.parts.stores.ledger
+    done = await writer.ctx.read(lambda: actions.by_request(reader.reader, writer.request))
     return done is not None
 
 
 # --- the rest -----------------------------------------------------------------------------------------------
 
 
-def edit_of(target: Target, change: Callable[[str | None], str | None]) -> Callable[[bytes | None], bytes | None]:
+def edit_of(target: KeyTarget, change: Callable[[str | None], str | None]) -> Callable[[bytes | None], bytes | None]:
     """An edit of bytes that says so when the memory went meanwhile."""
 
     def edit(text: str | None) -> str | None:
@@ -315,20 +315,20 @@ def edit_of(target: Target, change: Callable[[str | None], str | None]) -> Calla
     return revise.in_bytes(edit)
 
 
-async def _similar(writer: Hand, wish: Wish, target: Target) -> list[Result]:
+async def _similar(writer: WriteRequest, wish: KeyedWrite, target: KeyTarget) -> list[Result]:
     if wish.text is None:
         return []
-    desk = writer.desk
-    stores, most = desk.parts.stores, desk.parts.worker.max_bytes
-    return await desk.read(similar, stores, writer.shelf, wish.text, target.memory, most)
+    ctx = writer.ctx
+    stores, most = ctx.parts.stores, ctx.parts.worker.max_bytes
+    return await ctx.read(similar, stores, writer.index, wish.text, target.memory, most)
 
 
-def untouched(writer: Hand, key: str) -> Result:
+def untouched(writer: WriteRequest, key: str) -> Result:
     """What a write answers that had nothing to write."""
-    return {"ns": writer.shelf.workspace.ns, "root": str(writer.shelf.workspace.root), "action": None, "paths": [],
+    return {"ns": writer.index.workspace.ns, "root": str(writer.index.workspace.root), "action": None, "paths": [],
             "conflicts": [], "repeated": False, "key": key,
-            "visible": writer.desk.parts.stores.ledger.clock}  # fmt: skip
+            "visible": writer.ctx.parts.stores.ledger.clock}  # fmt: skip
 
 
-def _skipped(writer: Hand, wish: Wish, found: list[Result]) -> Result:
+def _skipped(writer: WriteRequest, wish: KeyedWrite, found: list[Result]) -> Result:
     return {**untouched(writer, wish.key), "written": False, "version": 0, "similar": found}

@@ -6,63 +6,66 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from memd.daemon.carrying import Tally, Terms, carry_out, refuse_secrets, restore
-from memd.daemon.desk import Desk, Result, teller
+from memd.daemon.handler_context import HandlerContext, Result, progress_reporter
+from memd.daemon.import_runner import ImportOptions, ImportResult, carry_out, refuse_secrets, restore
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import UnknownWorkspace, UsageError
-from memd.indexer.store.stores import Shelf
-from memd.indexer.transfer import arriving, moving, sources
-from memd.indexer.transfer.arriving import Cargo, Plan
-from memd.indexer.upkeep import backups
+from memd.indexer.maintenance import backups
+from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.transfer import export as exporting
+from memd.indexer.transfer import import_plan, import_sources
+from memd.indexer.transfer.import_plan import ExportedWorkspace, ImportPlan
 from memd.notes.layout import layout_of
 
 MEMORIES = 500
 MOST = 5_000
 
 
-async def export(desk: Desk, params: Params, tell: Tell) -> Result:
+async def export(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     after, limit = params.text("after"), params.number("limit", MEMORIES, 1, MOST)
-    ns = desk.names(params)
+    ns = ctx.names(params)
     params.done()
     if not after:
-        await desk.scan(ns)
-    stores = desk.parts.stores
-    shelves = [stores.shelf(name) for name in ns]
-    page = await desk.read(moving.page, stores, shelves, after, limit, desk.parts.worker.max_bytes)
-    return {**page, "workspaces": [{"ns": one.workspace.ns, "root": str(one.workspace.root)} for one in shelves]}
+        await ctx.scan(ns)
+    stores = ctx.parts.stores
+    indexes = [stores.index(name) for name in ns]
+    page = await ctx.read(exporting.page, stores, indexes, after, limit, ctx.parts.worker.max_bytes)
+    return {**page, "workspaces": [{"ns": one.workspace.ns, "root": str(one.workspace.root)} for one in indexes]}
 
 
-async def bring(desk: Desk, params: Params, tell: Tell) -> Result:
+async def bring(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     """`import`: what an export has, with the lives of its memories."""
-    path, terms = params.required("path"), Terms.of(params)
-    names, told = desk.names(params), teller(params, tell)
+    path, options = params.required("path"), ImportOptions.of(params)
+    names, told = ctx.names(params), progress_reporter(params, tell)
     params.done()
-    cargoes = await desk.read(arriving.load, _place(path))
-    aimed = [(desk.parts.stores.shelf(ns), cargo) for ns, cargo in _aims(names, cargoes)]
-    await desk.scan(tuple(shelf.workspace.ns for shelf, _ in aimed))
-    tally, plans = Tally(), list[tuple[Shelf, Cargo, Plan]]()
-    for shelf, cargo in aimed:
-        plan = await desk.read(arriving.plan, shelf, cargo.parcels, terms.overwrite)
-        tally.count(shelf, plan)
-        plans.append((shelf, cargo, plan))
-    refuse_secrets(tally, terms)
-    for shelf, cargo, plan in plans:
-        if terms.dry_run:
-            tally.gone += len(await desk.read(arriving.absent, desk.parts.stores, shelf, cargo))
+    exported_workspaces = await ctx.read(import_plan.load, _place(path))
+    aimed = [(ctx.parts.stores.index(ns), exported) for ns, exported in _aims(names, exported_workspaces)]
+    await ctx.scan(tuple(index.workspace.ns for index, _ in aimed))
+    result, plans = ImportResult(), list[tuple[WorkspaceIndex, ExportedWorkspace, ImportPlan]]()
+    for index, exported in aimed:
+        plan = await ctx.read(import_plan.plan, index, exported.incoming_files, options.overwrite)
+        result.count(index, plan)
+        plans.append((index, exported, plan))
+    refuse_secrets(result, options)
+    for index, exported, plan in plans:
+        if options.dry_run:
+            result.gone += len(await ctx.read(import_plan.absent, ctx.parts.stores, index, exported))
         else:
-            await carry_out(desk, shelf, plan, "import", terms, tally, told)
-            await restore(desk, shelf, cargo, tally)
-    return _answer(desk, [shelf for shelf, _ in aimed], terms, tally)
+            await carry_out(ctx, index, plan, "import", options, result, told)
+            await restore(ctx, index, exported, result)
+    return _answer(ctx, [index for index, _ in aimed], options, result)
 
 
-def _aims(names: Sequence[str], cargoes: Sequence[Cargo]) -> list[tuple[str, Cargo]]:
+def _aims(
+    names: Sequence[str], exported_workspaces: Sequence[ExportedWorkspace]
+) -> list[tuple[str, ExportedWorkspace]]:
     """Which workspace each part of an export goes to: the one that is meant, or the one of the same name."""
-    if len(cargoes) == 1 and len(names) == 1:
-        return [(names[0], cargoes[0])]
-    aims = [(cargo.ns, cargo) for cargo in cargoes if cargo.ns in names]
-    if not aims or (len(names) > 1 and len(aims) < len(cargoes)):
-        held = ", ".join(cargo.ns for cargo in cargoes) or "nothing"
+    if len(exported_workspaces) == 1 and len(names) == 1:
+        return [(names[0], exported_workspaces[0])]
+    aims = [(exported.ns, exported) for exported in exported_workspaces if exported.ns in names]
+    if not aims or (len(names) > 1 and len(aims) < len(exported_workspaces)):
+        held = ", ".join(exported.ns for exported in exported_workspaces) or "nothing"
         raise UnknownWorkspace(
             f"the export has {held}; known here: {', '.join(names)}",
             "make the workspace with memd add, or name one: -n NS",
@@ -70,45 +73,47 @@ def _aims(names: Sequence[str], cargoes: Sequence[Cargo]) -> list[tuple[str, Car
     return aims
 
 
-async def ingest(desk: Desk, params: Params, tell: Tell) -> Result:
-    places, terms = params.texts("paths"), Terms.of(params)
-    names, told = desk.names(params), teller(params, tell)
+async def ingest(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
+    places, options = params.texts("paths"), ImportOptions.of(params)
+    names, told = ctx.names(params), progress_reporter(params, tell)
     params.done()
     if not places:
         raise UsageError("`ingest` needs `paths`", "name a folder, a Markdown file or a file of JSON lines")
     if len(names) > 1:
         raise UsageError("which workspace is meant?", f"name it with -n: {', '.join(names)}")
-    await desk.scan(names)
-    stores, worker = desk.parts.stores, desk.parts.worker
-    shelf, tally = stores.shelf(names[0]), Tally()
-    files = sorted(shelf.files)
+    await ctx.scan(names)
+    stores, worker = ctx.parts.stores, ctx.parts.worker
+    index, result = stores.index(names[0]), ImportResult()
+    files = sorted(index.files)
     here = [_place(place) for place in places]
-    found = await desk.read(sources.gather, here, layout_of(files), files, shelf.workspace.root, worker.max_bytes)
-    known = await desk.read(arriving.known_texts, stores, shelf)
-    plan = await desk.read(arriving.plan, shelf, found.parcels, terms.overwrite, known)
-    tally.problems += found.problems
-    tally.count(shelf, plan)
-    refuse_secrets(tally, terms)
-    if not terms.dry_run:
-        await carry_out(desk, shelf, plan, "ingest", terms, tally, told)
-    return _answer(desk, [shelf], terms, tally)
+    found = await ctx.read(import_sources.gather, here, layout_of(files), files, index.workspace.root, worker.max_bytes)
+    known = await ctx.read(import_plan.known_texts, stores, index)
+    plan = await ctx.read(import_plan.plan, index, found.incoming_files, options.overwrite, known)
+    result.problems += found.problems
+    result.count(index, plan)
+    refuse_secrets(result, options)
+    if not options.dry_run:
+        await carry_out(ctx, index, plan, "ingest", options, result, told)
+    return _answer(ctx, [index], options, result)
 
 
-def _answer(desk: Desk, shelves: Sequence[Shelf], terms: Terms, tally: Tally) -> Result:
+def _answer(
+    ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], options: ImportOptions, result: ImportResult
+) -> Result:
     return {
-        "ns": [shelf.workspace.ns for shelf in shelves],
-        "dry_run": terms.dry_run,
-        **tally.told(),
-        "visible": desk.parts.stores.ledger.clock,
+        "ns": [index.workspace.ns for index in indexes],
+        "dry_run": options.dry_run,
+        **result.told(),
+        "visible": ctx.parts.stores.ledger.clock,
     }
 
 
-async def backup(desk: Desk, params: Params, tell: Tell) -> Result:
+async def backup(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     path = params.text("path")
     params.done()
-    stores = desk.parts.stores
+    stores = ctx.parts.stores
     folder = _place(path) if path else stores.folder / backups.FOLDER
-    made = await desk.read(backups.make, stores.ledger, folder, datetime.now().astimezone())
+    made = await ctx.read(backups.make, stores.ledger, folder, datetime.now().astimezone())
     return {"backup": str(made.file), "bytes": made.size}
 
 

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from memd.daemon.desk import PROGRESS_SECONDS, Desk, Result, Told, teller
-from memd.daemon.handlers.hand import only_shelf
+from memd.daemon.handler_context import PROGRESS_SECONDS, HandlerContext, Result, Told, progress_reporter
+from memd.daemon.handlers.write_request import only_index
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
-from memd.indexer.contexts.codewords import Wanted
-from memd.indexer.store.stores import Shelf
+from memd.indexer.context.code_names import CodeName
+from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys
 
 if TYPE_CHECKING:
@@ -25,27 +25,27 @@ MOST_TOKENS = 200_000
 BUDGET = 1_000
 
 
-async def symbol(desk: Desk, params: Params, tell: Tell) -> Result:
+async def symbol(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     name, file, given = params.required("symbol"), params.text("file"), _given(params)
-    return await _answer(desk, params, tell, given, lambda looking, asked, outline, inside: looking.symbol(
+    return await _answer(ctx, params, tell, given, lambda looking, asked, outline, inside: looking.symbol(
         outline, asked, name, inside(file) if file else ""))  # fmt: skip
 
 
-async def file(desk: Desk, params: Params, tell: Tell) -> Result:
+async def file(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     path, given = params.required("file"), _given(params)
-    return await _answer(desk, params, tell, given, lambda looking, asked, outline, inside: looking.file(
+    return await _answer(ctx, params, tell, given, lambda looking, asked, outline, inside: looking.file(
         outline, asked, inside(path)))  # fmt: skip
 
 
-async def project(desk: Desk, params: Params, tell: Tell) -> Result:
+async def project(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     given = _given(params)
-    return await _answer(desk, params, tell, given, lambda looking, asked, outline, inside: looking.project(
+    return await _answer(ctx, params, tell, given, lambda looking, asked, outline, inside: looking.project(
         outline, asked))  # fmt: skip
 
 
-async def chart(desk: Desk, params: Params, tell: Tell) -> Result:
+async def chart(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     language, budget = params.text("language"), params.number("budget", BUDGET, 1, MOST_TOKENS)
-    shelf, told = only_shelf(desk, params), teller(params, tell)
+    index, told = only_index(ctx, params), progress_reporter(params, tell)
     params.done()
 
     def ask(outline: Outline) -> dict[str, Any]:
@@ -54,8 +54,8 @@ async def chart(desk: Desk, params: Params, tell: Tell) -> Result:
         return looking.chart(outline, language, budget)
 
     started = time.monotonic()
-    found = await _waited(desk, desk.parts.outlining.ask(shelf, ask), told)
-    return {**_place(shelf), **found, "took_ms": round((time.monotonic() - started) * 1000, 2)}
+    found = await _waited(ctx, ctx.parts.outlines.ask(index, ask), told)
+    return {**_place(index), **found, "took_ms": round((time.monotonic() - started) * 1000, 2)}
 
 
 def _given(params: Params) -> dict[str, Any]:
@@ -72,58 +72,58 @@ def _given(params: Params) -> dict[str, Any]:
 Question = Callable[[Any, "Asked", "Outline", Callable[[str], str]], "Looked"]
 
 
-async def _answer(desk: Desk, params: Params, tell: Tell, given: dict[str, Any], question: Question) -> Result:
+async def _answer(ctx: HandlerContext, params: Params, tell: Tell, given: dict[str, Any], question: Question) -> Result:
     """Ask the outline, then the notes, and put both together as it was wanted."""
     started = time.monotonic()
-    shelf, cwd, told = only_shelf(desk, params), params.place("cwd"), teller(params, tell)
+    index, cwd, told = only_index(ctx, params), params.place("cwd"), progress_reporter(params, tell)
     params.done()
 
     def ask(outline: Outline) -> Looked:
         from memd.outline import looking
 
-        return question(looking, looking.Asked(**given), outline, lambda path: _inside(outline, shelf, path, cwd))
+        return question(looking, looking.Asked(**given), outline, lambda path: _inside(outline, index, path, cwd))
 
-    looked = await _waited(desk, desk.parts.outlining.ask(shelf, ask), told)
+    looked = await _waited(ctx, ctx.parts.outlines.ask(index, ask), told)
     if not given["relations"] or "mentioned_in" in given["relations"]:
-        await desk.catch_up("auto", ())
-        await desk.read(_mention, desk, shelf, looked)
+        await ctx.catch_up("auto", ())
+        await ctx.read(_mention, ctx, index, looked)
     shown: Result = {"text": looked.text()} if params.text("format", "text") == "text" else {
         "symbols": [entry.node for entry in looked.entries]}  # fmt: skip
-    return {**_place(shelf), "language": looked.language, "format": params.text("format", "text"), **shown,
+    return {**_place(index), "language": looked.language, "format": params.text("format", "text"), **shown,
             "skipped": looked.told_skipped(), "took_ms": round((time.monotonic() - started) * 1000, 2)}  # fmt: skip
 
 
-async def _waited(desk: Desk, future: Any, told: Told | None) -> Any:
+async def _waited(ctx: HandlerContext, future: Any, told: Told | None) -> Any:
     """Wait for the outline's thread; a first read of many sources tells how far it is."""
     waiting = asyncio.wrap_future(future)
     while told and not waiting.done():
         await asyncio.wait([waiting], timeout=PROGRESS_SECONDS)
-        if progress := desk.parts.outlining.progress:
+        if progress := ctx.parts.outlines.progress:
             await told("outline", *progress)
     return await waiting
 
 
-def _place(shelf: Shelf) -> Result:
-    return {"ns": shelf.workspace.ns, "root": str(shelf.workspace.root)}
+def _place(index: WorkspaceIndex) -> Result:
+    return {"ns": index.workspace.ns, "root": str(index.workspace.root)}
 
 
-def _inside(outline: Outline, shelf: Shelf, path: str, cwd: str) -> str:
+def _inside(outline: Outline, index: WorkspaceIndex, path: str, cwd: str) -> str:
     """A file as the outline names it; as the project has it, or as the shell does."""
     plain = path.removeprefix("./")
     if any(plain in family.project.files for family in outline.families.values()):
         return plain
-    return keys.file_named(shelf, path, cwd).removeprefix("./")
+    return keys.file_named(index, path, cwd).removeprefix("./")
 
 
-def _mention(desk: Desk, shelf: Shelf, looked: Looked) -> None:
+def _mention(ctx: HandlerContext, index: WorkspaceIndex, looked: Looked) -> None:
     """Put under each symbol the memories that name it, and under a file those that are about it."""
-    stores = desk.parts.stores
-    wanted = [Wanted(one.path, one.segments, one.whole_file, one.alone) for one in looked.entries]
+    stores = ctx.parts.stores
+    wanted = [CodeName(one.path, one.segments, one.whole_file, one.alone) for one in looked.entries]
     about: dict[str, list[Result]] = {}
-    for one in keys.touching(stores, [shelf], str(shelf.workspace.root), ""):
+    for one in keys.touching(stores, [index], str(index.workspace.root), ""):
         told = {"key": one["key"], "path": one["path"], "line": one["start_line"], "heading": one["heading"]}
         about.setdefault(one["file"], []).append(told)
-    for entry, found in zip(looked.entries, desk.parts.codewords.of(stores, shelf, wanted), strict=True):
+    for entry, found in zip(looked.entries, ctx.parts.code_names.of(stores, index, wanted), strict=True):
         declared = about.get(entry.path, ()) if entry.whole_file else ()
         named = {one["key"] for one in found}
         if every := [*found, *(one for one in declared if one["key"] not in named)]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from memd.daemon.desk import Desk, Result
+from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
-from memd.indexer.store.stores import Shelf
+from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import peek as looking
 from memd.indexer.views import stats as counting
 from memd.indexer.views import timeline as days
@@ -17,38 +17,38 @@ MOST_DAYS = 1_000
 FAR = 10**9
 
 
-async def peek(desk: Desk, params: Params, tell: Tell) -> Result:
-    shelves = desk.shelves(params)
+async def peek(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
+    indexes = ctx.indexes(params)
     params.done()
-    await desk.catch_up("auto", ())
-    found = await desk.read(lambda: looking.peek(desk.parts.stores.ledger.reader, shelves))
-    return {**found, "ns": _names(shelves)}
+    await ctx.catch_up("auto", ())
+    found = await ctx.read(lambda: looking.peek(ctx.parts.stores.ledger.reader, indexes))
+    return {**found, "ns": _names(indexes)}
 
 
-async def stats(desk: Desk, params: Params, tell: Tell) -> Result:
-    shelves = desk.shelves(params)
+async def stats(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
+    indexes = ctx.indexes(params)
     params.done()
-    await desk.catch_up("auto", ())
-    return {**await desk.read(counting.stats, desk.parts.stores, shelves), "ns": _names(shelves)}
+    await ctx.catch_up("auto", ())
+    return {**await ctx.read(counting.stats, ctx.parts.stores, indexes), "ns": _names(indexes)}
 
 
-async def tree(desk: Desk, params: Params, tell: Tell) -> Result:
+async def tree(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     path, offset = params.text("path"), params.number("offset", 0, 0, FAR)
-    limit, shelves = params.number("limit", ROWS, 1, MOST_ROWS), desk.shelves(params)
+    limit, indexes = params.number("limit", ROWS, 1, MOST_ROWS), ctx.indexes(params)
     params.done()
-    await desk.catch_up("auto", ())
-    found = await desk.read(lambda: looking.tree(desk.parts.stores.ledger.reader, shelves, path, offset, limit))
-    return {**found, "ns": _names(shelves)}
+    await ctx.catch_up("auto", ())
+    found = await ctx.read(lambda: looking.tree(ctx.parts.stores.ledger.reader, indexes, path, offset, limit))
+    return {**found, "ns": _names(indexes)}
 
 
-async def timeline(desk: Desk, params: Params, tell: Tell) -> Result:
+async def timeline(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     since, until = params.date("since"), params.date("until")
-    limit, shelves = params.number("limit", DAYS, 1, MOST_DAYS), desk.shelves(params)
+    limit, indexes = params.number("limit", DAYS, 1, MOST_DAYS), ctx.indexes(params)
     params.done()
-    await desk.catch_up("auto", ())
-    found = await desk.read(lambda: days.timeline(desk.parts.stores.ledger.reader, shelves, since, until, limit))
-    return {**found, "ns": _names(shelves)}
+    await ctx.catch_up("auto", ())
+    found = await ctx.read(lambda: days.timeline(ctx.parts.stores.ledger.reader, indexes, since, until, limit))
+    return {**found, "ns": _names(indexes)}
 
 
-def _names(shelves: list[Shelf]) -> list[str]:
-    return [shelf.workspace.ns for shelf in shelves]
+def _names(indexes: list[WorkspaceIndex]) -> list[str]:
+    return [index.workspace.ns for index in indexes]

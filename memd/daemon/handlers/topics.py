@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
 
-from memd.daemon.desk import Desk, Result
-from memd.daemon.handlers.hand import Hand, hand, only_shelf
+from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.handlers.write_request import WriteRequest, only_index, write_request
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, Refused, UsageError
-from memd.indexer.actions.writing import Change
-from memd.indexer.intake.scan import is_memory_path
-from memd.indexer.store.stores import Shelf
+from memd.indexer.indexing.scan import is_memory_path
+from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import topics
+from memd.indexer.writing.write_files import FileChange
 from memd.notes import compose, names
 from memd.notes.declared import front_matter, front_matter_span
 from memd.notes.revise import in_bytes
@@ -36,16 +36,16 @@ NONE = "No topics found"
 # --- writing ------------------------------------------------------------------------------------------------
 
 
-async def memorize(desk: Desk, params: Params, tell: Tell) -> Result:
+async def memorize(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     given, title, tags = params.required("topic"), params.text("title").strip(), clean_tags(params.texts("tags"))
     summary, content, now = clean_summary(params.required("summary")), params.required("content"), _stamp(params)
-    writer = hand(desk, params)
+    writer = write_request(ctx, params)
     params.done()
     name = new_name(given, writer.layout.index)
     _may_hold(writer, content, title, summary)
     facts = {"title": title or name, "tags": tags, "summary": summary, "last_updated": now}
     made = compose.topic_file(facts, content.replace("\r\n", "\n"))
-    path = await desk.read(_path, writer.shelf, name)
+    path = await ctx.read(_path, writer.index, name)
     _must_be_found(writer, path, made)
 
     def fresh(found: str | None) -> str:
@@ -54,24 +54,24 @@ async def memorize(desk: Desk, params: Params, tell: Tell) -> Result:
         return made
 
     listing = _index(writer, lambda text: with_entry(text, name, summary))
-    done = await writer.write("topic.memorize", name, Change(path, edit=in_bytes(fresh)), listing)
+    done = await writer.write("topic.memorize", name, FileChange(path, edit=in_bytes(fresh)), listing)
     return {**done, "topic": name, "path": path}
 
 
-async def refine(desk: Desk, params: Params, tell: Tell) -> Result:
+async def refine(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     given, now, wish = params.required("topic"), _stamp(params), _wish(params)
-    writer = hand(desk, params)
+    writer = write_request(ctx, params)
     params.done()
     if not wish:
         raise UsageError("there is nothing to refine", "give tags to add or remove, a title, a summary or a content")
     name = compose.topic_name(given)
     _may_hold(writer, wish.content or "", wish.title or "", wish.summary or "")
-    known = await desk.read(topics.paths, writer.shelf)
+    known = await ctx.read(topics.paths, writer.index)
     path, told = known.get(name, ""), [name]
 
     def better(found: str | None) -> str:
         if found is None:
-            raise _unknown(writer.shelf, name, list(known))
+            raise _unknown(writer.index, name, list(known))
         made = refined(found, wish, now)
         facts = front_matter(made[: front_matter_span(made)])[0]
         told.append(facts.summary or facts.title or name)
@@ -79,32 +79,32 @@ async def refine(desk: Desk, params: Params, tell: Tell) -> Result:
 
     def listed(text: str) -> str:
         if not path:
-            raise _unknown(writer.shelf, name, list(known), text)
+            raise _unknown(writer.index, name, list(known), text)
         if wish.summary is None and read_index(text).of(name):
             return text
         return with_entry(text, name, wish.summary or told[-1])
 
-    changes = (Change(path, edit=in_bytes(better)), _index(writer, listed)) if path else (_index(writer, listed),)
+    changes = (FileChange(path, edit=in_bytes(better)), _index(writer, listed)) if path else (_index(writer, listed),)
     done = await writer.write("topic.refine", name, *changes)
     return {**done, "topic": name, "path": path}
 
 
-async def forget(desk: Desk, params: Params, tell: Tell) -> Result:
+async def forget(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     given = params.required("topic")
-    writer = hand(desk, params)
+    writer = write_request(ctx, params)
     params.done()
     name = compose.topic_name(given)
-    known = await desk.read(topics.paths, writer.shelf)
+    known = await ctx.read(topics.paths, writer.index)
     path = known.get(name, "")
 
     def unlisted(text: str) -> str:
         if not path and not read_index(text).of(name):
-            raise _unknown(writer.shelf, name, list(known))
+            raise _unknown(writer.index, name, list(known))
         return without_entry(text, name)
 
     index = _index(writer, unlisted)
     try:
-        changes = (Change(path, edit=lambda found: None), index) if path else (index,)
+        changes = (FileChange(path, edit=lambda found: None), index) if path else (index,)
         done, kept = await writer.write("topic.forget", name, *changes), ""
     except (Conflict, DiskFull, NotFound):
         raise
@@ -114,9 +114,9 @@ async def forget(desk: Desk, params: Params, tell: Tell) -> Result:
     return {**done, "topic": name, "path": path, "deleted": len(done["paths"]) > 1, "kept": kept}
 
 
-async def set_general(desk: Desk, params: Params, tell: Tell) -> Result:
+async def set_general(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     content = params.required("content")
-    writer = hand(desk, params)
+    writer = write_request(ctx, params)
     params.done()
     check_general(content)
     writer.may_hold(content)
@@ -127,7 +127,7 @@ async def set_general(desk: Desk, params: Params, tell: Tell) -> Result:
     return {**done, "path": place}
 
 
-def _index(writer: Hand, edit: Callable[[str], str]) -> Change:
+def _index(writer: WriteRequest, edit: Callable[[str], str]) -> FileChange:
     """A change of the file that lists the topics; it is made when there is something to list."""
     path = writer.layout.index
     head = "# Memory\n" if names.is_long_term(path) else "# Project Knowledge\n"
@@ -136,12 +136,12 @@ def _index(writer: Hand, edit: Callable[[str], str]) -> Change:
         edited = edit(head if found is None else found)
         return None if found is None and edited == head else edited
 
-    return Change(path, edit=in_bytes(change))
+    return FileChange(path, edit=in_bytes(change))
 
 
-def _must_be_found(writer: Hand, path: str, text: str) -> None:
+def _must_be_found(writer: WriteRequest, path: str, text: str) -> None:
     """Refuse a file that memd itself would never read."""
-    workspace, most = writer.shelf.workspace, writer.desk.parts.worker.max_bytes
+    workspace, most = writer.index.workspace, writer.ctx.parts.worker.max_bytes
     if not is_memory_path(workspace, path):
         raise Refused(f"{path} would not be among the files of {workspace.ns}: {', '.join(workspace.globs)}",
                       "choose another name, or add a glob that takes it in")  # fmt: skip
@@ -149,11 +149,11 @@ def _must_be_found(writer: Hand, path: str, text: str) -> None:
         raise Refused(f"{path} would have more than index.max_file_kb = {most // 1024:,}", "make two topics of it")
 
 
-def _path(shelf: Shelf, name: str) -> str:
-    return topics.paths(shelf).get(name) or topics.layout(shelf).topic(name)
+def _path(index: WorkspaceIndex, name: str) -> str:
+    return topics.paths(index).get(name) or topics.layout(index).topic(name)
 
 
-def _may_hold(writer: Hand, content: str, *rest: str) -> None:
+def _may_hold(writer: WriteRequest, content: str, *rest: str) -> None:
     writer.may_hold(content)
     for text in rest:
         writer.may_hold(text)
@@ -177,87 +177,89 @@ def _stamp(params: Params) -> str:
     return params.moment("now").isoformat(timespec="minutes")
 
 
-def _unknown(shelf: Shelf, name: str, known: list[str], index: str = "") -> NotFound:
+def _unknown(workspace_index: WorkspaceIndex, name: str, known: list[str], index: str = "") -> NotFound:
     if index and read_index(index).of(name):
         hint = f"the index lists it; to take it from there: memd topic forget {name}"
         return NotFound(f"the topic `{name}` has no file", hint)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     hint = f"did you mean {', '.join(f'`{one}`' for one in near)}?" if near else "what there is: memd topic list"
-    return NotFound(f"no topic of {shelf.workspace.ns} is called `{name}`", hint)
+    return NotFound(f"no topic of {workspace_index.workspace.ns} is called `{name}`", hint)
 
 
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-async def recall(desk: Desk, params: Params, tell: Tell) -> Result:
-    name, shelves = params.required("topic"), _shelves(desk, params)
+async def recall(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
+    name, indexes = params.required("topic"), _indexes(ctx, params)
     params.done()
-    return await desk.read(_recalled, shelves, compose.topic_name(name), desk.parts.worker.max_bytes)
+    return await ctx.read(_recalled, indexes, compose.topic_name(name), ctx.parts.worker.max_bytes)
 
 
-def _recalled(shelves: list[Shelf], name: str, max_bytes: int) -> Result:
-    having = [(shelf, path) for shelf in shelves if (path := topics.paths(shelf).get(name))]
+def _recalled(indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Result:
+    having = [(index, path) for index in indexes if (path := topics.paths(index).get(name))]
     if len(having) > 1:
-        there = ", ".join(shelf.workspace.ns for shelf, _ in having)
+        there = ", ".join(index.workspace.ns for index, _ in having)
         raise UsageError(f"several workspaces have the topic `{name}` ({there})", "name one: -n NS")
-    shelf, path = having[0] if having else (shelves[0], "")
-    found = topics.topic(shelf, name, path, max_bytes) if path else None
+    index, path = having[0] if having else (indexes[0], "")
+    found = topics.topic(index, name, path, max_bytes) if path else None
     if found is None:
-        raise _unknown(shelf, name, list(topics.paths(shelf)), topics.index_text(shelf, max_bytes))
-    return {"ns": shelf.workspace.ns, "root": str(shelf.workspace.root), "path": path, "topic": name,
+        raise _unknown(index, name, list(topics.paths(index)), topics.index_text(index, max_bytes))
+    return {"ns": index.workspace.ns, "root": str(index.workspace.root), "path": path, "topic": name,
             "title": found.title, "tags": list(found.tags), "summary": found.summary,
             "last_updated": found.last_updated, "content": found.content, "markdown": found.markdown()}  # fmt: skip
 
 
-async def general(desk: Desk, params: Params, tell: Tell) -> Result:
-    shelf = only_shelf(desk, params)
+async def general(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
+    index = only_index(ctx, params)
     params.done()
-    return await desk.read(_general, shelf, desk.parts.worker.max_bytes)
+    return await ctx.read(_general, index, ctx.parts.worker.max_bytes)
 
 
-def _general(shelf: Shelf, max_bytes: int) -> Result:
-    text = topics.index_text(shelf, max_bytes)
+def _general(index: WorkspaceIndex, max_bytes: int) -> Result:
+    text = topics.index_text(index, max_bytes)
     listed = [{"topic": entry.topic, "summary": entry.summary} for entry in read_index(text).entries]
-    return {"ns": shelf.workspace.ns, "root": str(shelf.workspace.root), "path": topics.layout(shelf).index,
+    return {"ns": index.workspace.ns, "root": str(index.workspace.root), "path": topics.layout(index).index,
             "content": general_of(text), "topics": listed}  # fmt: skip
 
 
-async def search(desk: Desk, params: Params, tell: Tell) -> Result:
+async def search(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     wanted, how = clean_tags(params.texts("tags")), params.choice("match", ("any", "all"), "any")
-    shelves = _shelves(desk, params)
+    indexes = _indexes(ctx, params)
     params.done()
     if not wanted:
         raise UsageError("`topic.search` needs `tags`")
-    found = await desk.read(_with_tags, desk, shelves, {tag.casefold() for tag in wanted}, how == "all")
+    found = await ctx.read(_with_tags, ctx, indexes, {tag.casefold() for tag in wanted}, how == "all")
     return {"topics": found, "text": _joined(found) or NONE}
 
 
-def _with_tags(desk: Desk, shelves: list[Shelf], wanted: set[str], every: bool) -> list[dict[str, Any]]:
+def _with_tags(
+    ctx: HandlerContext, indexes: list[WorkspaceIndex], wanted: set[str], every: bool
+) -> list[dict[str, Any]]:
     """The topics that have the tags; those that have more of them come first."""
     found = []
-    for shelf in shelves:
-        known = topics.paths(shelf)
-        for name, tags in topics.tags(desk.parts.stores, shelf, known, desk.parts.worker.max_bytes).items():
+    for index in indexes:
+        known = topics.paths(index)
+        for name, tags in topics.tags(ctx.parts.stores, index, known, ctx.parts.worker.max_bytes).items():
             matched = [tag for tag in tags if tag.casefold() in wanted]
             if matched and (len(matched) == len(wanted) or not every):
-                found.append({"ns": shelf.workspace.ns, "topic": name, "path": known[name], "tags": list(tags),
+                found.append({"ns": index.workspace.ns, "topic": name, "path": known[name], "tags": list(tags),
                               "matched": matched})  # fmt: skip
     return sorted(found, key=lambda entry: -len(entry["matched"]))
 
 
-async def listed(desk: Desk, params: Params, tell: Tell) -> Result:
-    shelves = _shelves(desk, params)
+async def listed(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
+    indexes = _indexes(ctx, params)
     params.done()
-    rows, missing = await desk.read(_listed, shelves, desk.parts.worker.max_bytes)
+    rows, missing = await ctx.read(_listed, indexes, ctx.parts.worker.max_bytes)
     return {"topics": rows, "missing": missing, "text": _joined(rows)}
 
 
-def _listed(shelves: list[Shelf], max_bytes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _listed(indexes: list[WorkspaceIndex], max_bytes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Every topic that has a file, and those that the index lists without one."""
     rows, missing = [], []
-    for shelf in shelves:
-        ns, known = shelf.workspace.ns, topics.paths(shelf)
-        entries = {entry.topic: entry.summary for entry in read_index(topics.index_text(shelf, max_bytes)).entries}
+    for index in indexes:
+        ns, known = index.workspace.ns, topics.paths(index)
+        entries = {entry.topic: entry.summary for entry in read_index(topics.index_text(index, max_bytes)).entries}
         rows += [{"ns": ns, "topic": name, "path": path, "summary": entries.get(name, ""), "listed": name in entries}
                  for name, path in known.items()]  # fmt: skip
         missing += [{"ns": ns, "topic": name, "summary": summary} for name, summary in entries.items()
@@ -269,5 +271,5 @@ def _joined(rows: list[dict[str, Any]]) -> str:
     return ", ".join(dict.fromkeys(row["topic"] for row in rows))
 
 
-def _shelves(desk: Desk, params: Params) -> list[Shelf]:
-    return [desk.parts.stores.shelf(name) for name in desk.names(params)]
+def _indexes(ctx: HandlerContext, params: Params) -> list[WorkspaceIndex]:
+    return [ctx.parts.stores.index(name) for name in ctx.names(params)]

@@ -11,83 +11,83 @@ from typing import TypeVar
 from memd.config import edit, paths
 from memd.config.load import NS, glob_ok
 from memd.daemon import status
-from memd.daemon.desk import Desk, Result, teller
-from memd.daemon.imports import How
+from memd.daemon.handler_context import HandlerContext, Result, progress_reporter
+from memd.daemon.indexing import IndexingOptions
 from memd.daemon.params import Params
 from memd.daemon.server import Tell
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
-from memd.indexer.store.stores import Shelf
+from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import DEFAULT_GLOBS, Workspace
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-async def listed(desk: Desk, params: Params, tell: Tell) -> Result:
+async def listed(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     params.done()
-    shelves = list(desk.parts.stores.shelves.values())
-    return {"workspaces": [await desk.read(status.workspace_status, desk.parts, shelf) for shelf in shelves]}
+    indexes = list(ctx.parts.stores.indexes.values())
+    return {"workspaces": [await ctx.read(status.workspace_status, ctx.parts, index) for index in indexes]}
 
 
-async def add(desk: Desk, params: Params, tell: Tell) -> Result:
+async def add(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     workspace = _workspace(params)
     wait = params.flag("wait", True)
     params.done()
-    async with desk.changing:
-        known = _same(desk, workspace, ns_given=bool(params.text("ns")))
+    async with ctx.changing:
+        known = _same(ctx, workspace, ns_given=bool(params.text("ns")))
         if known is None:
-            await configure(desk, edit.add_workspace, workspace)
-            await desk.parts.open_workspace(workspace)
+            await configure(ctx, edit.add_workspace, workspace)
+            await ctx.parts.open_workspace(workspace)
     ns = known.workspace.ns if known else workspace.ns
-    scanned = desk.scan((ns,), How(), teller(params, tell))
+    scanned = ctx.scan((ns,), IndexingOptions(), progress_reporter(params, tell))
     if wait:
         await scanned
     else:
-        desk.in_background(scanned)
-    told = await desk.read(status.workspace_status, desk.parts, desk.parts.stores.shelf(ns))
+        ctx.in_background(scanned)
+    told = await ctx.read(status.workspace_status, ctx.parts, ctx.parts.stores.index(ns))
     return {"workspace": told, "files": told["files"], "chunks": told["chunks"], "added": known is None}
 
 
-def _same(desk: Desk, workspace: Workspace, ns_given: bool) -> Shelf | None:
-    """The shelf of this very directory; a name that another one has is refused."""
-    for shelf in desk.parts.stores.shelves.values():
-        if shelf.workspace.root == workspace.root:
-            return _unless_changed(shelf, workspace, ns_given)
-        if shelf.workspace.ns == workspace.ns:
+def _same(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> WorkspaceIndex | None:
+    """The index of this very directory; a name that another one has is refused."""
+    for index in ctx.parts.stores.indexes.values():
+        if index.workspace.root == workspace.root:
+            return _unless_changed(index, workspace, ns_given)
+        if index.workspace.ns == workspace.ns:
             raise AlreadyExists(
-                f"`{workspace.ns}` is {shelf.workspace.root} already",
+                f"`{workspace.ns}` is {index.workspace.root} already",
                 f"give this one a name: --ns {workspace.ns}-2",
             )
     return None
 
 
-def _unless_changed(shelf: Shelf, wanted: Workspace, ns_given: bool) -> Shelf:
+def _unless_changed(index: WorkspaceIndex, wanted: Workspace, ns_given: bool) -> WorkspaceIndex:
     """Adding a directory again is fine; adding it differently would be ignored, and is refused instead."""
-    known = shelf.workspace
+    known = index.workspace
     same = wanted.globs in (known.globs, DEFAULT_GLOBS) and (known.ns == wanted.ns or not ns_given)
     if same and wanted.follow in (known.follow, False):
-        return shelf
+        return index
     raise AlreadyExists(
         f"{known.root} is added already, as `{known.ns}` with other settings", f"first: memd remove {known.ns}"
     )
 
 
-async def remove(desk: Desk, params: Params, tell: Tell) -> Result:
+async def remove(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     ns, path = params.text("ns"), params.text("path")
     params.done()
     if bool(ns) == bool(path):
         raise UsageError("`workspaces.remove` needs an `ns` or a `path`")
-    async with desk.changing:
-        shelf = desk.parts.stores.shelf(ns) if ns else _at(desk, _place(path))
-        await configure(desk, edit.remove_workspace, shelf.workspace.ns)
-        await desk.parts.forget_workspace(shelf.workspace.ns)
-    return {"ns": shelf.workspace.ns, "root": str(shelf.workspace.root), "removed": True}
+    async with ctx.changing:
+        index = ctx.parts.stores.index(ns) if ns else _at(ctx, _place(path))
+        await configure(ctx, edit.remove_workspace, index.workspace.ns)
+        await ctx.parts.forget_workspace(index.workspace.ns)
+    return {"ns": index.workspace.ns, "root": str(index.workspace.root), "removed": True}
 
 
-async def configure(desk: Desk, change: Callable[[T], R], what: T) -> R:
+async def configure(ctx: HandlerContext, change: Callable[[T], R], what: T) -> R:
     """Change the config file, or say why that cannot be done."""
     try:
-        return await desk.read(change, what)
+        return await ctx.read(change, what)
     except OSError as error:
         kind = DiskFull if error.errno == errno.ENOSPC else MemdError
         file = paths.config_file()
@@ -108,10 +108,10 @@ def _place(given: str) -> Path:
     return path
 
 
-def _at(desk: Desk, directory: Path) -> Shelf:
-    for shelf in desk.parts.stores.shelves.values():
-        if shelf.workspace.root == directory:
-            return shelf
+def _at(ctx: HandlerContext, directory: Path) -> WorkspaceIndex:
+    for index in ctx.parts.stores.indexes.values():
+        if index.workspace.root == directory:
+            return index
     raise UnknownWorkspace(f"{directory} is no workspace", "memd workspaces")
 
 

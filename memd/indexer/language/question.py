@@ -31,7 +31,7 @@ TRAILING = ".,;:!?)]*"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ParsedQuestion:
     """A question, taken apart.
 
     `words` is what is left to be searched as plain words and by meaning, in its order and spelling; the words of
@@ -45,9 +45,9 @@ class Question:
     filters: Filters = field(default_factory=Filters)
 
 
-def parse(text: str, now: date) -> Question:
+def parse(text: str, now: date) -> ParsedQuestion:
     """Take a question apart; `now` is the day that "yesterday" is counted from."""
-    asked = Question()
+    asked = ParsedQuestion()
     words: list[str] = []
     end = 0
     for found in OPERATOR.finditer(text):
@@ -75,7 +75,7 @@ def narrow(one: Filters, other: Filters) -> Filters:
     )
 
 
-def _read(asked: Question, found: re.Match[str], now: date) -> Question | None:
+def _read(asked: ParsedQuestion, found: re.Match[str], now: date) -> ParsedQuestion | None:
     """The question with one more operator, or nothing where it is none."""
     if found["name"]:
         filters = _filter(found["name"].lower(), found["value"], now)

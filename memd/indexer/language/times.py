@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from memd.indexer.language import when
 from memd.indexer.language.dates import days_on, years_on
-from memd.indexer.language.when import Span
+from memd.indexer.language.when import TimeSpan
 
 AFTERWARDS = 14
 """Days: what happened is often told some days later."""
@@ -33,33 +33,33 @@ UNDATED = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedTimes:
     """The times a question names, and whether it asks for one or for the newest."""
 
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TimeSpan, ...] = ()
     temporal: bool = False
     recent: bool = False
 
 
-def asked(text: str, today: date) -> Asked:
-    return Asked(tuple(when.spans(text, today)), when.temporal(text), when.recent(text))
+def asked(text: str, today: date) -> AskedTimes:
+    return AskedTimes(tuple(when.spans(text, today)), when.temporal(text), when.recent(text))
 
 
-def without(text: str, times: Asked) -> str:
+def without(text: str, times: AskedTimes) -> str:
     """A question without the words that name its times."""
     for span in sorted(times.spans, key=lambda span: -span.start):
         text = f"{text[: span.start]} {text[span.end :]}"
     return text
 
 
-def nearness(day: date | None, times: Asked) -> float:
+def nearness(day: date | None, times: AskedTimes) -> float:
     """How near a note's day is to the times that a question names: 1 is within, 0 far away or none named."""
     if day is None:
         return 0.0
     return max((_near(day, span) for span in times.spans), default=0.0)
 
 
-def _near(day: date, span: Span) -> float:
+def _near(day: date, span: TimeSpan) -> float:
     worth = OF_A_YEAR if (span.last - span.first).days > LONG else 1.0
     if span.meets(day):
         return worth
@@ -73,7 +73,7 @@ def _beside(day: date, first: date, last: date) -> float:
     return DAY_BEFORE if (first - day).days == 1 else 0.0
 
 
-def _in_years(span: Span, day: date) -> list[tuple[date, date]]:
+def _in_years(span: TimeSpan, day: date) -> list[tuple[date, date]]:
     """The span's ends, in the years around `day` where it names none: New Year's Eve is told in January."""
     if not span.any_year:
         return [(span.first, span.last)]
@@ -82,7 +82,7 @@ def _in_years(span: Span, day: date) -> list[tuple[date, date]]:
     return [(first, days_on(first, length)) for first in firsts]
 
 
-def tells(text: str, day: date | None, times: Asked) -> bool:
+def tells(text: str, day: date | None, times: AskedTimes) -> bool:
     """Whether a line speaks of the very days that a question names, seen from the day it was written."""
     exact = [span for span in times.spans if (span.last - span.first).days <= EXACT]
     if not exact or day is None:
@@ -90,12 +90,12 @@ def tells(text: str, day: date | None, times: Asked) -> bool:
     return any(span.meets(told.first, told.last) for told in told_in(text, day) for span in exact if _brief(told))
 
 
-def _brief(told: Span) -> bool:
+def _brief(told: TimeSpan) -> bool:
     return (told.last - told.first).days < EXACT / 2
 
 
 @lru_cache(maxsize=20_000)
-def told_in(text: str, day: date) -> tuple[Span, ...]:
+def told_in(text: str, day: date) -> tuple[TimeSpan, ...]:
     """The times that a line speaks of; kept, since a line is read again for the next question."""
     return tuple(when.resolve(text, day))
 

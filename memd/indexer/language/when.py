@@ -30,7 +30,7 @@ SATURDAY, SUNDAY = WEEKDAYS["saturday"], WEEKDAYS["sunday"]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """The days that an expression means and where it stands.
 
     An end that is left open is `date.min` before ("before June") and `now` after ("since June").
@@ -56,24 +56,24 @@ class Span:
         return any(years_on(self.first, n) <= last and first <= years_on(self.last, n, end=long) for n in years)
 
 
-def spans(text: str, now: date) -> list[Span]:
+def spans(text: str, now: date) -> list[TimeSpan]:
     """Every time that a question speaks of, in order."""
     low = text.lower()
     if len(low) != len(text):  # "İ" grows when lowered, and places must stay.
         low = "".join(char.lower() if char.isascii() else char for char in text)
-    atoms: list[Span] = []
+    atoms: list[TimeSpan] = []
     for cues, read, pattern in RULES:
         if any(cue in low for cue in cues):
             atoms += _read(pattern, read, text, low, now, atoms)
     return _joined(sorted(atoms, key=lambda span: span.start), text, low, now) if atoms else []
 
 
-def resolve(text: str, note_date: date) -> list[Span]:
+def resolve(text: str, note_date: date) -> list[TimeSpan]:
     """Every time that a note speaks of, seen from the day that it was written."""
     return spans(text, note_date)
 
 
-def single(text: str, now: date) -> Span | None:
+def single(text: str, now: date) -> TimeSpan | None:
     """What a text means that is one expression and nothing else; it needs no preposition."""
     text = text.strip()
     for lead in ("", "in ", "on "):
@@ -111,7 +111,9 @@ def recent(text: str) -> bool:
 # --- finding ------------------------------------------------------------------------------------------------
 
 
-def _read(pattern: re.Pattern[str], read: Reader, text: str, low: str, now: date, taken: list[Span]) -> list[Span]:
+def _read(
+    pattern: re.Pattern[str], read: Reader, text: str, low: str, now: date, taken: list[TimeSpan]
+) -> list[TimeSpan]:
     made = []
     for found in pattern.finditer(low):
         start, end = found.span()
@@ -123,7 +125,7 @@ def _read(pattern: re.Pattern[str], read: Reader, text: str, low: str, now: date
             continue  # The calendar has no such day.
         if reading:
             (first, last), any_year = reading
-            made.append(Span(min(first, last), max(first, last), text[start:end], start, end, any_year))
+            made.append(TimeSpan(min(first, last), max(first, last), text[start:end], start, end, any_year))
     return made
 
 
@@ -138,9 +140,9 @@ JOINT = re.compile(r",?\s+(?:to|through|until|till)\s+(?:the\s+)?|\s*[-–—]\s
 AND = re.compile(r",?\s+(?:and|to)\s+(?:the\s+)?|\s*[-–—]\s*")
 
 
-def _joined(atoms: list[Span], text: str, low: str, now: date) -> list[Span]:
+def _joined(atoms: list[TimeSpan], text: str, low: str, now: date) -> list[TimeSpan]:
     """The expressions with what stands before and between them: ranges, open ends, "the first week of"."""
-    made: list[Span] = []
+    made: list[TimeSpan] = []
     rest = iter(zip(atoms, [*atoms[1:], None], strict=True))
     for atom, other in rest:
         lead = LEAD.search(low, max(0, atom.start - 40), atom.start)
@@ -152,17 +154,17 @@ def _joined(atoms: list[Span], text: str, low: str, now: date) -> list[Span]:
             next(rest)
         elif lead and word not in ("between", "from"):
             first, last = _open(lead, atom, now)
-            span = Span(first, last, text[lead.start() : atom.end], lead.start(), atom.end)
+            span = TimeSpan(first, last, text[lead.start() : atom.end], lead.start(), atom.end)
         elif nth:
             first, last = _nth(nth, atom)
-            span = Span(first, last, text[nth.start() : atom.end], nth.start(), atom.end, atom.any_year)
+            span = TimeSpan(first, last, text[nth.start() : atom.end], nth.start(), atom.end, atom.any_year)
         # In "the Sunday before June 9" Sunday was an expression of its own, but is not one any more.
         made = [earlier for earlier in made if earlier.end <= span.start]
         made.append(span)
     return made
 
 
-def _range(one: Span, other: Span, text: str, start: int) -> Span:
+def _range(one: TimeSpan, other: TimeSpan, text: str, start: int) -> TimeSpan:
     """From the one to the other; a side without a year takes the year that brings it nearest to the other side."""
     first, last = one.first, other.last
     if one.any_year:
@@ -172,10 +174,10 @@ def _range(one: Span, other: Span, text: str, start: int) -> Span:
         last = years_on(last, one.first.year - last.year, end=True)
         last = last if last >= one.first else years_on(last, 1, end=True)
     any_year = one.any_year and other.any_year
-    return Span(min(first, last), max(first, last), text[start : other.end], start, other.end, any_year)
+    return TimeSpan(min(first, last), max(first, last), text[start : other.end], start, other.end, any_year)
 
 
-def _open(lead: re.Match[str], atom: Span, now: date) -> Period:
+def _open(lead: re.Match[str], atom: TimeSpan, now: date) -> Period:
     """The days before, until, since or after an expression, or just the week before it."""
     word = lead["word"]
     if word in ("before", "after"):
@@ -205,7 +207,7 @@ def _beside(unit: str, edge: date, way: int) -> Period:
     return min(edge, far), max(edge, far)
 
 
-def _nth(lead: re.Match[str], atom: Span) -> Period:
+def _nth(lead: re.Match[str], atom: TimeSpan) -> Period:
     """The first week, the last two days, the second half of a period."""
     nth, many, unit = lead["nth"], count_of(lead["count"] or "one")[1], lead["unit"]
     if unit == "weekend":

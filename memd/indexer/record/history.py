@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class MemoryVersion:
     """A memory's text from one moment on; `digest` is None where it went from the files."""
 
     memory: int
@@ -22,7 +22,7 @@ class Version:
 
 
 def keep(
-    connection: sqlite3.Connection, memory: int, last: Version | None, digest: str, text: str, path: str, heading: str,
+    connection: sqlite3.Connection, memory: int, last: MemoryVersion | None, digest: str, text: str, path: str, heading: str,
     who: str, action: int | None, now: str,
 ) -> None:  # fmt: skip
     """Note a text as the current one, after the `last`."""
@@ -32,13 +32,13 @@ def keep(
     _add(connection, memory, last, now, who, action, digest, path, heading)
 
 
-def gone(connection: sqlite3.Connection, last: Version, who: str, action: int | None, now: str) -> None:
+def gone(connection: sqlite3.Connection, last: MemoryVersion, who: str, action: int | None, now: str) -> None:
     """Note that a memory's text, the `last` one, left the files."""
     _add(connection, last.memory, last, now, who, action, None, last.path, last.heading)
 
 
 def _add(
-    connection: sqlite3.Connection, memory: int, last: Version | None, now: str, who: str, action: int | None,
+    connection: sqlite3.Connection, memory: int, last: MemoryVersion | None, now: str, who: str, action: int | None,
     digest: str | None, path: str, heading: str,
 ) -> None:  # fmt: skip
     number = last.number + 1 if last else 1
@@ -48,17 +48,17 @@ def _add(
     )
 
 
-def latest(connection: sqlite3.Connection, memory: int) -> Version | None:
+def latest(connection: sqlite3.Connection, memory: int) -> MemoryVersion | None:
     row = connection.execute(
         "SELECT * FROM versions WHERE memory = ? ORDER BY number DESC LIMIT 1", (memory,)
     ).fetchone()
-    return Version(**dict(row)) if row else None
+    return MemoryVersion(**dict(row)) if row else None
 
 
-def versions(connection: sqlite3.Connection, memory: int) -> list[Version]:
+def versions(connection: sqlite3.Connection, memory: int) -> list[MemoryVersion]:
     """All versions of a memory, the first one first."""
     rows = connection.execute("SELECT * FROM versions WHERE memory = ? ORDER BY number", (memory,))
-    return [Version(**dict(row)) for row in rows]
+    return [MemoryVersion(**dict(row)) for row in rows]
 
 
 def text_of(connection: sqlite3.Connection, digest: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.store.segment import NOTHING, Floats, Held, Segment, frozen
+from memd.indexer.store.segment import NOTHING, Floats, PostingList, Segment, frozen
 
 MOST_POSTINGS = 6_000_000
 """How many postings of an index are kept from commit to commit; six bytes each."""
@@ -31,16 +31,16 @@ SLIPS = ((8, 2), (5, 1))
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Kept(Generic[Key]):
+class PostingCache(Generic[Key]):
     """Posting lists by key, up to a number of postings; what was not asked for longest goes first."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.total = 0
         self._lock = threading.Lock()
-        self._lists: OrderedDict[Key, Held] = OrderedDict()
+        self._lists: OrderedDict[Key, PostingList] = OrderedDict()
 
-    def get(self, key: Key, read: Callable[[], Held]) -> Held:
+    def get(self, key: Key, read: Callable[[], PostingList]) -> PostingList:
         with self._lock:
             if key in self._lists:
                 self._lists.move_to_end(key)
@@ -66,7 +66,7 @@ class Kept(Generic[Key]):
             self.total -= len(gone.docs) + ENTRY
 
 
-class Run:
+class SegmentRun:
     """Segments that follow each other and are read as one: where there are forty, a term has one list and not forty."""
 
     def __init__(self, segments: Sequence[Segment], base: int) -> None:
@@ -75,7 +75,7 @@ class Run:
         self._segments = segments
         self._bases = bases(segments)
 
-    def held(self, field: str, term: str) -> Held:
+    def held(self, field: str, term: str) -> PostingList:
         """Documents by their number in the run, deleted ones included."""
         parts = [segment.held(field, term) for segment in self._segments]
         return _joined_lists(list(zip(self._bases, parts, strict=True)))
@@ -86,15 +86,15 @@ def bases(segments: Iterable[Segment]) -> list[np.int32]:
     return [np.int32(base) for base in accumulate((segment.size for segment in segments), initial=0)][:-1]
 
 
-def runs_of(segments: Sequence[Segment]) -> list[Run]:
+def runs_of(segments: Sequence[Segment]) -> list[SegmentRun]:
     """The large ones that an index begins with are one run; each of the others, which come and go, is its own."""
     settled = list(takewhile(lambda segment: segment.size >= SETTLED, segments))
     others = list(zip(segments, bases(segments), strict=True))[len(settled) :]
-    first = [Run(settled, 0)] if settled else []
-    return first + [Run([segment], int(base)) for segment, base in others]
+    first = [SegmentRun(settled, 0)] if settled else []
+    return first + [SegmentRun([segment], int(base)) for segment, base in others]
 
 
-def _joined_lists(parts: list[tuple[np.int32, Held]]) -> Held:
+def _joined_lists(parts: list[tuple[np.int32, PostingList]]) -> PostingList:
     """Lists of documents that follow each other as one, each counted from its base."""
     parts = [(base, held) for base, held in parts if len(held.docs)]
     if not parts:
@@ -105,7 +105,7 @@ def _joined_lists(parts: list[tuple[np.int32, Held]]) -> Held:
     return frozen(docs, np.concatenate([held.weights for _, held in parts]))
 
 
-Lists = Kept[tuple[tuple[str, ...], str, str]]
+Lists = PostingCache[tuple[tuple[str, ...], str, str]]
 
 
 class Segments:
@@ -115,7 +115,7 @@ class Segments:
     """
 
     def __init__(self, most: int = MOST_POSTINGS) -> None:
-        self.lists: Lists = Kept(most)
+        self.lists: Lists = PostingCache(most)
         self._open: dict[str, Segment] = {}
 
     def at(self, present: Iterable[Any], opened: Callable[[Any], Segment]) -> Postings:
@@ -156,7 +156,7 @@ class Postings:
         self.chunks: NDArray[np.int64] = _joined([segment.chunks for segment in self.segments], np.int64)
         """The chunk number of each document."""
         self._lists = lists
-        self._whole: Kept[tuple[str, str]] = Kept(MOST_JOINED)
+        self._whole: PostingCache[tuple[str, str]] = PostingCache(MOST_JOINED)
         self._lengths: dict[str, Floats] = {}
         self._sorted: NDArray[np.int64] | None = None
 
@@ -190,7 +190,7 @@ class Postings:
 
     # --- terms --------------------------------------------------------------------------------------------
 
-    def of(self, field: str, term: str) -> Held:
+    def of(self, field: str, term: str) -> PostingList:
         """The documents that hold a term, and how often each does."""
         return self._whole.get((field, term), lambda: self._join(field, term))
 
@@ -202,14 +202,14 @@ class Postings:
         """As Whoosh has it, which asks its term file."""
         return sum(len(self._in(run, field, term).docs) for run in self.runs)
 
-    def _join(self, field: str, term: str) -> Held:
+    def _join(self, field: str, term: str) -> PostingList:
         held = _joined_lists([(run.base, self._in(run, field, term)) for run in self.runs])
         if self.count == self.size:
             return held
         alive = self.live[held.docs]
         return held if alive.all() else frozen(held.docs[alive], held.weights[alive])
 
-    def _in(self, run: Run, field: str, term: str) -> Held:
+    def _in(self, run: SegmentRun, field: str, term: str) -> PostingList:
         return self._lists.get((run.id, field, term), lambda: run.held(field, term))
 
     # --- the lexicon --------------------------------------------------------------------------------------

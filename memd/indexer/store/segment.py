@@ -52,14 +52,14 @@ def reading() -> Iterator[None]:
         raise StoreBroken(f"the text index cannot be read: {error!r}", "memd doctor --fix") from error
 
 
-class Held(NamedTuple):
+class PostingList(NamedTuple):
     """The documents that hold a term, in order, and how often each does."""
 
     docs: Docs
     weights: Counts
 
 
-NOTHING = Held(np.zeros(0, np.int32), np.zeros(0, np.uint16))
+NOTHING = PostingList(np.zeros(0, np.int32), np.zeros(0, np.uint16))
 
 
 class Segment:
@@ -95,7 +95,7 @@ class Segment:
             values[: len(found)] = found
         return values
 
-    def held(self, field: str, term: str) -> Held:
+    def held(self, field: str, term: str) -> PostingList:
         """The documents that hold a term, deleted ones included."""
         with reading():
             info = self._find(self._terms._keycoder(field, term.encode()))
@@ -139,7 +139,7 @@ class Segment:
         return self._lexicons[field]
 
 
-def _decode(raw: bytes, count: int) -> Held:
+def _decode(raw: bytes, count: int) -> PostingList:
     """The blocks of one posting list: documents as steps from the one before, frequencies as four bytes each."""
     if raw[:4] != MAGIC:
         raise ValueError("a posting list does not begin where it should")
@@ -165,10 +165,10 @@ def _decode(raw: bytes, count: int) -> Held:
     return frozen(docs, weights)
 
 
-def frozen(docs: Docs, weights: Counts) -> Held:
+def frozen(docs: Docs, weights: Counts) -> PostingList:
     """What is cached is shared: nobody may write to it."""
     docs.flags.writeable = weights.flags.writeable = False
-    return Held(docs, weights)
+    return PostingList(docs, weights)
 
 
 def _lexicon(terms: Any, field: str) -> Lexicon:

@@ -1,4 +1,4 @@
-"""Holds the open stores: the ledger, each workspace's shelf of caches, and the model's vectors."""
+"""Holds the open stores: the ledger, each workspace's index of caches, and the model's vectors."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from memd.errors import DiskFull, StoreBroken, UnknownWorkspace
-from memd.indexer.store import bank, catalog
+from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.text import TextIndex
 from memd.models import Note, Workspace
-from memd.notes.again import Lately
 from memd.notes.names import date_of
+from memd.notes.parse_cache import ParseCache
 
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder
@@ -36,7 +36,7 @@ BUILDING = "building"
 
 
 @dataclass(slots=True, eq=False)
-class Shelf:
+class WorkspaceIndex:
     """One workspace and its caches. Only the writer thread changes it."""
 
     id: int
@@ -53,7 +53,7 @@ class Shelf:
     skipped: dict[str, str] = field(default_factory=dict)
     unlinked: set[int] = field(default_factory=set)
     """Memories that are called otherwise, or mention others, than when their edges were last looked at."""
-    lately: Lately = field(default_factory=Lately)
+    parse_cache: ParseCache = field(default_factory=ParseCache)
     applied: dict[str, tuple[str, Note]] = field(default_factory=dict)
     """What the ledger took in of the files that were changed lately: the digest of the file, and the note."""
     _names: tuple[dict[str, FileRow], int, list[tuple[str, str]]] | None = None
@@ -68,7 +68,7 @@ class Shelf:
 
 
 @dataclass(slots=True)
-class Model:
+class ActiveModel:
     """The embedder in use and its number in the ledger."""
 
     id: int
@@ -86,10 +86,10 @@ class Stores:
         if mend:
             own_caches(folder, self.ledger.id)
             shutil.rmtree(folder / BUILDING, ignore_errors=True)
-        self.shelves: dict[str, Shelf] = {}
+        self.indexes: dict[str, WorkspaceIndex] = {}
         self.vectors: VectorStore | None = None
-        self.model: Model | None = None
-        self.former: Model | None = None
+        self.model: ActiveModel | None = None
+        self.former: ActiveModel | None = None
         self.trouble = ""
         """What is wrong with Chroma, until it is opened again; the mirror answers meanwhile."""
         self.asked: dict[tuple[int, str], Vectors] = {}
@@ -97,16 +97,16 @@ class Stores:
         self.embedded = 0
         """Texts that went through the model since the start."""
 
-    # --- shelves ------------------------------------------------------------------------------------------
+    # --- indexes ------------------------------------------------------------------------------------------
 
-    def open_shelf(self, workspace: Workspace) -> Shelf:
+    def open_index(self, workspace: Workspace) -> WorkspaceIndex:
         with self.ledger.write() as connection:
             number = catalog.workspace_id(connection, workspace)
         text = self._open_text(number)
         files = catalog.files(self.ledger.reader, number)
-        shelf = Shelf(number, workspace, text, files)
-        self.shelves = {**self.shelves, workspace.ns: shelf}
-        return shelf
+        index = WorkspaceIndex(number, workspace, text, files)
+        self.indexes = {**self.indexes, workspace.ns: index}
+        return index
 
     def _open_text(self, number: int) -> TextIndex:
         folder = self.text_folder(number)
@@ -121,109 +121,109 @@ class Stores:
                 catalog.mark(connection, number, text=True)
             return TextIndex(folder)
 
-    def renew_text(self, shelf: Shelf) -> None:
+    def renew_text(self, index: WorkspaceIndex) -> None:
         """Put a text index that fails aside and begin an empty one; the caller fills it from the ledger."""
-        shelf.text.close()
-        quarantine(self.folder, self.text_folder(shelf.id))
+        index.text.close()
+        quarantine(self.folder, self.text_folder(index.id))
         with self.ledger.write() as connection:
-            catalog.mark(connection, shelf.id, text=True)
-        shelf.text = TextIndex(self.text_folder(shelf.id))
+            catalog.mark(connection, index.id, text=True)
+        index.text = TextIndex(self.text_folder(index.id))
 
-    def swap_text(self, shelf: Shelf, fresh: Path) -> None:
+    def swap_text(self, index: WorkspaceIndex, fresh: Path) -> None:
         """Use an index that was built elsewhere; what changed meanwhile is for the caller to compare."""
-        old, folder, aside = shelf.text, self.text_folder(shelf.id), fresh.with_name(f"{fresh.name}.old")
+        old, folder, aside = index.text, self.text_folder(index.id), fresh.with_name(f"{fresh.name}.old")
         with suppress(StoreBroken):
             # Open from now on: questions go on with it while the folders change places.
             old.postings()
         with self.ledger.write() as connection:
-            catalog.mark(connection, shelf.id, text=True)
+            catalog.mark(connection, index.id, text=True)
         if folder.exists():
             folder.rename(aside)
         fresh.rename(folder)
-        shelf.text = TextIndex(folder)
+        index.text = TextIndex(folder)
         old.close()
         shutil.rmtree(aside, ignore_errors=True)
 
     def text_folder(self, number: int) -> Path:
         return self.folder / "text" / str(number)
 
-    def close_shelf(self, ns: str) -> None:
-        shelf = self.shelves[ns]
-        self.shelves = {name: other for name, other in self.shelves.items() if name != ns}
-        shelf.text.close()
+    def close_index(self, ns: str) -> None:
+        index = self.indexes[ns]
+        self.indexes = {name: other for name, other in self.indexes.items() if name != ns}
+        index.text.close()
 
-    def forget(self, shelf: Shelf) -> None:
+    def forget(self, index: WorkspaceIndex) -> None:
         """Remove every trace of a workspace but its files."""
-        self.close_shelf(shelf.workspace.ns)
-        self.forget_number(shelf.id)
+        self.close_index(index.workspace.ns)
+        self.forget_number(index.id)
 
     def forget_number(self, number: int) -> None:
         with self.ledger.write() as connection:
             catalog.forget_workspace(connection, number)
-            bank.sweep(connection)
+            vector_table.sweep(connection)
             self.ledger.tick(connection)
         shutil.rmtree(self.text_folder(number), ignore_errors=True)
         if self.vectors is not None:
             self.vectors.drop(number)
 
-    def shelf(self, ns: str) -> Shelf:
-        if ns not in self.shelves:
-            known = ", ".join(sorted(self.shelves)) or "none yet"
+    def index(self, ns: str) -> WorkspaceIndex:
+        if ns not in self.indexes:
+            known = ", ".join(sorted(self.indexes)) or "none yet"
             raise UnknownWorkspace(f"no workspace is called `{ns}` (known: {known})", "memd workspaces")
-        return self.shelves[ns]
+        return self.indexes[ns]
 
     # --- vectors ------------------------------------------------------------------------------------------
 
     def use_model(self, embedder: Embedder, source: str) -> None:
         with self.ledger.write() as connection:
-            number = bank.model_id(connection, embedder.name, embedder.fingerprint, embedder.dims, source)
-        self.model = Model(number, embedder)
-        for shelf in self.shelves.values():
-            self.load_mirror(shelf)
+            number = vector_table.model_id(connection, embedder.name, embedder.fingerprint, embedder.dims, source)
+        self.model = ActiveModel(number, embedder)
+        for index in self.indexes.values():
+            self.load_mirror(index)
 
-    def load_mirror(self, shelf: Shelf) -> None:
+    def load_mirror(self, index: WorkspaceIndex) -> None:
         if self.model is not None:
-            shelf.mirror = self._mirror(shelf, self.model)
+            index.mirror = self._mirror(index, self.model)
 
-    def _mirror(self, shelf: Shelf, model: Model) -> Mirror:
+    def _mirror(self, index: WorkspaceIndex, model: ActiveModel) -> Mirror:
         mirror = Mirror(model.embedder.dims)
-        mirror.add(*bank.of_workspace(self.ledger.reader, model.id, shelf.id, model.embedder.dims))
+        mirror.add(*vector_table.of_workspace(self.ledger.reader, model.id, index.id, model.embedder.dims))
         return mirror
 
     def use_former(self, number: int, embedder: Embedder) -> None:
         """Let the model before answer until the new one's vectors are complete."""
-        former = Model(number, embedder)
-        for shelf in self.shelves.values():
-            shelf.former = self._mirror(shelf, former)
+        former = ActiveModel(number, embedder)
+        for index in self.indexes.values():
+            index.former = self._mirror(index, former)
         self.former = former
 
     def drop_former(self) -> None:
         self.former = None
-        for shelf in self.shelves.values():
-            shelf.former = None
+        for index in self.indexes.values():
+            index.former = None
 
     def use_vectors(self, vectors: VectorStore) -> None:
         self.vectors, self.trouble = vectors, ""
-        for shelf in self.shelves.values():
-            self.open_collection(shelf)
+        for index in self.indexes.values():
+            self.open_collection(index)
 
-    def open_collection(self, shelf: Shelf) -> None:
+    def open_collection(self, index: WorkspaceIndex) -> None:
         if self.vectors is not None and self.model is not None:
-            shelf.collection = self.vectors.collection(shelf.id, self.model.id)
+            index.collection = self.vectors.collection(index.id, self.model.id)
 
     def drop_vectors(self, why: str) -> None:
         """Go on without Chroma: the mirror answers, the ledger keeps the vectors."""
         log.error("the vector store is given up for now: %s", why)
         given_up, self.vectors, self.trouble = self.vectors, None, why
-        for shelf in self.shelves.values():
-            shelf.collection = None
+        for index in self.indexes.values():
+            index.collection = None
         if given_up is not None:
             with suppress(StoreBroken):
                 given_up.close(sound=False)
 
     def close(self) -> None:
-        for ns in list(self.shelves):
-            self.close_shelf(ns)
+        for ns in list(self.indexes):
+            self.close_index(ns)
         if self.vectors is not None:
             self.vectors.close()
         self.ledger.close()

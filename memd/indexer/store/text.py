@@ -23,7 +23,7 @@ from whoosh.util.numeric import byte_to_length
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
 from memd.indexer.language.words import terms_of
-from memd.indexer.store import seal
+from memd.indexer.store import checksums
 from memd.indexer.store.bm25f import K1, B, Scores, bm25, whoosh_idf
 from memd.indexer.store.postings import Postings, Segments
 from memd.indexer.store.segment import TORN, Segment
@@ -94,7 +94,7 @@ class TextIndex:
         self._segments = Segments()
         self._postings: Postings | None = None
         self._index = self._open_or_make()
-        self._sums = seal.read(folder)
+        self._sums = checksums.read(folder)
         self.loose = self._loose()
         """How many small segments have gathered that are worth joining."""
         self.large = self._large()
@@ -104,7 +104,7 @@ class TextIndex:
         if self._format_on_disk() != FORMAT:
             return self._make()
         with _reading("cannot be opened"):
-            if damage := seal.broken(self.folder):
+            if damage := checksums.broken(self.folder):
                 raise StoreBroken(f"the text index is damaged: {damage}", "memd doctor --fix")
             opened = FileStorage(str(self.folder)).open_index()
             self._sweep(opened)
@@ -160,11 +160,11 @@ class TextIndex:
             for chunk_id, chunk in add:
                 writer.add_document(**document(chunk_id, chunk))
             failpoint("text-before-commit")
-            seal.lift(self.folder)
+            checksums.remove(self.folder)
             self._swap_at_commit(writer)
             writer.commit(mergetype=merge)
             failpoint("text-after-commit")
-            self._sums = seal.write(self.folder, self._sums)
+            self._sums = checksums.write(self.folder, self._sums)
             self.loose, self.large = self._loose(), self._large()
         except OSError as error:
             self._give_up(writer)

@@ -19,7 +19,7 @@ from chromadb.errors import ChromaError, NotFoundError
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.store import seal
+from memd.indexer.store import checksums
 
 FORMAT = 1
 """The number of this folder's form; another number on disk means: make it again."""
@@ -41,7 +41,7 @@ class VectorStore:
         # Written before opening and removed on a clean close: a process that died with the folder open
         # may have left files that kill the next one, so that one looks at them from a child first.
         (folder / MARKER).write_text(json.dumps({"pid": os.getpid()}))
-        seal.lift(folder)
+        checksums.remove(folder)
         with _translated():
             self._client = chromadb.PersistentClient(str(folder), settings=_settings())
 
@@ -70,7 +70,7 @@ class VectorStore:
         with _translated():
             self._client.close()
         if sound:
-            seal.write(self.folder)
+            checksums.write(self.folder)
             (self.folder / MARKER).unlink(missing_ok=True)
 
 
@@ -120,7 +120,7 @@ def damage(folder: Path, suspect: bool = False) -> str:
     if not folder.exists():
         return ""
     # The marker is there when the last process to open the folder died with it.
-    return seal.broken(folder) or (probe(folder) if suspect or (folder / MARKER).exists() else "")
+    return checksums.broken(folder) or (probe(folder) if suspect or (folder / MARKER).exists() else "")
 
 
 def probe(folder: Path) -> str:

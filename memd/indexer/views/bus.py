@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from sqlite3 import Connection, Row
 from typing import Any
 
-from memd.indexer.asking.recall import ALIVE
-from memd.indexer.store.stores import Shelf, Stores
-from memd.indexer.views.inventory import HEAD, STAMP, Entry, entries, newest
+from memd.indexer.query.lookup import ALIVE
+from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.views.inventory import HEAD, STAMP, InventoryRow, entries, newest
 from memd.models import Filters
-from memd.notes.read import Skipped, Unreadable, digest_of, read
+from memd.notes.read import SkippedFile, UnreadableFile, digest_of, read
 
 TITLE_COUNTS = 2
 TITLE = "CASE m.heading WHEN '' THEN f.stem ELSE m.heading END"
@@ -23,7 +23,7 @@ HEADING = re.compile(r"\s*(?: {0,3}#{1,6}(?:[ \t].*|[ \t\r]*)|[^\n]+\n {0,3}(?:=
 
 def ranked(
     stores: Stores,
-    shelves: Sequence[Shelf],
+    indexes: Sequence[WorkspaceIndex],
     query: str,
     filters: Filters,
     offset: int,
@@ -33,10 +33,10 @@ def ranked(
     """One page of the entries that have a word of the question, best first and among equals newest first."""
     connection = stores.ledger.reader
     words = query.lower().split()
-    found = [(shelf, _scores(connection, shelf, words, filters)) for shelf in shelves]
+    found = [(index, _scores(connection, index, words, filters)) for index in indexes]
     scores = {memory: score for _, scored in found for memory, score in scored.items()}
     near = _near_page(scores, offset + limit)
-    known = [entry for shelf, scored in found for entry in entries(connection, shelf, Filters(), near & scored.keys())]
+    known = [entry for index, scored in found for entry in entries(connection, index, Filters(), near & scored.keys())]
     page = newest(connection, known, offset, limit, lambda entry: scores[entry.id])
     texts = _texts(connection, page, max_bytes)
     told = [{**entry.told(), "score": float(scores[entry.id]), "text": body_of(texts[entry.id])} for entry in page]
@@ -63,11 +63,11 @@ def _count(text: str, words: list[str]) -> int:
     return sum(text.count(word) for word in words)
 
 
-def _scores(connection: Connection, shelf: Shelf, words: list[str], filters: Filters) -> dict[int, int]:
+def _scores(connection: Connection, index: WorkspaceIndex, words: list[str], filters: Filters) -> dict[int, int]:
     """Each memory that has one of the words, with its score."""
     scores: dict[int, int] = {}
     patterns = {f"word{nth}": _like(word) for nth, word in enumerate(dict.fromkeys(words))}
-    asked = {"w": shelf.id, **patterns}
+    asked = {"w": index.id, **patterns}
     for memory, text, first in connection.execute(
         "SELECT c.memory, c.text, c.start_line = m.start_line FROM chunks c JOIN memories m ON m.id = c.memory"
         f" WHERE c.workspace = :w AND {ALIVE} AND {_any('c.text', patterns)}",
@@ -81,7 +81,7 @@ def _scores(connection: Connection, shelf: Shelf, words: list[str], filters: Fil
         asked,
     ):
         scores[memory] = scores.get(memory, 0) + TITLE_COUNTS * _count(title, words)
-    passing = {entry.id for entry in entries(connection, shelf, filters, scores)} if filters else scores.keys()
+    passing = {entry.id for entry in entries(connection, index, filters, scores)} if filters else scores.keys()
     return {memory: score for memory, score in scores.items() if score and memory in passing}
 
 
@@ -101,14 +101,14 @@ def _like(word: str) -> str:
 # --- whole texts --------------------------------------------------------------------------------------------
 
 
-def _texts(connection: Connection, page: Sequence[Entry], max_bytes: int) -> dict[int, str]:
+def _texts(connection: Connection, page: Sequence[InventoryRow], max_bytes: int) -> dict[int, str]:
     """What the files say of these entries; where a file has changed since, what the ledger has of it."""
     files: dict[tuple[str, str], list[str]] = {}
     texts = {}
     for entry in page:
         ns, path, start = entry.place
         if (ns, path) not in files:
-            files[ns, path] = _lines(entry.shelf, path, max_bytes)
+            files[ns, path] = _lines(entry.index, path, max_bytes)
         text = "\n".join(files[ns, path][start - 1 : entry.row["end_line"]]).rstrip()
         # The same sum that the ledger keeps of a memory's text.
         unchanged = digest_of(text.encode("utf-8", "surrogatepass")) == entry.row["digest"]
@@ -116,10 +116,10 @@ def _texts(connection: Connection, page: Sequence[Entry], max_bytes: int) -> dic
     return texts
 
 
-def _lines(shelf: Shelf, path: str, max_bytes: int) -> list[str]:
+def _lines(index: WorkspaceIndex, path: str, max_bytes: int) -> list[str]:
     try:
-        return read(shelf.workspace.root / path, max_bytes).text.split("\n")
-    except (FileNotFoundError, Skipped, Unreadable):
+        return read(index.workspace.root / path, max_bytes).text.split("\n")
+    except (FileNotFoundError, SkippedFile, UnreadableFile):
         return []
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from sqlite3 import Connection
 from typing import Any
 
-from memd.exam.probes import MANY, Piece
-from memd.indexer.asking.recall import key_of, shared_stems
+from memd.exam.probes import MANY, ProbePassage
+from memd.indexer.query.lookup import key_of, shared_stems
 
 KEPT = 30
 """Results of a workspace that are kept: one a day, so about a month."""
 
 
-def pieces(connection: Connection, workspace: int, ns: str) -> list[Piece]:
+def passages(connection: Connection, workspace: int, ns: str) -> list[ProbePassage]:
     """The chunks of a workspace; of a very large one those that come first by their content."""
     rows = connection.execute(
         "SELECT c.text, c.start_line, c.end_line, m.slug, m.date, f.path, f.stem FROM chunks c"
@@ -22,7 +22,7 @@ def pieces(connection: Connection, workspace: int, ns: str) -> list[Piece]:
     ).fetchall()
     shared = shared_stems(connection, workspace, (row["stem"] for row in rows))
     return [
-        Piece(ns, key_of(row["stem"], row["path"], row["slug"], shared), row["path"], row["start_line"],
+        ProbePassage(ns, key_of(row["stem"], row["path"], row["slug"], shared), row["path"], row["start_line"],
               row["end_line"], row["text"], row["date"])
         for row in rows
     ]  # fmt: skip

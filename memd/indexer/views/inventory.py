@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from sqlite3 import Connection, Row
 from typing import Any, NamedTuple
 
-from memd.indexer.asking import recall
-from memd.indexer.asking.grep import under
-from memd.indexer.store.stores import Shelf, Stores
+from memd.indexer.query import lookup
+from memd.indexer.query.grep import under
+from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import PINNED, Filters
 
 STAMP = re.compile(r"\n_(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}:\d{2})(?::\d{2})?)?_[ \t\r]*(?=\n|\Z)")
@@ -20,11 +20,11 @@ HEAD = 300
 """Characters of a memory in which its stamp is looked for."""
 
 
-class Entry(NamedTuple):
+class InventoryRow(NamedTuple):
     """One memory, without its text; light, because thousands are sorted to show ten."""
 
     row: Row
-    shelf: Shelf
+    index: WorkspaceIndex
     shared: set[str]
     """Stems that several files of the workspace have."""
     time: str
@@ -40,18 +40,18 @@ class Entry(NamedTuple):
 
     @property
     def key(self) -> str:
-        return recall.key_of(self.row["stem"], self.row["path"], self.row["slug"], self.shared)
+        return lookup.key_of(self.row["stem"], self.row["path"], self.row["slug"], self.shared)
 
     @property
     def place(self) -> tuple[str, str, int]:
-        return self.shelf.workspace.ns, self.row["path"], self.row["start_line"]
+        return self.index.workspace.ns, self.row["path"], self.row["start_line"]
 
     def told(self) -> dict[str, Any]:
         """What the wire says of it."""
         plain = {name: self.row[name] for name in ("path", "start_line", "end_line", "role", "kind", "tier", "date")}
         return {
-            "ns": self.shelf.workspace.ns,
-            "root": str(self.shelf.workspace.root),
+            "ns": self.index.workspace.ns,
+            "root": str(self.index.workspace.root),
             "key": self.key,
             **plain,
             "title": self.title,
@@ -60,7 +60,7 @@ class Entry(NamedTuple):
         }
 
 
-SORTS: dict[str, Callable[[Entry], tuple[Any, ...]]] = {
+SORTS: dict[str, Callable[[InventoryRow], tuple[Any, ...]]] = {
     "key": lambda entry: (entry.key, *entry.place),
     "role": lambda entry: (entry.row["role"], *entry.place),
     "title": lambda entry: (entry.title.casefold(), *entry.place),
@@ -68,34 +68,36 @@ SORTS: dict[str, Callable[[Entry], tuple[Any, ...]]] = {
 BY_TIME = ("newest", "oldest")
 
 
-def entries(connection: Connection, shelf: Shelf, filters: Filters, ids: Iterable[int] | None = None) -> list[Entry]:
+def entries(
+    connection: Connection, index: WorkspaceIndex, filters: Filters, ids: Iterable[int] | None = None
+) -> list[InventoryRow]:
     """The memories of a workspace that pass the filters; of these numbers only, where some are given."""
     among = "" if ids is None else " AND m.id IN (SELECT value FROM json_each(:ids))"
-    asked = {"w": shelf.id, "ids": None if ids is None else json.dumps(list(ids))}
+    asked = {"w": index.id, "ids": None if ids is None else json.dumps(list(ids))}
     rows = connection.execute(
         "SELECT m.id, m.slug, m.heading, m.start_line, m.end_line, m.digest, m.kind, m.tier, m.role, m.date, m.tags,"
-        f" {recall.IS_PINNED} AS pinned, f.path, f.stem FROM memories m JOIN files f ON f.id = m.file"
+        f" {lookup.IS_PINNED} AS pinned, f.path, f.stem FROM memories m JOIN files f ON f.id = m.file"
         f" WHERE m.workspace = :w{among}",
         asked,
     ).fetchall()
     passing = [row for row in rows if _passes(row, filters)] if filters else rows
-    shared = recall.shared_stems(connection, shelf.id, {row["stem"] for row in passing})
-    return [Entry(row, shelf, shared, row["date"]) for row in passing]
+    shared = lookup.shared_stems(connection, index.id, {row["stem"] for row in passing})
+    return [InventoryRow(row, index, shared, row["date"]) for row in passing]
 
 
 def newest(
     connection: Connection,
-    found: Iterable[Entry],
+    found: Iterable[InventoryRow],
     offset: int,
     limit: int,
-    score: Callable[[Entry], int] = lambda entry: 0,
-) -> list[Entry]:
+    score: Callable[[InventoryRow], int] = lambda entry: 0,
+) -> list[InventoryRow]:
     """A page of the best, among equals the newest first.
 
     A time must be read from the text. So what is off the page by its day stays there unread.
     """
 
-    def coarse(entry: Entry) -> tuple[int, str]:
+    def coarse(entry: InventoryRow) -> tuple[int, str]:
         return score(entry), entry.row["date"]
 
     ordered = sorted(found, key=coarse, reverse=True)
@@ -112,11 +114,11 @@ def newest(
 
 
 def listed(
-    stores: Stores, shelves: Sequence[Shelf], filters: Filters, sort: str, offset: int, limit: int
+    stores: Stores, indexes: Sequence[WorkspaceIndex], filters: Filters, sort: str, offset: int, limit: int
 ) -> dict[str, Any]:
     """One page of the memories, how many there are in all, and which roles the workspaces have."""
     connection = stores.ledger.reader
-    found = [entry for shelf in shelves for entry in entries(connection, shelf, filters)]
+    found = [entry for index in indexes for entry in entries(connection, index, filters)]
     if sort == "newest":
         page = newest(connection, found, offset, limit)
     elif sort == "oldest":
@@ -124,16 +126,16 @@ def listed(
         page = newest(connection, found, max(0, left - limit), min(left, limit))[::-1]
     else:
         page = stamped(connection, sorted(found, key=SORTS[sort])[offset : offset + limit])
-    return {"memories": [entry.told() for entry in page], "total": len(found), "roles": roles(connection, shelves)}
+    return {"memories": [entry.told() for entry in page], "total": len(found), "roles": roles(connection, indexes)}
 
 
-def roles(connection: Connection, shelves: Iterable[Shelf]) -> dict[str, int]:
+def roles(connection: Connection, indexes: Iterable[WorkspaceIndex]) -> dict[str, int]:
     """How many memories each role has, whatever is filtered."""
     count: Counter[str] = Counter()
-    for shelf in shelves:
+    for index in indexes:
         rows = connection.execute(
             "SELECT role, COUNT(*) AS n FROM memories WHERE workspace = ? AND file IS NOT NULL GROUP BY role",
-            (shelf.id,),
+            (index.id,),
         )
         count.update({row["role"]: row["n"] for row in rows})
     return dict(sorted(count.items()))
@@ -155,7 +157,7 @@ def _passes(row: Row, filters: Filters) -> bool:
     return under(row["path"], filters.path)
 
 
-def stamped(connection: Connection, found: Sequence[Entry]) -> list[Entry]:
+def stamped(connection: Connection, found: Sequence[InventoryRow]) -> list[InventoryRow]:
     """The entries with the time that stands in their first lines."""
     rows = connection.execute(
         f"SELECT m.id, char(10) || substr(c.text, 1, {HEAD}) FROM json_each(?) JOIN memories m ON m.id = value"

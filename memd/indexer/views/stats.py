@@ -7,8 +7,8 @@ from pathlib import Path
 from sqlite3 import Connection, Row
 from typing import Any
 
-from memd.indexer.asking.recall import IS_PINNED
-from memd.indexer.store.stores import Shelf, Stores
+from memd.indexer.query.lookup import IS_PINNED
+from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.peek import KEPT, ids_of, keyed
 
 FEW = 5
@@ -19,14 +19,14 @@ HERE = f"FROM {KEPT} WHERE m.file IS NOT NULL AND m.workspace {AMONG}"
 Told = dict[str, Any]
 
 
-def stats(stores: Stores, shelves: Sequence[Shelf]) -> Told:
+def stats(stores: Stores, indexes: Sequence[WorkspaceIndex]) -> Told:
     """What there is of everything."""
-    connection, asked = stores.ledger.reader, {"in": ids_of(shelves)}
+    connection, asked = stores.ledger.reader, {"in": ids_of(indexes)}
     return {
-        "files": sum(len(shelf.files) for shelf in shelves),
+        "files": sum(len(index.files) for index in indexes),
         "memories": _memories(connection, asked),
         "chunks": _one(connection, f"SELECT COUNT(*) FROM chunks WHERE workspace {AMONG}", asked),
-        "vectors": sum(len(shelf.mirror) for shelf in shelves if shelf.mirror is not None),
+        "vectors": sum(len(index.mirror) for index in indexes if index.mirror is not None),
         "versions": _one(
             connection,
             f"SELECT COUNT(*) FROM memories m JOIN versions v ON v.memory = m.id WHERE m.workspace {AMONG}",
@@ -35,8 +35,8 @@ def stats(stores: Stores, shelves: Sequence[Shelf]) -> Told:
         "actions": _one(connection, f"SELECT COUNT(*) FROM actions WHERE workspace {AMONG}", asked),
         "edges": _edges(connection, asked),
         "accesses": _accesses(connection, asked),
-        "most_used": _used(connection, shelves, "m.accesses > 0", "m.accesses DESC, m.accessed DESC"),
-        "least_used": _used(connection, shelves, "1", "m.accesses, COALESCE(m.accessed, m.first_seen)"),
+        "most_used": _used(connection, indexes, "m.accesses > 0", "m.accesses DESC, m.accessed DESC"),
+        "least_used": _used(connection, indexes, "1", "m.accesses, COALESCE(m.accessed, m.first_seen)"),
         "disk": _disk(stores.folder),
     }
 
@@ -82,15 +82,15 @@ def _accesses(connection: Connection, asked: Told) -> Told:
     return {**dict(row), "waiting": _one(connection, f"{waiting} {AMONG}", asked)}
 
 
-def _used(connection: Connection, shelves: Sequence[Shelf], clause: str, order: str) -> list[Told]:
+def _used(connection: Connection, indexes: Sequence[WorkspaceIndex], clause: str, order: str) -> list[Told]:
     rows: list[Row] = connection.execute(
         "SELECT m.workspace, m.slug, m.heading, m.tier, m.accesses, m.days, m.accessed, f.path, f.stem"
         f" FROM memories m JOIN files f ON f.id = m.file WHERE +m.workspace {AMONG} AND {clause}"
         f" ORDER BY {order}, m.id LIMIT {FEW}",
-        {"in": ids_of(shelves)},
+        {"in": ids_of(indexes)},
     ).fetchall()
     plain = ("heading", "tier", "accesses", "days", "accessed")
-    return [{**told, **{name: row[name] for name in plain}} for told, row in keyed(connection, shelves, rows)]
+    return [{**told, **{name: row[name] for name in plain}} for told, row in keyed(connection, indexes, rows)]
 
 
 def _disk(folder: Path) -> dict[str, int]:

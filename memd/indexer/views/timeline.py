@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlite3 import Connection, Row
 from typing import Any
 
-from memd.indexer.store.stores import Shelf
+from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views.peek import KEPT, ids_of, keyed
 
 HEADINGS = 8
@@ -21,13 +21,13 @@ WITHIN = "{0} <> '' AND {0} >= :since AND (:until = '' OR substr({0}, 1, length(
 Told = dict[str, Any]
 
 
-def timeline(connection: Connection, shelves: Sequence[Shelf], since: str, until: str, limit: int) -> Told:
+def timeline(connection: Connection, indexes: Sequence[WorkspaceIndex], since: str, until: str, limit: int) -> Told:
     """The last days on which something was noted or done, the newest first."""
-    asked = {"in": ids_of(shelves), "since": since, "until": until, "keys": KEYS, "headings": HEADINGS}
+    asked = {"in": ids_of(indexes), "since": since, "until": until, "keys": KEYS, "headings": HEADINGS}
     notes = _notes(connection, asked)
     written, moves, deeds = (_by_day(part(connection, asked)) for part in (_written, _moves, _deeds))
     days = sorted(notes.keys() | written.keys() | moves.keys() | deeds.keys(), reverse=True)
-    headings = _headings(connection, shelves, {**asked, "days": json.dumps(days[:limit])})
+    headings = _headings(connection, indexes, {**asked, "days": json.dumps(days[:limit])})
     told = [
         {
             "date": day,
@@ -58,7 +58,7 @@ def _notes(connection: Connection, asked: Told) -> dict[str, int]:
     return dict(rows.fetchall())
 
 
-def _headings(connection: Connection, shelves: Sequence[Shelf], asked: Told) -> dict[str, list[Told]]:
+def _headings(connection: Connection, indexes: Sequence[WorkspaceIndex], asked: Told) -> dict[str, list[Told]]:
     """What the first notes of some days are about."""
     rows = connection.execute(
         "SELECT * FROM (SELECT m.workspace, m.date, m.heading, m.slug, m.tier, f.path, f.stem, m.start_line,"
@@ -68,7 +68,7 @@ def _headings(connection: Connection, shelves: Sequence[Shelf], asked: Told) -> 
         asked,
     ).fetchall()
     found: dict[str, list[Told]] = {}
-    for told, row in keyed(connection, shelves, rows):
+    for told, row in keyed(connection, indexes, rows):
         entry = {**told, "heading": row["heading"] or row["stem"], "tier": row["tier"]}
         found.setdefault(row["date"], []).append(entry)
     return found

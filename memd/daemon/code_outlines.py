@@ -1,0 +1,172 @@
+"""Keeps the code outlines of the workspaces fresh: read at the start, again when files change, looked at when asked."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from memd.config import paths
+from memd.config.schema import OutlineSettings
+from memd.daemon.folder_watch import FolderWatch
+from memd.errors import MemdError, Refused
+from memd.indexer.store.stores import Stores, WorkspaceIndex
+
+if TYPE_CHECKING:
+    from memd.outline.outline import Outline
+
+log = logging.getLogger("memd.outline")
+
+FOLDER = "outline"
+SETTLE_SECONDS = 0.3
+"""A burst of changes, as a checkout makes it, is read once."""
+OFF = "the code outline is off"
+HOW = "turn it on with enabled = true under [outline] in {file}, then: memd restart"
+MISSING = "the code outline needs packages that are not installed"
+INSTALL = "install them: pip install 'memd[outline]', then: memd restart"
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class _WorkspaceOutline:
+    """One workspace's outline, and whoever watches its folders."""
+
+    outline: Outline
+    folders: FolderWatch
+    due: threading.Timer | None = None
+
+
+class CodeOutlines:
+    """All outlines. One thread of its own reads and answers, so that nobody else waits for it."""
+
+    def __init__(self, settings: OutlineSettings, stores: Stores) -> None:
+        self.settings = settings
+        self.on = settings.enabled
+        self.progress: tuple[int, int] | None = None
+        """How far a long read is: done, total."""
+        self._stores = stores
+        self._kept: dict[str, _WorkspaceOutline] = {}
+        self._pool = ThreadPoolExecutor(1, "memd-outline")
+        self._stopping = threading.Event()
+
+    def turn_on(self) -> None:
+        """Read the sources of every workspace, in the background; once on, it stays on."""
+        self.on = True
+        for ns in list(self._stores.indexes):
+            self.begin(ns)
+
+    def begin(self, ns: str) -> None:
+        """A workspace that was added: its sources are read too, where that is wanted."""
+        if self.on:
+            self._submit(ns)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for ns in list(self._kept):
+            self._close(ns)
+
+    def forget(self, ns: str, number: int) -> None:
+        """A workspace that is no longer kept: its outline goes too."""
+
+        def gone() -> None:
+            self._close(ns)
+            for ending in ("", "-wal", "-shm"):
+                self._file(number, ending).unlink(missing_ok=True)
+
+        with suppress(RuntimeError):
+            self._pool.submit(gone)
+
+    def ask(self, index: WorkspaceIndex, question: Callable[[Outline], T]) -> Future[T]:
+        """Have a question answered from an outline that agrees with the files on the disk."""
+        if not self.on:
+            raise Refused(OFF, HOW.format(file=paths.config_file()))
+
+        def answer() -> T:
+            kept = self._open(index)
+            self._refresh(kept)
+            return question(kept.outline)
+
+        return self._pool.submit(answer)
+
+    def _hear(self, ns: str) -> None:
+        """Something changed; in the thread of whoever noticed it. Many changes are one look."""
+        kept = self._kept.get(ns)
+        if kept is None or kept.due is not None or self._stopping.is_set():
+            return
+        kept.due = threading.Timer(SETTLE_SECONDS, self._submit, (ns,))
+        kept.due.daemon = True
+        kept.due.start()
+
+    def _submit(self, ns: str) -> None:
+        with suppress(RuntimeError):  # the pool has just been shut down
+            self._pool.submit(self._look, ns)
+
+    # --- in the outline's own thread ------------------------------------------------------------------------
+
+    def _open(self, index: WorkspaceIndex) -> _WorkspaceOutline:
+        ns = index.workspace.ns
+        kept = self._kept.get(ns)
+        if kept is not None and kept.outline.root != index.workspace.root:
+            self._close(ns)
+            kept = None
+        if kept is None:
+            outline = self._begin(index.workspace.root, self._file(index.id))
+            kept = self._kept[ns] = _WorkspaceOutline(outline, FolderWatch(lambda: self._hear(ns)))
+        return kept
+
+    def _begin(self, root: Path, file: Path) -> Outline:
+        try:
+            from memd.outline.outline import Outline
+        except ImportError as error:
+            raise Refused(f"{MISSING}: {error.name}", INSTALL) from None
+        return Outline(root, file, self.settings.max_file_kb * 1024)
+
+    def _refresh(self, kept: _WorkspaceOutline) -> None:
+        def told(done: int, total: int) -> None:
+            self.progress = (done, total)
+            if self._stopping.is_set():
+                raise Refused("memd is stopping")
+
+        try:
+            report = kept.outline.refresh(told)
+        except sqlite3.Error as error:
+            raise MemdError(
+                f"the outline cannot be kept: {error}", "is there space left, and may memd write?"
+            ) from error
+        finally:
+            self.progress = None
+        if report.parsed or report.removed:
+            log.info("outline parsed=%d removed=%d took_ms=%.0f", report.parsed, report.removed, report.took_ms)
+        if report.looked:
+            kept.folders.watch(kept.outline.root, kept.outline.folders)
+
+    def _look(self, ns: str) -> None:
+        """Read what changed, with nobody waiting for it."""
+        index = self._stores.indexes.get(ns)
+        if index is None:
+            return
+        try:
+            kept = self._open(index)
+            kept.due = None
+            self._refresh(kept)
+        except MemdError as error:
+            log.warning("no outline ns=%s: %s", ns, error)
+        except OSError as error:
+            log.warning("no outline ns=%s: %s", ns, error.strerror)
+
+    def _close(self, ns: str) -> None:
+        kept = self._kept.pop(ns, None)
+        if kept is not None:
+            kept.folders.stop()
+            kept.outline.close()
+
+    def _file(self, number: int, ending: str = "") -> Path:
+        return self._stores.folder / FOLDER / f"{number}.db{ending}"

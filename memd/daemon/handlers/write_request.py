@@ -1,0 +1,69 @@
+"""What every writing method needs: one workspace, who writes, a look for secrets, and the action itself."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from memd.daemon import tasks
+from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.params import Params
+from memd.errors import SecretFound, UsageError
+from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.writing.write_files import FileChange, WriteAction
+from memd.notes.layout import Layout, layout_of
+from memd.notes.secrets import secrets_in
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """Someone who writes to one workspace."""
+
+    ctx: HandlerContext
+    index: WorkspaceIndex
+    who: str
+    request: str
+    allow_secret: bool
+
+    @property
+    def layout(self) -> Layout:
+        return layout_of(list(self.index.files))
+
+    def may_hold(self, text: str) -> None:
+        """Refuse what looks like a secret, unless it was allowed."""
+        found = [] if self.allow_secret else secrets_in(text)
+        if found:
+            kinds = ", ".join(dict.fromkeys(f"{secret.kind} (line {secret.line})" for secret in found))
+            raise SecretFound(f"the text seems to hold {kinds}", "leave it out, or say --allow-secret")
+
+    async def write(self, what: str, key: str, *changes: FileChange) -> Result:
+        """Do it; the answer comes when the files are on the disk."""
+        write_action = WriteAction(what, self.who, changes, key, self.request)
+        done = await asyncio.wrap_future(
+            self.ctx.parts.worker.submit(tasks.Write(self.index.workspace.ns, write_action))
+        )
+        return {
+            "ns": self.index.workspace.ns,
+            "root": str(self.index.workspace.root),
+            "action": done.action,
+            "paths": list(done.paths),
+            "conflicts": list(done.conflicts),
+            "repeated": done.repeated,
+            "key": done.key,
+            "visible": done.visible,
+        }
+
+
+def write_request(ctx: HandlerContext, params: Params) -> WriteRequest:
+    """Whoever calls, and the one workspace that is meant."""
+    who, request = params.text("who") or "socket", params.text("request_id")
+    allowed = params.flag("allow_secret")
+    return WriteRequest(ctx, only_index(ctx, params), who, request, allowed)
+
+
+def only_index(ctx: HandlerContext, params: Params) -> WorkspaceIndex:
+    """The one workspace that is meant: to write to all of them would be nobody's wish."""
+    names = ctx.names(params)
+    if len(names) > 1:
+        raise UsageError("which workspace is meant?", f"name it with -n: {', '.join(names)}")
+    return ctx.parts.stores.index(names[0])

@@ -1,0 +1,213 @@
+"""Assembles what an agent should know for a task: one search, one look at edges and lives, packed into a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from memd.indexer.context import render
+from memd.indexer.context.inputs import ContextInputs, ContextTask, rows, standing
+from memd.indexer.context.render import AssembledContext
+from memd.indexer.language.question import narrow, parse
+from memd.indexer.lifecycle import edges
+from memd.indexer.query import certainty, lookup, ranking, search
+from memd.indexer.query.candidate import Candidate
+from memd.indexer.query.evidence import WeighedCandidates
+from memd.indexer.query.ranking import Floats
+from memd.indexer.store.stores import Stores
+from memd.lifecycle import composite, spreading
+from memd.lifecycle.composite import MemoryStanding
+from memd.lifecycle.edges import CONTAINS, Edge
+from memd.lifecycle.packing import PackedContext
+from memd.lifecycle.spreading import SpreadPool
+from memd.models import Ask
+
+DEEP = 30
+"""As many hits as a usual question reads line by line."""
+
+MOST_PLACES = 200
+CORE = ("words", "lines", "line", "section", "meaning", "section_meaning")
+"""The parts of a hit's score that say how much it is about the question; what they can be at most is 1."""
+
+EXTRA = ("name", "label", "date", "timed", "told_date")
+"""The parts that only some questions have: they add to it."""
+
+VOICES = 2
+"""Ranks can be those of words and of meaning."""
+
+
+def assemble(stores: Stores, wanted: ContextTask) -> AssembledContext:
+    """The memories that matter for a task, as text to be pasted into a prompt."""
+    indexes = [stores.index(ns) for ns in wanted.ask.ns]
+    inputs = ContextInputs(stores, {index.id: index for index in indexes}, wanted)
+    pinned = _pinned(inputs)
+    found = _searched(inputs)
+    near = composite.near(found.relevance, found.verdict == "none")
+    scores = composite.scored(_standings(inputs, near), wanted.ask.day)
+    web = _web(inputs, [*scores, *pinned])
+    pool = _spread(inputs, scores, web)
+    packer, estimated = render.packer(inputs, [*pool.scores, *pinned], web.against)
+    bundle = packer.pinned(pinned, wanted.budget)
+    at_first, overflowed = len(bundle.packed), bundle.overflowed
+    spreading.suppress(pool, web.parents, bundle.memories)
+    ranked, left_out = _ranked(inputs, pool, scores, bundle.memories)
+    bundle.dropped = 0
+    packer.fill(bundle, ranked, wanted.budget)
+    why = _compaction(inputs, bundle, overflowed, web)
+    explain = {
+        "pinned": {"found": len(pinned), "packed": sum(one.phase == "pinned" for one in bundle.packed[:at_first])},
+        "search": {"chunks": found.chunks, "memories": len(found.relevance), "far": len(found.relevance) - len(near),
+                   "resting": len(near) - len(scores), "passed": len(scores)},
+        "edges": {"followed": len(web.links), "expanded": pool.expanded, "boosted": pool.boosted,
+                  "parents": pool.parents, "contradictions": pool.contradictions, "suppressed": pool.suppressed},
+        "filters": left_out,
+        "packing": {"packed": len(bundle.packed), "excerpted": sum(one.excerpt for one in bundle.packed),
+                    "dropped": bundle.dropped},
+        "compaction": why,
+    }  # fmt: skip
+    return render.context(inputs, bundle, {"verdict": found.verdict, "tokens_estimated": estimated,
+                                    "compaction_suggested": bool(why), "explain": explain})  # fmt: skip
+
+
+# --- what is found ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRelevance:
+    """How relevant each memory is that the search found."""
+
+    relevance: dict[int, float]
+    verdict: str
+    chunks: int
+    """How many pieces that was."""
+
+
+def _pinned(inputs: ContextInputs) -> list[int]:
+    """What is always at hand, the most important first."""
+    for number in inputs.indexes:
+        inputs.take(rows(inputs.connection, f"m.workspace = ? AND {lookup.IS_PINNED}", number))
+    return sorted(inputs.rows, key=lambda memory: (-inputs.rows[memory]["importance"], *inputs.place(memory)))
+
+
+def _searched(inputs: ContextInputs) -> SearchRelevance:
+    """Ask as any question asks; a memory is as relevant as its best piece."""
+    ask = replace(inputs.wanted.ask, limit=DEEP)
+    question, indexes = parse(ask.query, ask.day), list(inputs.indexes.values())
+    filters = narrow(ask.filters, question.filters)
+    if question.words or question.prefixes:
+        found, places = search.weighed_places(inputs.stores, indexes, ask, question, filters)
+        sure = search.sure(places, found)
+    else:
+        places, sure = search.newest(inputs.stores, indexes, question, filters)[:MOST_PLACES], 1.0
+    best: dict[int, float] = {}
+    for place, how in zip(places, relevances(places, ask), strict=True):
+        memory = place.row["memory"]
+        best[memory] = max(best.get(memory, 0.0), how)
+    return SearchRelevance(best, certainty.verdict(bool(places), sure if places else 0.0), len(places))
+
+
+def relevances(places: Sequence[Candidate], ask: Ask) -> list[float]:
+    """How much each piece is about the question, from 0 to 1, on a scale that is the same for all questions.
+
+    The parts of its score that come from words and meaning, as a share of the most they could be; `1 - (1 - share)²` of
+    that, since a passage that has every word once earns about half. What else is weighed (recency, importance, tier)
+    is left out. Where only ranks count, they do here too.
+    """
+    known: dict[int, Floats] = {}
+    found = []
+    for place in places:
+        weighed = place.weighed
+        if weighed is None:
+            found.append(min(1.0, place.score * (ask.rrf_k + 1) / VOICES) if place.ranks else 1.0)
+            continue
+        if id(weighed) not in known:
+            known[id(weighed)] = _relevance(weighed)
+        found.append(float(known[id(weighed)][place.at]))
+    return found
+
+
+def _relevance(weighed: WeighedCandidates) -> Floats:
+    most = sum(ranking.WEIGHTS[name] for name in CORE if name in weighed.parts)
+    heard = [ranking.WEIGHTS[name] * weighed.parts[name] for name in (*CORE, *EXTRA) if name in weighed.parts]
+    shares: Floats = np.clip(np.sum(heard, axis=0) / most, 0.0, 1.0) if most else np.zeros(len(weighed.rows))
+    return 1 - (1 - shares) ** 2
+
+
+def _standings(inputs: ContextInputs, relevant: Mapping[int, float]) -> list[MemoryStanding]:
+    inputs.know(relevant)
+    return [standing(inputs.rows[memory], how) for memory, how in relevant.items() if memory in inputs.rows]
+
+
+# --- what hangs together ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeNeighbourhood:
+    """The edges around what was found."""
+
+    links: list[Edge]
+    against: dict[int, list[int]]
+    parents: dict[int, set[int]]
+
+
+def _web(inputs: ContextInputs, memories: Sequence[int]) -> EdgeNeighbourhood:
+    links = edges.of(inputs.connection, memories)
+    inputs.know({end for link in links for end in (link.one, link.other)})
+    summaries = [link.one for link in links if link.rel == CONTAINS]
+    # What else a summary contains may come in by another edge.
+    more = edges.of(inputs.connection, summaries) if summaries else []
+    return EdgeNeighbourhood(
+        links, spreading.contradictions(links, inputs.rows.keys()), spreading.parents_of([*links, *more])
+    )
+
+
+def _spread(inputs: ContextInputs, seeds: Mapping[int, float], web: EdgeNeighbourhood) -> SpreadPool:
+    awake = {memory for memory, row in inputs.rows.items() if not standing(row, 0.0).resting}
+    passing = _passing(inputs, awake - seeds.keys())
+    pool = spreading.spread(seeds, web.links, passing)
+    spreading.contradict(pool, web.against)
+    spreading.lift_parents(pool, web.parents, awake)
+    return pool
+
+
+def _passing(inputs: ContextInputs, memories: AbstractSet[int]) -> AbstractSet[int]:
+    """Those that the filters of the task let through."""
+    ask = inputs.wanted.ask
+    filters = narrow(ask.filters, parse(ask.query, ask.day).filters)
+    if not filters or not memories:
+        return memories
+    chunks = [chunk for chunk, _ in lookup.siblings(inputs.connection, memories)]
+    return {row["memory"] for row in lookup.join(inputs.connection, chunks, filters).values()}
+
+
+def _ranked(
+    inputs: ContextInputs, pool: SpreadPool, found: Mapping[int, float], shown: AbstractSet[int]
+) -> tuple[list[tuple[int, str]], dict[str, int]]:
+    """What may be packed, the best first, with how it was found; and how many are not worth it."""
+    wanted = inputs.wanted
+    enough = {memory: score for memory, score in pool.scores.items() if score >= wanted.min_score}
+    spread = max(enough.values(), default=0.0) - min(enough.values(), default=0.0)
+    flat = len(enough) > 1 and spread < wanted.min_spread
+    order = sorted(enough, key=lambda memory: (-enough[memory], *inputs.place(memory)))
+    # The same words under another heading are not worth their tokens; what is shown already is left to the packer.
+    said = {_said(inputs, memory): memory for memory in (*reversed(order), *shown)}
+    new = [memory for memory in order if memory in shown or said[_said(inputs, memory)] == memory]
+    left_out = {"min_score": len(pool.scores) - len(enough), "min_spread": len(enough) if flat else 0,
+                "same": len(order) - len(new)}  # fmt: skip
+    return [(memory, "search" if memory in found else "edge") for memory in new if not flat], left_out
+
+
+def _said(inputs: ContextInputs, memory: int) -> tuple[int, str]:
+    return inputs.rows[memory]["workspace"], inputs.rows[memory]["body"]
+
+
+def _compaction(inputs: ContextInputs, bundle: PackedContext, overflowed: bool, web: EdgeNeighbourhood) -> str:
+    """Why a summary would help here; empty when it would not."""
+    if overflowed:
+        return "the pinned memories do not fit into a third of the budget"
+    loose = [one.memory for one in bundle.packed if one.phase in ("search", "edge")]
+    crowd = spreading.crowd(loose, web.links, web.parents)
+    return f"{len(crowd)} memories are much alike: {', '.join(inputs.key(memory) for memory in crowd)}" if crowd else ""

@@ -1,0 +1,206 @@
+"""The write path: from changed paths to all three stores, in an order that survives being killed anywhere.
+
+    read → parse → diff → ledger (dirty) → text, vectors → ledger (clean, clock + 1)
+
+The ledger's first commit is the decision; what follows only brings the caches in step. A process that dies
+in between leaves the workspace marked, and the next start compares the caches with the ledger.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from sqlite3 import Row
+from typing import Any
+
+from memd.errors import DiskFull, StoreBroken
+from memd.failpoints import failpoint
+from memd.indexer.indexing.decide import LedgerChanges, SavedMemory, decide, stem
+from memd.indexer.indexing.read_files import FileBatch, read_files
+from memd.indexer.indexing.scan import scan
+from memd.indexer.model.pooling import Vectors
+from memd.indexer.record import actions
+from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.catalog import FileRow
+from memd.indexer.store.stores import Stores, WorkspaceIndex
+
+NAMED = 20
+"""So many files are named in a report; the figures count all."""
+HOLD_FILES = 20
+"""When more files than this, and more than half, vanish at once, a disk was unmounted rather than a memory lost."""
+
+
+@dataclass(slots=True)
+class IngestReport:
+    """What one batch did."""
+
+    files: int = 0
+    removed: int = 0
+    held: int = 0
+    touched: int = 0
+    chunks_added: int = 0
+    chunks_dropped: int = 0
+    to_embed: int = 0
+    took_ms: float = 0.0
+    paths: list[str] = field(default_factory=list)
+    """The files that were taken in or let go, the first twenty."""
+    warnings: list[str] = field(default_factory=list)
+    restless: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        counts = f"files={self.files} removed={self.removed} chunks=+{self.chunks_added}-{self.chunks_dropped}"
+        return f"{counts} embed={self.to_embed} ms={self.took_ms:.0f}"
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.files or self.removed)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What was done, for those who watch."""
+        names = ("files", "removed", "chunks_added", "chunks_dropped", "paths")
+        return {name: getattr(self, name) for name in names} | {"took_ms": round(self.took_ms, 1)}
+
+
+def apply(
+    stores: Stores,
+    index: WorkspaceIndex,
+    paths: Iterable[str],
+    max_bytes: int,
+    *,
+    accept_missing: bool = False,
+    deep: bool = False,
+    restless: Callable[[str, int], bool] | None = None,
+    saved: list[SavedMemory] | None = None,
+    now: datetime | None = None,
+) -> IngestReport:
+    """Bring the stores in step with the given paths.
+
+    `deep` parses also what has not changed; what `restless` says of a path and its mtime is left for later.
+    `saved` gets what the ledger took in, also when a cache then fails to follow. `now` is when it happens.
+    """
+    started = time.monotonic()
+    report = IngestReport()
+    if deep:
+        index.applied.clear()
+    batch = read_files(index, sorted(paths), max_bytes, deep, restless)
+    report.restless = batch.restless
+    if batch.removed and not accept_missing:
+        _hold(index, batch, report)
+    elif accept_missing:
+        index.held = frozenset()
+    if batch.notes or batch.removed or batch.emptied:
+        changes = decide(stores, index, batch, actions.in_utc(now) if now else actions.now())
+        _count(report, batch, changes)
+        if saved is not None:
+            saved += changes.saved
+        _follow(stores, index, changes, report)
+    elif batch.rows:
+        _touch(stores, index, batch.rows)
+    report.touched = len(batch.rows)
+    report.took_ms = (time.monotonic() - started) * 1000
+    return report
+
+
+def _hold(index: WorkspaceIndex, batch: FileBatch, report: IngestReport) -> None:
+    """Keep the entries of files that vanished in a mass, or with their directory."""
+    found = scan(index.workspace)
+    index.missing = found.missing
+    vanished = index.files.keys() - found.files.keys()
+    if found.missing or (len(vanished) > HOLD_FILES and len(vanished) > len(index.files) / 2):
+        index.held = frozenset(vanished)
+        report.held = len(vanished)
+        batch.removed.clear()
+    else:
+        index.held = frozenset()
+
+
+def _touch(stores: Stores, index: WorkspaceIndex, rows: list[FileRow]) -> None:
+    with stores.ledger.write() as connection:
+        for row in rows:
+            number = catalog.save_file(connection, index.id, stem(row.path), row)
+            index.files[row.path] = replace(row, id=number)
+
+
+def _count(report: IngestReport, batch: FileBatch, changes: LedgerChanges) -> None:
+    report.files = len(batch.notes)
+    report.removed = len(batch.removed) + len(batch.emptied)
+    report.paths = sorted((*batch.notes, *batch.removed, *batch.emptied))[:NAMED]
+    report.chunks_added, report.chunks_dropped = len(changes.added), len(changes.dropped)
+    report.warnings = [f"{path}: {warning}" for path, (_, note) in batch.notes.items() for warning in note.warnings]
+
+
+# --- following: the caches ----------------------------------------------------------------------------------
+
+
+def _follow(stores: Stores, index: WorkspaceIndex, changes: LedgerChanges, report: IngestReport) -> None:
+    if changes.added or changes.dropped:
+        index.text.apply(changes.added, changes.dropped)
+    failpoint("after-text")
+    known = _follow_vectors(stores, index, changes)
+    failpoint("after-vectors")
+    report.to_embed = len(changes.added) - known
+    with stores.ledger.write() as connection:
+        # A collection that is not open cannot have followed; it is compared when it opens.
+        catalog.mark(connection, index.id, text=False, vectors=index.collection is None)
+        stores.ledger.tick(connection)
+
+
+def _follow_vectors(stores: Stores, index: WorkspaceIndex, changes: LedgerChanges) -> int:
+    """Add what the ledger has a vector for already, then drop what is gone; says how many were known."""
+    if stores.model is None:
+        return 0
+    added = json.dumps([number for number, _ in changes.added])
+    ids, vectors = vector_table.of_chunks(stores.ledger.reader, stores.model.id, added, stores.model.embedder.dims)
+    if index.mirror is not None:
+        index.mirror.add(ids, vectors)
+        index.mirror.drop(changes.dropped)
+    if index.former is not None:
+        index.former.drop(changes.dropped)
+    _into_collection(stores, index, ids, vectors, changes.dropped)
+    return len(ids)
+
+
+def _into_collection(
+    stores: Stores, index: WorkspaceIndex, ids: list[int], vectors: Vectors, dropped: list[int]
+) -> None:
+    """Add first, then drop. A store that fails is given up: the ledger has everything it had."""
+    if index.collection is None:
+        return
+    try:
+        index.collection.add(ids, vectors)
+        index.collection.drop(dropped)
+    except (StoreBroken, DiskFull) as error:
+        stores.drop_vectors(error.message)
+
+
+def save_vectors(stores: Stores, rows: Sequence[Row], vectors: Vectors) -> int:
+    """Keep freshly made vectors: in the ledger, then in the collections; says how many."""
+    model = stores.model
+    if model is None:
+        return 0
+    digests = [row["digest"] for row in rows]
+    with stores.ledger.write() as connection:
+        vector_table.save(connection, model.id, digests, vectors)
+        # More than `rows`: an equal text elsewhere has its vector now too, and nobody will ask for it again.
+        holders = vector_table.chunks_with(connection, digests)
+        for workspace in holders:
+            catalog.mark(connection, workspace, vectors=True)
+        stores.ledger.tick(connection)
+    failpoint("vectors-in-ledger")
+    for index in stores.indexes.values():
+        mine = json.dumps(holders.get(index.id, []))
+        # Read back: a chunk that went meanwhile has no row, and every store holds the same rounded numbers.
+        ids, kept = vector_table.of_chunks(stores.ledger.reader, model.id, mine, model.embedder.dims)
+        if not ids:
+            continue
+        if index.mirror is not None:
+            index.mirror.add(ids, kept)
+        _into_collection(stores, index, ids, kept, [])
+        with stores.ledger.write() as connection:
+            catalog.mark(connection, index.id, vectors=index.collection is None)
+    stores.embedded += len(rows)
+    return len(rows)

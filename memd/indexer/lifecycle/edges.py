@@ -1,0 +1,230 @@
+"""Edges in the ledger: which there are, how use and time change them, and how they are told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from sqlite3 import Connection, Row
+from typing import Any
+
+from memd.indexer.query import lookup
+from memd.indexer.record.actions import in_utc
+from memd.lifecycle.edges import (
+    CONTAINS,
+    OBSERVED,
+    PRUNE,
+    RELATED,
+    REST,
+    USED,
+    Edge,
+    faded,
+    strengthened,
+)
+
+LIVING = (
+    "e.removed = 0 AND a.file IS NOT NULL AND b.file IS NOT NULL AND"
+    f" {lookup.ALIVE.replace('m.', 'a.')} AND {lookup.ALIVE.replace('m.', 'b.')}"
+)
+"""Both ends are in files, and neither has run out."""
+
+TABLES = "edges e CROSS JOIN memories a ON a.id = e.one CROSS JOIN memories b ON b.id = e.other"
+COLUMNS = "e.id, e.one, e.other, e.rel, e.weight, e.origin, e.base, e.made, e.accesses, e.accessed"
+TAKEN, WITHERED = 1, 2
+"""Why an edge is not there: someone took it away, or it faded away."""
+
+PAGE = 500
+EXCERPT = 300
+
+
+def of(connection: Connection, memories: Collection[int], *, rel: str = "", least: float = 0.0) -> list[Edge]:
+    """The edges of some memories, in both directions, the strongest first."""
+    rows: dict[int, Row] = {}
+    for end in ("one", "other"):
+        found = connection.execute(
+            f"SELECT {COLUMNS} FROM {TABLES} WHERE e.{end} IN (SELECT value FROM json_each(?)) AND {LIVING}"
+            " AND (? = '' OR e.rel = ?) AND e.weight >= ?",
+            (json.dumps(list(memories)), rel, rel, least),
+        )
+        rows |= {row["id"]: row for row in found}
+    return sorted((Edge(**dict(row)) for row in rows.values()), key=_strongest)
+
+
+def all_of(connection: Connection, workspace: int, *, rel: str = "", least: float = 0.0, most: int = -1) -> list[Edge]:
+    """The edges of a workspace, the strongest first."""
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM {TABLES} WHERE e.workspace = ? AND {LIVING} AND (? = '' OR e.rel = ?)"
+        " AND e.weight >= ? ORDER BY e.weight DESC, e.one, e.other, e.rel LIMIT ?",
+        (workspace, rel, rel, least, most),
+    )
+    return [Edge(**dict(row)) for row in rows]
+
+
+def between(connection: Connection, one: int, other: int) -> list[Edge]:
+    """The edges of two memories, whichever way they go."""
+    return [edge for edge in of(connection, [one]) if edge.far(one) == other]
+
+
+def untyped(connection: Connection, workspace: int, most: int) -> list[Edge]:
+    """Pairs of which it is known that they belong together, and not how; the strongest first."""
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM {TABLES} WHERE e.workspace = ? AND e.rel = ? AND {LIVING} AND NOT EXISTS"
+        " (SELECT 1 FROM edges t WHERE t.rel <> e.rel AND t.removed = 0"
+        " AND ((t.one = e.one AND t.other = e.other) OR (t.one = e.other AND t.other = e.one)))"
+        " ORDER BY e.weight DESC, e.one, e.other LIMIT ?",
+        (workspace, RELATED, most),
+    )
+    return [Edge(**dict(row)) for row in rows]
+
+
+def contained(connection: Connection, workspace: int) -> dict[int, list[int]]:
+    """What each summary contains."""
+    found: dict[int, list[int]] = {}
+    for edge in all_of(connection, workspace, rel=CONTAINS):
+        found.setdefault(edge.one, []).append(edge.other)
+    return found
+
+
+def _strongest(edge: Edge) -> tuple[float, int, int, str]:
+    return (-edge.weight, edge.one, edge.other, edge.rel)
+
+
+# --- use and time -------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class AgedEdges:
+    """What became of the edges of a workspace."""
+
+    strengthened: int = 0
+    faded: int = 0
+    pruned: int = 0
+
+
+def age(connection: Connection, workspace: int, now: datetime) -> AgedEdges:
+    """Count what came up together since the last time, then let what is not used fade; run twice is run once."""
+    done = AgedEdges()
+    while fold(connection, workspace, done):
+        pass
+    for page in pages(fading(connection, workspace, now)):
+        fade(connection, page, done)
+    return done
+
+
+def fold(connection: Connection, workspace: int, done: AgedEdges, most: int = PAGE) -> int:
+    """Add up some entries of what came up together, each once; says how many there were."""
+    rows = connection.execute(
+        "SELECT t.one, t.other, t.client, t.hour FROM together t CROSS JOIN memories m ON m.id = t.one"
+        " WHERE m.workspace = ? AND NOT t.counted LIMIT ?",
+        (workspace, most),
+    ).fetchall()
+    pairs: dict[tuple[int, int], list[str]] = {}
+    for row in rows:
+        pairs.setdefault((row["one"], row["other"]), []).append(row["hour"])
+    for (one, other), hours in pairs.items():
+        done.strengthened += _use(connection, one, other, hours)
+    connection.executemany(
+        "UPDATE together SET counted = 1 WHERE one = ? AND other = ? AND client = ? AND hour = ?",
+        [tuple(row) for row in rows],
+    )
+    return len(rows)
+
+
+def _use(connection: Connection, one: int, other: int, hours: Sequence[str]) -> int:
+    """Both came up together in some hours: their edges are stronger, and one that had faded away is back."""
+    rows = connection.execute(
+        "SELECT * FROM edges WHERE ((one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1)) AND removed <> ?3",
+        (one, other, TAKEN),
+    ).fetchall()
+    for row in rows:
+        base = strengthened(row["base"], len(hours)) if row["base"] else 0.0
+        last = max(row["accessed"] or "", f"{max(hours)}:59:59.999+00:00")
+        connection.execute(
+            "UPDATE edges SET accesses = accesses + ?, base = ?, weight = ?, accessed = ?, removed = 0 WHERE id = ?",
+            (len(hours), base, base, last, row["id"]),
+        )
+    return len(rows)
+
+
+def fading(connection: Connection, workspace: int, now: datetime) -> list[tuple[int, float]]:
+    """The edges whose weight is not what time has left of it, with what that is; reads only."""
+    rows = connection.execute(
+        "SELECT id, base, weight, origin, accesses, COALESCE(accessed, made) AS used FROM edges WHERE workspace = ?"
+        " AND removed = 0 AND origin IN (?, ?) AND (weight <> base OR (accesses < ? AND COALESCE(accessed, made) < ?))",
+        (workspace, *OBSERVED, USED, in_utc(now - REST)),
+    )
+    found = []
+    for row in rows:
+        idle = now - datetime.fromisoformat(row["used"])
+        weight = round(faded(row["base"], row["accesses"], idle, row["origin"]), 9)
+        if abs(weight - row["weight"]) > TINY:
+            found.append((row["id"], weight))
+    return found
+
+
+TINY = 1e-8
+
+
+def fade(connection: Connection, weights: Iterable[tuple[int, float]], done: AgedEdges) -> None:
+    """Write what fading left; an edge of which hardly anything is left withers."""
+    for number, weight in weights:
+        gone = weight < PRUNE
+        connection.execute(
+            "UPDATE edges SET weight = ?, removed = ? WHERE id = ?", (weight, WITHERED if gone else 0, number)
+        )
+        done.faded += not gone
+        done.pruned += gone
+
+
+def pages(rows: Sequence[tuple[int, float]], most: int = PAGE) -> list[Sequence[tuple[int, float]]]:
+    """The rows in pieces of which each is a short transaction."""
+    return [rows[at : at + most] for at in range(0, len(rows), most)]
+
+
+# --- telling ------------------------------------------------------------------------------------------------
+
+
+def named(connection: Connection, workspace: int, memories: Iterable[int]) -> dict[int, dict[str, Any]]:
+    """Memories as answers name them: key, path, line, heading."""
+    rows = connection.execute(
+        "SELECT m.id, m.slug, m.heading, m.start_line, m.tier, f.path, f.stem FROM memories m"
+        " JOIN files f ON f.id = m.file WHERE m.id IN (SELECT value FROM json_each(?))",
+        (json.dumps(sorted(set(memories))),),
+    ).fetchall()
+    shared = lookup.shared_stems(connection, workspace, (row["stem"] for row in rows))
+    return {
+        row["id"]: {
+            "key": lookup.key_of(row["stem"], row["path"], row["slug"], shared),
+            **{name: row[name] for name in ("path", "start_line", "heading", "tier")},
+        }
+        for row in rows
+    }
+
+
+def told(edges: Sequence[Edge], names: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Edges as answers tell them."""
+    return [
+        {
+            "from": names[edge.one]["key"],
+            "rel": edge.rel,
+            "to": names[edge.other]["key"],
+            "weight": round(edge.weight, 4),
+            "origin": edge.origin,
+            "accesses": edge.accesses,
+        }
+        for edge in edges
+        if edge.one in names and edge.other in names
+    ]
+
+
+def excerpts(connection: Connection, memories: Iterable[int]) -> dict[int, str]:
+    """How each of some memories begins."""
+    rows = connection.execute(
+        "SELECT memory, text FROM chunks WHERE memory IN (SELECT value FROM json_each(?))"
+        " ORDER BY memory, start_line DESC, id DESC",
+        (json.dumps(sorted(set(memories))),),
+    )
+    # The last that is read of a memory is its first chunk.
+    firsts = {row["memory"]: row["text"] for row in rows}
+    return {memory: text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…" for memory, text in firsts.items()}

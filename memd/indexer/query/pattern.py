@@ -1,0 +1,106 @@
+"""What `grep` looks for: a text as it stands or a regular expression, with a time limit that works."""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from collections.abc import Callable
+
+import regex
+
+from memd.errors import MemdError, TooLarge, UsageError
+from memd.notes.blocks import LineOffsets
+
+SECONDS = 2.0
+"""What a regular expression may take in one call. A careless one takes for ever (`(a+)+$`)."""
+MAX_PATTERN = 1_000
+MAX_LINE = 100_000
+"""Characters of a line that a regular expression sees. What it notes while it tries grows with the line."""
+CALLS_ITSELF = regex.compile(r"(?<!\\)(?:\\\\)*\(\?(?:R|[-+]?\d|&|P>)")
+"""`(?R)` and its kin: they can take a gigabyte before the clock stops them."""
+
+Spans = list[tuple[int, int]]
+Matches = dict[int, Spans]
+"""Which lines match, counted from 1, and where in them."""
+
+
+class Pattern:
+    """A pattern, ready to be looked for in one text after another; the time that it takes adds up."""
+
+    def __init__(self, wanted: str, regular: bool = False, case: bool = False) -> None:
+        self.seconds_left = SECONDS
+        self.cut = False
+        """Whether a line was too long to be seen whole."""
+        flags = 0 if case else regex.IGNORECASE | regex.FULLCASE
+        self._compiled = _compiled(wanted, flags) if regular else regex.compile(_as_it_stands(wanted), flags)
+        self.matches: Callable[[str], Matches] = self._line_by_line if regular else self._anywhere
+
+    def _anywhere(self, text: str) -> Matches:
+        found = [match.span() for match in self._compiled.finditer(text)]
+        if not found:
+            return {}
+        lines, matches = LineOffsets(text), Matches()
+        for start, end in found:
+            for number in range(lines.number(start), lines.number(end - 1) + 1):
+                first = lines.offset(number - 1)
+                past = lines.offset(number) - (number < len(lines.starts))
+                within = max(start, first) - first, min(end, past) - first
+                matches.setdefault(number, []).append(within)
+        return matches
+
+    def _line_by_line(self, text: str) -> Matches:
+        matches = Matches()
+        began = time.monotonic()
+        until = began + self.seconds_left
+        for number, line in enumerate(text.split("\n"), 1):
+            if len(line) > MAX_LINE:
+                self.cut, line = True, line[:MAX_LINE]
+            spans = self._in_line(line.removesuffix("\r"), until)
+            if spans is not None:
+                matches[number] = spans
+        self.seconds_left -= time.monotonic() - began
+        return matches
+
+    def _in_line(self, line: str, until: float) -> Spans | None:
+        """Where it matches, None where it does not. A match of nothing is a match, as in any grep."""
+        left = until - time.monotonic()
+        try:
+            if left <= 0:
+                raise TimeoutError
+            if self._compiled.search(line, timeout=left) is None:
+                return None
+            return [
+                match.span() for match in self._compiled.finditer(line, timeout=left) if match.end() > match.start()
+            ]
+        except (TimeoutError, MemoryError):
+            raise MemdError(
+                f"the regular expression was stopped after {SECONDS:g} seconds",
+                "repeats inside repeats, such as (a+)+, take for ever; say it more simply, or narrow it with --path",
+            ) from None
+
+
+def _as_it_stands(wanted: str) -> str:
+    """The text, and its other spelling where its accents can be written in two ways."""
+    forms = dict.fromkeys((wanted, *(unicodedata.normalize(form, wanted) for form in ("NFC", "NFD"))))
+    return "|".join(regex.escape(form, special_only=True, literal_spaces=True) for form in forms)
+
+
+def _compiled(wanted: str, flags: int) -> regex.Pattern[str]:
+    if len(wanted) > MAX_PATTERN:
+        raise TooLarge(f"a regular expression may have {MAX_PATTERN:,} characters, this one has {len(wanted):,}")
+    if calls := CALLS_ITSELF.search(wanted):
+        raise _wrong(wanted, "a pattern may not call itself", calls.end() - 1)
+    try:
+        return regex.compile(wanted, flags)
+    except regex.error as error:
+        raise _wrong(wanted, error.msg, error.pos) from error
+    except (RecursionError, OverflowError) as error:
+        raise UsageError("that regular expression is nested too deep or counts too far") from error
+
+
+def _wrong(wanted: str, what: str, at: int | None) -> UsageError:
+    where = "" if at is None else f" at character {at + 1}"
+    shown = "" if at is None or "\n" in wanted else f"{wanted}\n{' ' * at}^\n"
+    return UsageError(
+        f"that is no regular expression: {what}{where}", f"{shown}without -E it is looked for as it stands"
+    )

@@ -1,0 +1,30 @@
+"""When each job last ran, and what came of it: kept, so that a start knows what was missed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The last run of a job."""
+
+    name: str
+    last: str
+    """When it began."""
+    took_ms: float
+    result: str
+
+
+def keep(connection: Connection, run: LastRun) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO jobs (name, last, took_ms, result) VALUES (?, ?, ?, ?)",
+        (run.name, run.last, run.took_ms, run.result),
+    )
+
+
+def known(connection: Connection) -> dict[str, LastRun]:
+    return {
+        row["name"]: LastRun(**dict(row)) for row in connection.execute("SELECT name, last, took_ms, result FROM jobs")
+    }

@@ -1,0 +1,224 @@
+"""What the daemon does behind its answers: vectors are all there when it says so, indexes are joined and read ahead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from memd.config.schema import EmbeddingSettings, Settings
+from memd.daemon import tasks
+from memd.daemon.embedding import Embedding
+from memd.daemon.health import Health
+from memd.daemon.indexing import IndexingJob
+from memd.daemon.maintenance import MOST_LARGE, IndexMaintenance
+from memd.daemon.worker import Worker
+from memd.indexer.indexing import ingest
+from memd.indexer.maintenance.rebuild import build_elsewhere
+from memd.indexer.store.stores import BUILDING, Stores, WorkspaceIndex
+from memd.indexer.store.text import LARGE
+from memd.models import Workspace
+from memd.protocol.client import Client
+from tests.conftest import Home, write_notes
+from tests.faults.agreement import assert_agreement
+
+SECTIONS = LARGE + 5
+
+
+def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "it did not come to pass"
+        time.sleep(0.02)
+
+
+def day(nth: int) -> str:
+    return "# A day\n\n" + "".join(f"## Bird {n}\n\nwren number {n} of day {nth}\n\n" for n in range(SECTIONS))
+
+
+def pieces(home: Home) -> int:
+    """How many segments the text index on disk has."""
+    return len(list(home.state.glob("text/*/*.trm")))
+
+
+# --- with a daemon ----------------------------------------------------------------------------------------------
+
+
+def in_pieces(home: Home) -> tuple[Client, Path]:
+    """A daemon whose index one import after the other left in more large segments than it should have."""
+    root = write_notes(home.path.parent / "agent", {"MEMORY.md": "## Tea\n\nGreen tea, please.\n"})
+    home.configure(f'[[workspace]]\npath = "{root}"\nns = "agent"\n')
+    client = home.start()
+    for nth in range(MOST_LARGE + 1):
+        write_notes(root, {f"memory/2026-01-{nth + 1:02}.md": day(nth)})
+        client.sync()
+    assert pieces(home) > MOST_LARGE
+    return client, root
+
+
+def test_a_resting_daemon_joins_what_imports_left_in_pieces(home: Home) -> None:
+    client, root = in_pieces(home)
+    chunks = client.status()["workspaces"][0]["chunks"]
+    before = client.query("wren number 7", limit=200, mode="text")
+    wait_for(lambda: pieces(home) == 1)
+    after = client.query("wren number 7", limit=200, mode="text")
+    assert [(hit["id"], hit["score"]) for hit in after["hits"]] == [(hit["id"], hit["score"]) for hit in before["hits"]]
+    assert client.status()["workspaces"][0]["chunks"] == chunks
+    (root / "MEMORY.md").write_text("## Tea\n\nBlack tea after the joining.\n")
+    client.sync(vectors=True)
+    assert client.query("black tea", mode="text")["hits"][0]["path"] == "MEMORY.md"
+    assert not list((home.state / BUILDING).iterdir())
+    assert_agreement(home, root)
+
+
+def test_a_build_ends_with_its_daemon(home: Home) -> None:
+    in_pieces(home)
+    wait_for(lambda: (home.state / BUILDING).exists() and list((home.state / BUILDING).iterdir()))
+    home.kill()
+    wait_for(lambda: not builders(home))
+    # A parent that is gone from the beginning: the build must not come to its end.
+    command = [
+        sys.executable,
+        "-m",
+        "memd.indexer.maintenance.rebuild",
+        str(home.state),
+        "1",
+        str(home.path / "fresh"),
+        "0",
+    ]
+    assert subprocess.run(command, env=home.env, stdin=subprocess.DEVNULL, check=False).returncode == 1
+    client = home.start()
+    assert not (home.state / BUILDING).exists()
+    assert client.query("wren number 7", mode="text")["hits"]
+
+
+def builders(home: Home) -> list[Path]:
+    """Processes that build an index of this home."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"memd.indexer.maintenance.rebuild" in command and str(home.state).encode() in command:
+            found.append(process)
+    return found
+
+
+# --- without one ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[Worker]:
+    """A writer on real stores with one workspace of one note."""
+    root = write_notes(tmp_path / "agent", {"MEMORY.md": "## Bird\n\nA wren in the hedge.\n"})
+    (tmp_path / "state").mkdir()
+    stores = Stores(tmp_path / "state")
+    made = Worker(stores, Settings(), Health())
+    made.start()
+    made.submit(tasks.Open(Workspace("agent", root))).result()
+    made.submit(tasks.ScanTask()).result()
+    yield made
+    made.stop(10)
+    stores.close()
+
+
+def index_of(worker: Worker) -> WorkspaceIndex:
+    return worker.stores.index("agent")
+
+
+def test_vectors_are_not_called_made_before_they_can_be_found(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
+    in_ledger, go_on = threading.Event(), threading.Event()
+    follow = ingest._into_collection
+
+    def held_up(*given: object) -> None:
+        in_ledger.set()
+        assert go_on.wait(60)
+        follow(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ingest, "_into_collection", held_up)
+    embedding = Embedding(worker, EmbeddingSettings(), worker.stores.folder, Health())
+    embedding.start()
+    embedding.hurry()
+    try:
+        assert in_ledger.wait(60)
+        wait_for(lambda: embedding.phase == "ready")
+        assert not embedding.caught_up()
+        go_on.set()
+        wait_for(embedding.caught_up)
+        collection = index_of(worker).collection
+        assert collection is not None and len(collection.ids()) == worker.stores.embedded == 1
+    finally:
+        go_on.set()
+        embedding.stop(10)
+
+
+def test_what_was_joined_is_left_when_too_much_happened_meanwhile(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = index_of(worker)
+    text, known = index.text, index.text.ids()
+    fresh = build_elsewhere(worker.stores.folder, index.id)
+    monkeypatch.setattr(tasks, "MOST_CHANGED", 0)
+    assert not worker.submit(tasks.UseJoined(index, fresh, known | {999})).result()
+    monkeypatch.setattr(worker, "_importing", IndexingJob(Future(), 1))
+    assert not worker.submit(tasks.UseJoined(index, fresh, known)).result()
+    monkeypatch.undo()
+    assert index.text is text
+    assert worker.submit(tasks.UseJoined(index, fresh, known)).result()
+    assert index.text is not text and index.text.ids() == known
+    worker.submit(tasks.Forget("agent")).result()
+    assert not worker.submit(tasks.UseJoined(index, fresh, known)).result()
+
+
+def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:
+    index, wrong, done = index_of(worker), [], threading.Event()
+
+    def ask() -> None:
+        while not done.is_set():
+            found = index.text.search(["wren"], ["wren"], 5)
+            if len(found) != 1:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        fresh = build_elsewhere(worker.stores.folder, index.id)
+        assert worker.submit(tasks.UseJoined(index, fresh, index.text.ids())).result()
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_resting_writer_reads_ahead_once_and_again_after_an_import(worker: Worker) -> None:
+    embedding = Embedding(worker, EmbeddingSettings(provider="none"), worker.stores.folder, Health())
+    upkeep, index = IndexMaintenance(worker, embedding), index_of(worker)
+
+    def read_ahead() -> list[bool]:
+        known = [segment._lexicons.get("exact") for segment in index.text.postings().segments]
+        return ["_by_length" in vars(lexicon) if lexicon else False for lexicon in known]
+
+    def rest() -> threading.Thread | None:
+        upkeep.look()
+        if upkeep._thread is not None:
+            upkeep._thread.join()
+        return upkeep._thread
+
+    assert read_ahead() == [False]
+    first = rest()
+    assert read_ahead() == [True]
+    assert rest() is first
+    write_notes(index.workspace.root, {"memory/2026-01-01.md": day(1)})
+    worker.submit(tasks.ScanTask()).result()
+    assert read_ahead() == [True, False]
+    assert rest() is not first
+    assert read_ahead() == [True, True]
