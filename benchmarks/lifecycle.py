@@ -24,7 +24,8 @@ from store import say
 from year import BEGIN, DAYS, Fact, Year
 
 from memd.config.load import load as load_settings
-from memd.indexer.context.assemble import Wanted, assemble
+from memd.indexer.context.assemble import assemble
+from memd.indexer.context.inputs import ContextTask
 from memd.indexer.indexing import ingest
 from memd.indexer.lifecycle import accesses, lives
 from memd.indexer.lifecycle.ageing import ReflectionOptions
@@ -170,7 +171,7 @@ def _context(replay: Replay, now: datetime) -> Figures:
         current = replay.year.current(subject)
         gone = [old for old, _ in replay.year.replaced() if old.subject == subject]
         ask = Ask(f"prepare the maintenance of {subject}", ("agent",), today=now.date())
-        packed = assemble(replay.stores, Wanted(ask, BUDGET)).told["memories"]
+        packed = assemble(replay.stores, ContextTask(ask, BUDGET)).told["memories"]
         for memory in packed:
             tokens += memory["tokens"]
             lasting = memory["path"] == replay.year.topics.get(subject)
@@ -194,7 +195,7 @@ def _used(replay: Replay, now: datetime) -> Figures:
     known = 0
     for fact in facts:
         ask = Ask(f"work on {fact.subject}", ("agent",), today=now.date())
-        packed = assemble(replay.stores, Wanted(ask, SMALL)).told["memories"]
+        packed = assemble(replay.stores, ContextTask(ask, SMALL)).told["memories"]
         known += any(_says(replay.year, memory, fact) for memory in packed)
     return {"used facts in a small context": known / len(facts)}
 

@@ -23,7 +23,7 @@ from memd.protocol.client import Client
 from tests.conftest import ROOT, Home, write_notes
 from tests.test_docs import blocks
 
-# --- joining a incoming file with a file -------------------------------------------------------------------------------
+# --- joining an incoming file with a file ----------------------------------------------------------------------------
 
 
 def joined(text: str, found: str, overwrite: bool = False, path: str = "memory/a.md") -> tuple[str, Any]:

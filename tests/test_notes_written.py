@@ -365,7 +365,7 @@ def test_a_lost_connection_is_asked_again_and_written_once(home: Home, client: C
     assert (workspace / DAILY).read_text().count("through a bad line") == 1
 
 
-@pytest.mark.parametrize("place", ["pen-appended", "deed-begun"])
+@pytest.mark.parametrize("place", ["safe-write-appended", "action-begun"])
 def test_killed_while_it_writes_it_is_asked_again_and_written_once(home: Home, workspace: Path, place: str) -> None:
     serve(home, workspace).sync()
     home.stop()

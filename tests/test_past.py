@@ -355,7 +355,9 @@ def test_the_commands(client: Client, home: Home, workspace: Path) -> None:
 # --- killed -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("place", "state"), [("pen-before-exchange", "failed"), ("pen-exchanged", "done")])
+@pytest.mark.parametrize(
+    ("place", "state"), [("safe-write-before-exchange", "failed"), ("safe-write-exchanged", "done")]
+)
 def test_a_killed_write_is_decided_by_what_stands_in_the_file(
     home: Home, workspace: Path, place: str, state: str
 ) -> None:

@@ -33,9 +33,9 @@ FILES = {
     "memory/2026-02-17.md": b"# Day\n\n## Odd\n\na byte \xff that is no text\n\n## Even\n\nand after it\n",
 }
 PLACES = (
-    "pen-appended",
-    "pen-before-exchange",
-    "pen-exchanged",
+    "safe-write-appended",
+    "safe-write-before-exchange",
+    "safe-write-exchanged",
     "ledger-commit:2",
     "ledger-commit:3",
     "ledger-commit:4",

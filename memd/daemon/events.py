@@ -91,6 +91,6 @@ class Events(NullEvents):
 
 
 def written(who: str, what: str, done: ActionResult) -> dict[str, Any]:
-    """What is told of a action."""
+    """What is told of an action."""
     paths = list(done.paths[:NAMED])
     return {"who": who, "what": what, "key": done.key, "action": done.action, "paths": paths, "changed": done.changed}

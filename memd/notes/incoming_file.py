@@ -59,7 +59,7 @@ class IncomingFile:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What became of a incoming file: the bytes that the file shall have (None: none), and each memory's lot."""
+    """What became of an incoming file: the bytes that the file shall have (None: none), and each memory's lot."""
 
     data: bytes | None
     added: tuple[IncomingMemory, ...] = ()
@@ -105,7 +105,7 @@ def without(incoming: IncomingFile, known: Container[str]) -> IncomingFile:
 
 
 def sectioned(incoming: IncomingFile) -> IncomingFile:
-    """The incoming file with the text before its first section as a section of its own, where it has a title for that."""
+    """The same with the text before its first section as a section of its own, where it has a title for that."""
     if not incoming.title or is_topic(incoming.path) or all(item.slug for item in incoming.items):
         return incoming
     items = (item if item.slug else _section(item, incoming.title) for item in incoming.items)
@@ -121,7 +121,7 @@ def _section(item: IncomingMemory, title: str) -> IncomingMemory:
 
 
 def merged(incoming: IncomingFile, found: bytes | None, overwrite: bool = False) -> MergeResult:
-    """A incoming file and the file that is there: what is new is added, what differs is kept or overwritten."""
+    """An incoming file and the file that is there: what is new is added, what differs is kept or overwritten."""
     if found is None:
         return MergeResult(incoming.data, added=incoming.items)
     first = _once(incoming, found, overwrite)

@@ -102,7 +102,7 @@ def append(
             after = (before or b"") + data
             intend(before, after)
             _write_all(descriptor, data)
-            failpoint("pen-appended")
+            failpoint("safe-write-appended")
             os.fsync(descriptor)
         if new:
             _sync_folder(file.parent)
@@ -190,12 +190,12 @@ def _replace(file: Path, before: bytes | None, after: bytes | None) -> WriteResu
         _make(fresh, file, after)
         if bytes_of(file) != before:
             return None
-        failpoint("pen-before-exchange")
+        failpoint("safe-write-before-exchange")
         if before is None:
             return _put_first(fresh, file, after)
         _exchange(fresh, file)
         ours = False
-        failpoint("pen-exchanged")
+        failpoint("safe-write-exchanged")
         return _settle(fresh, file, before, after)
     finally:
         if ours:
@@ -342,3 +342,27 @@ def _failing(file: Path) -> Iterator[None]:
                 f"{file.name} could not be written: {error.strerror}", "make room; nothing was changed"
             ) from error
         raise MemdError(f"{file.name} could not be written: {error.strerror}", f"ls -la {file.parent}") from error
+
+
+# --- what rewrites left behind -----------------------------------------------------------------------------
+
+
+def sweep(folder: Path, ours: Callable[[bytes], bool] = lambda data: False) -> list[str]:
+    """Look at what rewrites left behind, killed or with a file that stayed open; answers the copies that were kept.
+
+    Old bytes that nobody changed go, and new ones (`ours` knows them) that a killed process did not put in their
+    place; a line that was written to the old ones in the last moment stays in a conflict copy.
+    """
+    kept = []
+    for aside in folder.glob(f".*{ASIDE}"):
+        name, digest = aside.name.removesuffix(ASIDE).rsplit(".", 2)[:2]
+        data = bytes_of(aside)
+        if data is None or in_use(aside):
+            continue
+        file = aside.with_name(name[1:])
+        if digest_of(data) == digest or data == bytes_of(file) or ours(data):
+            aside.unlink(missing_ok=True)
+        else:
+            kept.append(conflict_copy(aside, file))
+            aside.unlink(missing_ok=True)
+    return kept

@@ -377,7 +377,7 @@ def test_an_edge_that_someone_made_or_took_away_is_left_alone(lab: Lab) -> None:
     assert told(lab) == set()
 
 
-# --- twins --------------------------------------------------------------------------------------------------
+# --- duplicates ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -419,7 +419,7 @@ def test_who_stays_and_who_is_laid_aside(lab: Lab) -> None:
     def decided(*keys: str) -> list[tuple[str, str]]:
         found = duplicates(lab.stores.ledger.reader, pairs_of(lab, *keys))
         assert not found.doubtful
-        return [(names[stays], names[goes]) for stays, goes, _ in found.twins]
+        return [(names[stays], names[goes]) for stays, goes, _ in found.duplicates]
 
     assert decided(day, "lasting") == [("lasting", day)]
     assert decided(day, "MEMORY#disk") == [("MEMORY#disk", day)]
@@ -439,7 +439,7 @@ def test_the_same_sentence_with_another_number_is_doubtful(lab: Lab) -> None:
         }
     )
     found = duplicates(lab.stores.ledger.reader, pairs_of(lab, "old", "new"))
-    assert not found.twins and len(found.doubtful) == 1
+    assert not found.duplicates and len(found.doubtful) == 1
     known = numbers(lab)
     far = [SimilarPair(*sorted((known["old"], known["new"])), 0.85)]
     assert duplicates(lab.stores.ledger.reader, far).doubtful == [], "only what is nearly the same"

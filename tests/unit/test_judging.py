@@ -47,8 +47,8 @@ def run(
             return work(connection)
 
     moved = ([] if told is None else told).extend
-    hands = ReflectionOptions(write, dry=dry, who="job:reflect", moved=moved)
-    return reflect(lab.stores, lab.stores.index("agent"), rules, now, hands)
+    options = ReflectionOptions(write, dry=dry, who="job:reflect", moved=moved)
+    return reflect(lab.stores, lab.stores.index("agent"), rules, now, options)
 
 
 def number(lab: Lab, path: str, slug: str) -> int:

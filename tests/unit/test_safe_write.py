@@ -11,8 +11,8 @@ import pytest
 
 from memd.errors import Conflict, Refused
 from memd.notes import safe_write
-from memd.notes.leftovers import sweep
 from memd.notes.read import digest_of
+from memd.notes.safe_write import sweep
 from tests.conftest import ROOT
 from tests.faults.agreement import rounds
 
@@ -29,8 +29,8 @@ for nth in range(count):
 KILLED = """
 import os, sys
 from pathlib import Path
-from memd.notes import pen
-pen.rewrite(Path(sys.argv[1]), lambda data: b"new text\\n")
+from memd.notes import safe_write
+safe_write.rewrite(Path(sys.argv[1]), lambda data: b"new text\\n")
 """
 
 
@@ -173,7 +173,9 @@ def _count_up(data: bytes | None) -> bytes:
 # --- killed -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("place", "stands"), [("pen-before-exchange", b"old\n"), ("pen-exchanged", b"new text\n")])
+@pytest.mark.parametrize(
+    ("place", "stands"), [("safe-write-before-exchange", b"old\n"), ("safe-write-exchanged", b"new text\n")]
+)
 def test_a_killed_rewrite_is_before_or_after_and_is_swept(tmp_path: Path, place: str, stands: bytes) -> None:
     file = tmp_path / "a.md"
     file.write_bytes(b"old\n")

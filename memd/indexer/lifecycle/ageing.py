@@ -1,7 +1,7 @@
 """Lets the memories of one workspace age: counts what was seen, asks the rules, and moves or fades what they say.
 
-Reads on the caller's thread and writes through its `Hands`, in transactions of a few hundred rows, so that whoever asks
-or writes meanwhile waits for one of those at most. Every step is idempotent: run twice is run once.
+Reads on the caller's thread and writes through its `ReflectionOptions`, in transactions of a few hundred rows, so that
+whoever asks or writes meanwhile waits for one of those at most. Every step is idempotent: run twice is run once.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from memd.notes.declared import COMMENT
 from memd.notes.names import DATE, STAMP
 
 SAME_WORDS = 0.9
-"""The share of all their words that twins have in common."""
+"""The share of all their words that duplicates have in common."""
 
 ONE_HOUSE = ("memory", "topic", "daily")
 """Roles of one writer; what others wrote into a file of their role is theirs, also when it says the same."""
@@ -65,7 +65,7 @@ def duplicates(connection: Connection, pairs: Iterable[SimilarPair]) -> Duplicat
             stays, goes = sorted((one, other), key=_MemoryText.standing)
             if not goes.exempt and not {stays.memory, goes.memory} & laid:
                 laid.add(goes.memory)
-                found.twins.append((stays.memory, goes.memory, pair))
+                found.duplicates.append((stays.memory, goes.memory, pair))
     return found
 
 

@@ -68,7 +68,7 @@ def judge(connection: Connection, pairs: Sequence[SimilarPair], rules: Sequence[
     judged = JudgedPairs(doubtful=[(pair.one, pair.other) for pair in found.doubtful])
     for rule in similar_rules(rules):
         if rule.action.verb == "dedup":
-            spoken = [(stays, known[goes]) for stays, goes, pair in found.twins if speaks(rule, pair)]
+            spoken = [(stays, known[goes]) for stays, goes, pair in found.duplicates if speaks(rule, pair)]
             # What a person put somewhere stays there.
             judged.same += [DuplicatePair(life.memory, stays, rule.name, life.tier) for stays, life in spoken
                             if life.tier != DORMANT and not life.decided]  # fmt: skip

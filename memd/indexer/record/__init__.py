@@ -1,1 +1,1 @@
-"""What was done and what was: versions, actions, shifts and runs, as the ledger keeps them."""
+"""What was done and what was: versions, actions, changes of lives and job runs, as the ledger keeps them."""

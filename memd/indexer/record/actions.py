@@ -1,4 +1,4 @@
-"""What memd itself did to files: each action with the bytes it took out and put in, so that it can be read and undone."""
+"""What memd itself did to files: each action with the bytes it took out and put in, so that it can be undone."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def by_request(connection: sqlite3.Connection, request: str) -> sqlite3.Row | No
 
 
 def begun(connection: sqlite3.Connection, workspace: int) -> list[sqlite3.Row]:
-    """Deeds of a workspace of which nobody said how they ended."""
+    """Actions of a workspace of which nobody said how they ended."""
     asked = "SELECT * FROM actions WHERE workspace = ? AND state = 'begun' ORDER BY id"
     return connection.execute(asked, (workspace,)).fetchall()
 

@@ -22,8 +22,8 @@ class MemoryVersion:
 
 
 def keep(
-    connection: sqlite3.Connection, memory: int, last: MemoryVersion | None, digest: str, text: str, path: str, heading: str,
-    who: str, action: int | None, now: str,
+    connection: sqlite3.Connection, memory: int, last: MemoryVersion | None, digest: str, text: str, path: str,
+    heading: str, who: str, action: int | None, now: str,
 ) -> None:  # fmt: skip
     """Note a text as the current one, after the `last`."""
     connection.execute(

@@ -135,7 +135,7 @@ class ImportPlan:
 def plan(
     index: WorkspaceIndex, incoming_files: Iterable[IncomingFile], overwrite: bool, known: set[str] | None = None
 ) -> ImportPlan:
-    """Look what each incoming file would change; what `known` has is copied nowhere, and what is planned is added to it."""
+    """Look what each file would change; what `known` has is copied nowhere, and what is planned is added to it."""
     made = ImportPlan()
     for incoming in incoming_files:
         why, found = _found(index, incoming.path)

@@ -108,7 +108,7 @@ def _texts(connection: Connection, page: Sequence[InventoryRow], max_bytes: int)
     for entry in page:
         ns, path, start = entry.place
         if (ns, path) not in files:
-            files[ns, path] = _lines(entry.index, path, max_bytes)
+            files[ns, path] = _lines(entry.workspace_index, path, max_bytes)
         text = "\n".join(files[ns, path][start - 1 : entry.row["end_line"]]).rstrip()
         # The same sum that the ledger keeps of a memory's text.
         unchanged = digest_of(text.encode("utf-8", "surrogatepass")) == entry.row["digest"]

@@ -24,7 +24,7 @@ class InventoryRow(NamedTuple):
     """One memory, without its text; light, because thousands are sorted to show ten."""
 
     row: Row
-    index: WorkspaceIndex
+    workspace_index: WorkspaceIndex
     shared: set[str]
     """Stems that several files of the workspace have."""
     time: str
@@ -44,14 +44,14 @@ class InventoryRow(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str, int]:
-        return self.index.workspace.ns, self.row["path"], self.row["start_line"]
+        return self.workspace_index.workspace.ns, self.row["path"], self.row["start_line"]
 
     def told(self) -> dict[str, Any]:
         """What the wire says of it."""
         plain = {name: self.row[name] for name in ("path", "start_line", "end_line", "role", "kind", "tier", "date")}
         return {
-            "ns": self.index.workspace.ns,
-            "root": str(self.index.workspace.root),
+            "ns": self.workspace_index.workspace.ns,
+            "root": str(self.workspace_index.workspace.root),
             "key": self.key,
             **plain,
             "title": self.title,

@@ -275,7 +275,7 @@ def last(stores: Stores, indexes: Sequence[WorkspaceIndex], who: str) -> Row | N
 
 
 def since(stores: Stores, workspace: int, action: int) -> str:
-    """Who changed the files of a action after it, in words."""
+    """Who changed the files of an action after it, in words."""
     rows = stores.ledger.reader.execute(
         "SELECT a.who || ' (' || a.what || ', action ' || a.id || ')' AS name, a.at AS at FROM actions a"
         " JOIN splices s ON s.action = a.id WHERE a.id > :id AND a.workspace = :workspace AND a.state = 'done'"

@@ -1,1 +1,1 @@
-"""What is done to memories and can be told, undone and, when asked for, forgotten."""
+"""What is done to memories: files written, undone, restored, recovered after a kill and, when asked for, forgotten."""

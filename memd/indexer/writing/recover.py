@@ -11,7 +11,7 @@ from memd.errors import MemdError
 from memd.indexer.record import actions
 from memd.indexer.record.actions import Splice
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.notes import leftovers, safe_write
+from memd.notes import safe_write
 from memd.notes.read import digest_of
 
 log = logging.getLogger("memd.recover")
@@ -27,7 +27,7 @@ def recover(stores: Stores, index: WorkspaceIndex) -> list[str]:
         # A process that was killed while it wrote left the beginning of it.
         return any(whole.startswith(data) or digest == digest_of(data) for whole, digest in intended)
 
-    kept = [copy for folder in _folders(index) for copy in leftovers.sweep(folder, ours)]
+    kept = [copy for folder in _folders(index) for copy in safe_write.sweep(folder, ours)]
     for row in begun:
         _decide(stores, index, row, known[row["id"]])
     if begun or kept:
@@ -55,7 +55,7 @@ def _folders(index: WorkspaceIndex) -> list[Path]:
 
 
 def _decide(stores: Stores, index: WorkspaceIndex, row: Row, splices: list[Splice]) -> None:
-    """A action is whole or it is not: what stands of half a one is taken back."""
+    """An action is whole or it is not: what stands of half a one is taken back."""
     promised = json.loads(row["detail"]).get("paths", ())
     standing = [splice for splice in splices if stands(index, splice)]
     whole = bool(splices) and len(standing) == len(splices) >= len(promised)
@@ -85,7 +85,7 @@ def stands(index: WorkspaceIndex, splice: Splice) -> bool:
 
 
 def _take_back(index: WorkspaceIndex, standing: list[Splice]) -> list[str]:
-    """Undo the files of half a action; answers those that went on since and stay as they are."""
+    """Undo the files of half an action; answers those that went on since and stay as they are."""
     left = []
     for splice in standing:
 

@@ -18,7 +18,7 @@ MOVED = "it cannot be undone: the memories were moved again since"
 
 @dataclass(slots=True)
 class UndoAction:
-    """An action with shifts of its own, so that it can be undone too."""
+    """An action with life changes of its own, so that it can be undone too."""
 
     number: int
     of: int

@@ -1,4 +1,4 @@
-"""Carries out a action: writes the files, notes what was changed, and leaves the rest to the route of every change."""
+"""Carries out an action: writes the files, notes what was changed, and leaves the rest to the route of every change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memd.notes.safe_write import Edit, WriteResult
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file that a action changes: by an append, or by an edit of the whole."""
+    """One file that an action changes: by an append, or by an edit of the whole."""
 
     path: str
     append: str = ""
@@ -60,7 +60,7 @@ class ActionResult:
 
 
 def perform(stores: Stores, index: WorkspaceIndex, write_action: WriteAction) -> ActionResult:
-    """Write every file of a action. What fails half-way is taken back as far as nobody else has changed it."""
+    """Write every file of an action. What fails half-way is taken back as far as nobody else has changed it."""
     before = actions.by_request(stores.ledger.reader, write_action.request)
     if before is not None:
         return _repeated(before)
@@ -104,7 +104,7 @@ def _append(stores: Stores, index: WorkspaceIndex, write_action: WriteAction) ->
             )
             actions.keep_splice(connection, action, 0, actions.splice_of(change.path, old, new))
         begun.append((action, key))
-        failpoint("deed-begun")
+        failpoint("action-begun")
 
     try:
         safe_write.append(safe_write.place_of(index.workspace.root, change.path), change.append, change.head, intend)
@@ -133,7 +133,7 @@ def _write(stores: Stores, index: WorkspaceIndex, action: int, nth: int, change:
 
 
 def _take_back(index: WorkspaceIndex, write_action: WriteAction, written: list[WriteResult]) -> None:
-    """Undo the files of a action that were written before one failed; one that went on since stays."""
+    """Undo the files of an action that were written before one failed; one that went on since stays."""
     for change, one in zip(write_action.changes, written, strict=False):
 
         def back(found: bytes | None, one: WriteResult = one) -> bytes | None:
@@ -161,7 +161,7 @@ def _undone(connection: Connection, by: int, action: int) -> None:
 
 
 def undo(stores: Stores, index: WorkspaceIndex, action: int, who: str) -> ActionResult:
-    """Take a action back, exactly where nobody changed the files since, else where its place is beyond doubt."""
+    """Take an action back, exactly where nobody changed the files since, else where its place is beyond doubt."""
     splices = actions.splices(stores.ledger.reader, action)
     if not splices:
         return _move_back(stores, index, action, who)
