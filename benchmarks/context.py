@@ -70,7 +70,7 @@ def tasks(store: Store, count: int) -> list[str]:
 
 
 def pin(client: Client) -> None:
-    for entry in client.memories(ns="notes", limit=PINNED, sort="key")["memories"]:
+    for entry in client.list(ns="notes", limit=PINNED, sort="key")["memories"]:
         client.curate(entry["key"], "pin", ns="notes")
 
 

@@ -50,19 +50,19 @@ def measure(home: Home, symbols: int) -> list[Figure]:
     try:
         client = home.start()
         idle = cpu_with_children(home.pid)
-        cold = timed(lambda: client.outline("file", file=str(some_file(home)), depth=1)) / 1000
+        cold = timed(lambda: client.outline_file(file=str(some_file(home)), depth=1)) / 1000
         found = [
             Figure("all files from nothing, until the first answer", cold, "s", COLD_S),
             Figure("the same, processor time of all processes", cpu_with_children(home.pid) - idle, "s"),
             Figure("memory of the daemon after it", home.memory_mb()["VmRSS"], "MB"),
-            Figure("the first map", timed(lambda: client.outline("map", budget=1)) / 1000, "s"),
+            Figure("the first map", timed(lambda: client.outline_map(budget=1)) / 1000, "s"),
         ]
-        names = [one["name"] for one in client.outline("map", budget=100_000)["symbols"]]
+        names = [one["name"] for one in client.outline_map(budget=100_000)["symbols"]]
         found += warm(home, client, random.Random(1).sample(names, min(symbols, len(names))))
         found += changed(home, client)
         home.stop()
         client = home.start()
-        again = timed(lambda: client.outline("file", file=str(some_file(home)), depth=1)) / 1000
+        again = timed(lambda: client.outline_file(file=str(some_file(home)), depth=1)) / 1000
         return [*found, Figure("after a restart, from the cache", again, "s")]
     finally:
         home.stop()
@@ -76,7 +76,7 @@ def some_file(home: Home) -> Path:
 
 def warm(home: Home, client: Client, names: list[str]) -> list[Figure]:
     """Each symbol twice; the second time counts."""
-    asked = [lambda name=name: client.outline("symbol", symbol=name, language="python") for name in names]
+    asked = [lambda name=name: client.outline_symbol(symbol=name, language="python") for name in names]
     first = [timed(ask) for ask in asked]
     before = home.cpu_seconds()
     again = [timed(ask) for ask in asked]
@@ -97,7 +97,7 @@ def changed(home: Home, client: Client) -> list[Figure]:
         file.write_bytes(file.read_bytes() + f"\ndef added_{nth}(): ...\n".encode())
         path = str(file.relative_to(home.workspace))
         asked = {"symbol": f"added_{nth}", "file": path, "relations": ["calls"]}
-        times.append(timed(lambda asked=asked: client.outline("symbol", **asked)))
+        times.append(timed(lambda asked=asked: client.outline_symbol(**asked)))
     spent = (home.cpu_seconds() - before) * 1000 / CHANGES
     return [
         Figure("a changed file, from save to answer, p50", median(times), most=CHANGED_MS, note=f"{CHANGES} files"),

@@ -71,7 +71,7 @@ def index_text(home: Home) -> Figure:
         started = time.monotonic()
         client.sync()
         took = time.monotonic() - started
-        chunks = client.workspaces()[0]["chunks"]
+        chunks = client.workspace_list()["workspaces"][0]["chunks"]
     finally:
         home.stop()
     return Figure("first indexing, text", chunks / took, "chunks/s", note=f"{chunks:,} chunks in {took:.1f} s")

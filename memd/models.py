@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Literal, get_args
 
 DEFAULT_GLOBS = (
     "MEMORY.md",
@@ -88,8 +89,15 @@ class Note:
     warnings: tuple[str, ...] = ()
 
 
-KINDS = ("semantic", "episodic", "procedural")
-TIERS = ("sensory", "stm", "ltm", "dormant")
+Kind = Literal["semantic", "episodic", "procedural"]
+Tier = Literal["sensory", "stm", "ltm", "dormant"]
+Priority = Literal["low", "normal", "high", "critical"]
+Relation = Literal[
+    "contradicts", "refines", "implies", "caused_by", "depends_on", "prevents", "contains", "relates_to", "merged_into"
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+TIERS: tuple[Tier, ...] = get_args(Tier)
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 PINNED = "pinned"
 """What `tier` can name besides: those that never age, whatever tier they are in."""
 RELATIONS = {

@@ -165,7 +165,7 @@ def workspace(home: Home) -> Path:
 def memory(home: Home, workspace: Path) -> Iterator[Client]:
     """A client of a daemon that has taken in the workspace, vectors and all."""
     with home.start() as client:
-        client.add(str(workspace))
+        client.workspace_add(str(workspace))
         client.sync(vectors=True)
         yield client
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import inspect
 import json
 import pydoc
-import re
 import subprocess
 import sys
 import textwrap
-import typing
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -19,12 +16,9 @@ from typing import Any
 import pytest
 
 from memd import AsyncClient, Client, errors
-from memd.protocol import outcomes, reports, results, wishes
-from memd.protocol.client import Methods
-from memd.protocol.messages import METHODS
+from memd.protocol.methods import METHODS
 from tests.conftest import ROOT, Home
 from tests.test_client import Script, answer, well
-from tests.test_docs import PROTOCOL_PAGE, pairs
 
 PROTOCOL = ROOT / "memd" / "protocol"
 
@@ -41,43 +35,19 @@ def public(kind: type) -> dict[str, Any]:
 # --- the table ------------------------------------------------------------------------------------------------
 
 
-def test_both_clients_have_the_same_methods_and_the_twin_is_awaited() -> None:
+def test_both_clients_have_the_same_methods() -> None:
     assert public(Client).keys() == public(AsyncClient).keys()
-    for name, method in public(Methods).items():
-        twin = getattr(AsyncClient, name)
-        assert inspect.iscoroutinefunction(twin) and not inspect.iscoroutinefunction(method), name
-        assert inspect.signature(twin) == inspect.signature(method) and twin.__doc__ == method.__doc__
-
-
-def test_a_mixin_is_in_both_clients_without_being_named_twice() -> None:
-    """Every class of the table is reached through `Methods`, and marks its methods for the type checker."""
-    for file in sorted(PROTOCOL.glob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if not isinstance(node, ast.ClassDef):
-                continue
-            bases = {getattr(base, "id", "") for base in node.bases}
-            if not bases & {"Asking", "Writing"} or node.name == "Asking":
-                continue
-            assert node.name in {kind.__name__ for kind in Methods.__mro__}, f"{node.name} is in no client"
-            for method in (each for each in node.body if isinstance(each, ast.FunctionDef)):
-                marks = {getattr(mark, "id", "") for mark in method.decorator_list}
-                assert method.name.startswith("_") or "twin" in marks, f"{node.name}.{method.name} needs @twin"
-
-
-def helped(kind: type) -> str:
-    """What `help` shows; Pythons differ in which signatures they break into lines and which annotations they quote."""
-    text = pydoc.render_doc(kind, renderer=pydoc.plaintext)
-    return re.sub(r"\(\n[ |]+self", "(self", re.sub(r",\n[ |]+", ", ", text)).replace("'", "")
+    assert public(Client).keys() >= {method.python_name for method in METHODS.values()}
 
 
 def test_help_reads_well() -> None:
     for kind in (Client, AsyncClient):
-        text = helped(kind)
+        text = pydoc.render_doc(kind, renderer=pydoc.plaintext)
         assert f"with {kind.__name__}(autostart=True) as memory:" in text
-        for name, method in public(Methods).items():
-            assert f"{name}(self" in text and str(method.__doc__).splitlines()[0].replace("'", "") in text
-        assert "dict[str, Any]" not in str(inspect.signature(kind.query))
-    assert "async query(self, query: str, *, ns: str | None = None" in helped(AsyncClient)
+        for method in METHODS.values():
+            assert f"{method.python_name}(self" in text and method.sentence.splitlines()[0] in text
+        signature = inspect.signature(kind.query)
+        assert list(signature.parameters)[:2] == ["self", "query"] and "dict" not in str(signature)
 
 
 PROGRAM = """
@@ -94,9 +64,9 @@ def now() -> list[str]:
 
 async def later() -> list[str]:
     async with AsyncClient(autostart=True) as memory:
-        found, names = await asyncio.gather(memory.query("ErsatzTV"), memory.workspaces())
-        print(names[0]["root"], await memory.workspace_of("."))
-        async for event in memory.told():
+        found, names = await asyncio.gather(memory.query("ErsatzTV"), memory.workspace_list())
+        print(names["workspaces"][0]["root"])
+        async for event in memory.events():
             print(event)
         return [hit["key"] for hit in found["hits"]]
 """
@@ -126,62 +96,6 @@ def test_a_program_that_uses_both_is_type_checked(tmp_path: Path) -> None:
     told = checked(wrong, tmp_path).splitlines()
     for nth, part in enumerate(MISTAKES.values(), 3):
         assert any(line.startswith(f"{tmp_path}/program.py:{nth}:") and part in line for line in told), (nth, told)
-
-
-# --- the types are what the wire says -------------------------------------------------------------------------
-
-
-NAMES = {**vars(results), **vars(outcomes), **vars(reports), **vars(wishes), "Any": Any, "Unpack": typing.Unpack}
-FUNCTIONS = {
-    "list": "memories", "tags.list": "tags", "tags.rename": "rename_tag", "tags.rm": "remove_tag", "import": "import_",
-    "workspaces.add": "add", "workspaces.remove": "remove", "rule.list": "rules", "rule.set": "set_rule",
-    "rule.rm": "remove_rule", "rule.test": "test_rules", "jobs.list": "jobs", "jobs.run": "run_job",
-    "edge.add": "add_edge", "edge.rm": "remove_edge", "edge.list": "edges",
-    "outline.symbol": "outline", "outline.file": "outline", "outline.project": "outline", "outline.map": "outline",
-}  # fmt: skip
-
-
-def wrong(value: Any, kind: Any, where: str) -> list[str]:
-    """Where a value is not of a type."""
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if kind is Any:
-        return []
-    if origin is typing.NotRequired:
-        return wrong(value, inner[0], where)
-    if typing.is_typeddict(kind) and not isinstance(value, dict):
-        return [f"{where} is {value!r}, not {kind}"]
-    if typing.is_typeddict(kind):
-        hints = typing.get_type_hints(kind, include_extras=True)
-        found = [f"{where}.{name} is not in the type" for name in value if name not in hints]
-        found += [f"{where}.{name} is missing" for name in kind.__required_keys__ if name not in value]
-        known = [name for name in value if name in hints]
-        return found + [it for name in known for it in wrong(value[name], hints[name], f"{where}.{name}")]
-    if origin is list:
-        return (
-            [it for one in value for it in wrong(one, inner[0], f"{where}[]")] if isinstance(value, list) else [where]
-        )
-    if origin is dict:
-        return [it for key, one in value.items() for it in wrong(one, inner[1], f"{where}.{key}")]
-    if inner:  # a union
-        return [] if any(not wrong(value, one, where) for one in inner) else [f"{where} is {value!r}, not {kind}"]
-    fits = isinstance(value, int | float) and not isinstance(value, bool) if kind is float else type(value) is kind
-    return [] if fits else [f"{where} is {value!r}, not {kind}"]
-
-
-def test_the_answers_that_the_docs_show_have_the_types_that_the_client_promises() -> None:
-    """The examples themselves are compared with a daemon's answers in test_docs.py."""
-    seen = set()
-    for request, told in pairs(PROTOCOL_PAGE.read_text(encoding="utf-8")):
-        name = FUNCTIONS.get(request["method"], request["method"])
-        method = public(Methods).get(name)
-        if method is None or "result" not in told:
-            continue
-        kind = eval(inspect.signature(method).return_annotation, NAMES)
-        assert not wrong(told["result"], kind, name)
-        seen.add(request["method"])
-    without = {name for name in METHODS if name.startswith("topic.")} | {"workspaces.list", "mcp.open"}
-    assert seen >= METHODS.keys() - without - {"watch"}
-    assert wrong({"pong": 1}, outcomes.Pong, "ping") and not wrong(1, float | None, "")
 
 
 # --- the conversation -----------------------------------------------------------------------------------------
@@ -300,7 +214,7 @@ def test_what_is_told_comes_while_other_tasks_call(memory: Client, home: Home, w
     async def work() -> None:
         async with AsyncClient(home.socket) as client:
             await client.subscribe("heron", ns="agent")
-            events = client.told()
+            events = client.events()
             waiting = asyncio.ensure_future(anext(events))
             for nth in range(3):
                 await client.note(f"The heron came, day {nth}.", title=f"Heron {nth}")
@@ -322,7 +236,7 @@ def test_a_daemon_is_started_when_none_runs(home: Home, workspace: Path) -> None
 
         async def main():
             async with AsyncClient(autostart=True) as memory:
-                await memory.add({str(workspace)!r})
+                await memory.workspace_add({str(workspace)!r})
                 print((await memory.query("ErsatzTV", mode="text"))["hits"][0]["key"])
 
         asyncio.run(main())

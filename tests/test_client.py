@@ -12,7 +12,7 @@ import time
 import pytest
 
 from memd import Client, __version__, errors
-from memd.protocol.messages import METHODS
+from memd.protocol.methods import METHODS
 
 GREETING = {"protocol": 1, "version": __version__, "pid": 1}
 
@@ -169,29 +169,29 @@ def test_another_version_is_noticed(path):
 
 def test_every_method_has_a_function_with_a_sentence(path):
     asked = {
-        "workspaces.list": lambda client: client.call("workspaces.list"),
-        "workspaces.add": lambda client: client.add("/tmp", globs=["*.md"], follow=True, wait=False),
-        "workspaces.remove": lambda client: client.remove(path="/tmp"),
+        "workspace.list": lambda client: client.workspace_list(),
+        "workspace.add": lambda client: client.workspace_add("/tmp", globs=["*.md"], follow=True, wait=False),
+        "workspace.rm": lambda client: client.workspace_rm(path="/tmp"),
         "query": lambda client: client.query("x", ns="a", limit=3, tags=["b"]),
-        "get": lambda client: client.get(path="a.md", first=3, lines=2),
+        "get": lambda client: client.get(path="a.md", from_=3, lines=2),
         "why_not": lambda client: client.why_not("a.md", 3, "x"),
         "grep": lambda client: client.grep("x", regex=True),
         "bus": lambda client: client.bus("x", limit=3),
-        "list": lambda client: client.memories(ns="a", sort="key"),
+        "list": lambda client: client.list(ns="a", sort="key"),
         "unsubscribe": lambda client: client.unsubscribe(1),
         "put": lambda client: client.put("k", "x"),
         "patch": lambda client: client.patch("k", "x"),
         "useful": lambda client: client.useful("k"),
         "reflect": lambda client: client.reflect(dry_run=True),
         "rm": lambda client: client.rm("k"),
-        "tags.list": lambda client: client.tags(),
-        "tags.rename": lambda client: client.rename_tag("a", "b"),
-        "tags.rm": lambda client: client.remove_tag("a"),
+        "tag.list": lambda client: client.tag_list(),
+        "tag.rename": lambda client: client.tag_rename("a", "b"),
+        "tag.rm": lambda client: client.tag_rm("a"),
         "history": lambda client: client.history("k"),
         "diff": lambda client: client.diff("k"),
         "restore": lambda client: client.restore("k", 1),
-        "jobs.list": lambda client: client.jobs(),
-        "jobs.run": lambda client: client.run_job("scan"),
+        "job.list": lambda client: client.job_list(),
+        "job.run": lambda client: client.job_run("scan"),
         "context": lambda client: client.context("x", budget=300),
         "consolidate": lambda client: client.consolidate("k", "x", ["a", "b"]),
         "expand": lambda client: client.expand("k"),
@@ -200,36 +200,31 @@ def test_every_method_has_a_function_with_a_sentence(path):
         "save": lambda client: client.save("x", "daily"),
         "write": lambda client: client.write("s", "x", role="r"),
         "recent": lambda client: client.recent("r"),
-        "edge.add": lambda client: client.add_edge("a", "refines", "b", weight=0.4),
-        "edge.rm": lambda client: client.remove_edge("a", "refines", "b"),
-        "edge.list": lambda client: client.edges("a", min_weight=0.5),
+        "edge.add": lambda client: client.edge_add("a", "refines", "b", weight=0.4),
+        "edge.rm": lambda client: client.edge_rm("a", "refines", "b"),
+        "edge.list": lambda client: client.edge_list("a", min_weight=0.5),
         "related": lambda client: client.related("a", depth=2),
         "import": lambda client: client.import_("a.json"),
-        "rule.list": lambda client: client.rules(),
-        "rule.set": lambda client: client.set_rule("r", "off"),
-        "rule.rm": lambda client: client.remove_rule("r"),
-        "rule.test": lambda client: client.test_rules("r", ns="a", limit=3),
+        "rule.list": lambda client: client.rule_list(),
+        "rule.set": lambda client: client.rule_set("r", "off"),
+        "rule.rm": lambda client: client.rule_rm("r"),
+        "rule.test": lambda client: client.rule_test("r", ns="a", limit=3),
         "ingest": lambda client: client.ingest(["a"]),
-        "outline.symbol": lambda client: client.outline("symbol", symbol="a", language="go"),
-        "outline.file": lambda client: client.outline("file", file="a.go"),
-        "outline.project": lambda client: client.outline("project"),
-        "outline.map": lambda client: client.outline("map", budget=10),
-    }
-    asked |= {
-        name: lambda client, name=name: client.topic(name.removeprefix("topic."), "t")
-        for name in METHODS
-        if name.startswith("topic.")
+        "outline.symbol": lambda client: client.outline_symbol(symbol="a", language="go"),
+        "outline.file": lambda client: client.outline_file(file="a.go"),
+        "outline.project": lambda client: client.outline_project(),
+        "outline.map": lambda client: client.outline_map(budget=10),
     }
     server = Script(path, well)
     with Client(path) as client:
         for method in METHODS.keys() - {"mcp.open"}:
-            asked.get(method, lambda client, name=method: getattr(client, name)())(client)
+            asked.get(method, lambda client, name=method: getattr(client, METHODS[name].python_name)())(client)
     sent = {request["method"]: request["params"] for request in server.requests}
     assert sent.keys() == METHODS.keys() - {"mcp.open"}, "mcp.open is the end of a conversation, not a part of it"
     assert sent["get"] == {"path": "a.md", "from": 3, "lines": 2, "who": "python"}
     assert sent["grep"] == {"pattern": "x", "regex": True}
     assert sent["list"] == {"ns": "a", "sort": "key"}
-    assert sent["workspaces.add"] == {"path": "/tmp", "globs": ["*.md"], "follow": True, "wait": False}
+    assert sent["workspace.add"] == {"path": "/tmp", "globs": ["*.md"], "follow": True, "wait": False}
     public = [value for name, value in inspect.getmembers(Client, callable) if not name.startswith("_")]
     assert all(function.__doc__ for function in public)
 

@@ -12,7 +12,7 @@ import pytest
 
 from memd import errors
 from memd.protocol.client import Client
-from memd.protocol.messages import METHODS
+from memd.protocol.methods import METHODS
 from tests.conftest import ROOT, Home
 from tests.test_client import Script
 from tests.test_docs import Bare

@@ -407,7 +407,7 @@ def test_a_hook_as_it_was_written_runs(person, tmp_path):
 
 
 def test_the_server_as_it_was_written_answers_an_agent(person, tmp_path, workspace):
-    person.start().add(workspace)
+    person.start().workspace_add(workspace)
     person.run("connect", "claude-desktop", cwd=workspace)
     file = tmp_path / ".config" / "Claude" / "claude_desktop_config.json"
     server = json.loads(file.read_text())["mcpServers"]["memd"]

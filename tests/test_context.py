@@ -32,7 +32,7 @@ NOTES = {
 def ready(home: Home, root: Path, notes: dict[str, str]) -> Client:
     write_notes(root, notes)
     client = home.start()
-    client.add(str(root))
+    client.workspace_add(str(root))
     client.sync(vectors=True)
     return client
 
@@ -172,7 +172,7 @@ def test_a_budget_that_nothing_fits_into_is_told_as_such(home: Home, root: Path)
 
 def test_of_several_workspaces_each_memory_says_whose_it_is(home: Home, agent: Client) -> None:
     other = write_notes(home.path.parent / "vault", {"memory/2026-04-01.md": "## Kettle\n\nErsatzTV boils.\n"})
-    agent.add(str(other))
+    agent.workspace_add(str(other))
     agent.sync(vectors=True)
     told = agent.context("ErsatzTV")
     assert {one["ns"] for one in told["memories"]} == {"agent", "vault"}
@@ -245,7 +245,7 @@ def test_tokens_are_those_of_the_model(home: Home, root: Path, tmp_path: Path) -
     model = load_embedder(EmbeddingSettings(), tmp_path)
     assert model is not None
     with home.start() as client:
-        client.add(str(root))
+        client.workspace_add(str(root))
         client.sync(vectors=True)
         told = client.context("ErsatzTV television channel", budget=120)
         counted = model.count_tokens(told["text"]) - model.count_tokens("")
@@ -255,7 +255,7 @@ def test_tokens_are_those_of_the_model(home: Home, root: Path, tmp_path: Path) -
 def test_without_a_model_tokens_are_estimated_and_it_says_so(home: Home, root: Path) -> None:
     write_notes(root, NOTES)
     with home.start(MEMD_EMBEDDING__PROVIDER="none") as client:
-        client.add(str(root))
+        client.workspace_add(str(root))
         told = client.context("ErsatzTV television channel")
         assert told["tokens_estimated"] and "2026-02-15#television-server" in keys(told)
 

@@ -28,7 +28,7 @@ def root(home: Home) -> Path:
 @pytest.fixture
 def agent(home: Home, root: Path) -> Iterator[Client]:
     with home.start() as client:
-        client.add(str(root))
+        client.workspace_add(str(root))
         yield client
 
 

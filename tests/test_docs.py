@@ -22,8 +22,9 @@ from memd.config import edit, load
 from memd.config.schema import Settings
 from memd.daemon import outbox
 from memd.errors import BY_CODE
-from memd.protocol.messages import METHODS, PROTOCOL
-from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST
+from memd.protocol.methods import METHODS
+from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST, PROTOCOL
+from tests import result_types
 from tests.conftest import ROOT, Home
 
 PROTOCOL_PAGE = ROOT / "docs" / "protocol.md"
@@ -153,10 +154,14 @@ def ask(home: Home, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_every_example_of_the_protocol_is_answered_as_documented(documented: Home) -> None:
-    """From top to bottom over one connection: requests are sent, `md` files saved, and every line compared."""
+    """From top to bottom over one connection: requests are sent, `md` files saved, and every line compared.
+
+    Every result is also held against the type that its method declares.
+    """
     text, root = PROTOCOL_PAGE.read_text(encoding="utf-8"), documented.path.parent
     loose = varying(text)
     asked: dict[str, Any] | None = None
+    seen = set()
     with ExitStack() as stack:
         link = stack.enter_context(Bare(documented))
         for info, body in FENCE.findall(text):
@@ -170,10 +175,15 @@ def test_every_example_of_the_protocol_is_answered_as_documented(documented: Hom
                 got = link.line()
                 wrong = list(differences(placed(json.loads(body), root), got, loose))
                 assert not wrong, f"{asked}\n{wrong}\n{json.dumps(got, ensure_ascii=False)}"
+                if asked is not None and "result" in got:
+                    mistyped = result_types.wrong(got["result"], METHODS[asked["method"]].result, asked["method"])
+                    assert not mistyped, mistyped
+                    seen.add(asked["method"])
                 if asked is not None and asked["method"] == "mcp.open":
                     # That connection speaks another protocol from here on.
                     link = stack.enter_context(Bare(documented))
                 asked = None
+    assert seen == METHODS.keys()
 
 
 def test_a_wrong_example_would_be_noticed() -> None:
@@ -212,14 +222,14 @@ def test_a_method_takes_the_parameters_that_the_page_lists_and_no_others(documen
         "write": {"section": "x", "text": "x"},
         "recent": {"role": "x"},
     }
-    needed |= {"import": {"path": "/nowhere/at/all"}, "jobs.run": {"name": "x"}}
+    needed |= {"import": {"path": "/nowhere/at/all"}, "job.run": {"name": "x"}}
     needed |= {"rule.set": {"name": "x", "rule": "tag=x -> archive"}, "rule.rm": {"name": "x"}}
     topic = {"topic": "x"}
     needed |= {"topic.refine": topic, "topic.forget": topic, "topic.recall": topic}
     needed |= {"topic.memorize": {**topic, "summary": "x", "content": "x"}, "topic.set_general": {"content": "x"}}
     needed["why_not"] = {"file": "MEMORY.md", "query": "x"}
     needed |= {"outline.symbol": {"symbol": "x"}, "outline.file": {"file": "x.py"}}
-    needed["workspaces.add"] = {"path": "/nowhere/at/all"}
+    needed["workspace.add"] = {"path": "/nowhere/at/all"}
     for method, section in found.items():
         known = set(documented_parameters(section))
         for name in sorted(everything - {"progress"}):
@@ -258,7 +268,7 @@ def test_the_progress_notification_has_the_documented_shape(home: Home) -> None:
     for nth in range(2_100):
         (notes / "memory" / f"{nth}.md").write_text(f"## Note {nth}\n\nnumber {nth}\n")
     seen: list[dict[str, Any]] = []
-    home.start().add(notes, on_progress=seen.append)
+    home.start().workspace_add(notes, on_progress=seen.append)
     assert seen, "an import of 2,100 files told nothing"
     for params in seen:
         assert not list(differences(told["params"], params, set(told["params"]), "params"))

@@ -33,7 +33,7 @@ def workspace(home: Home) -> Path:
 
 
 def edges(client: Client, key: str | None = None, **which: Any) -> set[tuple[str, str, str]]:
-    return {(one["from"], one["rel"], one["to"]) for one in client.edges(key, **which)["edges"]}
+    return {(one["from"], one["rel"], one["to"]) for one in client.edge_list(key, **which)["edges"]}
 
 
 WRITTEN = ("2026-02-15#ersatztv", "relates_to", "MEMORY#home-network")
@@ -79,12 +79,12 @@ def test_edges_follow_an_edit_a_rename_a_deletion_and_a_return(memory: Client, w
 
 
 def test_edges_survive_a_restart_and_a_kill(home: Home, memory: Client) -> None:
-    memory.add_edge("bread", "refines", "sourdough", ns="agent")
-    before = memory.edges()["edges"]
+    memory.edge_add("bread", "refines", "sourdough", ns="agent")
+    before = memory.edge_list()["edges"]
     home.kill()
     with home.start() as client:
         client.sync(vectors=True)
-        assert client.edges()["edges"] == before
+        assert client.edge_list()["edges"] == before
 
 
 # --- declared ---------------------------------------------------------------------------------------------------
@@ -93,12 +93,12 @@ def test_edges_survive_a_restart_and_a_kill(home: Home, memory: Client) -> None:
 def test_adding_declares_it_in_the_file_and_undo_takes_it_back(memory: Client, workspace: Path) -> None:
     file = workspace / "memory/topics/bread.md"
     before = file.read_bytes()
-    added = memory.add_edge("bread", "refines", "sourdough", weight=0.6, ns="agent")
+    added = memory.edge_add("bread", "refines", "sourdough", weight=0.6, ns="agent")
     assert added["edge"] == {
         "from": "bread", "rel": "refines", "to": "sourdough", "weight": 0.6, "origin": "declared", "accesses": 0,
     }  # fmt: skip
     assert "refines(0.6):sourdough" in file.read_text() and file.read_text().endswith(before.decode())
-    again = memory.add_edge("bread", "refines", "sourdough", ns="agent")
+    again = memory.edge_add("bread", "refines", "sourdough", ns="agent")
     assert again["edge"]["weight"] == 0.8 and file.read_text().count("sourdough") == 1, "one edge, another weight"
     memory.undo()
     memory.undo()
@@ -108,8 +108,8 @@ def test_adding_declares_it_in_the_file_and_undo_takes_it_back(memory: Client, w
 
 
 def test_a_section_declares_in_the_comment_under_its_heading(memory: Client, workspace: Path) -> None:
-    memory.add_edge("2026-02-15#garden", "depends_on", "MEMORY#home-network", ns="agent")
-    memory.add_edge("2026-02-15#garden", "relates_to", "bread", ns="agent")
+    memory.edge_add("2026-02-15#garden", "depends_on", "MEMORY#home-network", ns="agent")
+    memory.edge_add("2026-02-15#garden", "relates_to", "bread", ns="agent")
     text = (workspace / "memory/2026-02-15.md").read_text()
     assert "## Garden\n<!-- memd: links=depends_on:MEMORY#home-network,bread -->\n" in text
     assert ("2026-02-15#garden", "depends_on", "MEMORY#home-network") in edges(memory)
@@ -117,23 +117,23 @@ def test_a_section_declares_in_the_comment_under_its_heading(memory: Client, wor
 
 
 def test_declared_edges_outlive_the_ledger(home: Home, memory: Client) -> None:
-    memory.add_edge("bread", "refines", "sourdough", weight=0.6, ns="agent")
+    memory.edge_add("bread", "refines", "sourdough", weight=0.6, ns="agent")
     assert home.stop() == 0
     for file in home.state.glob("state.db*"):
         file.unlink()
     with home.start() as client:
         client.sync()
-        (found,) = client.edges(rel="refines")["edges"]
+        (found,) = client.edge_list(rel="refines")["edges"]
         assert (found["from"], found["to"], found["weight"]) == ("bread", "sourdough", 0.6)
 
 
 def test_one_request_is_one_edge(memory: Client, workspace: Path) -> None:
     for _ in range(2):
-        memory.add_edge("bread", "refines", "sourdough", ns="agent", request_id="r1")
+        memory.edge_add("bread", "refines", "sourdough", ns="agent", request_id="r1")
     log = [entry for entry in memory.log()["entries"] if entry["what"] == "edge.add"]
     assert len(log) == 1 and log[0]["undoable"]
     for _ in range(2):
-        memory.remove_edge("bread", "refines", "sourdough", ns="agent", request_id="r2")
+        memory.edge_rm("bread", "refines", "sourdough", ns="agent", request_id="r2")
     assert "sourdough" not in (workspace / "memory/topics/bread.md").read_text()
 
 
@@ -152,12 +152,12 @@ def test_one_request_is_one_edge(memory: Client, workspace: Path) -> None:
 def test_what_makes_no_sense_changes_nothing(
     memory: Client, workspace: Path, one: str, rel: str, other: str, weight: float | None, error: type[Exception]
 ) -> None:
-    before, files = memory.edges()["edges"], {path: (workspace / path).read_bytes() for path in NOTES}
+    before, files = memory.edge_list()["edges"], {path: (workspace / path).read_bytes() for path in NOTES}
     with pytest.raises(error):
-        memory.add_edge(one, rel, other, weight=weight, ns="agent")
+        memory.edge_add(one, rel, other, weight=weight, ns="agent")
     with pytest.raises(NotFound, match="there is no edge"):
-        memory.remove_edge("bread", "refines", "sourdough", ns="agent")
-    assert memory.edges()["edges"] == before
+        memory.edge_rm("bread", "refines", "sourdough", ns="agent")
+    assert memory.edge_list()["edges"] == before
     assert {path: (workspace / path).read_bytes() for path in NOTES} == files
 
 
@@ -167,9 +167,9 @@ def test_what_makes_no_sense_changes_nothing(
 def test_a_declared_edge_goes_from_the_file(memory: Client, workspace: Path) -> None:
     file = workspace / "memory/topics/bread.md"
     before = file.read_bytes()
-    memory.add_edge("bread", "relates_to", "sourdough", ns="agent")
+    memory.edge_add("bread", "relates_to", "sourdough", ns="agent")
     assert has(memory, ("bread", "relates_to", "sourdough"))
-    gone = memory.remove_edge("sourdough", "relates_to", "bread", ns="agent")
+    gone = memory.edge_rm("sourdough", "relates_to", "bread", ns="agent")
     assert gone["paths"] == ["memory/topics/bread.md"] and len(gone["removed"]) == 1, "either end can be named first"
     assert not either(("bread", "relates_to", "sourdough")) & edges(memory) and file.read_bytes() == before
     memory.undo()
@@ -178,8 +178,8 @@ def test_a_declared_edge_goes_from_the_file(memory: Client, workspace: Path) -> 
 
 
 def test_an_observed_edge_that_was_removed_stays_removed_until_it_is_undone(memory: Client, workspace: Path) -> None:
-    memory.remove_edge(*TAGGED, ns="agent")
-    memory.remove_edge(*WRITTEN, ns="agent")
+    memory.edge_rm(*TAGGED, ns="agent")
+    memory.edge_rm(*WRITTEN, ns="agent")
     assert edges(memory) == set()
     file = workspace / "memory/topics/sourdough.md"
     file.write_text(file.read_text() + "\nAnd stir it. #green\n")
@@ -202,7 +202,7 @@ def test_a_link_of_the_whole_file_is_not_one_sections_to_remove(memory: Client, 
     memory.sync()
     assert {("plan#one", "refines", "bread"), ("plan#two", "refines", "bread")} <= edges(memory)
     with pytest.raises(Refused, match="front matter"):
-        memory.remove_edge("plan#one", "refines", "bread", ns="agent")
+        memory.edge_rm("plan#one", "refines", "bread", ns="agent")
     assert (workspace / "memory/plan.md").read_text() == text
 
 
@@ -211,9 +211,9 @@ def test_a_link_of_the_whole_file_is_not_one_sections_to_remove(memory: Client, 
 
 @pytest.fixture
 def chain(memory: Client) -> Client:
-    memory.add_edge("bread", "refines", "sourdough", weight=0.6, ns="agent")
-    memory.add_edge("2026-02-15#garden", "depends_on", "bread", weight=0.5, ns="agent")
-    memory.add_edge("MEMORY#preferences", "implies", "2026-02-15#garden", weight=0.5, ns="agent")
+    memory.edge_add("bread", "refines", "sourdough", weight=0.6, ns="agent")
+    memory.edge_add("2026-02-15#garden", "depends_on", "bread", weight=0.5, ns="agent")
+    memory.edge_add("MEMORY#preferences", "implies", "2026-02-15#garden", weight=0.5, ns="agent")
     return memory
 
 
@@ -241,7 +241,7 @@ def test_candidates_are_pairs_without_a_type(chain: Client) -> None:
     (told,) = [one for one in chain.edge_candidates(limit=100)["candidates"]
                if {one["from"]["key"], one["to"]["key"]} == set(WRITTEN[::2])]  # fmt: skip
     assert "The router is called fjord" in told["from"]["text"] + told["to"]["text"]
-    chain.add_edge(WRITTEN[0], "caused_by", WRITTEN[2], ns="agent")
+    chain.edge_add(WRITTEN[0], "caused_by", WRITTEN[2], ns="agent")
     assert frozenset(WRITTEN[::2]) not in {
         frozenset((one["from"]["key"], one["to"]["key"])) for one in chain.edge_candidates(limit=100)["candidates"]
     }
@@ -249,12 +249,12 @@ def test_candidates_are_pairs_without_a_type(chain: Client) -> None:
 
 def test_clusters_want_a_summary_until_one_contains_them(memory: Client) -> None:
     for one, other in (("bread", "sourdough"), ("sourdough", "2026-02-15#garden")):
-        memory.add_edge(one, "relates_to", other, weight=0.97, ns="agent")
+        memory.edge_add(one, "relates_to", other, weight=0.97, ns="agent")
     (group,) = memory.clusters(min_weight=0.96)["clusters"]
     keys = {one["key"] for one in group["memories"]}
     assert keys == {"bread", "sourdough", "2026-02-15#garden"} and group["wants_summary"] and group["summary"] is None
     for child in ("bread", "sourdough"):
-        memory.add_edge("MEMORY#preferences", "contains", child, ns="agent")
+        memory.edge_add("MEMORY#preferences", "contains", child, ns="agent")
     (group,) = memory.clusters(min_weight=0.96)["clusters"]
     assert group["summary"] == "MEMORY#preferences" and not group["wants_summary"]
     assert memory.clusters(min=4, min_weight=0.96)["clusters"] == []
@@ -290,7 +290,7 @@ def test_the_commands(memory: Client, home: Home, workspace: Path) -> None:
 def test_nothing_related_is_nothing_found(home: Home) -> None:
     root = write_notes(home.path.parent / "alone", {"memory/topics/only.md": "One.\n"})
     with home.start() as client:
-        client.add(str(root))
+        client.workspace_add(str(root))
     assert home.run("related", "only", cwd=root).returncode == 1
 
 
@@ -345,10 +345,10 @@ def test_a_command_of_the_users_own_says_how(memory: Client, home: Home, workspa
 def test_an_answer_that_is_not_good_in_all_parts_adds_nothing(
     memory: Client, home: Home, workspace: Path, answer: str, code: int, said: str
 ) -> None:
-    before = memory.edges()["edges"]
+    before = memory.edge_list()["edges"]
     done = infer(home, workspace, answer)
     assert (done.returncode, said in done.stderr, "nothing was added" in done.stderr) == (code, True, True), done.stderr
-    assert memory.edges()["edges"] == before
+    assert memory.edge_list()["edges"] == before
 
 
 # --- likeness, with the real model ----------------------------------------------------------------------------
@@ -362,19 +362,19 @@ def real(home: Home) -> Iterator[Client]:
     })  # fmt: skip
     home.env.pop("MEMD_TEST_EMBEDDER")
     with home.start() as client:
-        client.add(str(root))
+        client.workspace_add(str(root))
         client.sync(vectors=True)
         yield client
 
 
 def test_put_links_what_says_nearly_the_same_at_once(real: Client) -> None:
-    assert real.edges()["edges"] == []
+    assert real.edge_list()["edges"] == []
     text = "Every night at two the photos are backed up; copies of the last thirty days are kept."
     real.put("photos", text, ns="agent")
     real.sync(vectors=True)
-    (found,) = real.edges()["edges"]
+    (found,) = real.edge_list()["edges"]
     assert {found["from"], found["to"]} == {"backup", "photos"} and found["origin"] == "similar"
     assert 0.8 <= found["weight"] <= 0.95
     real.put("photos", "Anna's passport is in the drawer of the desk.", ns="agent")
     real.sync(vectors=True)
-    assert real.edges()["edges"] == []
+    assert real.edge_list()["edges"] == []

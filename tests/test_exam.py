@@ -119,10 +119,10 @@ def test_the_command_prints_a_table_and_the_misses(served: Client, exam: Path, r
 
 
 def test_probes_of_the_notes_are_found_again_and_are_the_same_each_time(served: Client, run: Callable[..., Any]):
-    told = served.eval(own=True, mode="text")
+    told = served.eval(self_=True, mode="text")
     assert told["questions"] > 6 and set(told["categories"]) == {"term", "paraphrase", "date"}
     assert told["categories"]["term"]["figures"]["recall@1"] == 1
-    again = served.eval(own=True, mode="text")
+    again = served.eval(self_=True, mode="text")
     assert {**told, "p50_ms": 0, "p95_ms": 0} == {**again, "p50_ms": 0, "p95_ms": 0}
     printed = run("eval", "--self").stdout
     assert printed.split()[:2] == ["probes", "recall@1"] and "paraphrase" in printed
@@ -131,7 +131,7 @@ def test_probes_of_the_notes_are_found_again_and_are_the_same_each_time(served: 
 def test_a_workspace_without_notes_gives_no_probes(home: Home, run: Callable[..., Any]):
     (home.path.parent / "empty").mkdir()
     home.configure(f'[[workspace]]\npath = "{home.path.parent}/empty"\nns = "empty"\n')
-    assert home.start().eval(own=True)["questions"] == 0
+    assert home.start().eval(self_=True)["questions"] == 0
     assert "no notes" in run("eval", "--self").stdout
 
 

@@ -59,7 +59,7 @@ def place() -> Iterator[Home]:
         os.utime(root / "MEMORY.md", (1_577_836_800, 1_577_836_800))
         home.configure('[embedding]\nprovider = "none"\n')
         with home.start() as client:
-            client.add(root)
+            client.workspace_add(root)
         yield home
     finally:
         home.close()

@@ -298,7 +298,7 @@ def test_the_rest_is_told_of_and_can_be_had(place: Home) -> None:
 
 def test_several_workspaces_are_named(memory: Client, home: Home) -> None:
     other = write_notes(home.path.parent / "other", {"MEMORY.md": "ErsatzTV there too.\n"})
-    memory.add(other, ns="side")
+    memory.workspace_add(other, ns="side")
     shown = home.run("grep", "ersatztv").stdout
     assert "--- side:MEMORY.md (line 1) ---" in shown and "--- agent:MEMORY.md (line 3) ---" in shown
     assert "--- MEMORY.md (line 1) ---" in home.run("grep", "ersatztv", "-n", "side").stdout

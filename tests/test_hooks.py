@@ -86,7 +86,7 @@ def test_an_agent_outside_of_every_workspace_gets_nothing_where_there_are_two(ho
     asked = {"cwd": str(tmp_path), "prompt": QUESTION}
     assert "8409" in context(hook(home, "user-prompt-submit", asked)), "with one workspace it is clear which is meant"
     other = write_notes(tmp_path / "other", {"MEMORY.md": "## Moon\n\nThe moon landing was in 1969.\n"})
-    memory.add(str(other))
+    memory.workspace_add(str(other))
     assert not context(hook(home, "user-prompt-submit", asked))
     assert "8409" in context(hook(home, "user-prompt-submit", asked, "-n", "agent"))
     assert not context(hook(home, "user-prompt-submit", {**asked, "cwd": str(other)}))
@@ -177,7 +177,9 @@ def test_it_says_why_a_prompt_got_nothing(home, workspace, memory, tmp_path):
     assert "no words" in why("?!")
     assert "hooks.limit" in why(QUESTION, LIMIT="0")
     assert "hooks.confidence is 0.95" in why("please fix the failing test in parser.py", CONFIDENCE="0.95")
-    memory.add(str(write_notes(tmp_path / "other", {"MEMORY.md": "## Moon\n\nThe moon landing was in 1969.\n"})))
+    memory.workspace_add(
+        str(write_notes(tmp_path / "other", {"MEMORY.md": "## Moon\n\nThe moon landing was in 1969.\n"}))
+    )
     for event in ("user-prompt-submit", "session-start"):
         said = why(QUESTION, tmp_path, event)
         assert "which workspace is meant cannot be told" in said and "agent" in said and "other" in said

@@ -41,7 +41,7 @@ def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
 
 
 def job(client: Client, name: str) -> dict[str, Any]:
-    return next(one for one in client.jobs()["jobs"] if one["name"] == name)
+    return next(one for one in client.job_list()["jobs"] if one["name"] == name)
 
 
 def started(home: Home, workspace: Path, jobs: str = "") -> Client:
@@ -224,7 +224,7 @@ def test_jobs_are_listed_run_and_remembered(home: Home, workspace: Path) -> None
     assert backup["schedule"] == "10h" and backup["last"] is None and not backup["running"]
     assert in_time(backup["next"]) <= SOON + MANY * APART
     assert job(client, "compact")["next"] is None
-    assert {one["name"] for one in client.status()["jobs"]} == {one["name"] for one in client.jobs()["jobs"]}
+    assert {one["name"] for one in client.status()["jobs"]} == {one["name"] for one in client.job_list()["jobs"]}
     done = home.run("jobs", "run", "backup")
     assert done.returncode == 0 and done.stdout.startswith("backup: state-night-"), done.stderr
     assert len(list(home.state.glob("backups/state-night-*.db"))) == 1
@@ -258,7 +258,7 @@ def test_an_unknown_job_and_a_failed_one_have_their_exit_codes(home: Home, works
     wrong = home.run("jobs", "run", "bakup")
     assert wrong.returncode == 2 and "no job is called 'bakup'" in wrong.stderr and "backup" in wrong.stderr
     with pytest.raises(UsageError):
-        client.run_job("")
+        client.job_run("")
     (home.state / "backups").write_text("in the way")
     failed = home.run("jobs", "run", "backup")
     assert failed.returncode == 6 and "failed: " in failed.stdout
@@ -270,8 +270,8 @@ def test_an_unknown_job_and_a_failed_one_have_their_exit_codes(home: Home, works
 def test_jobs_count_no_accesses(home: Home, workspace: Path) -> None:
     client = started(home, workspace)
     client.sync(vectors=True)
-    for one in client.jobs()["jobs"]:
-        assert client.run_job(one["name"])["job"]["ok"], one["name"]
+    for one in client.job_list()["jobs"]:
+        assert client.job_run(one["name"])["job"]["ok"], one["name"]
     assert job(client, "selfexam")["result"].startswith("found in the first 5")
     with sqlite3.connect(home.state / "state.db") as ledger:
         assert ledger.execute("SELECT COUNT(*) FROM accesses").fetchone() == (0,)
@@ -281,12 +281,12 @@ def test_jobs_count_no_accesses(home: Home, workspace: Path) -> None:
 def test_every_job_run_twice_is_run_once(home: Home, workspace: Path) -> None:
     client = started(home, workspace)
     client.sync(vectors=True)
-    names = [one["name"] for one in client.jobs()["jobs"] if one["name"] not in ("backup", "selfexam")]
+    names = [one["name"] for one in client.job_list()["jobs"] if one["name"] not in ("backup", "selfexam")]
     for name in names:
-        client.run_job(name)
+        client.job_run(name)
     before = rows(home)
     for name in names:
-        client.run_job(name)
+        client.job_run(name)
     assert rows(home) == before
 
 
@@ -308,10 +308,10 @@ def test_compact_gives_room_back_where_much_is_free(home: Home, workspace: Path)
     client = home.start()
     size = (home.state / "state.db").stat().st_size
     assert size > 8_000_000
-    told = client.run_job("compact")["job"]["result"]
+    told = client.job_run("compact")["job"]["result"]
     assert "MB given back" in told
     wait_for(lambda: (home.state / "state.db").stat().st_size < size / 4)
-    assert client.run_job("compact")["job"]["result"] == "swept"
+    assert client.job_run("compact")["job"]["result"] == "swept"
     assert client.query("fjord", mode="text")["hits"]
 
 
@@ -322,12 +322,12 @@ def test_compact_drops_the_past_that_is_kept_no_longer(home: Home, workspace: Pa
     for nth in range(4):
         (workspace / "memory" / "2026-02-16.md").write_text(f"# 2026-02-16\n\n## Backup\n\nIt failed {nth} times.\n")
         client.sync()
-    assert client.run_job("compact")["job"]["result"] == "swept, 0 former texts dropped"
+    assert client.job_run("compact")["job"]["result"] == "swept, 0 former texts dropped"
     with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
         ledger.execute("UPDATE versions SET at = '2020-01-01T00:00:00.000+00:00'")
     versions = len(client.history("2026-02-16#backup")["versions"])
     assert versions > 3
-    assert client.run_job("compact")["job"]["result"] == f"swept, {versions - 2} former texts dropped"
+    assert client.job_run("compact")["job"]["result"] == f"swept, {versions - 2} former texts dropped"
     assert len(client.history("2026-02-16#backup")["versions"]) == 2
 
 

@@ -27,7 +27,7 @@ ANSWERS = {
     "query": {"hits": [HIT], "verdict": "found", "confidence": 1.0, "ns": ["agent"], "degraded": [], "pending": 0},
     "grep": {"blocks": [], "next": "", "skipped": [], "ns": ["agent"], "degraded": []},
     "bus": {"entries": [], "total": 0, "ns": ["agent"], "degraded": []},
-    "workspaces.list": {"workspaces": [{"ns": "agent", "root": "/"}]},
+    "workspace.list": {"workspaces": [{"ns": "agent", "root": "/"}]},
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from memd.errors import Refused
 from memd.mcp.profiles import EXPERIMENTAL as ADDED
 from memd.mcp.profiles import PROFILES
-from memd.protocol.messages import METHODS
+from memd.protocol.methods import METHODS
 from tests.agents import MODERN, NAME, agent, code_of, played, text_of, valid
 from tests.conftest import NOTES, Home, write_notes
 from tests.mcp_calls import CALLS, CODE, EXPERIMENTAL, OUTLINE, OUTLINE_CALLS, TOOLS
@@ -203,7 +203,7 @@ def test_a_search_that_fails_says_so_in_its_own_words(served: Home, workspace: P
     async def scene() -> None:
         async with agent(served, cwd=workspace) as client:
             with served.wait() as memory:
-                memory.remove(ns="agent")
+                memory.workspace_rm(ns="agent")
             failed = await client.call_tool("memory_search", {"query": "router"})
             assert code_of(failed) == "memory_search_fail"
             long = await client.call_tool("memory_search", {"query": "x" * 10_001})
@@ -222,10 +222,10 @@ def test_an_experimental_session_turns_the_outline_on_and_tells_trees_as_text_or
 
     async def scene() -> None:
         with served.wait() as memory, pytest.raises(Refused, match="the code outline is off"):
-            memory.outline("project", ns="agent")
+            memory.outline_project(ns="agent")
         async with agent(served, "--experimental", cwd=workspace):
             with served.wait() as memory, pytest.raises(Refused, match="the code outline is off"):
-                memory.outline("project", ns="agent")
+                memory.outline_project(ns="agent")
         async with agent(served, "--profile", "knowledge", "--experimental", cwd=workspace) as client:
             asked = {"symbol": "Store.save", "language": "python", "omit_native": True}
             tree = await client.call_tool("outline_symbol", asked)
@@ -289,7 +289,7 @@ def test_a_session_that_starts_anywhere_means_the_only_workspace_or_says_which_t
             assert "fjord" in text_of(await client.call_tool("memory_search", {"query": "router"}))
         other = write_notes(workspace.parent / "other", {"MEMORY.md": "## Boat\n\nThe boat is called heron.\n"})
         with served.wait() as memory:
-            memory.add(str(other))
+            memory.workspace_add(str(other))
         async with agent(served, cwd=Path("/")) as client:
             lost = await client.call_tool("memory_search", {"query": "router"})
             assert code_of(lost) == "memory_search_fail"
@@ -321,6 +321,6 @@ def test_a_session_may_name_another_workspace_only_where_the_config_allows_it(
                 assert theirs.structured_content["error"]["cause"] == "refused"
 
     with home.start() as memory:
-        memory.add(str(workspace))
-        memory.add(str(other))
+        memory.workspace_add(str(workspace))
+        memory.workspace_add(str(other))
         played(scene)

@@ -96,7 +96,7 @@ def test_a_section_that_would_be_swallowed_is_not_written() -> None:
 @pytest.fixture
 def client(home: Home, workspace: Path) -> Client:
     memory = home.start()
-    memory.add(workspace)
+    memory.workspace_add(workspace)
     return memory
 
 
@@ -105,14 +105,14 @@ def plain(home: Home, workspace: Path) -> Client:
     """Without a model, so that no edges come but those that are meant."""
     home.configure('[embedding]\nprovider = "none"\n')
     memory = home.start()
-    memory.add(workspace)
+    memory.workspace_add(workspace)
     return memory
 
 
 def fresh(home: Home, memory: Client, name: str = "fresh") -> Path:
     root = home.path.parent / name
     root.mkdir()
-    memory.add(root)
+    memory.workspace_add(root)
     return root
 
 
@@ -232,7 +232,7 @@ def test_importing_twice_changes_nothing(home: Home, workspace: Path, client: Cl
 
 def test_the_life_is_given_back_also_when_the_daemon_was_killed_before_it(home: Home, workspace: Path) -> None:
     memory = home.start()
-    memory.add(workspace)
+    memory.workspace_add(workspace)
     lived_in(memory, workspace)
     file = home.path / "agent.json"
     home.run("export", "-n", "agent", "--out", str(file))
@@ -338,7 +338,7 @@ def test_what_is_no_export_is_refused(home: Home, client: Client) -> None:
 
 def test_two_workspaces_go_to_those_of_the_same_name(home: Home, workspace: Path, client: Client) -> None:
     other = write_notes(home.path.parent / "other", {"MEMORY.md": "## Colour\n\nblue\n"})
-    client.add(other)
+    client.workspace_add(other)
     file = home.path / "all.json"
     done = home.run("export", "--out", str(file), "--json", cwd=home.path)
     assert json.loads(done.stdout)["ns"] == ["agent", "other"]
@@ -421,7 +421,7 @@ def test_what_makes_no_sense_in_a_life_is_left_out(home: Home, client: Client) -
     assert (life["tier"], life["accesses"], life["days"], life["importance"], life["moved"]) == ("stm", 0, 0, 0.5, None)
     assert got["files"][0]["memories"][1]["life"]["tier"] == "dormant"
     assert [edge["type"] for edge in got["edges"]] == ["relates_to", "refines"]
-    assert client.run_job("scan")["job"]["ok"] and client.stats(ns="fresh")["memories"]["total"] == 2
+    assert client.job_run("scan")["job"]["ok"] and client.stats(ns="fresh")["memories"]["total"] == 2
 
 
 def test_an_edge_that_was_used_here_stays_as_it_is(home: Home, client: Client) -> None:

@@ -279,7 +279,7 @@ def test_the_writers_time_zone_decides_the_day(home: Home, workspace: Path, clie
 def test_outside_of_several_workspaces_one_must_be_named(home: Home, workspace: Path, client: Client) -> None:
     other = home.path.parent / "other"
     (other / "memory").mkdir(parents=True)
-    client.add(other)
+    client.workspace_add(other)
     done = home.run("note", "x", cwd=home.path)
     assert done.returncode == 2 and "-n" in done.stderr
     assert home.run("note", "x", "-n", "other", cwd=home.path).returncode == 0
@@ -301,7 +301,7 @@ def test_at_the_promised_clock_it_is_there(home: Home, workspace: Path) -> None:
     other = home.path.parent / "other"
     (other / "memory").mkdir(parents=True)
     client = serve(home, workspace)
-    client.add(other)
+    client.workspace_add(other)
     client.sync()
     for nth in range(rounds(40, 400)):
         for root, ns in ((workspace, "agent"), (other, "other")):

@@ -42,7 +42,7 @@ def code(home: Home) -> Path:
 def client(home: Home, code: Path) -> Iterator[Client]:
     home.configure(ON)
     with home.start() as caller:
-        caller.add(code)
+        caller.workspace_add(code)
         yield caller
 
 
@@ -66,7 +66,7 @@ def eventually(true: Callable[[], object]) -> None:
 
 def test_it_is_off_until_it_is_turned_on(home: Home, code: Path) -> None:
     with home.start() as caller:
-        caller.add(code)
+        caller.workspace_add(code)
         for what, asked in {
             "symbol": {"symbol": "Store"},
             "file": {"file": "src/store.py"},
@@ -87,7 +87,7 @@ def test_without_the_extra_it_says_what_to_install(home: Home, code: Path, tmp_p
     home.from_nothing = True
     home.configure(ON)
     with home.start(PYTHONPATH=f"{tmp_path}:{ROOT}") as caller:
-        caller.add(code)
+        caller.workspace_add(code)
         for what, asked in {"symbol": {"symbol": "Store", "language": "python"}, "map": {}}.items():
             with pytest.raises(Refused, match=missing) as caught:
                 caller.outline(what, **asked)
@@ -115,7 +115,7 @@ def test_it_can_be_turned_on_while_the_daemon_runs(tmp_path: Path) -> None:
 
 
 def test_a_symbol_is_told_as_text_and_as_values(client: Client) -> None:
-    told = client.outline("symbol", symbol="Store.save", language="python", ns="agent")
+    told = client.outline_symbol(symbol="Store.save", language="python", ns="agent")
     assert told["text"].splitlines() == [
         "method src.store.Store.save  src/store.py:5",
         "  def save(self)",
@@ -123,7 +123,7 @@ def test_a_symbol_is_told_as_text_and_as_values(client: Client) -> None:
         "  called_by function src.store.save_all  src/store.py:9",
         "  mentioned_in MEMORY#store  MEMORY.md:5",
     ]
-    values = client.outline("symbol", symbol="Store.save", language="python", format="json", relations=["called_by"])
+    values = client.outline_symbol(symbol="Store.save", language="python", format="json", relations=["called_by"])
     (symbol,) = values["symbols"]
     assert "text" not in values and symbol["signature"] == "def save(self)" and symbol["end_line"] == 6
     (relation,) = symbol["relations"]
@@ -132,7 +132,7 @@ def test_a_symbol_is_told_as_text_and_as_values(client: Client) -> None:
 
 
 def test_a_memory_stands_under_what_it_names(client: Client) -> None:
-    told = mentioned(client.outline("project", language="python", format="json"))
+    told = mentioned(client.outline_project(language="python", format="json"))
     assert told == {
         "src.store": [("MEMORY#store", "MEMORY.md", 5)],
         "src.store.Store.save": [("MEMORY#store", "MEMORY.md", 5)],
@@ -144,7 +144,7 @@ def test_a_memory_stands_under_what_it_names(client: Client) -> None:
 def test_a_memory_that_changes_changes_what_it_stands_under(client: Client, code: Path) -> None:
     write_notes(code, {"MEMORY.md": "# Memory\n\nNothing.\n\n## Tools\n\nUse check() first.\n"})
     client.sync()
-    told = mentioned(client.outline("project", language="python", format="json"))
+    told = mentioned(client.outline_project(language="python", format="json"))
     assert told["src.tools.check"] == [("MEMORY#tools", "MEMORY.md", 7)]
     assert "src.store" not in told and "src.store.Store.save" not in told
 
@@ -166,7 +166,7 @@ def test_a_memory_that_changes_changes_what_it_stands_under(client: Client, code
 )
 def test_what_makes_no_sense_is_said(client: Client, asked: dict, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        client.outline("symbol", **asked)
+        client.outline_symbol(**asked)
 
 
 # --- fresh ------------------------------------------------------------------------------------------------------
@@ -175,15 +175,15 @@ def test_what_makes_no_sense_is_said(client: Client, asked: dict, error: type[Ex
 def test_an_answer_agrees_with_the_files_as_they_are(client: Client, code: Path) -> None:
     for n in range(5):
         (code / "src" / "tools.py").write_text(f"def check(): turn{n}()\n\n\ndef turn{n}(): ...\n")
-        told = client.outline("file", file="src/tools.py", format="json", relations=["calls"])
+        told = client.outline_file(file="src/tools.py", format="json", relations=["calls"])
         assert [one["name"] for one in told["symbols"]] == ["src.tools", "src.tools.check", f"src.tools.turn{n}"]
     (code / "src" / "tools.py").unlink()
     with pytest.raises(NotFound, match=r"there is no file src/tools\.py"):
-        client.outline("file", file="src/tools.py")
+        client.outline_file(file="src/tools.py")
 
 
 def test_changes_are_read_before_anybody_asks(client: Client, home: Home, code: Path) -> None:
-    client.outline("map")
+    client.outline_map()
     parsed = home.log.count("outline parsed=")
     (code / "src" / "new.py").write_text("def new(): ...\n")
     eventually(lambda: home.log.count("outline parsed=") > parsed)
@@ -197,22 +197,22 @@ def test_a_restart_parses_nothing_again_and_a_removed_workspace_leaves_nothing(h
     for file in code.rglob("*.py"):
         os.utime(file, (1_700_000_000, 1_700_000_000))
     with home.start() as caller:
-        caller.add(code)
-        caller.outline("map")
+        caller.workspace_add(code)
+        caller.outline_map()
     home.stop()
     kept = list((home.state / "outline").glob("*.db"))
     assert len(kept) == 1
     before = home.log.count("outline parsed=")
     with home.start() as caller:
-        assert "class Store" in caller.outline("map")["text"]
+        assert "class Store" in caller.outline_map()["text"]
         assert home.log.count("outline parsed=") == before
-        caller.remove(ns="agent")
+        caller.workspace_rm(ns="agent")
         eventually(lambda: not list((home.state / "outline").glob("*")))
 
 
 def test_what_cannot_be_read_is_listed(client: Client, home: Home, code: Path) -> None:
     (code / "src" / "binary.py").write_bytes(b"\0\0")
-    told = client.outline("map")
+    told = client.outline_map()
     assert told["skipped"] == [{"path": "src/binary.py", "why": "it is binary"}]
     shown = home.run("outline", "map", cwd=code)
     assert shown.returncode == 0 and "src/binary.py: it is binary" in shown.stderr

@@ -355,7 +355,7 @@ def test_notes_take_the_day_of_the_agents_time_zone(served: Home, workspace: Pat
 
 def test_several_agents_of_several_workspaces_do_not_see_each_other(served: Home, workspace: Path) -> None:
     other = write_notes(workspace.parent / "other", {"MEMORY.md": "## Router\n\nThe router is called heron.\n"})
-    served.wait().add(str(other))
+    served.wait().workspace_add(str(other))
     agents = [
         (Agent(served, place), bird) for place, bird in ((workspace, "fjord"), (other, "heron")) for _ in range(3)
     ]

@@ -40,7 +40,7 @@ LONG = (
 @pytest.fixture
 def memory(home: Home, workspace: Path) -> Client:
     client = home.start()
-    client.add(workspace)
+    client.workspace_add(workspace)
     return client
 
 
@@ -222,7 +222,7 @@ def test_a_workspace_with_knowledge_files_keeps_using_them(home: Home, workspace
     (workspace / ".ai-knowledge").mkdir()
     (workspace / ".ai-knowledge" / "index.mdk").write_text("# Specialized Knowledge\n\n- a: b\n")
     client = home.start()
-    client.add(workspace)
+    client.workspace_add(workspace)
     assert client.put("deploy", "x")["paths"] == [".ai-knowledge/deploy.mdk"]
     with pytest.raises((Refused, UsageError)):
         client.put("index", "x")
@@ -439,7 +439,7 @@ def test_memories_know_their_files_and_files_their_memories(home: Home, memory: 
 
 def test_tags_are_counted(home: Home, memory: Client, workspace: Path) -> None:
     memory.put("cakes", "Butter first.", tags=["Baking"])
-    assert memory.tags()["tags"] == [
+    assert memory.tag_list()["tags"] == [
         {"tag": "baking", "memories": 2}, {"tag": "bread", "memories": 1}, {"tag": "style", "memories": 1},
     ]  # fmt: skip
     assert home.run("tags", cwd=workspace).stdout == "    2  baking\n    1  bread\n    1  style\n"
@@ -458,9 +458,9 @@ def test_a_tag_is_renamed_everywhere_as_one_action(home: Home, memory: Client, w
                  "+More #oven, `#baking` in code."):  # fmt: skip
         assert f"{line}\n" in shown.stdout
     assert {file: file.read_bytes() for file in files} == before
-    done = memory.rename_tag("#Baking", "oven")
+    done = memory.tag_rename("#Baking", "oven")
     assert sorted(done["paths"]) == ["memory/2026-02-15.md", "memory/2026-02-16.md", "memory/topics/sourdough.md"]
-    counted = {one["tag"]: one["memories"] for one in memory.tags()["tags"]}
+    counted = {one["tag"]: one["memories"] for one in memory.tag_list()["tags"]}
     assert counted == {"oven": 3, "bread": 1, "style": 1}
     undone = memory.call("undo", {"action": done["action"], "ns": "agent"})
     assert len(undone["paths"]) == 3
@@ -468,15 +468,15 @@ def test_a_tag_is_renamed_everywhere_as_one_action(home: Home, memory: Client, w
 
 
 def test_a_tag_is_taken_away(memory: Client, workspace: Path) -> None:
-    memory.remove_tag("style")
+    memory.tag_rm("style")
     assert (workspace / "MEMORY.md").read_text() == NOTES["MEMORY.md"].replace(" #style", "")
-    memory.remove_tag("baking")
+    memory.tag_rm("baking")
     assert "tags: [bread]" in (workspace / "memory/topics/sourdough.md").read_text()
     with pytest.raises(NotFound) as caught:
-        memory.remove_tag("bred")
+        memory.tag_rm("bred")
     assert "bread" in caught.value.hint
     with pytest.raises(UsageError):
-        memory.rename_tag("bread", "two words")
+        memory.tag_rename("bread", "two words")
 
 
 # --- the command line -----------------------------------------------------------------------------------------
@@ -510,13 +510,13 @@ def test_who_wrote_it_is_known(home: Home, memory: Client, workspace: Path) -> N
 def test_ns_is_another_name_for_workspaces(home: Home, memory: Client, workspace: Path) -> None:
     assert home.run("ns", "list").stdout == home.run("workspaces").stdout != ""
     assert home.run("ns", "rm", "agent").returncode == 0
-    assert memory.workspaces() == [] and (workspace / "MEMORY.md").exists()
+    assert memory.workspace_list()["workspaces"] == [] and (workspace / "MEMORY.md").exists()
 
 
 def test_a_write_outside_of_workspaces_needs_a_name(home: Home, memory: Client, tmp_path: Path) -> None:
     other = tmp_path / "other"
     (other / "memory").mkdir(parents=True)
-    memory.add(other)
+    memory.workspace_add(other)
     assert home.run("put", "deploy", "x", cwd=tmp_path).returncode == 2
     assert home.run("put", "deploy", "x", "-n", "other", cwd=tmp_path).returncode == 0
     assert (other / DEPLOY).exists()
@@ -531,7 +531,7 @@ def test_a_file_that_cannot_be_written_is_left_and_said(memory: Client, workspac
     memory.sync()
     before = (workspace / "MEMORY.md").read_bytes()
     with pytest.raises(Refused, match="hard links"):
-        memory.rename_tag("baking", "oven")
+        memory.tag_rename("baking", "oven")
     # What was changed before it failed is taken back: all files or none.
     assert (workspace / "MEMORY.md").read_bytes() == before
     assert (workspace / "other-name").read_text() == NOTES["memory/topics/sourdough.md"]

@@ -40,7 +40,7 @@ def memory(daemon: Client, tmp_path: Path) -> Callable[[dict[str, str]], Asker]:
 
     def made(notes: dict[str, str]) -> Asker:
         name = f"w{next(numbers)}"
-        daemon.add(str(write_notes(tmp_path / name, notes)), ns=name)
+        daemon.workspace_add(str(write_notes(tmp_path / name, notes)), ns=name)
         daemon.sync(ns=name, vectors=True)
 
         def ask(question: str, mode: str = "text", **more: Any) -> Answer:

@@ -29,7 +29,7 @@ def old(home: Home) -> Iterator[Client]:
     """A daemon whose memories memd has known for a hundred days; nobody ever asked for them."""
     root = write_notes(home.path.parent / "agent", NOTES)
     with home.start() as client:
-        client.add(str(root))
+        client.workspace_add(str(root))
         client.sync(vectors=True)
     aged(home, 100)
     with home.start() as client:
@@ -187,7 +187,7 @@ def test_an_only_answer_is_shown_however_faded_and_marked(old: Client, home: Hom
     assert "Cello" not in only.stdout
     pinned = json.loads(home.run("query", "Miso", "--tier", "pinned", "--json", cwd=agent).stdout)
     assert {hit["key"] for hit in pinned["hits"]} == {CAT}
-    assert {one["key"] for one in old.memories(tier="pinned")["memories"]} == {CAT}
+    assert {one["key"] for one in old.list(tier="pinned")["memories"]} == {CAT}
     wrong = home.run("query", "cello", "--tier", "asleep", cwd=agent)
     assert wrong.returncode == 2
     assert "`tier` must be one of sensory, stm, ltm, dormant, pinned" in wrong.stderr

@@ -32,7 +32,7 @@ BUILT_IN_NAMES = [rule.name for rule in BUILT_IN]
 
 
 def by_name(memory: Client) -> dict[str, dict[str, object]]:
-    return {rule["name"]: rule for rule in memory.rules()["rules"]}
+    return {rule["name"]: rule for rule in memory.rule_list()["rules"]}
 
 
 def age(home: Home, hours: float, where: str = "role <> 'memory'", **also: object) -> None:
@@ -49,7 +49,7 @@ def age(home: Home, hours: float, where: str = "role <> 'memory'", **also: objec
 
 
 def test_the_built_in_rules_are_listed_in_order(memory: Client, home: Home) -> None:
-    listed = memory.rules()["rules"]
+    listed = memory.rule_list()["rules"]
     assert [rule["name"] for rule in listed] == BUILT_IN_NAMES
     assert {rule["origin"] for rule in listed} == {"built-in"}
     shown = home.run("rule", "list")
@@ -63,7 +63,7 @@ def test_a_rule_is_set_switched_and_removed_without_a_restart(memory: Client, ho
     before = (home.path / "config.toml").read_bytes()
     made = home.run("rule", "set", "chatter", "tag=chat idle>30d -> archive")
     assert (made.returncode, made.stdout) == (0, "chatter is on: tag=chat idle>30d → archive\n")
-    assert memory.rules()["rules"][0] == {
+    assert memory.rule_list()["rules"][0] == {
         "name": "chatter", "enabled": True, "rule": "tag=chat idle>30d → archive", "origin": "own", "of_pairs": False,
         "doc": "",
     }  # fmt: skip
@@ -81,13 +81,13 @@ def test_a_rule_is_set_switched_and_removed_without_a_restart(memory: Client, ho
 
 
 def test_a_built_in_rule_is_changed_and_gets_its_own_text_back(memory: Client, home: Home) -> None:
-    changed = memory.set_rule("sys-decay-unaccessed", "tier=stm age>72h => decay 0.9")["rule"]
+    changed = memory.rule_set("sys-decay-unaccessed", "tier=stm age>72h => decay 0.9")["rule"]
     assert (changed["name"], changed["origin"]) == ("decay-unaccessed", "changed")
     assert changed["rule"] == "tier=stm age>72h → decay 0.9 floor 0.1" and changed["doc"]
-    assert [rule["name"] for rule in memory.rules()["rules"]] == BUILT_IN_NAMES
-    assert memory.set_rule("decay-unaccessed", "off")["rule"]["rule"] == changed["rule"]
-    assert memory.set_rule("decay-unaccessed", "on")["rule"] == changed
-    back = memory.remove_rule("sys-decay-unaccessed")
+    assert [rule["name"] for rule in memory.rule_list()["rules"]] == BUILT_IN_NAMES
+    assert memory.rule_set("decay-unaccessed", "off")["rule"]["rule"] == changed["rule"]
+    assert memory.rule_set("decay-unaccessed", "on")["rule"] == changed
+    back = memory.rule_rm("sys-decay-unaccessed")
     assert (back["removed"], back["rule"]["origin"]) == (True, "built-in")
     assert load_in(home) == ()
 
@@ -96,8 +96,8 @@ def test_a_built_in_rule_cannot_be_removed_and_the_way_to_be_rid_of_it_is_told(m
     done = home.run("rule", "rm", "wake")
     assert done.returncode == 5 and "memd rule set wake off" in done.stderr
     with pytest.raises(Refused):
-        memory.remove_rule("sys-wake")
-    assert memory.set_rule("wake", "off")["rule"] == {**by_name(memory)["wake"], "enabled": False}
+        memory.rule_rm("sys-wake")
+    assert memory.rule_set("wake", "off")["rule"] == {**by_name(memory)["wake"], "enabled": False}
     assert home.run("rule", "rm", "wake").returncode == 0
     assert by_name(memory)["wake"]["enabled"] is True
 
@@ -130,14 +130,14 @@ def test_a_mistake_is_explained_and_changes_nothing(
 
 def test_a_test_shows_what_would_move_and_fade_and_changes_nothing(memory: Client, home: Home) -> None:
     for name in ("decay-unaccessed", "dedup-all"):
-        memory.set_rule(name, "on")
+        memory.rule_set(name, "on")
     home.stop()
     age(home, 24 * 12 + 1)
     age(home, 1, "slug = 'garden'")
     memory = home.start()
     with sqlite3.connect(home.state / "state.db") as ledger:
         before = ledger.execute("SELECT * FROM memories").fetchall()
-    result = memory.test_rules(ns="agent")
+    result = memory.rule_test(ns="agent")
     told = {match["key"]: match for match in result["matches"]}
     assert set(told) == {"2026-02-15#ersatztv", "2026-02-16#backup", "sourdough"}
     assert (result["moved"], result["faded"]) == (1, 2)
@@ -155,9 +155,9 @@ def test_a_test_shows_what_would_move_and_fade_and_changes_nothing(memory: Clien
 
 
 def test_one_rule_can_be_tried_alone_by_name_or_by_text(memory: Client, home: Home) -> None:
-    memory.set_rule("bread", "off tag=baking → archive")
-    assert memory.test_rules()["matches"] == []
-    (match,) = memory.test_rules("bread")["matches"]
+    memory.rule_set("bread", "off tag=baking → archive")
+    assert memory.rule_test()["matches"] == []
+    (match,) = memory.rule_test("bread")["matches"]
     assert (match["key"], match["to"], match["why"]) == ("sourdough", "dormant", "archive: tagged baking")
     shown = home.run("rule", "test", "tag=baking -> archive", "-n", "agent")
     assert shown.returncode == 0
@@ -171,7 +171,7 @@ def test_one_rule_can_be_tried_alone_by_name_or_by_text(memory: Client, home: Ho
 
 def test_pinned_memories_and_the_long_term_file_are_left_out(memory: Client) -> None:
     memory.put("sourdough", pinned=True)
-    keys = {match["key"] for match in memory.test_rules("access>=0 → archive")["matches"]}
+    keys = {match["key"] for match in memory.rule_test("access>=0 → archive")["matches"]}
     assert keys == {"2026-02-15#ersatztv", "2026-02-15#garden", "2026-02-16#backup"}
 
 
@@ -187,16 +187,16 @@ def test_accesses_that_no_reflection_has_counted_yet_are_counted_in(memory: Clie
             )
     ledger.close()
     memory = home.start()
-    (match,) = memory.test_rules("access>1 days=1 idle<2h → archive")["matches"]
+    (match,) = memory.rule_test("access>1 days=1 idle<2h → archive")["matches"]
     assert match["key"] == "2026-02-15#garden" and "2 accesses" in match["why"]
 
 
 def test_a_reflection_does_what_the_test_said_by_the_rules_as_they_are_now(memory: Client) -> None:
-    memory.set_rule("bread", "tag=baking → archive")
-    (said,) = memory.test_rules()["matches"]
+    memory.rule_set("bread", "tag=baking → archive")
+    (said,) = memory.rule_test()["matches"]
     (done,) = memory.reflect(ns="agent")["workspaces"]
     assert [(move["key"], move["to"], move["why"]) for move in done["moves"]] == [("sourdough", "dormant", said["why"])]
-    assert memory.test_rules()["matches"] == [], "it is there already"
+    assert memory.rule_test()["matches"] == [], "it is there already"
     assert memory.get("sourdough")["tier"] == "dormant"
 
 
@@ -225,7 +225,7 @@ def test_a_broken_rule_does_not_keep_the_daemon_from_starting_and_is_told(home: 
     assert checked.returncode == 2
     assert "config.toml:2: rule `wake`" in checked.stderr and "config.toml:4: 'No Name'" in checked.stderr
     # Mended over the wire, it holds at once.
-    memory.set_rule("wake", "off")
+    memory.rule_set("wake", "off")
     assert home.run("rule", "rm", "No Name").returncode == 0
     assert memory.status()["degraded"] == []
     assert home.run("config", "check").returncode == 0
@@ -320,14 +320,14 @@ def test_a_file_that_is_broken_is_not_touched(config: Path) -> None:
 
 def test_a_change_that_is_refused_leaves_the_file_alone(memory: Client, home: Home) -> None:
     (home.path / "config.toml").write_text("[rules\n")
-    for change in (lambda: memory.set_rule("a", "tag=a → archive"), lambda: memory.remove_rule("a")):
+    for change in (lambda: memory.rule_set("a", "tag=a → archive"), lambda: memory.rule_rm("a")):
         with pytest.raises(ConfigError):
             change()
     assert (home.path / "config.toml").read_text() == "[rules\n"
     with pytest.raises(UsageError):
-        memory.set_rule("a", "")
+        memory.rule_set("a", "")
     with pytest.raises(NotFound):
-        memory.test_rules("a")
+        memory.rule_test("a")
 
 
 # --- the docs ---------------------------------------------------------------------------------------------------

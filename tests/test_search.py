@@ -105,13 +105,13 @@ def test_marks_show_where_the_words_stand(memory: Client):
 
 def test_workspaces_are_asked_by_name_by_place_or_all_together(memory: Client, workspace: Path):
     other = write_notes(workspace.parent / "other", {"MEMORY.md": "## Router\n\nThis router is another one.\n"})
-    memory.add(str(other), ns="agent:two")
+    memory.workspace_add(str(other), ns="agent:two")
     assert {hit["ns"] for hit in memory.query("router")["hits"]} == {"agent", "agent:two"}
     assert {hit["ns"] for hit in memory.query("router", ns="agent:two")["hits"]} == {"agent:two"}
     assert memory.query("router", cwd=str(workspace / "memory"))["ns"] == ["agent"]
     with pytest.raises(UnknownWorkspace, match="agent:two"):
         memory.query("router", ns="nobody")
-    memory.remove(ns="agent:two")
+    memory.workspace_rm(ns="agent:two")
     assert {hit["ns"] for hit in memory.query("router")["hits"]} == {"agent"}
     assert (other / "MEMORY.md").exists()
 
@@ -121,7 +121,7 @@ def test_get_by_key_and_by_path(memory: Client, workspace: Path):
     assert garden["text"] == "## Garden\n\nPlanted two apple trees behind the shed."
     assert (garden["start_line"], garden["end_line"]) == (8, 10)
     assert memory.get(key="sourdough")["tags"] == ["baking", "bread"]
-    assert memory.get(path="memory/2026-02-15.md", first=8, lines=1)["text"] == "## Garden"
+    assert memory.get(path="memory/2026-02-15.md", from_=8, lines=1)["text"] == "## Garden"
     with pytest.raises(NotFound) as missing:
         memory.get(key="2026-02-15#gardn")
     assert "2026-02-15#garden" in missing.value.hint
@@ -167,7 +167,7 @@ def test_without_a_model_it_is_a_text_search_and_says_so(home: Home, workspace: 
     home.configure('[embedding]\nmodel = "/no/such/model"\n')
     del home.env["MEMD_TEST_EMBEDDER"]
     with home.start() as client:
-        client.add(str(workspace))
+        client.workspace_add(str(workspace))
         answer = client.query("ErsatzTV")
         assert answer["hits"][0]["ranks"] == {"text": 1}
         until_failed(client)
@@ -190,7 +190,7 @@ def until_failed(client: Client) -> None:
 def test_with_vectors_turned_off_nothing_is_degraded(home: Home, workspace: Path):
     home.configure('[embedding]\nprovider = "none"\n')
     with home.start() as client:
-        client.add(str(workspace))
+        client.workspace_add(str(workspace))
         answer = client.query("ErsatzTV")
         assert answer["hits"]
         assert (answer["degraded"], answer["pending"]) == ([], 0)

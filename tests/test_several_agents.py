@@ -14,11 +14,13 @@ import pytest
 from memd import AsyncClient, Client
 from memd.daemon.rate_limit import RateLimit
 from memd.errors import MemdError, NotFound, Refused, UnknownWorkspace
-from memd.protocol.messages import METHODS, WHOLE
+from memd.protocol.methods import METHODS
 from tests.conftest import Home, write_notes
 from tests.test_docs import PROTOCOL_PAGE, Bare, documented_parameters, sections
 
 SECRET = "The plan of the fox is to wait."
+
+WHOLE = {name for name, method in METHODS.items() if method.about_daemon}
 
 
 def two(home: Home, more: str = "") -> Client:
@@ -53,7 +55,7 @@ def test_a_bound_connection_means_its_workspace_whatever_the_directory(agent: Cl
     assert agent.hello()["bound"] == "agent"
     assert agent.query("plan of the fox", mode="text", cwd=fox)["ns"] == ["agent"]
     assert agent.note("Mine.", title="Mine", cwd=fox)["ns"] == "agent"
-    assert agent.memories()["ns"] == ["agent"] and agent.log()["ns"] == ["agent"]
+    assert agent.list()["ns"] == ["agent"] and agent.log()["ns"] == ["agent"]
     assert SECRET not in json.dumps([agent.query("plan fox wait"), agent.grep("fox"), agent.export(), agent.bus("fox")])
 
 
@@ -71,15 +73,15 @@ def test_no_method_takes_a_bound_connection_elsewhere(agent: Client) -> None:
 
 
 def test_what_concerns_all_of_memd_is_not_for_a_bound_connection(agent: Client, person: Client) -> None:
-    for method in sorted(WHOLE - {"hello", "ping", "unsubscribe", "status", "workspaces.list"}):
+    for method in sorted(WHOLE - {"hello", "ping", "unsubscribe", "status", "workspace.list"}):
         with pytest.raises(Refused, match="about more than that"):
-            agent.call(method, {"ns": "fox"} if method == "workspaces.remove" else {})
-    assert len(person.workspaces()) == 2
+            agent.call(method, {"ns": "fox"} if method == "workspace.rm" else {})
+    assert len(person.workspace_list()["workspaces"]) == 2
 
 
 def test_what_is_told_of_the_whole_tells_of_no_other_workspace(agent: Client) -> None:
     assert [entry["ns"] for entry in agent.status()["workspaces"]] == ["agent"]
-    assert [entry["ns"] for entry in agent.workspaces()] == ["agent"]
+    assert [entry["ns"] for entry in agent.workspace_list()["workspaces"]] == ["agent"]
     assert agent.ping()["pong"]
 
 
@@ -109,7 +111,7 @@ def test_subscriptions_and_watches_of_a_bound_connection_hear_only_their_own(
     person.sync()
     person.note("A heron for the agent.", title="Heron", ns="agent")
     person.sync()
-    events = agent.told()
+    events = agent.events()
     heard = [next(events), next(events)]
     assert {event.get("ns") or event["hit"]["ns"] for event in heard} == {"agent"}
 
@@ -147,7 +149,7 @@ def test_the_config_may_let_bound_connections_name_others(home: Home) -> None:
     two(home, "[server]\ncross_workspace = true\n")
     with Client(home.socket, bind="agent") as agent:
         assert agent.get("MEMORY#plan", ns="fox")["text"].endswith(SECRET)
-        assert agent.query("plan")["ns"] == ["agent"] and len(agent.workspaces()) == 2
+        assert agent.query("plan")["ns"] == ["agent"] and len(agent.workspace_list()["workspaces"]) == 2
         with pytest.raises(Refused):
             agent.shutdown()
 
@@ -156,7 +158,7 @@ def test_the_table_of_what_is_about_the_whole_is_what_the_docs_say() -> None:
     """A method that takes `ns` is about a workspace; a bound connection's calls get theirs from it."""
     found = sections(PROTOCOL_PAGE.read_text(encoding="utf-8"))
     takes = {method for method, section in found.items() if "ns" in documented_parameters(section)}
-    assert METHODS.keys() & found.keys() - WHOLE == takes - {"workspaces.add", "workspaces.remove"}
+    assert METHODS.keys() & found.keys() - WHOLE == takes - {"workspace.add", "workspace.rm"}
 
 
 # --- who --------------------------------------------------------------------------------------------------------

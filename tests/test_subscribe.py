@@ -29,7 +29,7 @@ DAY = "memory/2026-02-15.md"
 
 def heard(client: Client, count: int = 1) -> list[dict[str, Any]]:
     """The next events of a client's subscriptions."""
-    events = client.told()
+    events = client.events()
     return [next(events) for _ in range(count)]
 
 
@@ -219,7 +219,7 @@ def test_a_subscription_hears_its_workspace_and_everywhere_means_later_ones_too(
     inside, everywhere = Client(str(home.socket)), Client(str(home.socket))
     assert inside.subscribe("heron", cwd=str(workspace / "memory"))["ns"] == ["agent"]
     assert everywhere.subscribe("heron", cwd="/")["ns"] == []
-    served.add(write_notes(home.path.parent / "other", {"MEMORY.md": "## Birds\n\nA heron.\n"}))
+    served.workspace_add(write_notes(home.path.parent / "other", {"MEMORY.md": "## Birds\n\nA heron.\n"}))
     (event,) = heard(everywhere)
     assert (event["hit"]["ns"], event["event"]) == ("other", "new")
     nothing_more(inside, workspace, "heron")
@@ -266,11 +266,11 @@ def test_a_connection_that_ended_is_not_waited_for(home: Home, served: Client) -
     served.subscribe("heron", ns="agent")
     home.kill()
     with pytest.raises(NoDaemon, match="subscriptions ended"):
-        next(served.told())
+        next(served.events())
     home.start()
     assert served.ping()["pong"]
     with pytest.raises(NoDaemon):
-        next(served.told())
+        next(served.events())
 
 
 # --- slow readers -----------------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ def test_an_import_of_many_files_reaches_a_reader_who_keeps_up(home: Home, serve
     listening = Client(str(home.socket))
     listening.subscribe("heron")
     notes = {f"memory/{nth}.md": f"## Note\n\nA heron, number {nth}.\n" for nth in range(1_500)}
-    served.add(write_notes(home.path.parent / "many", notes))
+    served.workspace_add(write_notes(home.path.parent / "many", notes))
     events = heard(listening, len(notes))
     assert {event["hit"]["path"] for event in events} == set(notes)
     assert all(event["event"] == "new" and event["hit"]["ns"] == "many" for event in events)

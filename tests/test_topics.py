@@ -53,7 +53,7 @@ def everything(workspace: Path) -> dict[str, bytes]:
 
 def test_a_new_topic_is_a_file_and_a_line_of_the_index(memory: Client, workspace: Path) -> None:
     before = text(workspace, "MEMORY.md")
-    done = memory.topic("memorize", "tea", **TEA)
+    done = memory.topic_memorize("tea", **TEA)
     assert (done["topic"], done["path"], done["key"]) == ("tea", "memory/topics/tea.md", "tea")
     assert done["paths"] == ["memory/topics/tea.md", "MEMORY.md"]
     assert text(workspace, "memory/topics/tea.md") == TEA_FILE
@@ -64,21 +64,21 @@ def test_a_new_topic_is_a_file_and_a_line_of_the_index(memory: Client, workspace
 
 
 def test_a_topic_that_exists_is_left_as_it_is(memory: Client, workspace: Path) -> None:
-    memory.topic("memorize", "tea", **TEA)
+    memory.topic_memorize("tea", **TEA)
     before = everything(workspace)
     for name in ("tea", " tea ", "sourdough"):
         with pytest.raises(AlreadyExists) as caught:
-            memory.topic("memorize", name, **{**TEA, "content": "Black."})
+            memory.topic_memorize(name, **{**TEA, "content": "Black."})
         assert "refine" in caught.value.hint
     assert everything(workspace) == before
 
 
 def test_a_repeated_request_is_one_deed(memory: Client, workspace: Path) -> None:
-    first = memory.topic("memorize", "tea", request_id="r1", **TEA)
-    again = memory.topic("memorize", "tea", request_id="r1", **TEA)
+    first = memory.topic_memorize("tea", request_id="r1", **TEA)
+    again = memory.topic_memorize("tea", request_id="r1", **TEA)
     assert again["repeated"] and again["action"] == first["action"]
-    gone = memory.topic("forget", "tea", request_id="r2")
-    assert memory.topic("forget", "tea", request_id="r2")["repeated"] and gone["deleted"]
+    gone = memory.topic_forget("tea", request_id="r2")
+    assert memory.topic_forget("tea", request_id="r2")["repeated"] and gone["deleted"]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_repeated_request_is_one_deed(memory: Client, workspace: Path) -> None
 def test_a_name_that_leads_elsewhere_is_refused(memory: Client, workspace: Path, name: str) -> None:
     before, around = everything(workspace), sorted(os.listdir(workspace.parent))
     with pytest.raises(MemdError):
-        memory.topic("memorize", name, **TEA)
+        memory.topic_memorize(name, **TEA)
     for operation in ("refine", "forget", "recall"):
         with pytest.raises((UsageError, NotFound)):
             memory.topic(operation, name, **({"summary": "x"} if operation == "refine" else {}))
@@ -103,7 +103,7 @@ def test_a_folder_that_leads_out_of_the_workspace_is_not_written_to(memory: Clie
     (workspace / "memory" / "topics").symlink_to(elsewhere)
     memory.sync()
     with pytest.raises(Refused):
-        memory.topic("memorize", "tea", **TEA)
+        memory.topic_memorize("tea", **TEA)
     assert not list(elsewhere.iterdir())
     assert "Specialized" not in text(workspace, "MEMORY.md")
 
@@ -112,7 +112,7 @@ def test_an_index_that_cannot_be_written_leaves_no_topic_behind(memory: Client, 
     os.link(workspace / "MEMORY.md", workspace / "second-name")
     before = everything(workspace)
     with pytest.raises(Refused, match="hard links"):
-        memory.topic("memorize", "tea", **TEA)
+        memory.topic_memorize("tea", **TEA)
     assert everything(workspace) == before
 
 
@@ -120,41 +120,41 @@ def test_an_index_that_cannot_be_written_leaves_no_topic_behind(memory: Client, 
 def test_a_secret_needs_a_word(memory: Client, workspace: Path, where: str) -> None:
     secret = "the token is gh" + "p_" + "a1B2" * 9
     with pytest.raises(SecretFound) as caught:
-        memory.topic("memorize", "tea", **{**TEA, where: secret})
+        memory.topic_memorize("tea", **{**TEA, where: secret})
     assert "a1B2" not in str(caught.value)
     assert not (workspace / "memory/topics/tea.md").exists()
-    memory.topic("memorize", "tea", allow_secret=True, **{**TEA, where: secret})
+    memory.topic_memorize("tea", allow_secret=True, **{**TEA, where: secret})
     with pytest.raises(SecretFound):
-        memory.topic("refine", "tea", **{where: secret})
+        memory.topic_refine("tea", **{where: secret})
     with pytest.raises(SecretFound):
-        memory.topic("set_general", content=secret)
+        memory.topic_set_general(content=secret)
 
 
 def test_a_place_that_is_not_indexed_is_refused(home: Home, workspace: Path) -> None:
     root = write_notes(home.path.parent / "vault", {"notes/a.md": "# A\n\nx\n"})
     client = home.start()
-    client.add(root, globs=["notes/*.md"])
+    client.workspace_add(root, globs=["notes/*.md"])
     with pytest.raises(Refused, match="notes/"):
-        client.topic("memorize", "tea", **TEA)
+        client.topic_memorize("tea", **TEA)
     assert list(everything(root)) == ["notes/a.md"]
 
 
 @pytest.mark.parametrize("wrong", [{"summary": " "}, {"content": ""}, {"summary": "x" * 700}, {"now": "noon"}])
 def test_what_is_missing_is_said(memory: Client, wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        memory.topic("memorize", "tea", **{**TEA, **wrong})
+        memory.topic_memorize("tea", **{**TEA, **wrong})
 
 
 # --- refine -----------------------------------------------------------------------------------------------------
 
 
 def test_refining_changes_what_was_named_and_the_time(memory: Client, workspace: Path) -> None:
-    memory.topic("memorize", "tea", **TEA)
-    memory.topic("refine", "tea", add_tags=["hot"], remove_tags=["HOME"], now=LATER)
+    memory.topic_memorize("tea", **TEA)
+    memory.topic_refine("tea", add_tags=["hot"], remove_tags=["HOME"], now=LATER)
     assert text(workspace, "memory/topics/tea.md") == TEA_FILE.replace("- Home", "- hot").replace(NOW, LATER)
     assert text(workspace, "MEMORY.md").endswith(LIST)
-    memory.topic("refine", "tea", summary="Green.\nAlways.", content="Green.", title="Tea", now=LATER)
-    recalled = memory.topic("recall", "tea")
+    memory.topic_refine("tea", summary="Green.\nAlways.", content="Green.", title="Tea", now=LATER)
+    recalled = memory.topic_recall("tea")
     assert (recalled["title"], recalled["summary"], recalled["content"]) == ("Tea", "Green. Always.", "Green.")
     assert text(workspace, "MEMORY.md").endswith("\n- tea: Green. Always.\n")
 
@@ -162,9 +162,9 @@ def test_refining_changes_what_was_named_and_the_time(memory: Client, workspace:
 def test_refining_nothing_or_something_unknown_is_told(memory: Client, workspace: Path) -> None:
     before = everything(workspace)
     with pytest.raises(UsageError, match="nothing to refine"):
-        memory.topic("refine", "sourdough")
+        memory.topic_refine("sourdough")
     with pytest.raises(NotFound) as caught:
-        memory.topic("refine", "sourdouh", summary="x")
+        memory.topic_refine("sourdouh", summary="x")
     assert "`sourdough`" in caught.value.hint
     assert everything(workspace) == before
 
@@ -173,7 +173,7 @@ def test_a_file_with_other_line_ends_and_facts_keeps_them(memory: Client, worksp
     file = workspace / "memory/topics/odd.md"
     file.write_bytes(b"\xef\xbb\xbf---\r\n# mine\r\nodd: {a: 1}\r\n---\r\n\r\nbad \xff byte\r\n")
     memory.sync()
-    memory.topic("refine", "odd", add_tags=["x"], now=NOW)
+    memory.topic_refine("odd", add_tags=["x"], now=NOW)
     assert file.read_bytes() == (
         b"\xef\xbb\xbf---\r\n# mine\r\nodd: {a: 1}\r\ntags:\r\n- x\r\nlast_updated: 2026-02-07T14:27\r\n---\r\n\r\n"
         b"bad \xff byte\r\n"
@@ -186,7 +186,7 @@ def test_front_matter_that_cannot_be_read_is_left_alone(memory: Client, workspac
     memory.sync()
     before = everything(workspace)
     with pytest.raises(Refused, match="front matter"):
-        memory.topic("refine", "odd", summary="x")
+        memory.topic_refine("odd", summary="x")
     assert everything(workspace) == before
 
 
@@ -194,9 +194,9 @@ def test_front_matter_that_cannot_be_read_is_left_alone(memory: Client, workspac
 
 
 def test_forgetting_takes_the_file_and_the_line_and_can_be_undone_as_one(memory: Client, workspace: Path) -> None:
-    memory.topic("memorize", "tea", **TEA)
+    memory.topic_memorize("tea", **TEA)
     before = everything(workspace)
-    done = memory.topic("forget", "tea")
+    done = memory.topic_forget("tea")
     assert done["deleted"] and not done["kept"]
     assert not (workspace / "memory/topics/tea.md").exists()
     assert "tea" not in text(workspace, "MEMORY.md")
@@ -224,9 +224,9 @@ def test_each_operation_is_undone_to_the_byte(memory: Client, workspace: Path) -
 
 
 def test_a_file_that_cannot_be_deleted_is_no_longer_listed(memory: Client, workspace: Path) -> None:
-    memory.topic("memorize", "tea", **TEA)
+    memory.topic_memorize("tea", **TEA)
     os.link(workspace / "memory/topics/tea.md", workspace / "second-name")
-    done = memory.topic("forget", "tea")
+    done = memory.topic_forget("tea")
     assert not done["deleted"] and "hard links" in done["kept"] and done["paths"] == ["MEMORY.md"]
     assert (workspace / "memory/topics/tea.md").exists()
     assert "- tea" not in text(workspace, "MEMORY.md")
@@ -235,7 +235,7 @@ def test_a_file_that_cannot_be_deleted_is_no_longer_listed(memory: Client, works
 def test_forgetting_what_is_not_there_changes_nothing(memory: Client, workspace: Path) -> None:
     before = everything(workspace)
     with pytest.raises(NotFound) as caught:
-        memory.topic("forget", "sourdoug")
+        memory.topic_forget("sourdoug")
     assert "`sourdough`" in caught.value.hint
     assert everything(workspace) == before
 
@@ -244,48 +244,48 @@ def test_forgetting_what_is_not_there_changes_nothing(memory: Client, workspace:
 
 
 def test_a_file_that_is_not_listed_is_a_topic_and_is_listed_by_the_next_change(memory: Client, workspace: Path) -> None:
-    found = memory.topic("list")
+    found = memory.topic_list()
     assert found["topics"] == [
         {"ns": "agent", "topic": "sourdough", "path": "memory/topics/sourdough.md", "summary": "", "listed": False}
     ]
-    memory.topic("refine", "sourdough", add_tags=["rye"], now=NOW)
+    memory.topic_refine("sourdough", add_tags=["rye"], now=NOW)
     assert text(workspace, "MEMORY.md").endswith("\n- sourdough: Sourdough\n")
-    assert memory.topic("list")["topics"][0]["listed"]
+    assert memory.topic_list()["topics"][0]["listed"]
 
 
 def test_a_line_without_a_file_is_told_and_mended(memory: Client, workspace: Path) -> None:
-    memory.topic("memorize", "tea", **TEA)
+    memory.topic_memorize("tea", **TEA)
     (workspace / "memory/topics/tea.md").unlink()
     memory.sync()
-    found = memory.topic("list")
+    found = memory.topic_list()
     assert found["text"] == "sourdough"
     assert found["missing"] == [{"ns": "agent", "topic": "tea", "summary": "How Pierce likes it."}]
     for operation in ("recall", "refine"):
         with pytest.raises(NotFound, match="has no file") as caught:
             memory.topic(operation, "tea", **({"title": "x"} if operation == "refine" else {}))
         assert "memd topic forget tea" in caught.value.hint
-    memory.topic("memorize", "tea", **{**TEA, "summary": "Anew."})
+    memory.topic_memorize("tea", **{**TEA, "summary": "Anew."})
     assert text(workspace, "MEMORY.md").count("- tea:") == 1 and "- tea: Anew." in text(workspace, "MEMORY.md")
     (workspace / "memory/topics/tea.md").unlink()
-    assert not memory.topic("forget", "tea")["deleted"]
+    assert not memory.topic_forget("tea")["deleted"]
     assert "- tea" not in text(workspace, "MEMORY.md")
 
 
 def test_topics_of_other_folders_are_topics_too(memory: Client, workspace: Path) -> None:
     write_notes(workspace, {"memory/office/topics/deploy.md": "Blue and green.\n"})
     memory.sync()
-    assert memory.topic("list")["text"] == "deploy, sourdough"
-    memory.topic("refine", "deploy", add_tags=["ops"], now=NOW)
+    assert memory.topic_list()["text"] == "deploy, sourdough"
+    memory.topic_refine("deploy", add_tags=["ops"], now=NOW)
     assert "- ops" in text(workspace, "memory/office/topics/deploy.md")
-    assert "deploy" in memory.topic("search", tags=["OPS"])["text"]
+    assert "deploy" in memory.topic_search(tags=["OPS"])["text"]
 
 
 # --- recall, search, list ---------------------------------------------------------------------------------------
 
 
 def test_a_topic_is_recalled_as_markdown(memory: Client) -> None:
-    memory.topic("memorize", "tea", **TEA)
-    found = memory.topic("recall", "tea")
+    memory.topic_memorize("tea", **TEA)
+    found = memory.topic_recall("tea")
     assert found["markdown"] == (
         "# tea\n\n- Tags: drink, Home\n- Last updated: 2026-02-07 14:27\n\nGreen, at 70 degrees.\n"
     )
@@ -294,35 +294,35 @@ def test_a_topic_is_recalled_as_markdown(memory: Client) -> None:
 
 def test_a_topic_is_recalled_as_its_file_is_now(memory: Client, workspace: Path) -> None:
     (workspace / "memory/topics/sourdough.md").write_text("Feed it at noon. #rye\n")
-    found = memory.topic("recall", "sourdough")
+    found = memory.topic_recall("sourdough")
     assert found["content"] == "Feed it at noon. #rye" and found["tags"] == ["rye"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["last_updated"])
-    assert memory.topic("search", tags=["RYE"])["text"] == "sourdough"
-    assert memory.topic("search", tags=["baking"])["text"] == "No topics found"
+    assert memory.topic_search(tags=["RYE"])["text"] == "sourdough"
+    assert memory.topic_search(tags=["baking"])["text"] == "No topics found"
 
 
 def test_search_is_by_tags_in_any_case_and_any_script(memory: Client) -> None:
-    memory.topic("memorize", "tea", **{**TEA, "tags": ["drink", "Überall"]})
-    memory.topic("memorize", "coffee", **{**TEA, "tags": ["DRINK"]})
-    assert memory.topic("search", tags=["Drink", "überall"])["text"] == "tea, coffee"
-    assert memory.topic("search", tags=["drink", "ÜBERALL"], match="all")["text"] == "tea"
-    assert memory.topic("search", tags=["#drink"])["text"] == "coffee, tea"
-    nothing = memory.topic("search", tags=["none"])
+    memory.topic_memorize("tea", **{**TEA, "tags": ["drink", "Überall"]})
+    memory.topic_memorize("coffee", **{**TEA, "tags": ["DRINK"]})
+    assert memory.topic_search(tags=["Drink", "überall"])["text"] == "tea, coffee"
+    assert memory.topic_search(tags=["drink", "ÜBERALL"], match="all")["text"] == "tea"
+    assert memory.topic_search(tags=["#drink"])["text"] == "coffee, tea"
+    nothing = memory.topic_search(tags=["none"])
     assert (nothing["topics"], nothing["text"]) == ([], "No topics found")
     memory.sync()
-    assert memory.topic("search", tags=["drink"], match="all")["text"] == "coffee, tea"
+    assert memory.topic_search(tags=["drink"], match="all")["text"] == "coffee, tea"
 
 
 def test_topics_of_several_workspaces(memory: Client, home: Home) -> None:
     other = write_notes(
         home.path.parent / "other", {"memory/topics/sourdough.md": "x\n", "memory/topics/rye.md": "y\n"}
     )
-    memory.add(other)
-    assert memory.topic("list")["text"] == "sourdough, rye"
-    assert memory.topic("recall", "rye")["ns"] == "other"
+    memory.workspace_add(other)
+    assert memory.topic_list()["text"] == "sourdough, rye"
+    assert memory.topic_recall("rye")["ns"] == "other"
     with pytest.raises(UsageError, match="agent, other"):
-        memory.topic("recall", "sourdough")
-    assert memory.topic("recall", "sourdough", ns="other")["content"] == "x"
+        memory.topic_recall("sourdough")
+    assert memory.topic_recall("sourdough", ns="other")["content"] == "x"
     for operation, given in (("memorize", TEA), ("general", {}), ("set_general", {"content": "x"})):
         with pytest.raises(UsageError, match="which workspace"):
             memory.topic(operation, "tea" if operation == "memorize" else None, **given)
@@ -332,14 +332,14 @@ def test_topics_of_several_workspaces(memory: Client, home: Home) -> None:
 
 
 def test_general_knowledge_is_recalled_and_replaced(memory: Client, workspace: Path) -> None:
-    assert memory.topic("general")["content"] == ""
+    assert memory.topic_general()["content"] == ""
     before = text(workspace, "MEMORY.md")
-    done = memory.topic("set_general", content="Go, with Postgres.")
+    done = memory.topic_set_general(content="Go, with Postgres.")
     assert done["key"] == "MEMORY#general-project-knowledge"
     assert text(workspace, "MEMORY.md") == before + "\n## General Project Knowledge\n\nGo, with Postgres.\n"
-    memory.topic("memorize", "tea", **TEA)
-    memory.topic("set_general", content="Rust.")
-    found = memory.topic("general")
+    memory.topic_memorize("tea", **TEA)
+    memory.topic_set_general(content="Rust.")
+    found = memory.topic_general()
     assert (found["content"], found["path"]) == ("Rust.", "MEMORY.md")
     assert found["topics"] == [{"topic": "tea", "summary": "How Pierce likes it."}]
     assert text(workspace, "MEMORY.md") == before + "\n## General Project Knowledge\n\nRust.\n" + LIST
@@ -349,7 +349,7 @@ def test_general_knowledge_is_recalled_and_replaced(memory: Client, workspace: P
 def test_general_knowledge_with_the_list_is_refused(memory: Client, workspace: Path) -> None:
     before = everything(workspace)
     with pytest.raises(UsageError, match="Specialized Knowledge"):
-        memory.topic("set_general", content="Go.\n\n## Specialized Knowledge\n\n- a: b\n")
+        memory.topic_set_general(content="Go.\n\n## Specialized Knowledge\n\n- a: b\n")
     assert everything(workspace) == before
 
 
@@ -364,16 +364,14 @@ def test_a_knowledge_folder_goes_on_as_it_was(home: Home) -> None:
     )
     client = serve(home, root, '[embedding]\nprovider = "none"\n')
     client.sync()
-    assert client.topic("list")["text"] == "deploy"
-    assert client.topic("recall", "deploy")["markdown"].startswith(
-        "# Deploy\n\n- Tags: ops\n- Last updated: 2025-11-05\n"
-    )
-    assert client.topic("general")["content"] == "Go."
-    client.topic("memorize", "tea", **TEA)
+    assert client.topic_list()["text"] == "deploy"
+    assert client.topic_recall("deploy")["markdown"].startswith("# Deploy\n\n- Tags: ops\n- Last updated: 2025-11-05\n")
+    assert client.topic_general()["content"] == "Go."
+    client.topic_memorize("tea", **TEA)
     assert text(root, ".ai-knowledge/tea.mdk") == TEA_FILE
     assert text(root, ".ai-knowledge/index.mdk") == index + "- tea: How Pierce likes it.\n"
-    client.topic("set_general", content="Rust.")
-    client.topic("forget", "deploy")
+    client.topic_set_general(content="Rust.")
+    client.topic_forget("deploy")
     assert text(root, ".ai-knowledge/index.mdk") == (
         "# General Project Knowledge\n\nRust.\n\n# Specialized Knowledge\n\n- tea: How Pierce likes it.\n"
     )
@@ -401,7 +399,7 @@ def test_many_writers_lose_no_topic_and_no_line(memory: Client, home: Home, work
         """An editor that writes without a pause may win five times; then memd says so and writes nothing."""
         while True:
             try:
-                client.topic("memorize", name, **TEA)
+                client.topic_memorize(name, **TEA)
             except Conflict:
                 continue
             return
@@ -428,7 +426,7 @@ def test_many_writers_lose_no_topic_and_no_line(memory: Client, home: Home, work
     listed = re.findall(r"^- (\S+):", text(workspace, "MEMORY.md"), re.MULTILINE)
     expected = {f"t{nth}-{number}" for nth in range(4) for number in range(each)}
     assert expected | {f"e{nth}" for nth in range(appended)} <= set(listed) and len(listed) == len(set(listed))
-    assert expected <= {entry["topic"] for entry in memory.topic("list")["topics"]}
+    assert expected <= {entry["topic"] for entry in memory.topic_list()["topics"]}
 
 
 # --- at the shell -----------------------------------------------------------------------------------------------
@@ -500,8 +498,8 @@ def test_the_page_shows_what_topics_look_like(home: Home) -> None:
     root = write_notes(home.path.parent / "repo", {".ai-knowledge/index.mdk": ""})
     client = serve(home, root, '[embedding]\nprovider = "none"\n')
     client.sync()
-    client.topic("set_general", content="Go, with Postgres.")
-    client.topic("memorize", "deploy", summary="How a release is made.", tags=["ops", "release"], now=NOW,
+    client.topic_set_general(content="Go, with Postgres.")
+    client.topic_memorize("deploy", summary="How a release is made.", tags=["ops", "release"], now=NOW,
                  title="Deployment", content="Tag it, then wait for the build.")  # fmt: skip
     for path in (".ai-knowledge/index.mdk", ".ai-knowledge/deploy.mdk"):
         assert text(root, path) == files[path], path

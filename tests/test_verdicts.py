@@ -38,7 +38,7 @@ def test_an_identifier_is_not_found_by_a_piece_of_it(memory: Client):
 
 def test_a_workspace_with_a_single_note(home: Home):
     with home.start() as client:
-        client.add(str(write_notes(home.path.parent / "one", ONE_NOTE)))
+        client.workspace_add(str(write_notes(home.path.parent / "one", ONE_NOTE)))
         client.sync(vectors=True)
         for mode in ("hybrid", "text"):
             assert client.query("where is the router", mode=mode)["verdict"] == "found"
@@ -48,7 +48,7 @@ def test_a_workspace_with_a_single_note(home: Home):
 def test_the_model_that_comes_with_memd_on_a_single_note(home: Home):
     del home.env["MEMD_TEST_EMBEDDER"]
     with home.start() as client:
-        client.add(str(write_notes(home.path.parent / "one", ONE_NOTE)))
+        client.workspace_add(str(write_notes(home.path.parent / "one", ONE_NOTE)))
         client.sync(vectors=True)
         for right in ("where is the router", "what is the router called?", "fjord", "router address"):
             answer = client.query(right)
@@ -61,7 +61,7 @@ def test_the_model_that_comes_with_memd_on_a_single_note(home: Home):
 def test_without_a_model_words_alone_decide(home: Home, workspace: Path):
     home.configure('[embedding]\nprovider = "none"\n')
     with home.start() as client:
-        client.add(str(workspace))
+        client.workspace_add(str(workspace))
         answer = client.query("which apple trees did we plant")
         assert (answer["verdict"], answer["hits"][0]["key"]) == ("found", "2026-02-15#garden")
         assert set(answer["hits"][0]["ranks"]) == {"text"}
@@ -72,7 +72,7 @@ def test_without_a_model_words_alone_decide(home: Home, workspace: Path):
 def test_reciprocal_ranks_can_be_chosen_and_are_explained(home: Home, workspace: Path):
     home.configure('[search]\nfusion = "rrf"\nrrf_k = 10\n')
     with home.start() as client:
-        client.add(str(workspace))
+        client.workspace_add(str(workspace))
         client.sync(vectors=True)
         answer = client.query("apple trees behind the shed", explain=True)
         hits = answer["hits"]

@@ -38,7 +38,7 @@ def watcher(served: Client, home: Home) -> Iterator[Client]:
 
 
 def heard(client: Client, count: int = 1) -> list[dict[str, Any]]:
-    events = client.told()
+    events = client.events()
     return [next(events) for _ in range(count)]
 
 
@@ -77,7 +77,7 @@ def test_undo_and_imports_are_told_and_a_repeated_request_is_not(
 def test_only_the_kinds_and_workspaces_that_were_asked_for_are_told(
     served: Client, watcher: Client, home: Home
 ) -> None:
-    served.add(write_notes(home.path.parent / "other"))
+    served.workspace_add(write_notes(home.path.parent / "other"))
     watcher.watch(events=["written"], ns="other")
     served.note("Not for those who watch other.", ns="agent")
     served.sync()
@@ -129,7 +129,7 @@ def test_a_move_is_told_whoever_made_it_and_an_undo_of_it_too(served: Client, wa
         "key": ERSATZ, "from": "stm", "to": "dormant", "why": "archive",
     }  # fmt: skip
     assert (back["key"], back["from"], back["to"]) == (ERSATZ, "dormant", "stm")
-    served.set_rule("rest", "tier=stm age>0h → archive")
+    served.rule_set("rest", "tier=stm age>0h → archive")
     served.reflect(dry_run=True)
     (report,) = served.reflect()["workspaces"]
     told = heard(watcher, report["moved"])
@@ -166,7 +166,7 @@ def test_a_reader_who_does_not_read_holds_up_nobody_and_is_told_how_much_he_miss
         for nth in range(many):
             served.note(f"Text {nth}.", title=f"Note {nth}", who=long)
         seen = missed = 0
-        for event in slow.told():
+        for event in slow.events():
             seen, missed = seen + (event["event"] == "written"), missed + event.get("dropped", 0)
             if seen + missed == many:
                 break

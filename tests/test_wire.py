@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from memd import errors
 from memd.errors import BadJson, BadRequest, MemdError, TooLarge
 from memd.protocol import lightjson, wire
-from memd.protocol.messages import METHODS, READS
 from memd.protocol.safe_text import neutralise, one_line
 
 json_values = st.recursive(
@@ -152,11 +151,6 @@ def test_what_cannot_be_sent_is_not_sent():
     for value in (float("nan"), float("inf"), object(), b"bytes"):
         with pytest.raises((TypeError, ValueError)):
             wire.encode({"value": value})
-
-
-def test_reads_are_methods():
-    assert METHODS.keys() >= READS
-    assert all(sentence.endswith(".") for sentence in METHODS.values())
 
 
 UNSAFE = [0x00, 0x07, 0x08, 0x0D, 0x1B, 0x7F, 0x9B, 0xAD, 0x61C, 0x200B, 0x200D, 0x200F, 0x202E, 0x2066, 0x2069]

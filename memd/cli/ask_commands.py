@@ -144,7 +144,7 @@ def get(
         name = talk.chosen(caller, ns, workspace)
         result = caller.get(
             None if path else what, path=path, ns=name, cwd=None if name else pages.working_directory(),
-            first=first or line, lines=lines, version=version, as_of=as_of,
+            from_=first or line, lines=lines, version=version, as_of=as_of,
         )  # fmt: skip
     if json:
         say.json(result)

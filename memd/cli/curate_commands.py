@@ -81,7 +81,7 @@ def curate(
     it), boost and diminish change its importance by 0.1, pin keeps it in every context and from ageing.
     """
     with talk.client(not no_start) as caller:
-        result = caller.curate(key, verb, **given.aimed(caller, ns, workspace))
+        result = caller.curate(key, verb, **given.aimed(caller, ns, workspace))  # type: ignore[arg-type]
     given.tell(result, _told(key, verb, result), json)
     if verb == "delete" and not json:
         say.note(f"its text stays; to remove that: memd rm {key}")

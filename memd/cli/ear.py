@@ -15,7 +15,7 @@ from memd.errors import Busy, NoDaemon
 from memd.protocol.client import Client
 
 if TYPE_CHECKING:
-    from memd.protocol.results import Subscribed
+    from memd.protocol.methods.events import SubscribeResult
 
 RETRY_SECONDS = 0.2
 Event = dict[str, Any]
@@ -24,7 +24,7 @@ Event = dict[str, Any]
 class Ear:
     """A subscription that outlives the daemon it was made with."""
 
-    def __init__(self, begin: Callable[[Client], Subscribed], missed: str) -> None:
+    def __init__(self, begin: Callable[[Client], SubscribeResult], missed: str) -> None:
         self._begin = begin
         self._missed = missed
         """What a person is told when the daemon was away."""
@@ -40,7 +40,7 @@ class Ear:
         """What the daemon sends, for ever; `gap` where it was away."""
         while True:
             try:
-                yield from caller.told()
+                yield from caller.events()
             except NoDaemon:
                 say.note("the daemon is gone; waiting for it to come back")
             caller = self._again()

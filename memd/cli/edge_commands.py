@@ -45,7 +45,7 @@ def add(
 ) -> None:
     """Declare an edge in the file of its first memory; one that is there gets the new weight."""
     with talk.client(not no_start) as caller:
-        result = caller.add_edge(one, rel, other, weight=weight, **given.aimed(caller, ns, workspace))
+        result = caller.edge_add(one, rel, other, weight=weight, **given.aimed(caller, ns, workspace))  # type: ignore[arg-type]
     edge = result["edge"] or {"from": one, "rel": rel, "to": other, "weight": weight or RELATIONS[rel]}
     given.tell(result, f"{_line(edge)}  in {', '.join(result['paths'])}", json)
 
@@ -62,7 +62,7 @@ def remove(
 ) -> None:
     """Take an edge away: out of the file that declares it, or so that it is not made again."""
     with talk.client(not no_start) as caller:
-        result = caller.remove_edge(one, rel, other, **given.aimed(caller, ns, workspace))
+        result = caller.edge_rm(one, rel, other, **given.aimed(caller, ns, workspace))  # type: ignore[arg-type]
     given.tell(result, f"Removed {one} {rel} {other}; to bring it back: memd undo", json)
 
 
@@ -80,7 +80,7 @@ def listed(
     """List the edges of a memory, or of all, the strongest first."""
     with talk.client(not no_start) as caller:
         which = given.asked(caller, ns, workspace, min_weight=min_weight, limit=limit)
-        result = caller.edges(key, rel=rel, **which)
+        result = caller.edge_list(key, rel=rel, **which)  # type: ignore[arg-type]
     if json:
         say.json(result)
         return
@@ -201,7 +201,7 @@ def infer(
         wanted = _checked(_answer(command, asked), asked) if asked["candidates"] else []
         aim = {name: value for name, value in where.items() if name == "cwd"}
         done = [] if dry_run else [
-            caller.add_edge(edge["from"], edge["rel"], edge["to"], weight=edge.get("weight"), who="cli",
+            caller.edge_add(edge["from"], edge["rel"], edge["to"], weight=edge.get("weight"), who="cli",
                             **{**aim, "ns": edge["ns"]})["edge"]
             for edge in wanted
         ]  # fmt: skip

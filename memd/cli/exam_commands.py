@@ -43,7 +43,7 @@ def evaluate(
         raise NotFound(f"there is no file {file}", "how to write one: memd eval --help")
     with talk.client(not no_start) as caller, Bar() as bar:
         name = talk.chosen(caller, ns, workspace)
-        result = caller.eval(file, own=own, ns=name, mode=mode, limit=limit, on_progress=bar.update)
+        result = caller.eval(file, self_=own or None, ns=name, mode=mode, limit=limit, on_progress=bar.update)
     if json:
         say.json(result)
         return

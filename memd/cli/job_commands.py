@@ -23,7 +23,7 @@ def jobs(context: typer.Context, no_start: options.NoStart = False, json: option
     if context.invoked_subcommand is not None:
         return
     with talk.client(not no_start) as caller:
-        result = caller.jobs()
+        result = caller.job_list()
     if json:
         say.json(result)
         return
@@ -54,7 +54,7 @@ def run(
 ) -> int:
     """Run a job now, whatever its schedule, and say what came of it."""
     with talk.client(not no_start) as caller:
-        result = caller.run_job(name)
+        result = caller.job_run(name)
     job = result["job"]
     if json:
         say.json(result)

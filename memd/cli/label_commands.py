@@ -64,7 +64,7 @@ def tags(
     if context.invoked_subcommand is not None:
         return
     with talk.client(not no_start) as caller:
-        result = caller.tags(**pages.aimed(caller, {"ns": ns, "workspace": workspace}, {}))
+        result = caller.tag_list(**pages.aimed(caller, {"ns": ns, "workspace": workspace}, {}))
     if json:
         say.json(result)
         return
@@ -84,7 +84,7 @@ def rename(
 ) -> None:
     """Give a tag another name, in all files at once."""
     with talk.client(not no_start) as caller:
-        result = caller.rename_tag(tag, to, dry_run=dry_run, **given.aimed(caller, ns, workspace))
+        result = caller.tag_rename(tag, to, dry_run=dry_run, **given.aimed(caller, ns, workspace))
     _retagged(result, f"{tag} is {to} now", json)
 
 
@@ -102,7 +102,7 @@ def remove(
     At the end of a line the #tag goes; within a sentence its word stays, without the #.
     """
     with talk.client(not no_start) as caller:
-        result = caller.remove_tag(tag, dry_run=dry_run, **given.aimed(caller, ns, workspace))
+        result = caller.tag_rm(tag, dry_run=dry_run, **given.aimed(caller, ns, workspace))
     _retagged(result, f"{tag} is gone", json)
 
 

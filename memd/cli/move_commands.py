@@ -46,7 +46,7 @@ def export(
     """
     with talk.client(not no_start) as caller:
         name = talk.chosen(caller, ns, workspace)
-        entries = [entry for entry in caller.workspaces() if name in (None, entry["ns"])]
+        entries = [entry for entry in caller.workspace_list()["workspaces"] if name in (None, entry["ns"])]
         counted = {"files": 0, "memories": 0, "gone": 0, "edges": 0}
         pieces = _document(caller, entries, counted)
         if out is None:

@@ -12,7 +12,7 @@ from memd.cli.progress import Bar
 from memd.protocol.safe_text import neutralise
 
 if TYPE_CHECKING:
-    from memd.protocol.results import Outlined, Skipped
+    from memd.protocol.methods.outline import OutlineResult, SkippedSource
 
 app = typer.Typer(
     help="Show the symbols of the source code around the notes, and how they relate.",
@@ -104,7 +104,7 @@ def _show(what: str, asked: dict[str, Any], where: tuple[str | None, Path | None
         params = given.asked(caller, *where, **asked)
         # A path is meant as the shell has it, also where the workspace is named.
         here = {"cwd": here} if asked.get("file") and (here := pages.working_directory()) else {}
-        result = caller.outline(what, on_progress=bar.update, **{**here, **params})
+        result = getattr(caller, f"outline_{what}")(on_progress=bar.update, **{**here, **params})
     if json:
         say.json(result)
         return
@@ -115,13 +115,13 @@ def _show(what: str, asked: dict[str, Any], where: tuple[str | None, Path | None
         _tell_skipped(skipped)
 
 
-def _asked_for(result: Outlined) -> list[Skipped]:
+def _asked_for(result: OutlineResult) -> list[SkippedSource]:
     """The file that was asked for, if it was skipped: it comes first then, as its module does in the text."""
     module = result["text"].partition("\n")[0]
     return [one for one in result["skipped"][:1] if module.endswith(f"  {one['path']}:1")]
 
 
-def _tell_skipped(skipped: list[Skipped]) -> None:
+def _tell_skipped(skipped: list[SkippedSource]) -> None:
     """What could not be read wholly, on the side; a few of them by name."""
     shown = [f"{one['path']}: {one['why']}" for one in skipped[:5]]
     more = len(skipped) - len(shown)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+from memd.errors import UnknownWorkspace
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -29,12 +31,32 @@ def working_directory() -> str | None:
     return here
 
 
+def workspace_of(client: Client, directory: str | os.PathLike[str]) -> str | None:
+    """The name of the innermost workspace that holds `directory`."""
+    place = _with_slash(directory)
+    known = client.call("workspace.list")["workspaces"]
+    holding = [(len(root), entry["ns"]) for entry in known if place.startswith(root := _with_slash(entry["root"]))]
+    return max(holding)[1] if holding else None
+
+
+def must_be_workspace(client: Client, directory: str | os.PathLike[str]) -> str:
+    """The same, or an error that says how to make it one."""
+    name = workspace_of(client, directory)
+    if name is None:
+        raise UnknownWorkspace(f"{directory} is in no workspace", f"make it one: memd add {directory}")
+    return name
+
+
+def _with_slash(directory: str | os.PathLike[str]) -> str:
+    return os.path.realpath(directory).rstrip("/") + "/"
+
+
 def aimed(client: Client, given: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
     """The parameters with the workspace that was named, or with the directory that it may be around."""
     if given.get("ns"):
         return {**params, "ns": given["ns"]}
     if given.get("workspace"):
-        return {**params, "ns": client.must_be_workspace(given["workspace"])}
+        return {**params, "ns": must_be_workspace(client, given["workspace"])}
     here = working_directory()
     return {**params, "cwd": here} if here else params
 

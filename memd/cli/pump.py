@@ -15,7 +15,7 @@ from memd.cli.flags import Flags
 from memd.cli.session import READ_BYTES, Lines, Session, TooLong, as_id
 from memd.errors import MemdError, NoDaemon, TooLarge
 from memd.protocol import wire
-from memd.protocol.link import Closed
+from memd.protocol.connection import Closed
 from memd.protocol.wire import MAX_REQUEST
 
 TYPE_CHECKING = False

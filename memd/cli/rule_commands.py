@@ -20,7 +20,7 @@ Name = Annotated[str, typer.Argument(help="The rule's name.")]
 def listed(no_start: options.NoStart = False, json: options.Json = False) -> None:
     """List the rules, in the order in which they are looked at; the first that matches wins."""
     with talk.client(not no_start) as caller:
-        result = caller.rules()
+        result = caller.rule_list()
     if json:
         say.json(result)
         return
@@ -42,7 +42,7 @@ def put(
     Quote it, for the shell's sake: memd rule set chatter 'tag=chat idle>30d -> archive'
     """
     with talk.client(not no_start) as caller:
-        result = caller.set_rule(name, " ".join(rule))
+        result = caller.rule_set(name, " ".join(rule))
     if json:
         say.json(result)
     else:
@@ -53,7 +53,7 @@ def put(
 def rm(name: Name, no_start: options.NoStart = False, json: options.Json = False) -> None:
     """Take a rule of your own away; a built-in one that you changed gets its own text back."""
     with talk.client(not no_start) as caller:
-        result = caller.remove_rule(name)
+        result = caller.rule_rm(name)
     if json:
         say.json(result)
     elif result["rule"]:
@@ -80,7 +80,7 @@ def test(
     """Show which memories the rules would move or let fade now, and why; nothing is changed."""
     with talk.client(not no_start) as caller:
         one = " ".join(rule) if rule else None
-        result = caller.test_rules(one, limit=limit, **given.asked(caller, ns, workspace))
+        result = caller.rule_test(one, limit=limit, **given.asked(caller, ns, workspace))
     if json:
         say.json(result)
         return

@@ -10,7 +10,7 @@ import time
 from memd.config.paths import socket_path_str
 from memd.errors import Busy, MemdError, NoDaemon, UnknownMethod
 from memd.protocol import wire
-from memd.protocol.link import Closed, connect
+from memd.protocol.connection import Closed, connect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ def subscribe(
     with talk.client(not no_start) as caller:
         wish: dict[str, Any] = {
             "query": " ".join(words or ()).strip() or None,
-            "ns": ns or (caller.must_be_workspace(workspace) if workspace else None),
+            "ns": ns or (pages.must_be_workspace(caller, workspace) if workspace else None),
             "cwd": None if ns or workspace else pages.working_directory(),
             "kind": kind,
             "tags": options.tags_of(tags or None),

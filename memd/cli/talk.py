@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memd.cli import say
-from memd.cli.pages import working_directory
+from memd.cli.pages import must_be_workspace, working_directory, workspace_of
 from memd.errors import NoDaemon, UnknownWorkspace
 from memd.protocol.client import Client
 
 if TYPE_CHECKING:
-    from memd.protocol.outcomes import Hello, WorkspaceStatus
+    from memd.protocol.methods.server import HelloResult, WorkspaceStatus
 
 
 def client(start: bool = True) -> Client:
@@ -19,7 +19,7 @@ def client(start: bool = True) -> Client:
     return Client(autostart=start, notice=say.note, who="cli")
 
 
-def running() -> Hello | None:
+def running() -> HelloResult | None:
     """What the running daemon says of itself, or None."""
     try:
         with Client() as caller:
@@ -31,14 +31,14 @@ def running() -> Hello | None:
 def chosen(caller: Client, ns: str | None, directory: Path | None) -> str | None:
     """The workspace that was named, else the one around the working directory, else None for all."""
     if ns or directory:
-        return ns or caller.must_be_workspace(directory or Path())
+        return ns or must_be_workspace(caller, directory or Path())
     here = working_directory()
-    return caller.workspace_of(here) if here else None
+    return workspace_of(caller, here) if here else None
 
 
 def named(caller: Client, name: str) -> WorkspaceStatus:
     """The workspace that a person calls `name`: its name, or its directory."""
-    known = caller.workspaces()
+    known = caller.workspace_list()["workspaces"]
     for entry in known:
         if entry["ns"] == name:
             return entry

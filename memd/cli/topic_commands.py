@@ -161,9 +161,10 @@ def topics(
 
 def _read(operation: str, where: Where, no_start: bool, **wanted: Any) -> dict[str, Any]:
     with talk.client(not no_start) as caller:
-        return caller.topic(operation, **given.asked(caller, *where, **wanted))
+        return caller.call(f"topic.{operation}", given.asked(caller, *where, **wanted))
 
 
 def _write(operation: str, where: Where, no_start: bool, **wanted: Any) -> dict[str, Any]:
     with talk.client(not no_start) as caller:
-        return caller.topic(operation, **given.aimed(caller, *where, **wanted))
+        method = getattr(caller, f"topic_{operation}")
+        return dict(method(**given.aimed(caller, *where, **wanted)))

@@ -26,10 +26,10 @@ def watch(
     """Show what happens as it happens, and by whom. Ends with Ctrl-C."""
     with talk.client(not no_start) as caller:
         where: dict[str, Any] = {
-            "ns": ns or (caller.must_be_workspace(workspace) if workspace else None),
+            "ns": ns or (pages.must_be_workspace(caller, workspace) if workspace else None),
             "cwd": None if ns or workspace else pages.working_directory(),
         }
-        ear = Ear(lambda client: client.watch(events=events or None, **where), "what happened in between: memd log")
+        ear = Ear(lambda client: client.watch(events=events or None, **where), "what happened in between: memd log")  # type: ignore[arg-type]
         say.note(f"watching {ear.listen(caller)}")
         end_with_the_reader()
         left = count

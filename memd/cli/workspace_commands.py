@@ -29,7 +29,7 @@ def add(
     root = directory.expanduser().resolve()
     service.open_to_service(root)
     with talk.client(not no_start) as caller, Bar() as bar:
-        result = caller.add(root, ns=ns, globs=glob, follow=follow, wait=not no_wait, on_progress=bar.update)
+        result = caller.workspace_add(root, ns=ns, globs=glob, follow=follow, wait=not no_wait, on_progress=bar.update)
     if json:
         say.json(result)
     else:
@@ -43,7 +43,7 @@ def remove(
 ) -> None:
     """Stop watching a directory; the notes stay."""
     with talk.client(not no_start) as caller:
-        result = caller.remove(ns=str(talk.named(caller, name)["ns"]))
+        result = caller.workspace_rm(ns=str(talk.named(caller, name)["ns"]))
     service.close_to_service()
     if json:
         say.json(result)
@@ -54,7 +54,7 @@ def remove(
 def workspaces(no_start: options.NoStart = False, json: options.Json = False) -> None:
     """List the directories that hold memory."""
     with talk.client(not no_start) as caller:
-        result = caller.call("workspaces.list")
+        result = caller.call("workspace.list")
     if json:
         say.json(result)
     else:

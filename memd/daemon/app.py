@@ -110,7 +110,7 @@ class App:
         self.ctx = HandlerContext(parts)
         self.worker.on_rest = self._rest
         self.worker.on_applied = lambda index, paths: parts.mcp.applied(self._loop, index.workspace.ns, paths)
-        dispatch = partial(handlers.call, self.ctx)
+        dispatch = partial(handlers.dispatch, self.ctx)
         listener = systemd.inherited_socket() or self._listen(run / "memd.sock")
         self.server = Server(listener, dispatch, self.settings.server)
         self._first_scan()

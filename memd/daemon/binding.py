@@ -8,64 +8,59 @@ from typing import Any
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.server import ClientWriter
 from memd.errors import Refused
-from memd.protocol.messages import WHOLE
-
-HARMLESS = frozenset({"hello", "ping", "unsubscribe", "status", "workspaces.list"})
-"""What anyone may ask the daemon as a whole; the answer tells only of the workspace that is meant."""
-
-READ_FROM = ("path", "paths")
-TAKES_FILES = frozenset({"import", "ingest", "eval"})
-"""Methods whose `path` or `paths` name files anywhere, which the daemon opens."""
+from memd.protocol.methods.base import Method
+from memd.protocol.methods.parameters import parameters_of
 
 
 def bind(ctx: HandlerContext, line: ClientWriter, ns: str) -> None:
     """Bind a connection, for as long as it lives."""
-    ctx.parts.stores.index(ns)
+    ctx.stores.index(ns)
     if line.bound not in ("", ns):
         raise Refused(f"this connection is bound to `{line.bound}`", "open another one for another workspace")
     line.bound = ns
 
 
-def meant(ctx: HandlerContext, line: ClientWriter, method: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a call with the workspace that it means; Refused where that is not the caller's."""
+def bound_params(ctx: HandlerContext, line: ClientWriter, method: Method, params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters with the connection's workspace; Refused where they mean another one, or all of memd."""
     bound = line.bound
     if not bound:
-        return given
-    if method in WHOLE:
-        if method not in HARMLESS:
-            raise Refused(f"this connection is bound to `{bound}`, and `{method}` is about more than that", "")
-        return given
-    named = given.get("ns")
-    if named is None:
-        given = {**given, "ns": bound}
-    elif not _freely(ctx) and set(named if isinstance(named, list) else [named]) != {bound}:
+        return params
+    if method.about_daemon:
+        if not method.for_bound:
+            raise Refused(f"this connection is bound to `{bound}`, and `{method.name}` is about more than that", "")
+        return params
+    named = params.get("ns")
+    if named in (None, []):
+        return {**params, "ns": bound}
+    if named not in (bound, [bound]) and not _unrestricted(ctx):
         raise Refused(
             f"this connection is bound to `{bound}` and may not name another workspace",
             "leave `ns` out; the config allows it with [server] cross_workspace = true",
         )
-    if method in TAKES_FILES and not _freely(ctx):
-        _refuse_others_files(ctx, bound, given)
-    return given
+    return params
 
 
-def shown(ctx: HandlerContext, line: ClientWriter, told: Result) -> Result:
-    """An answer without the other workspaces."""
-    if not line.bound or "workspaces" not in told or _freely(ctx):
-        return told
-    return {**told, "workspaces": [entry for entry in told["workspaces"] if entry["ns"] == line.bound]}
+def visible_part(ctx: HandlerContext, line: ClientWriter, result: Result) -> Result:
+    """A result without the other workspaces."""
+    if not line.bound or "workspaces" not in result or _unrestricted(ctx):
+        return result
+    return {**result, "workspaces": [entry for entry in result["workspaces"] if entry["ns"] == line.bound]}
 
 
-def _freely(ctx: HandlerContext) -> bool:
+def _unrestricted(ctx: HandlerContext) -> bool:
     return ctx.parts.settings.server.cross_workspace
 
 
-def _refuse_others_files(ctx: HandlerContext, bound: str, given: dict[str, Any]) -> None:
-    named = [given.get(name) for name in READ_FROM]
-    texts = [text for value in named for text in (value if isinstance(value, list) else [value])]
-    own = ctx.parts.stores.index(bound).workspace.root
-    roots = [index.workspace.root for index in ctx.parts.stores.indexes.values()]
-    for text in texts:
-        place = Path(text).resolve() if isinstance(text, str) and "\0" not in text else own
-        around = [root for root in roots if place.is_relative_to(root)]
+def check_files(ctx: HandlerContext, line: ClientWriter, method: Method, request: Any) -> None:
+    """A bound connection has the daemon open no files of another workspace."""
+    bound = line.bound
+    if not bound or _unrestricted(ctx):
+        return
+    named = [getattr(request, one.python_name) for one in parameters_of(method.name).values() if one.opened]
+    own = ctx.stores.index(bound).workspace.root
+    roots = [index.workspace.root for index in ctx.stores.indexes.values()]
+    for text in (text for value in named for text in ((value,) if isinstance(value, str) else value)):
+        path = Path(text).resolve() if text and "\0" not in text else own
+        around = [root for root in roots if path.is_relative_to(root)]
         if around and max(around, key=lambda root: len(root.parts)) != own:
             raise Refused(f"{text} belongs to another workspace than `{bound}`", "name files of your own")

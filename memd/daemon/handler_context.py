@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from memd.daemon import tasks
 from memd.daemon.indexing import PLAIN, IndexingOptions
-from memd.daemon.params import Params
 from memd.daemon.parts import Parts
-from memd.daemon.server import Tell
+from memd.daemon.server import IncomingCall
 from memd.errors import UnknownWorkspace
 from memd.indexer.indexing.ingest import IngestReport
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.protocol.methods.base import Progressing
 
 READERS = 4
 MOST_TRIED = 1_000
@@ -31,12 +31,26 @@ MODEL_SECONDS = 20.0
 
 P = ParamSpec("P")
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Result = dict[str, Any]
-Told = Callable[[str, int, int], Awaitable[None]]
+ReportProgress = Callable[[str, int, int], Awaitable[None]]
+
+
+class InWorkspace(Protocol):
+    """A request that says which workspaces it is about."""
+
+    ns: tuple[str, ...]
+    cwd: str
+
+
+class WriterTask(Protocol[T_co]):
+    """Something that the writer's thread can do."""
+
+    def run(self, worker: Any) -> T_co: ...
 
 
 class HandlerContext:
-    """Where handlers do their work."""
+    """What every handler works with."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
@@ -69,10 +83,18 @@ class HandlerContext:
             del self._tried[next(iter(self._tried))]
         return before
 
-    def names(self, params: Params) -> tuple[str, ...]:
+    @property
+    def stores(self) -> Stores:
+        return self.parts.stores
+
+    @property
+    def max_bytes(self) -> int:
+        """How large a file of notes may be."""
+        return self.parts.worker.max_bytes
+
+    def names(self, request: InWorkspace) -> tuple[str, ...]:
         """The workspaces a call is about: named, or the one around `cwd`, or all."""
-        named, cwd = params.texts("ns"), params.place("cwd")
-        indexes = self.parts.stores.indexes
+        named, cwd, indexes = request.ns, request.cwd, self.stores.indexes
         if not indexes:
             raise UnknownWorkspace("no workspace has been added yet", "go to your notes and run: memd add .")
         if named:
@@ -82,9 +104,22 @@ class HandlerContext:
             return (max(around, key=lambda index: len(index.workspace.root.parts)).workspace.ns,)
         return tuple(indexes)
 
-    def indexes(self, params: Params) -> list[WorkspaceIndex]:
-        """The same as what is kept of each."""
-        return [self.parts.stores.index(ns) for ns in self.names(params)]
+    def indexes(self, request: InWorkspace) -> list[WorkspaceIndex]:
+        """The indexes of the workspaces a call is about."""
+        return [self.stores.index(ns) for ns in self.names(request)]
+
+    @staticmethod
+    def namespaces(indexes: Sequence[WorkspaceIndex]) -> list[str]:
+        return [index.workspace.ns for index in indexes]
+
+    async def run(self, task: WriterTask[T]) -> T:
+        """Have the writer do it, and wait for the result."""
+        done: T = await asyncio.wrap_future(self.parts.worker.submit(task))
+        return done
+
+    async def applied(self) -> None:
+        """Wait until every change that was seen so far is in the index."""
+        await asyncio.wrap_future(self.parts.worker.applied())
 
     async def read(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.readers, partial(work, *arguments, **named))
@@ -97,17 +132,19 @@ class HandlerContext:
             seconds = OWN_SYNC_SECONDS if self.parts.worker.owes else AUTO_SYNC_SECONDS
             await asyncio.wait([asyncio.wrap_future(self.parts.worker.applied())], timeout=seconds)
 
-    async def scan(self, ns: tuple[str, ...], how: IndexingOptions = PLAIN, told: Told | None = None) -> IngestReport:
+    async def scan(
+        self, ns: tuple[str, ...], how: IndexingOptions = PLAIN, report: ReportProgress | None = None
+    ) -> IngestReport:
         scan = tasks.ScanTask(ns, how)
-        return await self.with_progress(self.parts.worker.submit(scan), told)
+        return await self.with_progress(self.parts.worker.submit(scan), report)
 
-    async def with_progress(self, future: Future[T], told: Told | None) -> T:
+    async def with_progress(self, future: Future[T], report: ReportProgress | None) -> T:
         waiting = asyncio.wrap_future(future)
-        while told and not waiting.done():
+        while report and not waiting.done():
             await asyncio.wait([waiting], timeout=PROGRESS_SECONDS)
             job = self.parts.worker.importing
             if job is not None:
-                await told("text", job.done, job.total)
+                await report("text", job.done, job.total)
         return await waiting
 
     async def model_loaded(self) -> None:
@@ -117,22 +154,16 @@ class HandlerContext:
         while self.parts.embedding.warming and time.monotonic() < until:
             await asyncio.sleep(POLL_SECONDS)
 
-    async def vectors_made(self, told: Told | None) -> None:
+    async def vectors_made(self, report: ReportProgress | None) -> None:
         embedding, total = self.parts.embedding, 0
         embedding.hurry()
         while not await self.read(embedding.caught_up):
             total = max(total, embedding.pending)
-            if told:
-                await told("vectors", total - embedding.pending, total)
+            if report:
+                await report("vectors", total - embedding.pending, total)
             await asyncio.sleep(PROGRESS_SECONDS)
 
 
-def progress_reporter(params: Params, tell: Tell) -> Told | None:
+def progress_reporter(request: Progressing, call: IncomingCall) -> ReportProgress | None:
     """A way to report progress, for callers that asked for it."""
-    if not params.flag("progress"):
-        return None
-
-    async def told(phase: str, done: int, total: int) -> None:
-        await tell({"phase": phase, "done": done, "total": total})
-
-    return told
+    return call.progress if request.progress else None

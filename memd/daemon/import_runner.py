@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,8 +12,7 @@ from typing import Any
 
 from memd.daemon import tasks
 from memd.daemon.events import INDEXED, WRITTEN, written
-from memd.daemon.handler_context import HandlerContext, Result, Told
-from memd.daemon.params import Params
+from memd.daemon.handler_context import HandlerContext, ReportProgress, Result
 from memd.errors import SecretFound
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
@@ -24,6 +22,7 @@ from memd.indexer.transfer.import_plan import ExportedWorkspace, FileImport, Imp
 from memd.indexer.writing import write_files
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction
 from memd.notes import incoming_file, safe_write
+from memd.protocol.methods.transfer import Incoming
 
 BATCH = 50
 """Files that are one action."""
@@ -33,26 +32,8 @@ LISTED = 1_000
 SHOWN = 10
 
 
-@dataclass(frozen=True, slots=True)
-class ImportOptions:
-    """How someone wants it done."""
-
-    who: str
-    request: str
-    allow_secret: bool
-    overwrite: bool
-    dry_run: bool
-
-    @classmethod
-    def of(cls, params: Params) -> ImportOptions:
-        return cls(
-            params.text("who") or "socket", params.text("request_id"), params.flag("allow_secret"),
-            params.flag("overwrite"), params.flag("dry_run"),
-        )  # fmt: skip
-
-
 @dataclass(slots=True)
-class ImportResult:
+class ImportTally:
     """What came of it, over all workspaces."""
 
     files: int = 0
@@ -84,14 +65,14 @@ class ImportResult:
         return {**counted, **listed, "kept_count": len(self.kept)}
 
 
-def refuse_secrets(result: ImportResult, options: ImportOptions) -> None:
+def refuse_secrets(tally: ImportTally, request: Incoming) -> None:
     """Refuse all of it, and say where; never what it is."""
-    if not result.secrets or options.allow_secret or options.dry_run:
+    if not tally.secrets or request.allow_secret or request.dry_run:
         return
-    places = "\n".join(f"{found['place']}: {found['kind']}" for found in result.secrets[:SHOWN])
-    more = f"\nand {len(result.secrets) - SHOWN} more" if len(result.secrets) > SHOWN else ""
+    places = "\n".join(f"{found['place']}: {found['kind']}" for found in tally.secrets[:SHOWN])
+    more = f"\nand {len(tally.secrets) - SHOWN} more" if len(tally.secrets) > SHOWN else ""
     raise SecretFound(
-        f"{len(result.secrets)} places look like secrets; nothing was written\n{places}{more}",
+        f"{len(tally.secrets)} places look like secrets; nothing was written\n{places}{more}",
         "take them out, or say --allow-secret",
     )
 
@@ -101,34 +82,32 @@ async def carry_out(
     index: WorkspaceIndex,
     plan: ImportPlan,
     what: str,
-    options: ImportOptions,
-    result: ImportResult,
-    told: Told | None,
+    request: Incoming,
+    tally: ImportTally,
+    told: ReportProgress | None,
 ) -> None:
     """Write what was planned; each batch is an action that can be undone as one."""
     for nth in range(0, len(plan.steps), BATCH):
         steps = plan.steps[nth : nth + BATCH]
-        changes = tuple(FileChange(step.incoming.path, edit=_edit(step, options.overwrite)) for step in steps)
-        request = f"{options.request}:{index.workspace.ns}:{nth}" if options.request else ""
-        write_action = WriteAction(what, options.who, changes, request=request)
+        changes = tuple(FileChange(step.incoming.path, edit=_edit(step, request.overwrite)) for step in steps)
+        request_id = f"{request.request_id}:{index.workspace.ns}:{nth}" if request.request_id else ""
+        write_action = WriteAction(what, request.who or "socket", changes, request=request_id)
         done: ActionResult = await _on_writer(ctx, partial(_carry, ctx, index, write_action, steps))
-        result.actions.append(done.action)
-        result.conflicts += done.conflicts
+        tally.actions.append(done.action)
+        tally.conflicts += done.conflicts
         if told:
             await told(what, nth + len(steps), len(plan.steps))
 
 
-async def restore(
-    ctx: HandlerContext, index: WorkspaceIndex, exported: ExportedWorkspace, result: ImportResult
-) -> None:
+async def restore(ctx: HandlerContext, index: WorkspaceIndex, exported: ExportedWorkspace, tally: ImportTally) -> None:
     """Give the memories back what was observed of them, the gone ones their history, and all of them their links."""
-    stores, paths = ctx.parts.stores, [each.path for each in exported.incoming_files]
+    stores, paths = ctx.stores, [each.path for each in exported.incoming_files]
     for nth in range(0, len(paths), LIVES):
         await _on_writer(ctx, partial(import_plan.restore_lives, stores, index, exported, paths[nth : nth + LIVES]))
     gone = await ctx.read(import_plan.absent, stores, index, exported)
     for nth in range(0, len(gone), LIVES):
         await _on_writer(ctx, partial(import_plan.restore_gone, stores, index, gone[nth : nth + LIVES]))
-    result.gone += len(gone)
+    tally.gone += len(gone)
     places = import_plan.places(exported)
     for nth in range(0, len(exported.edges), LIVES):
         edges = exported.edges[nth : nth + LIVES]
@@ -136,7 +115,7 @@ async def restore(
 
 
 async def _on_writer(ctx: HandlerContext, work: Callable[[], Any]) -> Any:
-    return await asyncio.wrap_future(ctx.parts.worker.submit(tasks.CallTask(work)))
+    return await ctx.run(tasks.CallTask(work))
 
 
 def _edit(step: FileImport, overwrite: bool) -> safe_write.Edit:

@@ -10,7 +10,7 @@ from typing import Any
 
 from memd.daemon import tasks
 from memd.daemon.handler_context import HandlerContext
-from memd.daemon.handlers import examining
+from memd.daemon.handlers import exam as nightly_exam
 from memd.daemon.indexing import SETTLED
 from memd.daemon.lifecycle import JobStep
 from memd.daemon.scheduler import ScheduledJob
@@ -158,7 +158,7 @@ class BuiltInJobs:
 
     def selfexam(self) -> str:
         """Among the questions of others, one at a time, so that nobody waits for it."""
-        exam = examining.nightly(self.ctx, datetime.now().astimezone().date())
+        exam = nightly_exam.nightly(self.ctx, datetime.now().astimezone().date())
         try:
             return asyncio.run_coroutine_threadsafe(exam, self.loop).result()
         except CancelledError:

@@ -17,14 +17,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from memd.daemon.embedding import NICE
 from memd.daemon.server import ClientWriter
 from memd.errors import MemdError, UnknownWorkspace
-from memd.protocol.messages import READS, SHOWN, SIGNED
+from memd.protocol.methods import METHODS
 
 log = logging.getLogger("memd.mcp")
 
 Call = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
-DATED = frozenset({"note", "save", "write", "put", "topic.memorize", "topic.refine", "consolidate"})
-"""Methods that write down what time it is for the writer."""
 LONGEST_NAME = 40
 
 
@@ -128,13 +126,13 @@ class Caller:
         async def ask(method: str, params: dict[str, Any]) -> dict[str, Any]:
             nonlocal writes
             self._bound()
-            given = dict(params)
-            if method not in READS | SIGNED and agreed.token:
+            given, declared = dict(params), METHODS[method]
+            if declared.writes and agreed.token:
                 writes += 1
                 given["request_id"] = f"{agreed.token}:{request}:{writes}"
-            if method not in READS or method in SHOWN:
+            if declared.signed:
                 given["who"] = agreed.signed(client)
-            if method in DATED:
+            if declared.writes and "now" in declared.parameters:
                 given["now"] = agreed.now()
             # Shielded: a request that is taken back must not leave a write half waited for.
             return await asyncio.shield(asyncio.ensure_future(self._call(method, given)))

@@ -84,7 +84,7 @@ class Scheduler:
         self._jobs: dict[str, ScheduledJob] = {}
         self._scheduler: Any = None
         self.events = NullEvents()
-        """Told when a job has ended, for those who watch."""
+        """ReportProgress when a job has ended, for those who watch."""
         self._keep: Keep = lambda job: None
         self._asked = count(1)
 

@@ -16,7 +16,7 @@ from memd.config.schema import ServerSettings
 from memd.daemon.rate_limit import RateLimit
 from memd.errors import Busy, MemdError, TooLarge
 from memd.protocol import wire
-from memd.protocol.wire import MAX_REQUEST, Request
+from memd.protocol.wire import MAX_REQUEST, RpcRequest
 
 log = logging.getLogger("memd.server")
 
@@ -110,9 +110,9 @@ class Server:
         if request.wants_answer:
             await out.send(answer)
 
-    async def _call(self, request: Request, out: ClientWriter) -> bytes:
+    async def _call(self, request: RpcRequest, out: ClientWriter) -> bytes:
         try:
-            told = await self._dispatch(request.method, request.params, Tell(request, out))
+            told = await self._dispatch(request.method, request.params, IncomingCall(request, out))
             return wire.encode_result(request.id, told)
         except MemdError as error:
             return wire.encode_error(request.id, error)
@@ -123,19 +123,21 @@ class Server:
             return wire.encode_error(request.id, error)
 
 
-class Tell:
-    """How a handler speaks to its caller beside the answer: of this call's progress, or later on its line."""
+class IncomingCall:
+    """The call that a handler answers: where progress is reported, and the connection it came from."""
 
-    def __init__(self, request: Request, line: ClientWriter) -> None:
+    def __init__(self, request: RpcRequest, line: ClientWriter) -> None:
         self._request = request
         self.line = line
 
-    async def __call__(self, params: dict[str, Any]) -> None:
+    async def progress(self, phase: str, done: int, total: int) -> None:
+        """IncomingCall the caller how far it is."""
         if self._request.wants_answer:
-            await self.line.send(wire.encode_notification("progress", {"id": self._request.id, **params}))
+            params = {"id": self._request.id, "phase": phase, "done": done, "total": total}
+            await self.line.send(wire.encode_notification("progress", params))
 
 
-Dispatch = Callable[[str, dict[str, Any], Tell], Awaitable[dict[str, Any]]]
+Dispatch = Callable[[str, dict[str, Any], IncomingCall], Awaitable[dict[str, Any]]]
 
 
 class ClientReader:

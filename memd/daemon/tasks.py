@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING, Any
 
+from memd.config.schema import Settings
 from memd.daemon import lifecycle
 from memd.daemon.events import WRITTEN, written
 from memd.daemon.indexing import PLAIN, IndexingJob, IndexingOptions
@@ -19,12 +20,15 @@ from memd.indexer.indexing import ingest
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import ScanResult as Found
 from memd.indexer.indexing.scan import newest_first, scan
+from memd.indexer.maintenance import doctor
+from memd.indexer.maintenance.doctor import DoctorFinding
 from memd.indexer.maintenance.reconcile import reconcile_text, reconcile_vectors
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.record import history
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.writing import write_files
+from memd.indexer.views import exams
+from memd.indexer.writing import purge, write_files
 from memd.indexer.writing.recover import recover
 from memd.models import Workspace
 
@@ -322,6 +326,44 @@ class ForgetOldModels:
         if stores.vectors is not None:
             for index in stores.indexes.values():
                 stores.vectors.drop(index.id, keep_model=stores.model.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """Forget a memory that is gone from the files: its history, its vectors, every copy."""
+
+    ns: str
+    memory: int
+
+    def run(self, worker: Worker) -> dict[str, Any]:
+        return dict(purge.purge(worker.stores, worker.stores.index(self.ns), self.memory))
+
+
+@dataclass(frozen=True, slots=True)
+class KeepExam:
+    """Note the result of a nightly exam, unless the workspace was removed meanwhile."""
+
+    ns: str
+    workspace: int
+    day: str
+    result: dict[str, Any]
+
+    def run(self, worker: Worker) -> None:
+        index = worker.stores.indexes.get(self.ns)
+        if index is not None and index.id == self.workspace:
+            with worker.stores.ledger.write() as connection:
+                exams.keep(connection, self.workspace, self.day, self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class Examine:
+    """Check the stores against each other, and repair them with `fix`; no other write may happen meanwhile."""
+
+    settings: Settings
+    fix: bool
+
+    def run(self, worker: Worker) -> list[DoctorFinding]:
+        return doctor.examine(worker.stores, self.settings, self.fix, running=True)
 
 
 @dataclass(frozen=True, slots=True)

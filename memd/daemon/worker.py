@@ -64,7 +64,7 @@ class Worker:
         self.on_applied: Callable[[WorkspaceIndex, tuple[str, ...]], None] = lambda index, paths: None
         """Called with files of which some say something else now, or went."""
         self.events = NullEvents()
-        """Told what was indexed and written, for those who watch."""
+        """ReportProgress what was indexed and written, for those who watch."""
         self.on_links: Callable[[WorkspaceIndex], None] = lambda index: None
         """Called when memories are called otherwise, or mention others, than before."""
         self.on_rest: Callable[[], None] = lambda: None

@@ -10,7 +10,7 @@ from typing import Any
 from memd.lifecycle.rules import COMPARE, RuleCondition
 from memd.models import KINDS, TIERS
 
-KNOWN = {"tier": set(TIERS), "kind": set(KINDS)}
+KNOWN: dict[str, set[Any]] = {"tier": set(TIERS), "kind": set(KINDS)}
 WORDS = ("tier", "kind", "role", "returned")
 WHOLE = ("access", "days", "useful")
 HIGHEST = {"utility": 1.0, "importance": 1.0, "similarity": 1.0}

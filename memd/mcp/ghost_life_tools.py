@@ -86,7 +86,7 @@ def _shortened(value: Any) -> Any:
 
 
 async def _candidates(ask: Ask, given: Arguments) -> Reply:
-    found = await ask("edge_candidates", given)
+    found = await ask("edge.candidates", given)
     rows = [_candidate(row) for row in found["candidates"]]
     text = "\n\n".join(_pair(row) for row in rows)
     return Reply(text or "No pair waits for a typed edge.", {"candidates": rows}, remarks(found))

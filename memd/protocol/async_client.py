@@ -1,4 +1,4 @@
-"""The same client for asyncio: every method of `Client`, from the same table, to be awaited.
+"""The same client for asyncio: every method of `Client`, to be awaited.
 
 from memd import AsyncClient
 async with AsyncClient(autostart=True) as memory:
@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from memd.errors import NoDaemon
 from memd.protocol import wire
-from memd.protocol.async_link import AsyncLink
-from memd.protocol.client import Methods
-from memd.protocol.conversation import Talk
-from memd.protocol.link import Closed
-from memd.protocol.twin import as_it_is
+from memd.protocol.async_connection import AsyncConnection
+from memd.protocol.connection import Closed
+from memd.protocol.remote_methods import AsyncRemoteMethods
+from memd.protocol.rpc_session import RpcSession
 
 if TYPE_CHECKING:
-    from memd.protocol.twin import Progress, R
+    from memd.protocol.rpc_session import Progress
 
 
-class AsyncConversation(Talk):
+class AsyncSession(RpcSession):
     """One connection to the daemon, for the tasks of one loop; calls are made one after the other."""
 
-    _link: AsyncLink | None
+    _link: AsyncConnection | None
 
     async def __aenter__(self) -> Self:
         return self
@@ -61,24 +59,19 @@ class AsyncConversation(Talk):
         async with self._turn:
             return await self._answer(self._asked(method, params, on_progress, timeout))
 
-    async def _ask(
-        self, method: str, params: dict[str, Any] | None = None, take: Callable[[Any], R] = as_it_is, **how: Any
-    ) -> R:
-        return take(await self.call(method, params, **how))
-
-    async def told(self) -> AsyncIterator[dict[str, Any]]:
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
         """What the subscriptions of this connection send, as it comes; NoDaemon when the connection ends.
 
         Other tasks may go on calling meanwhile.
         """
         while (link := self._link) is not None and self._subscribed:
-            while self._told:
-                yield self._told.pop(0)
-            await link.news(lambda: bool(self._told))
+            while self._events:
+                yield self._events.pop(0)
+            await link.news(lambda: bool(self._events))
             async with self._turn:
                 while self._link is link and link.ready:
                     self._keep(wire.decode(link.take()))
-            if link.ended and not link.ready and not self._told:
+            if link.ended and not link.ready and not self._events:
                 break
         await self.close()
         raise NoDaemon("the daemon hung up, and the subscriptions ended", "subscribe again")
@@ -88,8 +81,8 @@ class AsyncConversation(Talk):
         if self._link is not None:
             self._link.wake()
 
-    async def _connect(self) -> AsyncLink:
-        return await AsyncLink.to(self.path, self._timeout)
+    async def _connect(self) -> AsyncConnection:
+        return await AsyncConnection.to(self.path, self._timeout)
 
     async def _send(self, data: bytes) -> None:
         if self._link is None:
@@ -108,33 +101,12 @@ class AsyncConversation(Talk):
         await asyncio.to_thread(work)
 
 
-class AsyncClient(AsyncConversation, Methods):  # type: ignore[misc]  # Its calls are awaited; that is the point.
+class AsyncClient(AsyncSession, AsyncRemoteMethods):
     """A connection to the daemon for asyncio: the methods of `Client`, each to be awaited.
 
     async with AsyncClient(autostart=True) as memory:
         for hit in (await memory.query("ErsatzTV"))["hits"]: ...
 
     `autostart`, `timeout`, `notice`, `bind`, `who` and `retries` are those of `Client`. Tasks of one loop may share a
-    client; their calls take turns. What `subscribe` and `watch` send comes from `async for event in memory.told()`.
+    client; their calls take turns. What `subscribe` and `watch` send comes from `async for event in memory.events()`.
     """
-
-
-def methods() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """The table: every method that any part of `Methods` has."""
-    for name, method in inspect.getmembers(Methods, inspect.isfunction):
-        if not name.startswith("_") and name not in vars(AsyncConversation):
-            yield name, method
-
-
-def _awaited(method: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """The method as a coroutine function, with the name, the signature and the words of its twin."""
-
-    @functools.wraps(method)
-    async def awaited(self: AsyncClient, *args: Any, **kwargs: Any) -> Any:
-        return await method(self, *args, **kwargs)
-
-    return awaited
-
-
-for _name, _method in methods():
-    setattr(AsyncClient, _name, _awaited(_method))

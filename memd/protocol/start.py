@@ -18,7 +18,7 @@ import memd
 from memd.config import paths
 from memd.errors import BadJson, MemdError, NoDaemon
 from memd.protocol import lightjson, wire
-from memd.protocol.link import Closed, Link, connect
+from memd.protocol.connection import Closed, Connection, connect
 
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
@@ -79,7 +79,7 @@ def lock_holder() -> int:
 def _ask_to_stop() -> int:
     """Send `shutdown`; a daemon that hangs gets a signal instead."""
     try:
-        link = Link(paths.socket_path_str(), ANSWER_SECONDS)
+        link = Connection(paths.socket_path_str(), ANSWER_SECONDS)
         link.send(wire.encode_request(1, "hello", None) + wire.encode_request(2, "shutdown", None))
         told = wire.decode(link.line(ANSWER_SECONDS))
         link.line(ANSWER_SECONDS)

@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, NoReturn
 
+PROTOCOL = 1
+"""Grows when a client of the old number could misunderstand the new daemon."""
 MAX_REQUEST = 1 << 20
 """The longest request line in bytes, its newline included."""
 INTERNAL_ERROR = -32603
 
 
-class Request:
+class RpcRequest:
     """One call from a client; without an `id` in the line it wants no answer."""
 
     __slots__ = ("id", "method", "params", "wants_answer")
@@ -40,7 +42,7 @@ def decode(line: bytes) -> Any:
         raise BadJson(f"the line is not JSON: {error}") from error
 
 
-def decode_request(line: bytes) -> Request:
+def decode_request(line: bytes) -> RpcRequest:
     """Read one request line. BadJson, BadRequest or TooLarge, and nothing else, when it is not one."""
     if len(line) > MAX_REQUEST:
         raise TooLarge(f"a request may have {MAX_REQUEST} bytes, this one has {len(line)}")
@@ -56,7 +58,7 @@ def decode_request(line: bytes) -> Request:
         raise BadRequest("`params` must be an object with named parameters")
     if isinstance(request_id, bool) or not isinstance(request_id, str | int | float | None):
         raise BadRequest("`id` must be text or a number")
-    return Request(method, params or {}, request_id, "id" in value)
+    return RpcRequest(method, params or {}, request_id, "id" in value)
 
 
 def encode(message: Mapping[str, Any]) -> bytes:

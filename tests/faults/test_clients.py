@@ -21,7 +21,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memd.protocol.messages import METHODS
+from memd.protocol.methods import METHODS
 from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST
 from tests.conftest import Home, write_notes
 from tests.faults.agreement import eventually, rounds, serve
@@ -30,7 +30,7 @@ NOBODY = 65534
 BIG = "memory/big.md"
 """A file whose text does not fit into a socket's buffers many times over."""
 
-HARMLESS = sorted(set(METHODS) - {"shutdown", "mcp.open", "rebuild", "workspaces.add", "workspaces.remove"})
+HARMLESS = sorted(set(METHODS) - {"shutdown", "mcp.open", "rebuild", "workspace.add", "workspace.rm"})
 PARAMETERS = (
     "accept_missing", "client", "cwd", "explain", "fix", "from", "key", "kind", "limit", "lines", "marks", "mode", "ns",
     "path", "progress", "protocol", "query", "role", "since", "sync", "tags", "tier", "until", "vectors", "version",
@@ -364,9 +364,9 @@ def test_an_unknown_method_or_parameter_is_named(common: Home) -> None:
 def test_a_directory_that_cannot_be_one_is_refused_and_the_config_stays(common: Home, given: dict[str, Any]) -> None:
     before = (common.path / "config.toml").read_bytes()
     with Caller(common) as caller:
-        assert caller.ask(call("workspaces.add", **given))["error"]["data"]["code"] == "bad_params"
-        assert caller.ask(call("workspaces.remove", path="~nosuchuser/x"))["error"]["data"]["code"] == "bad_params"
-        assert caller.ask(call("workspaces.remove"))["error"]["data"]["code"] == "bad_params"
+        assert caller.ask(call("workspace.add", **given))["error"]["data"]["code"] == "bad_params"
+        assert caller.ask(call("workspace.rm", path="~nosuchuser/x"))["error"]["data"]["code"] == "bad_params"
+        assert caller.ask(call("workspace.rm"))["error"]["data"]["code"] == "bad_params"
     assert (common.path / "config.toml").read_bytes() == before
 
 
@@ -377,7 +377,7 @@ def test_many_add_the_same_directory_at_once_and_it_is_added_once(home: Home) ->
 
     def add(root: Path) -> dict[str, Any]:
         with Caller(home) as caller:
-            return caller.ask(call("workspaces.add", path=str(root)))
+            return caller.ask(call("workspace.add", path=str(root)))
 
     for _ in range(rounds(1, 20)):
         with ThreadPoolExecutor(24) as pool:
@@ -388,7 +388,7 @@ def test_many_add_the_same_directory_at_once_and_it_is_added_once(home: Home) ->
         assert [config.count(f'path = "{root}"') for root in roots] == [1] * len(roots)
         assert sum(answer["result"]["added"] for answer in answers) == len(roots)
         with ThreadPoolExecutor(6) as pool, Caller(home):
-            list(pool.map(lambda root: home.wait().remove(path=root), roots))
+            list(pool.map(lambda root: home.wait().workspace_rm(path=root), roots))
         assert "workspace" not in (home.path / "config.toml").read_text()
 
 

@@ -1,4 +1,4 @@
-"""What belongs together: `edge.add`, `edge.rm`, `edge.list`, `related`, `clusters` and `edge_candidates`."""
+"""What belongs together: `edge.add`, `edge.rm`, `edge.list`, `edge.candidates`, `related` and `clusters`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 from memd.daemon import edge_updates
 from memd.daemon.handler_context import HandlerContext, Result
-from memd.daemon.handlers.keyed import edit_of, needed, repeated, untouched
+from memd.daemon.handlers.memories import edit_of, repeated, untouched
+from memd.daemon.handlers.registry import handles
 from memd.daemon.handlers.write_request import WriteRequest, write_request
-from memd.daemon.params import Params
-from memd.daemon.server import Tell
+from memd.daemon.server import IncomingCall
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.lifecycle import edges, related
 from memd.indexer.store.stores import WorkspaceIndex
@@ -24,23 +24,21 @@ from memd.lifecycle.edges import RELATED, Edge
 from memd.models import RELATIONS
 from memd.notes import revise
 from memd.notes.links import declared_link, entry_of, folded
+from memd.protocol.methods.edges import Clusters, EdgeAdd, EdgeCandidates, EdgeList, EdgeRm, Related
 
-MOST = 1_000
-DEEPEST = 3
 EMPTY = re.compile(r"\A---[ \t\r]*\n---[ \t\r]*\n(?:[ \t\r]*\n)?")
 """Front matter that declares nothing."""
 
 
-async def add(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    one, rel, other = params.text("from"), params.choice("rel", tuple(RELATIONS), RELATED), params.text("to")
-    weight, writer = params.share("weight"), write_request(ctx, params)
-    params.done()
-    source, target = await _ends(writer, "edge.add", one, other)
+@handles(EdgeAdd)
+async def edge_add(ctx: HandlerContext, request: EdgeAdd, call: IncomingCall) -> Result:
+    rel, writer = request.rel, write_request(ctx, request)
+    source, target = await _ends(writer, request.from_, request.to)
     if source.memory == target.memory:
-        raise UsageError(f"`{one}` cannot have an edge to itself")
+        raise UsageError(f"`{request.from_}` cannot have an edge to itself")
     said, key = await ctx.read(_said, writer, source, target, rel), await ctx.read(_key, writer, target)
     names = {folded(key), *(row["target"] for row in said if row["memory"] == source.memory)}
-    entry = entry_of(rel, key, weight)
+    entry = entry_of(rel, key, request.weight)
     change = _links(source, lambda links: [*(kept for kept in links if not _says(kept, rel, names)), entry])
     done = await writer.write("edge.add", source.key, FileChange(source.path, edit=edit_of(source, change)))
     await _follow(writer)
@@ -48,76 +46,65 @@ async def add(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     return {**done, "edge": next(iter(await ctx.read(_told, writer, found)), None)}
 
 
-async def rm(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    one, rel, other = params.text("from"), params.choice("rel", tuple(RELATIONS), RELATED), params.text("to")
-    writer = write_request(ctx, params)
-    params.done()
-    source, target = await _ends(writer, "edge.rm", one, other)
+@handles(EdgeRm)
+async def edge_rm(ctx: HandlerContext, request: EdgeRm, call: IncomingCall) -> Result:
+    rel, writer = request.rel, write_request(ctx, request)
+    source, target = await _ends(writer, request.from_, request.to)
     if await repeated(writer):
         return {**await writer.write("edge.rm", source.key), "removed": []}
     found = await ctx.read(_between, writer, source, target, rel)
     if not found:
-        raise NotFound(f"there is no edge `{one}` {rel} `{other}`", await ctx.read(_others, writer, source, target))
+        no_edge = f"there is no edge `{request.from_}` {rel} `{request.to}`"
+        raise NotFound(no_edge, await ctx.read(_others, writer, source, target))
     told = await ctx.read(_told, writer, found)
     said = [row for row in await ctx.read(_said, writer, source, target, rel) if row["origin"] == "declared"]
     done = await (_undeclare(writer, source, target, rel, said) if said else _unlink(writer, source, found))
     return {**done, "removed": told}
 
 
-async def listed(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    key, rel = params.text("key"), params.choice("rel", ("", *RELATIONS), "")
-    least, limit = params.share("min_weight") or 0.0, params.number("limit", MOST, 1, MOST)
-    indexes = ctx.indexes(params)
-    params.done()
+@handles(EdgeList)
+async def edge_list(ctx: HandlerContext, request: EdgeList, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
     await linked(ctx, indexes)
-    found = await ctx.read(related.listed, ctx.parts.stores, indexes, key, rel, least, limit)
-    return {"ns": _names(indexes), "edges": found}
+    wanted = (request.key, request.rel or "", request.min_weight, request.limit)
+    return {"ns": ctx.namespaces(indexes), "edges": await ctx.read(related.listed, ctx.stores, indexes, *wanted)}
 
 
-async def near(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    key, depth = params.text("key"), params.number("depth", 1, 1, DEEPEST)
-    least, limit = params.share("min_weight") or 0.0, params.number("limit", 50, 1, MOST)
-    indexes = ctx.indexes(params)
-    params.done()
-    needed("related", key=key)
+@handles(EdgeCandidates)
+async def edge_candidates(ctx: HandlerContext, request: EdgeCandidates, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
     await linked(ctx, indexes)
-    return await ctx.read(related.related, ctx.parts.stores, indexes, key, depth, least, limit)
+    found = await ctx.read(related.candidates, ctx.stores, indexes, request.limit)
+    return {"ns": ctx.namespaces(indexes), "relations": RELATIONS, "candidates": found}
 
 
-async def clusters(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    least, weight = params.number("min", 3, 2, MOST), params.share("min_weight")
-    indexes = ctx.indexes(params)
-    params.done()
+@handles(Related)
+async def related_memories(ctx: HandlerContext, request: Related, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
     await linked(ctx, indexes)
-    wanted = related.GROUPED if weight is None else weight
-    found = await ctx.read(related.clusters, ctx.parts.stores, indexes, least, wanted)
-    return {"ns": _names(indexes), "min_weight": wanted, "clusters": found}
+    wanted = (request.key, request.depth, request.min_weight, request.limit)
+    return await ctx.read(related.related, ctx.stores, indexes, *wanted)
 
 
-async def candidates(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    limit, indexes = params.number("limit", 20, 1, MOST), ctx.indexes(params)
-    params.done()
+@handles(Clusters)
+async def clusters(ctx: HandlerContext, request: Clusters, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
     await linked(ctx, indexes)
-    found = await ctx.read(related.candidates, ctx.parts.stores, indexes, limit)
-    return {"ns": _names(indexes), "relations": RELATIONS, "candidates": found}
+    found = await ctx.read(related.clusters, ctx.stores, indexes, request.min, request.min_weight)
+    return {"ns": ctx.namespaces(indexes), "min_weight": request.min_weight, "clusters": found}
 
 
 # --- who is meant ---------------------------------------------------------------------------------------------
 
 
-async def _ends(writer: WriteRequest, method: str, one: str, other: str) -> tuple[KeyTarget, KeyTarget]:
-    needed(method, **{"from": one, "to": other})
+async def _ends(writer: WriteRequest, one: str, other: str) -> tuple[KeyTarget, KeyTarget]:
     await writer.ctx.catch_up("auto", ())
     await linked(writer.ctx, [writer.index])
-    stores, index = writer.ctx.parts.stores, writer.index
+    stores, index = writer.ctx.stores, writer.index
     return (
         await writer.ctx.read(keys.existing, stores, index, one),
         await writer.ctx.read(keys.existing, stores, index, other),
     )
-
-
-def _names(indexes: Sequence[WorkspaceIndex]) -> list[str]:
-    return [index.workspace.ns for index in indexes]
 
 
 async def linked(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex]) -> None:
@@ -125,7 +112,7 @@ async def linked(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex]) -> None
     await ctx.catch_up("auto", ())
     for index in indexes:
         if index.unlinked:
-            await asyncio.wrap_future(ctx.parts.worker.submit(edge_updates.ResolveMentions(index.workspace.ns)))
+            await ctx.run(edge_updates.ResolveMentions(index.workspace.ns))
 
 
 async def _follow(writer: WriteRequest) -> None:
@@ -136,32 +123,32 @@ async def _follow(writer: WriteRequest) -> None:
 
 def _between(writer: WriteRequest, source: KeyTarget, target: KeyTarget, rel: str) -> list[Edge]:
     assert source.memory is not None and target.memory is not None
-    found = edges.between(writer.ctx.parts.stores.ledger.reader, source.memory, target.memory)
+    found = edges.between(writer.ctx.stores.ledger.reader, source.memory, target.memory)
     return [edge for edge in found if edge.rel == rel and (rel == RELATED or edge.one == source.memory)]
 
 
 def _told(writer: WriteRequest, found: Sequence[Edge]) -> list[Result]:
-    reader = writer.ctx.parts.stores.ledger.reader
+    reader = writer.ctx.stores.ledger.reader
     names = edges.named(reader, writer.index.id, {end for edge in found for end in (edge.one, edge.other)})
     return edges.told(found, names)
 
 
 def _others(writer: WriteRequest, source: KeyTarget, target: KeyTarget) -> str:
     assert source.memory is not None and target.memory is not None
-    found = edges.between(writer.ctx.parts.stores.ledger.reader, source.memory, target.memory)
+    found = edges.between(writer.ctx.stores.ledger.reader, source.memory, target.memory)
     there = ", ".join(f"{told['from']} {told['rel']} {told['to']}" for told in _told(writer, found))
     return f"there is: {there}" if there else f"memd edge list {source.key}"
 
 
 def _key(writer: WriteRequest, target: KeyTarget) -> str:
     assert target.memory is not None
-    reader = writer.ctx.parts.stores.ledger.reader
+    reader = writer.ctx.stores.ledger.reader
     return str(edges.named(reader, writer.index.id, [target.memory])[target.memory]["key"])
 
 
 def _said(writer: WriteRequest, source: KeyTarget, target: KeyTarget, rel: str) -> list[Row]:
     """The mentions that say this edge, whichever of the two has them."""
-    return writer.ctx.parts.stores.ledger.reader.execute(
+    return writer.ctx.stores.ledger.reader.execute(
         "SELECT memory, target, origin FROM mentions WHERE rel = ?3 AND ((memory = ?1 AND found = ?2)"
         " OR (?4 AND memory = ?2 AND found = ?1))",
         (source.memory, target.memory, rel, rel == RELATED),
@@ -203,7 +190,7 @@ async def _undeclare(
     if rel == RELATED:
         assert source.memory is not None and target.memory is not None
         refuse = edge_updates.RefuseEdge(writer.index.workspace.ns, source.memory, target.memory)
-        await asyncio.wrap_future(writer.ctx.parts.worker.submit(refuse))
+        await writer.ctx.run(refuse)
     return done
 
 
@@ -224,5 +211,5 @@ def _without(end: KeyTarget, rel: str, names: set[str]) -> Callable[[str | None]
 async def _unlink(writer: WriteRequest, source: KeyTarget, found: Sequence[Edge]) -> Result:
     """Take away what nobody declared: the ledger remembers it, and no pass makes it again."""
     task = edge_updates.RemoveEdges(writer.index.workspace.ns, writer.who, source.key, tuple(found), writer.request)
-    action = await asyncio.wrap_future(writer.ctx.parts.worker.submit(task))
+    action = await writer.ctx.run(task)
     return {**untouched(writer, source.key), "action": action}

@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.handlers.registry import handles
 from memd.daemon.handlers.write_request import WriteRequest, only_index, write_request
-from memd.daemon.params import Params
-from memd.daemon.server import Tell
+from memd.daemon.server import IncomingCall
 from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import is_memory_path
 from memd.indexer.store.stores import WorkspaceIndex
@@ -29,6 +29,17 @@ from memd.notes.topic_index import (
     without_entry,
 )
 from memd.notes.topics import Refinement, clean_summary, clean_tags, new_name, refined
+from memd.protocol.methods.base import Timed
+from memd.protocol.methods.topics import (
+    TopicForget,
+    TopicGeneral,
+    TopicList,
+    TopicMemorize,
+    TopicRecall,
+    TopicRefine,
+    TopicSearch,
+    TopicSetGeneral,
+)
 
 NONE = "No topics found"
 
@@ -36,15 +47,13 @@ NONE = "No topics found"
 # --- writing ------------------------------------------------------------------------------------------------
 
 
-async def memorize(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    given, title, tags = params.required("topic"), params.text("title").strip(), clean_tags(params.texts("tags"))
-    summary, content, now = clean_summary(params.required("summary")), params.required("content"), _stamp(params)
-    writer = write_request(ctx, params)
-    params.done()
-    name = new_name(given, writer.layout.index)
-    _may_hold(writer, content, title, summary)
-    facts = {"title": title or name, "tags": tags, "summary": summary, "last_updated": now}
-    made = compose.topic_file(facts, content.replace("\r\n", "\n"))
+@handles(TopicMemorize)
+async def memorize(ctx: HandlerContext, request: TopicMemorize, call: IncomingCall) -> Result:
+    writer, title, tags = write_request(ctx, request), request.title.strip(), clean_tags(request.tags)
+    summary, name = clean_summary(request.summary), new_name(request.topic, writer.layout.index)
+    _may_hold(writer, request.content, title, summary)
+    facts = {"title": title or name, "tags": tags, "summary": summary, "last_updated": _stamp(request)}
+    made = compose.topic_file(facts, request.content.replace("\r\n", "\n"))
     path = await ctx.read(_path, writer.index, name)
     _must_be_found(writer, path, made)
 
@@ -58,13 +67,12 @@ async def memorize(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     return {**done, "topic": name, "path": path}
 
 
-async def refine(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    given, now, wish = params.required("topic"), _stamp(params), _wish(params)
-    writer = write_request(ctx, params)
-    params.done()
+@handles(TopicRefine)
+async def refine(ctx: HandlerContext, request: TopicRefine, call: IncomingCall) -> Result:
+    writer, now, wish = write_request(ctx, request), _stamp(request), _wish(request)
     if not wish:
         raise UsageError("there is nothing to refine", "give tags to add or remove, a title, a summary or a content")
-    name = compose.topic_name(given)
+    name = compose.topic_name(request.topic)
     _may_hold(writer, wish.content or "", wish.title or "", wish.summary or "")
     known = await ctx.read(topics.paths, writer.index)
     path, told = known.get(name, ""), [name]
@@ -89,11 +97,9 @@ async def refine(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     return {**done, "topic": name, "path": path}
 
 
-async def forget(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    given = params.required("topic")
-    writer = write_request(ctx, params)
-    params.done()
-    name = compose.topic_name(given)
+@handles(TopicForget)
+async def forget(ctx: HandlerContext, request: TopicForget, call: IncomingCall) -> Result:
+    writer, name = write_request(ctx, request), compose.topic_name(request.topic)
     known = await ctx.read(topics.paths, writer.index)
     path = known.get(name, "")
 
@@ -114,10 +120,9 @@ async def forget(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
     return {**done, "topic": name, "path": path, "deleted": len(done["paths"]) > 1, "kept": kept}
 
 
-async def set_general(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    content = params.required("content")
-    writer = write_request(ctx, params)
-    params.done()
+@handles(TopicSetGeneral)
+async def set_general(ctx: HandlerContext, request: TopicSetGeneral, call: IncomingCall) -> Result:
+    writer, content = write_request(ctx, request), request.content
     check_general(content)
     writer.may_hold(content)
     place = writer.layout.index
@@ -141,7 +146,7 @@ def _index(writer: WriteRequest, edit: Callable[[str], str]) -> FileChange:
 
 def _must_be_found(writer: WriteRequest, path: str, text: str) -> None:
     """Refuse a file that memd itself would never read."""
-    workspace, most = writer.index.workspace, writer.ctx.parts.worker.max_bytes
+    workspace, most = writer.index.workspace, writer.ctx.max_bytes
     if not is_memory_path(workspace, path):
         raise Refused(f"{path} would not be among the files of {workspace.ns}: {', '.join(workspace.globs)}",
                       "choose another name, or add a glob that takes it in")  # fmt: skip
@@ -159,22 +164,19 @@ def _may_hold(writer: WriteRequest, content: str, *rest: str) -> None:
         writer.may_hold(text)
 
 
-def _wish(params: Params) -> Refinement:
-    def maybe(name: str) -> str | None:
-        return params.text(name).strip() or None
-
-    summary, content = maybe("summary"), params.text("content")
+def _wish(request: TopicRefine) -> Refinement:
+    summary = request.summary.strip()
     return Refinement(
-        add=clean_tags(params.texts("add_tags")),
-        remove=clean_tags(params.texts("remove_tags")),
-        title=maybe("title"),
-        summary=None if summary is None else clean_summary(summary),
-        content=content if content.strip() else None,
+        add=clean_tags(request.add_tags),
+        remove=clean_tags(request.remove_tags),
+        title=request.title.strip() or None,
+        summary=clean_summary(summary) if summary else None,
+        content=request.content if request.content.strip() else None,
     )
 
 
-def _stamp(params: Params) -> str:
-    return params.moment("now").isoformat(timespec="minutes")
+def _stamp(request: Timed) -> str:
+    return request.local_time().isoformat(timespec="minutes")
 
 
 def _unknown(workspace_index: WorkspaceIndex, name: str, known: list[str], index: str = "") -> NotFound:
@@ -189,10 +191,9 @@ def _unknown(workspace_index: WorkspaceIndex, name: str, known: list[str], index
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-async def recall(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    name, indexes = params.required("topic"), _indexes(ctx, params)
-    params.done()
-    return await ctx.read(_recalled, indexes, compose.topic_name(name), ctx.parts.worker.max_bytes)
+@handles(TopicRecall)
+async def recall(ctx: HandlerContext, request: TopicRecall, call: IncomingCall) -> Result:
+    return await ctx.read(_recalled, ctx.indexes(request), compose.topic_name(request.topic), ctx.max_bytes)
 
 
 def _recalled(indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Result:
@@ -209,10 +210,9 @@ def _recalled(indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Resul
             "last_updated": found.last_updated, "content": found.content, "markdown": found.markdown()}  # fmt: skip
 
 
-async def general(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    index = only_index(ctx, params)
-    params.done()
-    return await ctx.read(_general, index, ctx.parts.worker.max_bytes)
+@handles(TopicGeneral)
+async def general(ctx: HandlerContext, request: TopicGeneral, call: IncomingCall) -> Result:
+    return await ctx.read(_general, only_index(ctx, request), ctx.max_bytes)
 
 
 def _general(index: WorkspaceIndex, max_bytes: int) -> Result:
@@ -222,13 +222,10 @@ def _general(index: WorkspaceIndex, max_bytes: int) -> Result:
             "content": general_of(text), "topics": listed}  # fmt: skip
 
 
-async def search(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    wanted, how = clean_tags(params.texts("tags")), params.choice("match", ("any", "all"), "any")
-    indexes = _indexes(ctx, params)
-    params.done()
-    if not wanted:
-        raise UsageError("`topic.search` needs `tags`")
-    found = await ctx.read(_with_tags, ctx, indexes, {tag.casefold() for tag in wanted}, how == "all")
+@handles(TopicSearch)
+async def search(ctx: HandlerContext, request: TopicSearch, call: IncomingCall) -> Result:
+    wanted = {tag.casefold() for tag in clean_tags(request.tags)}
+    found = await ctx.read(_with_tags, ctx, ctx.indexes(request), wanted, request.match == "all")
     return {"topics": found, "text": _joined(found) or NONE}
 
 
@@ -239,7 +236,7 @@ def _with_tags(
     found = []
     for index in indexes:
         known = topics.paths(index)
-        for name, tags in topics.tags(ctx.parts.stores, index, known, ctx.parts.worker.max_bytes).items():
+        for name, tags in topics.tags(ctx.stores, index, known, ctx.max_bytes).items():
             matched = [tag for tag in tags if tag.casefold() in wanted]
             if matched and (len(matched) == len(wanted) or not every):
                 found.append({"ns": index.workspace.ns, "topic": name, "path": known[name], "tags": list(tags),
@@ -247,10 +244,9 @@ def _with_tags(
     return sorted(found, key=lambda entry: -len(entry["matched"]))
 
 
-async def listed(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    indexes = _indexes(ctx, params)
-    params.done()
-    rows, missing = await ctx.read(_listed, indexes, ctx.parts.worker.max_bytes)
+@handles(TopicList)
+async def topic_list(ctx: HandlerContext, request: TopicList, call: IncomingCall) -> Result:
+    rows, missing = await ctx.read(_listed, ctx.indexes(request), ctx.max_bytes)
     return {"topics": rows, "missing": missing, "text": _joined(rows)}
 
 
@@ -269,7 +265,3 @@ def _listed(indexes: list[WorkspaceIndex], max_bytes: int) -> tuple[list[dict[st
 
 def _joined(rows: list[dict[str, Any]]) -> str:
     return ", ".join(dict.fromkeys(row["topic"] for row in rows))
-
-
-def _indexes(ctx: HandlerContext, params: Params) -> list[WorkspaceIndex]:
-    return [ctx.parts.stores.index(name) for name in ctx.names(params)]

@@ -12,45 +12,45 @@ from memd.config import edit, paths
 from memd.config.load import NS, glob_ok
 from memd.daemon import status
 from memd.daemon.handler_context import HandlerContext, Result, progress_reporter
+from memd.daemon.handlers.registry import handles
 from memd.daemon.indexing import IndexingOptions
-from memd.daemon.params import Params
-from memd.daemon.server import Tell
+from memd.daemon.server import IncomingCall
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import DEFAULT_GLOBS, Workspace
+from memd.protocol.methods.workspaces import WorkspaceAdd, WorkspaceList, WorkspaceRm
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-async def listed(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    params.done()
-    indexes = list(ctx.parts.stores.indexes.values())
+@handles(WorkspaceList)
+async def workspace_list(ctx: HandlerContext, request: WorkspaceList, call: IncomingCall) -> Result:
+    indexes = list(ctx.stores.indexes.values())
     return {"workspaces": [await ctx.read(status.workspace_status, ctx.parts, index) for index in indexes]}
 
 
-async def add(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    workspace = _workspace(params)
-    wait = params.flag("wait", True)
-    params.done()
+@handles(WorkspaceAdd)
+async def workspace_add(ctx: HandlerContext, request: WorkspaceAdd, call: IncomingCall) -> Result:
+    workspace = _workspace(request)
     async with ctx.changing:
-        known = _same(ctx, workspace, ns_given=bool(params.text("ns")))
+        known = _same(ctx, workspace, ns_given=bool(request.ns))
         if known is None:
             await configure(ctx, edit.add_workspace, workspace)
             await ctx.parts.open_workspace(workspace)
     ns = known.workspace.ns if known else workspace.ns
-    scanned = ctx.scan((ns,), IndexingOptions(), progress_reporter(params, tell))
-    if wait:
+    scanned = ctx.scan((ns,), IndexingOptions(), progress_reporter(request, call))
+    if request.wait:
         await scanned
     else:
         ctx.in_background(scanned)
-    told = await ctx.read(status.workspace_status, ctx.parts, ctx.parts.stores.index(ns))
+    told = await ctx.read(status.workspace_status, ctx.parts, ctx.stores.index(ns))
     return {"workspace": told, "files": told["files"], "chunks": told["chunks"], "added": known is None}
 
 
 def _same(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> WorkspaceIndex | None:
     """The index of this very directory; a name that another one has is refused."""
-    for index in ctx.parts.stores.indexes.values():
+    for index in ctx.stores.indexes.values():
         if index.workspace.root == workspace.root:
             return _unless_changed(index, workspace, ns_given)
         if index.workspace.ns == workspace.ns:
@@ -72,13 +72,11 @@ def _unless_changed(index: WorkspaceIndex, wanted: Workspace, ns_given: bool) ->
     )
 
 
-async def remove(ctx: HandlerContext, params: Params, tell: Tell) -> Result:
-    ns, path = params.text("ns"), params.text("path")
-    params.done()
-    if bool(ns) == bool(path):
-        raise UsageError("`workspaces.remove` needs an `ns` or a `path`")
+@handles(WorkspaceRm)
+async def workspace_rm(ctx: HandlerContext, request: WorkspaceRm, call: IncomingCall) -> Result:
+    ns = request.ns
     async with ctx.changing:
-        index = ctx.parts.stores.index(ns) if ns else _at(ctx, _place(path))
+        index = ctx.stores.index(ns) if ns else _at(ctx, _place(request.path))
         await configure(ctx, edit.remove_workspace, index.workspace.ns)
         await ctx.parts.forget_workspace(index.workspace.ns)
     return {"ns": index.workspace.ns, "root": str(index.workspace.root), "removed": True}
@@ -109,18 +107,17 @@ def _place(given: str) -> Path:
 
 
 def _at(ctx: HandlerContext, directory: Path) -> WorkspaceIndex:
-    for index in ctx.parts.stores.indexes.values():
+    for index in ctx.stores.indexes.values():
         if index.workspace.root == directory:
             return index
     raise UnknownWorkspace(f"{directory} is no workspace", "memd workspaces")
 
 
-def _workspace(params: Params) -> Workspace:
-    """The workspace that a call of `workspaces.add` describes."""
-    path = _place(params.required("path"))
-    globs = params.texts("globs") or DEFAULT_GLOBS
-    ns = params.text("ns") or path.name
-    workspace = Workspace(ns, path, globs, params.flag("follow"))
+def _workspace(request: WorkspaceAdd) -> Workspace:
+    """The workspace that a call of `workspace.add` describes."""
+    path = _place(request.path)
+    globs, ns = request.globs or DEFAULT_GLOBS, request.ns or path.name
+    workspace = Workspace(ns, path, globs, request.follow)
     if not NS.fullmatch(ns):
         raise UsageError(f"`ns` must be a name without spaces or slashes, not {ns!r}", "name it with --ns")
     if path.exists() and not path.is_dir():

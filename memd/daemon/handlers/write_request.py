@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import dataclass
 
 from memd.daemon import tasks
-from memd.daemon.handler_context import HandlerContext, Result
-from memd.daemon.params import Params
+from memd.daemon.handler_context import HandlerContext, InWorkspace, Result
 from memd.errors import SecretFound, UsageError
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.writing.write_files import FileChange, WriteAction
 from memd.notes.layout import Layout, layout_of
 from memd.notes.secrets import secrets_in
+from memd.protocol.methods.base import Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +54,15 @@ class WriteRequest:
         }
 
 
-def write_request(ctx: HandlerContext, params: Params) -> WriteRequest:
+def write_request(ctx: HandlerContext, request: Write) -> WriteRequest:
     """Whoever calls, and the one workspace that is meant."""
-    who, request = params.text("who") or "socket", params.text("request_id")
-    allowed = params.flag("allow_secret")
-    return WriteRequest(ctx, only_index(ctx, params), who, request, allowed)
+    who = request.who or "socket"
+    return WriteRequest(ctx, only_index(ctx, request), who, request.request_id, request.allow_secret)
 
 
-def only_index(ctx: HandlerContext, params: Params) -> WorkspaceIndex:
+def only_index(ctx: HandlerContext, request: InWorkspace) -> WorkspaceIndex:
     """The one workspace that is meant: to write to all of them would be nobody's wish."""
-    names = ctx.names(params)
+    names = ctx.names(request)
     if len(names) > 1:
         raise UsageError("which workspace is meant?", f"name it with -n: {', '.join(names)}")
-    return ctx.parts.stores.index(names[0])
+    return ctx.stores.index(names[0])

@@ -58,6 +58,11 @@ class WorkspaceIndex:
     """What the ledger took in of the files that were changed lately: the digest of the file, and the note."""
     _names: tuple[dict[str, FileRow], int, list[tuple[str, str]]] | None = None
 
+    @property
+    def place(self) -> dict[str, str]:
+        """Its name and its directory, as results have them."""
+        return {"ns": self.workspace.ns, "root": str(self.workspace.root)}
+
     def names(self) -> list[tuple[str, str]]:
         """What files are called, and their paths; a date says nothing that the notes do not know."""
         files, known = self.files, self._names

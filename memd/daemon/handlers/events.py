@@ -1,0 +1,56 @@
+"""Being told of changes: `subscribe`, `unsubscribe` and `watch`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.handlers.registry import handles
+from memd.daemon.server import IncomingCall
+from memd.daemon.subscriptions import SubscriptionQuery
+from memd.errors import NotFound, UsageError
+from memd.indexer.indexing.subscription_match import AwaitedTerms, awaited_terms
+from memd.models import Filters
+from memd.protocol.methods.base import Scoped
+from memd.protocol.methods.events import Subscribe, Unsubscribe, Watch
+
+
+@handles(Subscribe)
+async def subscribe(ctx: HandlerContext, request: Subscribe, call: IncomingCall) -> Result:
+    filters = Filters(kind=request.kind or "", tags=request.tags, role=request.role, path=request.path)
+    terms = SubscriptionQuery(_wanted(request), filters, _scope(ctx, request), request.marks)
+    # Nothing is awaited from here on, so the answer goes out before the first notification.
+    return {"subscription": ctx.parts.subscriptions.subscribe(call.line, terms), "ns": sorted(terms.ns)}
+
+
+def _wanted(request: Subscribe) -> AwaitedTerms:
+    found = awaited_terms(request.query, every=request.match == "all")
+    if request.query.strip() and not found.words:
+        raise UsageError(f"there is no word in {request.query!r}", "leave `query` out to be told of every memory")
+    return found
+
+
+def _scope(ctx: HandlerContext, request: Scoped) -> frozenset[str]:
+    """The workspaces that were named or the one around `cwd`; empty for all, also for those to come."""
+    names, cwd = ctx.names(request), request.cwd
+    roots = [ctx.stores.index(ns).workspace.root for ns in names]
+    meant = request.ns or (cwd and any(Path(cwd).is_relative_to(root) for root in roots))
+    return frozenset(names) if meant else frozenset()
+
+
+@handles(Watch)
+async def watch(ctx: HandlerContext, request: Watch, call: IncomingCall) -> Result:
+    names = _scope(ctx, request)
+    # What was seen before is told to nobody who asks after it.
+    await ctx.catch_up("auto", ())
+    # Nothing is awaited from here on, so the answer goes out before the first notification.
+    number = ctx.parts.events.watch(call.line, names, frozenset(request.events))
+    return {"subscription": number, "ns": sorted(names)}
+
+
+@handles(Unsubscribe)
+async def unsubscribe(ctx: HandlerContext, request: Unsubscribe, call: IncomingCall) -> Result:
+    number, parts = request.subscription, ctx.parts
+    if not (parts.subscriptions.end(call.line, number) or parts.events.watching.end(call.line, number)):
+        raise NotFound(f"this connection has no subscription {number}", "`subscribe` and `watch` answer their number")
+    return {"unsubscribed": True}

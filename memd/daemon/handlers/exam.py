@@ -1,0 +1,154 @@
+"""Exams: `eval`, and the probes that are asked every night. Neither counts as an access."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+
+from memd.daemon import tasks
+from memd.daemon.handler_context import HandlerContext, ReportProgress, Result, progress_reporter
+from memd.daemon.handlers.registry import handles
+from memd.daemon.handlers.search import find
+from memd.daemon.server import IncomingCall
+from memd.errors import NotFound, UsageError
+from memd.exam import probes, questions, report
+from memd.exam.probes import Probe
+from memd.exam.questions import ExamQuestion, QuestionProblem
+from memd.exam.report import AnsweredQuestion
+from memd.exam.scoring import TURN_DEPTH
+from memd.indexer.query import lookup
+from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.views import exams
+from memd.models import Ask
+from memd.protocol.methods.base import MAX_HITS
+from memd.protocol.methods.exam import Eval
+
+MAX_BYTES = 32_000_000
+GENTLE_SECONDS = 0.03
+"""The pause after each question that nobody waits for."""
+
+
+@handles(Eval)
+async def evaluate(ctx: HandlerContext, request: Eval, call: IncomingCall) -> Result:
+    ns, mode, told = ctx.names(request), request.mode, progress_reporter(request, call)
+    # The figures speak of the first ten hits.
+    asking = Ask("", ns, max(TURN_DEPTH, request.limit or MAX_HITS), mode)
+    await ctx.catch_up("auto", ns)
+    if mode in ("hybrid", "vector"):
+        await ctx.model_loaded()
+    if request.self_:
+        return {"ns": list(ns), "mode": mode, **await probed(ctx, asking, told)}
+    given = request.questions
+    read = questions.read(await _text(ctx, request.path)) if given is None else questions.collect(enumerate(given, 1))
+    return {"ns": list(ns), "mode": mode, **await _graded(ctx, asking, *read, told)}
+
+
+async def _graded(
+    ctx: HandlerContext, asking: Ask, asked: list[ExamQuestion], bad: list[QuestionProblem], told: ReportProgress | None
+) -> Result:
+    """The report on those questions whose answer can be there."""
+    doubts = await ctx.read(lambda: [_impossible(ctx, asking, question) for question in asked])
+    sound = [question for question, why in zip(asked, doubts, strict=True) if not why]
+    bad = bad + [QuestionProblem(question.line, why) for question, why in zip(asked, doubts, strict=True) if why]
+    bad.sort(key=lambda problem: problem.line)
+    if not sound:
+        raise UsageError("the exam has no question that can be asked", _first(bad))
+    answers = await _sit(ctx, [_ask(asking, question.text, question.ns) for question in sound], told)
+    return {**report.graded(sound, answers), "problems": [asdict(problem) for problem in bad]}
+
+
+def _first(problems: Sequence[QuestionProblem]) -> str:
+    if not problems:
+        return 'a line looks like this: {"question": "…", "expect": "memory/2026-02-15.md:12"}'
+    return "\n".join(f"line {problem.line}: {problem.why}" for problem in problems[:5])
+
+
+def _impossible(ctx: HandlerContext, asking: Ask, question: ExamQuestion) -> str:
+    """Why no search could ever answer it: it names something that is not there."""
+    stores = ctx.stores
+    if question.ns and question.ns not in stores.indexes:
+        return f"no workspace is called `{question.ns}`"
+    indexes = [stores.index(ns) for ns in ((question.ns,) if question.ns else asking.ns)]
+    for wanted in question.wanted:
+        if wanted.span is not None and not any(_has(index, wanted.span.path) for index in indexes):
+            return f"`{wanted.span.path}` is not a memory file"
+        base, _, slug = wanted.key.partition("#")
+        if base and not any(lookup.memories(stores.ledger.reader, index.id, base, slug) for index in indexes):
+            return f"no memory has the key `{wanted.key}`"
+    return ""
+
+
+def _has(index: WorkspaceIndex, path: str) -> bool:
+    return path.removeprefix(f"{index.workspace.root}/") in index.files
+
+
+async def probed(ctx: HandlerContext, asking: Ask, told: ReportProgress | None, pause: float = 0.0) -> Result:
+    """The report on probes made from the notes of these workspaces."""
+    stores, made = ctx.stores, []
+    for ns in asking.ns:
+        made += await ctx.read(_probes, stores, stores.index(ns))
+    answers = await _sit(ctx, [_ask(asking, probe.query, probe.piece.ns) for probe in made], told, pause)
+    return {**report.recalled(made, answers), "problems": []}
+
+
+def _probes(stores: Stores, index: WorkspaceIndex) -> list[Probe]:
+    return probes.make(exams.passages(stores.ledger.reader, index.id, index.workspace.ns))
+
+
+def _ask(asking: Ask, query: str, ns: str) -> Ask:
+    return Ask(query, (ns,) if ns else asking.ns, asking.limit, asking.mode)
+
+
+async def _sit(
+    ctx: HandlerContext, asks: Sequence[Ask], told: ReportProgress | None, pause: float = 0.0
+) -> list[AnsweredQuestion]:
+    """Ask one after the other, as a client would; others are answered in between."""
+    answers = []
+    for nth, ask in enumerate(asks):
+        started = time.perf_counter()
+        answer = await find(ctx, ask)
+        answers.append(AnsweredQuestion(answer.hits, (time.perf_counter() - started) * 1000))
+        if told and nth % 20 == 0:
+            await told("questions", nth, len(asks))
+        await asyncio.sleep(pause)
+    return answers
+
+
+async def _text(ctx: HandlerContext, path: str) -> str:
+    place = Path(path).expanduser()
+    if not place.is_absolute():
+        raise UsageError(f"`path` must be absolute, not {path}")
+    return await ctx.read(_read, place)
+
+
+def _read(place: Path) -> str:
+    if not place.is_file():
+        raise NotFound(f"there is no file {place}")
+    try:
+        if place.stat().st_size > MAX_BYTES:
+            raise UsageError(f"{place} is larger than {MAX_BYTES // 1_000_000} MB")
+        return place.read_text(encoding="utf-8")
+    except OSError as error:
+        raise NotFound(f"{place} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{place} is not UTF-8 text", "an exam has one JSON object a line") from error
+
+
+# --- every night ---------------------------------------------------------------------------------------------------
+
+
+async def nightly(ctx: HandlerContext, today: date) -> str:
+    """Probe every workspace and keep the result; what happened, in a few words."""
+    parts, told = ctx.parts, []
+    if parts.worker.pending_files or not await ctx.read(parts.embedding.caught_up):
+        return "put off: not everything is indexed yet"
+    for ns, index in list(parts.stores.indexes.items()):
+        result = await probed(ctx, Ask("", (ns,), TURN_DEPTH), None, GENTLE_SECONDS)
+        if result["questions"]:
+            await ctx.run(tasks.KeepExam(ns, index.id, today.isoformat(), result))
+            told.append(f"{ns} {result['figures']['recall@5']:.0%}")
+    return f"found in the first 5: {', '.join(told)}" if told else "no notes to make probes from"

@@ -1,0 +1,111 @@
+"""The past: `history`, `diff`, `restore`, `log`, `undo` and `trash`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from sqlite3 import Row
+
+from memd.daemon import tasks
+from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.handlers.registry import handles
+from memd.daemon.handlers.write_request import write_request
+from memd.daemon.server import IncomingCall
+from memd.errors import Conflict, NotFound, Refused
+from memd.indexer.record.actions import in_utc
+from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.views import past
+from memd.indexer.views.past import LogFilter
+from memd.indexer.writing import restore_version
+from memd.protocol.methods.history import Diff, History, Log, Restore, Trash, Undo
+
+
+@handles(History)
+async def history(ctx: HandlerContext, request: History, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
+    await ctx.catch_up("auto", ())
+    return await ctx.read(past.versions, ctx.stores, indexes, request.key)
+
+
+@handles(Diff)
+async def diff(ctx: HandlerContext, request: Diff, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
+    await ctx.catch_up("auto", ())
+    return await ctx.read(past.difference, ctx.stores, indexes, request.key, request.old or 0, request.new or 0)
+
+
+@handles(Log)
+async def log(ctx: HandlerContext, request: Log, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
+    wanted = LogFilter(request.who, request.what, _begin(request.since), request.key, request.limit)
+    await ctx.catch_up("auto", ())
+    return {"entries": await ctx.read(past.entries, ctx.stores, indexes, wanted), "ns": ctx.namespaces(indexes)}
+
+
+@handles(Trash)
+async def trash(ctx: HandlerContext, request: Trash, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
+    await ctx.catch_up("auto", ())
+    return {**await ctx.read(past.trash, ctx.stores, indexes, request.limit), "ns": ctx.namespaces(indexes)}
+
+
+@handles(Restore)
+async def restore(ctx: HandlerContext, request: Restore, call: IncomingCall) -> Result:
+    writer, key = write_request(ctx, request), request.key
+    await ctx.catch_up("auto", ())
+    if request.path:
+        return await _restore_file(ctx, writer.index, request.path, writer.who)
+    found = await ctx.read(past.known, ctx.stores, [writer.index], key)
+    version, text = await ctx.read(past.text_of, ctx.stores, found, key, request.version or 0)
+    change = await ctx.read(restore_version.restoring_change, ctx.stores, found, text)
+    done = await writer.write("restore", key, change)
+    return {**done, "key": key, "path": found.path, "version": version.number, "was_gone": found.gone is not None}
+
+
+async def _restore_file(ctx: HandlerContext, index: WorkspaceIndex, path: str, who: str) -> Result:
+    rows = await ctx.read(lambda: past.lost(ctx.stores.ledger.reader, index, path))
+    if not rows:
+        raise NotFound(f"{path} was not removed while memd watched, or is back already", "memd trash")
+    return {**await _undo(ctx, index, rows[0]["id"], who), "path": path, "version": None, "was_gone": True}
+
+
+@handles(Undo)
+async def undo(ctx: HandlerContext, request: Undo, call: IncomingCall) -> Result:
+    indexes, who = ctx.indexes(request), request.who or "socket"
+    row = await ctx.read(_meant, ctx, indexes, request.action or 0, who)
+    index = next(index for index in indexes if index.id == row["workspace"])
+    undid = {"action": row["id"], **{name: row[name] for name in ("what", "who", "at")}}
+    return {**await _undo(ctx, index, row["id"], who), "undid": undid, "key": row["key"]}
+
+
+async def _undo(ctx: HandlerContext, index: WorkspaceIndex, action: int, who: str) -> Result:
+    task = tasks.UndoTask(index.workspace.ns, action, who)
+    try:
+        done = await ctx.run(task)
+    except Conflict as error:
+        since = await ctx.read(past.since, ctx.stores, index.id, action)
+        hint = f"since then: {since}; " if since else ""
+        raise Conflict(error.message, f"{hint}nothing was overwritten. memd log shows all of it") from error
+    return {"ns": index.workspace.ns, "root": str(index.workspace.root), "action": done.action,
+            "paths": list(done.paths), "conflicts": list(done.conflicts), "repeated": done.repeated,
+            "visible": done.visible, "back": done.back}  # fmt: skip
+
+
+def _meant(ctx: HandlerContext, indexes: list[WorkspaceIndex], number: int, who: str) -> Row:
+    """The action that is named, else this client's last change of text."""
+    row = past.action(ctx.stores, indexes, number) if number else past.last(ctx.stores, indexes, who)
+    if row is None:
+        named = f"there is no action {number} here" if number else f"nothing that {who} wrote is left to undo"
+        raise NotFound(named, "memd log shows what was done, and by whom")
+    if row["state"] != "done":
+        raise Refused(f"action {row['id']} failed and changed nothing", f"memd log --what {row['what']}")
+    if row["undone"] is not None:
+        raise Refused(f"action {row['id']} was undone already", f"to undo that again: memd undo {row['undone']}")
+    if not (row["spliced"] or row["shifted"]):
+        raise Refused(f"action {row['id']} ({row['what']}) changed nothing that could be put back", "memd log")
+    return row
+
+
+def _begin(date: str) -> str:
+    """When a day, a month or a year began here."""
+    form = ("%Y", "%Y-%m", "%Y-%m-%d")[date.count("-")]
+    return in_utc(datetime.strptime(date, form).astimezone()) if date else ""

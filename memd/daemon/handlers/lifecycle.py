@@ -1,0 +1,180 @@
+"""How memories age: `useful`, `reflect`, `curate`, `rule.list`, `rule.set`, `rule.rm` and `rule.test`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from sqlite3 import Row
+from typing import Any, NoReturn
+
+from memd.config import edit
+from memd.daemon import lifecycle as tasks
+from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.handlers.memories import edit_of, repeated, untouched
+from memd.daemon.handlers.registry import handles
+from memd.daemon.handlers.workspaces import configure
+from memd.daemon.handlers.write_request import WriteRequest, write_request
+from memd.daemon.server import IncomingCall
+from memd.errors import Refused
+from memd.indexer.lifecycle.preview import preview_rules
+from memd.indexer.views import get, keys
+from memd.indexer.views.keys import KeyTarget
+from memd.indexer.writing.write_files import FileChange
+from memd.lifecycle import curation, rule_book
+from memd.lifecycle.lives import BASE
+from memd.lifecycle.rule_language import SYSTEM, body, named
+from memd.lifecycle.rules import BUILT_IN, Rule, similar_rules
+from memd.notes import revise
+from memd.protocol.methods.lifecycle import Curate, Reflect, RuleList, RuleRm, RuleSet, RuleTest, Useful
+
+
+@handles(Useful)
+async def useful(ctx: HandlerContext, request: Useful, call: IncomingCall) -> Result:
+    writer = write_request(ctx, request)
+    await ctx.catch_up("auto", ())
+    target = await ctx.read(keys.existing, ctx.stores, writer.index, request.key)
+    assert target.memory is not None
+    ns = writer.index.workspace.ns
+    action, count = await ctx.run(tasks.CountUseful(ns, target.memory, request.key, writer.who, writer.request))
+    return {"ns": ns, "key": request.key, "action": action, "useful": count}
+
+
+@handles(Reflect)
+async def reflect(ctx: HandlerContext, request: Reflect, call: IncomingCall) -> Result:
+    names = ctx.names(request)
+    await ctx.catch_up("auto", ())
+    # What was shown just before counts.
+    await asyncio.wrap_future(ctx.parts.access_log.hand_over())
+    # Not among the readers: it takes its time, and they are few.
+    run, who = asyncio.get_running_loop().run_in_executor, request.who or "socket"
+    reports = [await run(None, ctx.parts.reflection.reflect, ns, who, request.dry_run) for ns in names]
+    return {"ns": list(names), "dry_run": request.dry_run, "workspaces": reports}
+
+
+# --- one memory ---------------------------------------------------------------------------------------------------
+
+
+@handles(Curate)
+async def curate(ctx: HandlerContext, request: Curate, call: IncomingCall) -> Result:
+    verb, writer = request.verb, write_request(ctx, request)
+    await ctx.catch_up("auto", ())
+    target = await ctx.read(keys.existing, ctx.stores, writer.index, request.key)
+    _, row = await ctx.read(get.named, ctx.stores, [writer.index], request.key)
+    done = await (_moved if verb in curation.MOVES else _declared)(writer, target, row, verb)
+    return {**done, "verb": verb}
+
+
+async def _moved(writer: WriteRequest, target: KeyTarget, row: Row, verb: str) -> Result:
+    tier, after = row["tier"], curation.tier_after(verb, row["tier"], row["home"])
+    again = await repeated(writer)
+    if verb != "promote" and json.loads(row["declared"]).get("pinned") and not again:
+        raise Refused(f"`{target.key}` is pinned, so it stays at hand", f"memd curate {target.key} unpin")
+    if tier == after and not again:
+        return {**untouched(writer, target.key), **_change_of("tier", tier, tier)}
+    ns, parts = writer.index.workspace.ns, writer.ctx.parts
+    move = tasks.MoveTiers(ns, f"curate {verb}", writer.who, target.key, ((row["id"], after, verb),), writer.request)
+    action, _ = await asyncio.wrap_future(parts.worker.submit(move))
+    told = _change_of("tier", tier, tier if again else after)
+    return {**untouched(writer, target.key), **told, "action": action, "repeated": again}
+
+
+async def _declared(writer: WriteRequest, target: KeyTarget, row: Row, verb: str) -> Result:
+    fact, facts = curation.fact_of(verb), json.loads(row["declared"])
+    before = bool(facts.get("pinned")) if fact == "pinned" else _importance(facts.get("importance"))
+    changes: list[Any] = [before, before]
+
+    def change(text: str | None) -> str:
+        memory = revise.memory_in(target.path, text or "", target.slug)
+        if memory is None or text is None:
+            raise KeyError(target.slug)
+        changes[0] = getattr(memory.declared, fact) if fact == "pinned" else _importance(memory.declared.importance)
+        changes[1] = curation.fact_after(verb, changes[0])
+        if verb == "unpin" and changes[0] and not revise.declared_here(target.path, target.slug, text).pinned:
+            raise Refused(f"`{target.key}` is pinned by the front matter of {target.path}", "unpin it there")
+        return revise.declare(target.path, target.slug, text, {fact: changes[1]})
+
+    if curation.fact_after(verb, before) == before and not await repeated(writer):
+        return {**untouched(writer, target.key), **_change_of(fact, before, before)}
+    done = await writer.write(f"curate {verb}", target.key, FileChange(target.path, edit=edit_of(target, change)))
+    await writer.ctx.catch_up("auto", ())
+    return {**done, **_change_of(fact, *changes)}
+
+
+def _importance(declared: float | None) -> float:
+    return BASE if declared is None else declared
+
+
+def _change_of(what: str, before: Any, after: Any) -> Result:
+    return {"what": what, "before": before, "after": after, "changed": before != after}
+
+
+# --- rules --------------------------------------------------------------------------------------------------------
+
+
+@handles(RuleList)
+async def rule_list(ctx: HandlerContext, request: RuleList, call: IncomingCall) -> Result:
+    return {"rules": [_rule_row(rule) for rule in ctx.parts.rules.all()]}
+
+
+@handles(RuleSet)
+async def rule_set(ctx: HandlerContext, request: RuleSet, call: IncomingCall) -> Result:
+    name = named(request.name)
+
+    def change(texts: Mapping[str, str]) -> Mapping[str, str | None]:
+        return {
+            SYSTEM + name: None,
+            name: rule_book.text_for(rule_book.rule_book(texts.items()).rules, name, request.rule),
+        }
+
+    await _change_rules(ctx, change)
+    return {"rule": _rule_row(rule_book.find(ctx.parts.rules.all(), name))}
+
+
+@handles(RuleRm)
+async def rule_rm(ctx: HandlerContext, request: RuleRm, call: IncomingCall) -> Result:
+    # Not by `named`: what could not be a rule's name can be taken out too.
+    name = request.name.removeprefix(SYSTEM)
+
+    def change(texts: Mapping[str, str]) -> Mapping[str, str | None]:
+        return dict.fromkeys([one for one in (name, SYSTEM + name) if one in texts] or _refuse(name))
+
+    await _change_rules(ctx, change)
+    left = [_rule_row(rule) for rule in ctx.parts.rules.all() if rule.name == name]
+    return {"name": name, "removed": True, "rule": left[0] if left else None}
+
+
+def _refuse(name: str) -> NoReturn:
+    """Only what the config file has can be taken out of it."""
+    rule = rule_book.find(BUILT_IN, name)
+    raise Refused(f"`{rule.name}` is built in and cannot be removed", f"memd rule set {rule.name} off")
+
+
+async def _change_rules(ctx: HandlerContext, change: edit.Change) -> None:
+    """Change the config file, and go by it from now on."""
+    async with ctx.changing:
+        ctx.parts.rules.take(await configure(ctx, edit.write_rules, change))
+
+
+@handles(RuleTest)
+async def rule_test(ctx: HandlerContext, request: RuleTest, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
+    rules = rule_book.chosen(ctx.parts.rules.all(), request.rule)
+    await ctx.catch_up("auto", ())
+    found = await ctx.read(preview_rules, ctx.stores, indexes, rules, datetime.now(UTC), request.limit)
+    used = [rule.name for rule in rules if rule.enabled and not rule.of_pairs]
+    pairs = [rule.name for rule in similar_rules(rules)]
+    return {**found, "rules": used, "of_pairs": pairs, "ns": ctx.namespaces(indexes)}
+
+
+def _rule_row(rule: Rule) -> dict[str, Any]:
+    """A rule as the wire has it."""
+    return {
+        "name": rule.name,
+        "enabled": rule.enabled,
+        "rule": body(rule),
+        "origin": rule_book.origin(rule),
+        "of_pairs": rule.of_pairs,
+        "doc": rule.doc,
+    }

@@ -1,0 +1,194 @@
+"""Writing down what happened and what is worth knowing: `note`, `save`, `write`, `read` and `recent`."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from datetime import timedelta
+from pathlib import PurePosixPath
+
+from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.handlers.registry import handles
+from memd.daemon.handlers.write_request import WriteRequest, only_index, write_request
+from memd.daemon.server import IncomingCall
+from memd.errors import NotFound, Refused, UsageError
+from memd.indexer.indexing.scan import is_memory_path, refusal
+from memd.indexer.query.lookup import key_of
+from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.writing.write_files import FileChange
+from memd.notes import entries, names
+from memd.notes.compose import daily_entry, daily_head, role_entry
+from memd.notes.entries import SHARED
+from memd.notes.layout import layout_of
+from memd.notes.read import CONTROL, FileContent, SkippedFile, UnreadableFile, read
+from memd.protocol.methods.notes import NewSection, Note, Read, Recent, Save, WriteEntry
+
+TAG = re.compile(r"[^\s,\"'<>#]+")
+ROLE = re.compile(r"[\w][\w .:+-]*")
+LONGEST_ROLE = 100
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+
+@handles(Note)
+async def note(ctx: HandlerContext, request: Note, call: IncomingCall) -> Result:
+    return await _to_daily(write_request(ctx, request), "note", request)
+
+
+@handles(Save)
+async def save(ctx: HandlerContext, request: Save, call: IncomingCall) -> Result:
+    daily = request.target == "daily"
+    done = await (_to_daily if daily else _to_long_term)(write_request(ctx, request), "save", request)
+    where = "daily log" if daily else "long-term memory"
+    return {**done, "target": request.target, "saved": f"Saved to {where} ({PurePosixPath(done['path']).name})"}
+
+
+@handles(WriteEntry)
+async def write(ctx: HandlerContext, request: WriteEntry, call: IncomingCall) -> Result:
+    writer, now = write_request(ctx, request), request.local_time()
+    path = _role_path(writer.index, SHARED if request.shared else request.role)
+    entry = role_entry(request.section, request.text, f"{now:%Y-%m-%d %H:%M}")
+    return await _add(writer, "write", path, request.section, FileChange(path, entry), request.text)
+
+
+async def _to_daily(writer: WriteRequest, what: str, request: NewSection) -> Result:
+    """A section of the day's note, which is made where there is none."""
+    now, tags = request.local_time(), _tags(request)
+    title, body = (request.title, request.text) if request.title else entries.titled(request.text)
+    day = f"{now:%Y-%m-%d}"
+    path = writer.layout.daily_note(day)
+    entry = daily_entry(body, f"{now:%H:%M}", " ".join(title.split()), tags)
+    change = FileChange(path, entry, daily_head(day))
+    return await _add(writer, what, path, f"{now:%H:%M} {title}", change, request.text)
+
+
+async def _to_long_term(writer: WriteRequest, what: str, request: NewSection) -> Result:
+    """A section of the long-term memory; where that ends with a list of topics, before it."""
+    now, tags, text = request.local_time(), _tags(request), request.text
+    title, body = (request.title, text) if request.title else entries.titled(text)
+    heading, path = title or f"{now:%Y-%m-%d %H:%M}", writer.layout.long_term
+    entry = entries.section(heading, body, tags)
+    # A place that must not be written to is refused when it is written.
+    known = not refusal(writer.index.workspace, path)
+    before = await writer.ctx.read(_reading, writer.index, path, writer.ctx.max_bytes) if known else None
+    if before is None or entries.index_start(before.text) is None:
+        return await _add(writer, what, path, heading, FileChange(path, entry, "# Memory\n"), text)
+
+    def edit(found: bytes | None) -> bytes:
+        return entries.before_index(found or b"", entry)
+
+    return await _add(writer, what, path, heading, FileChange(path, edit=edit), text, before.text)
+
+
+async def _add(
+    writer: WriteRequest, what: str, path: str, heading: str, change: FileChange, text: str, before: str = ""
+) -> Result:
+    """Do it, once it is known that the text may be written and that questions will find it."""
+    if not set(f"{heading}{text}".encode()).isdisjoint(CONTROL):
+        raise UsageError("the text has control characters, as binary data has", "write it down in words")
+    writer.may_hold(f"{text}\n{heading}")
+    _must_be_found(writer, path, len(change.append.encode()) or len(text.encode()))
+    key = entries.numbered(_key(writer.index, path, heading), before[: entries.index_start(before)] if before else "")
+    done = await writer.write(what, key, change)
+    return {**done, "path": done["paths"][0]}
+
+
+def _key(index: WorkspaceIndex, path: str, heading: str) -> str:
+    """What the section will be called, if it is the first of this name."""
+    pure = PurePosixPath(path)
+    ending = f"/{pure.name}"
+    shared = any(known.endswith(ending) or known == pure.name for known in list(index.files) if known != path)
+    return key_of(pure.stem, path, names.slug(heading), {pure.stem} if shared else set())
+
+
+def _must_be_found(writer: WriteRequest, path: str, more: int) -> None:
+    """Refuse to write what no question would ever find."""
+    workspace = writer.index.workspace
+    if not is_memory_path(workspace, path):
+        globs = ", ".join(workspace.globs)
+        raise Refused(
+            f"{path} would not be among the files of {workspace.ns}, which are {globs}",
+            "take it in with a further glob in the config file, then: memd restart",
+        )
+    known, most = writer.index.files.get(path), writer.ctx.max_bytes
+    if more + (known.size if known else 0) > most:
+        raise Refused(
+            f"{path} would be larger than index.max_file_kb = {most // 1024:,} and no longer be indexed",
+            "move a part of it to another file, or raise the limit",
+        )
+
+
+def _tags(request: NewSection) -> tuple[str, ...]:
+    tags = tuple(dict.fromkeys(tag.lstrip("#") for tag in request.tags))
+    for tag in tags:
+        if not TAG.fullmatch(tag) or "--" in tag:
+            raise UsageError(f"{tag!r} cannot be a tag", "a tag is one word: project:ghost")
+    return tags
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+@handles(Read)
+async def read_role(ctx: HandlerContext, request: Read, call: IncomingCall) -> Result:
+    role, index = request.role or SHARED, only_index(ctx, request)
+    path = _role_path(index, role)
+    found = await ctx.read(_reading, index, path, ctx.max_bytes)
+    if found is None:
+        raise NotFound(f"no file of notes has the role {role} ({path})", _near(index, role))
+    return {**index.place, "role": role, "path": path, "text": found.text}
+
+
+@handles(Recent)
+async def recent(ctx: HandlerContext, request: Recent, call: IncomingCall) -> Result:
+    index, budget = only_index(ctx, request), request.budget
+    roles = tuple(dict.fromkeys((SHARED, request.role)))
+    paths = [_role_path(index, one) for one in roles]
+    first = f"{request.local_time() - timedelta(days=request.days):%Y-%m-%d}"
+    found = entries.newest(await ctx.read(_entries, index, paths, ctx.max_bytes), first)
+    kept = entries.within(found, budget)
+    left_out = len(found) - len(kept)
+    names_ = ("role", "path", "start_line", "end_line", "title", "time", "text")
+    return {
+        **index.place,
+        "role": request.role,
+        "entries": [{name: getattr(entry, name) for name in names_} for entry in kept],
+        "left_out": left_out,
+        "tokens": sum(entry.tokens for entry in kept),
+        "text": entries.told(kept, roles, left_out, budget),
+    }
+
+
+def _role_path(index: WorkspaceIndex, role: str) -> str:
+    """Where a role's notes are, or will be: the file that has its name already, if only one has."""
+    if not ROLE.fullmatch(role) or len(role) > LONGEST_ROLE or names.DATE.search(role) or role.endswith((".", " ")):
+        raise UsageError(f"{role!r} cannot be a role", "letters, digits and dashes, as in the name of a file")
+    files = list(index.files)
+    path = layout_of(files).role(role)
+    ending = f"/{role}.md"
+    named = [known for known in files if known.endswith(ending) and names.role_of(known) == role]
+    return named[0] if path not in named and len(named) == 1 else path
+
+
+def _near(index: WorkspaceIndex, role: str) -> str:
+    known = sorted({names.role_of(path) for path in list(index.files)} - {"daily", "memory", "topic"})
+    near = difflib.get_close_matches(role, known, n=3, cutoff=0.4) or known[:5]
+    return f"there are: {', '.join(near)}" if near else f'begin one: memd write TITLE "…" --role {role}'
+
+
+def _entries(index: WorkspaceIndex, paths: list[str], max_bytes: int) -> list[entries.RoleEntry]:
+    found = [(path, _reading(index, path, max_bytes)) for path in paths]
+    return [entry for path, one in found if one is not None for entry in entries.entries_of(path, one.text, one.day)]
+
+
+def _reading(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
+    why = refusal(index.workspace, path)
+    try:
+        if why:
+            raise SkippedFile(why)
+        return read(index.workspace.root / path, max_bytes)
+    except FileNotFoundError:
+        return None
+    except (SkippedFile, UnreadableFile) as error:
+        raise NotFound(f"{path} cannot be read: {error}", "memd status") from error

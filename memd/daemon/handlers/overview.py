@@ -1,0 +1,44 @@
+"""What the memory holds, without a question: `peek`, `stats`, `tree` and `timeline`. None counts as an access."""
+
+from __future__ import annotations
+
+from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.handlers.registry import handles
+from memd.daemon.server import IncomingCall
+from memd.indexer.views import peek as peek_view
+from memd.indexer.views import stats as stats_view
+from memd.indexer.views import timeline as timeline_view
+from memd.protocol.methods.overview import Peek, Stats, Timeline, Tree
+
+
+@handles(Peek)
+async def peek(ctx: HandlerContext, request: Peek, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
+    await ctx.catch_up("auto", ())
+    found = await ctx.read(lambda: peek_view.peek(ctx.stores.ledger.reader, indexes))
+    return {**found, "ns": ctx.namespaces(indexes)}
+
+
+@handles(Stats)
+async def stats(ctx: HandlerContext, request: Stats, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
+    await ctx.catch_up("auto", ())
+    return {**await ctx.read(stats_view.stats, ctx.stores, indexes), "ns": ctx.namespaces(indexes)}
+
+
+@handles(Tree)
+async def tree(ctx: HandlerContext, request: Tree, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
+    await ctx.catch_up("auto", ())
+    page = (request.path, request.offset, request.limit)
+    found = await ctx.read(lambda: peek_view.tree(ctx.stores.ledger.reader, indexes, *page))
+    return {**found, "ns": ctx.namespaces(indexes)}
+
+
+@handles(Timeline)
+async def timeline(ctx: HandlerContext, request: Timeline, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
+    await ctx.catch_up("auto", ())
+    span = (request.since, request.until, request.limit)
+    found = await ctx.read(lambda: timeline_view.timeline(ctx.stores.ledger.reader, indexes, *span))
+    return {**found, "ns": ctx.namespaces(indexes)}

@@ -1,0 +1,39 @@
+"""Which handler answers which method, and the dispatcher that calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from memd.daemon import binding
+from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.server import IncomingCall
+from memd.errors import UnknownMethod
+from memd.protocol.methods import METHODS, Request
+from memd.protocol.methods.parameters import parse
+
+R = TypeVar("R", bound=Request)
+Handler = Callable[[HandlerContext, R, IncomingCall], Awaitable[Result]]
+
+HANDLERS: dict[type[Request], Handler[Any]] = {}
+
+
+def handles(request: type[R]) -> Callable[[Handler[R]], Handler[R]]:
+    """The function that follows answers the method that this request declares."""
+
+    def register(handler: Handler[R]) -> Handler[R]:
+        HANDLERS[request] = handler
+        return handler
+
+    return register
+
+
+async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], call: IncomingCall) -> Result:
+    """Check the parameters, call the handler, add freshness: for the socket and for MCP sessions."""
+    declared = METHODS.get(method)
+    if declared is None:
+        raise UnknownMethod(f"there is no method `{method}`", f"known: {', '.join(METHODS)}")
+    request = parse(declared, binding.bound_params(ctx, call.line, declared, params))
+    binding.check_files(ctx, call.line, declared, request)
+    result = await HANDLERS[declared.request](ctx, request, call)
+    return {**binding.visible_part(ctx, call.line, result), **ctx.freshness()}

@@ -1,0 +1,203 @@
+"""Finding and reading: `query`, `why_not`, `get`, `grep`, `bus` and `list`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+
+from memd.daemon import rereading, tasks
+from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.handlers.registry import handles
+from memd.daemon.server import IncomingCall
+from memd.errors import NotFound, StoreBroken
+from memd.indexer.query import grep as grep_files
+from memd.indexer.query.pattern import Pattern
+from memd.indexer.query.search import search
+from memd.indexer.query.why_not import why_not as explain_absence
+from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.views import as_of as as_of_view
+from memd.indexer.views import bus as entries
+from memd.indexer.views import get as get_view
+from memd.indexer.views import inventory, past
+from memd.models import Answer, Ask
+from memd.protocol.methods.base import MAX_HITS, MAX_ROWS
+from memd.protocol.methods.search import Bus, Get, Grep, List, Query, Search, WhyNot
+
+VERSION_TRIES = 3
+"""How often a memory is looked at until the ledger has the text that the file has."""
+LOOK_SECONDS = 0.05
+"""How long the files are read for words that the index does not know."""
+MAX_SKIPPED = 50
+
+
+@handles(Query)
+async def query(ctx: HandlerContext, request: Query, call: IncomingCall) -> Result:
+    started = time.monotonic()
+    ask = _ask(ctx, request, request.as_of)
+    await ctx.catch_up(request.sync, ask.ns)
+    if ask.mode == "vector":
+        await ctx.model_loaded()
+    answer = await find(ctx, ask)
+    if not answer.hits and ask.mode == "hybrid" and ctx.parts.embedding.warming:
+        # No word of it was found, and meaning has not been asked yet.
+        await ctx.model_loaded()
+        answer = await find(ctx, ask)
+    if answer.unread and request.sync != "none":
+        # Letter by letter means every file that has them, also one that is being taken in just now.
+        for ns, paths in answer.unread.items():
+            await ctx.run(rereading.ReadFirst(ns, tuple(paths)))
+        answer = await find(ctx, ask)
+    # While an import goes on, only an answer without any hit is worth waiting for its end.
+    doubtful = answer.verdict == "none" and ctx.parts.worker.importing is None
+    checked = request.sync != "none" and not ask.as_of and (doubtful or not answer.hits)
+    if checked:
+        # Never a "no" without a look at the files themselves.
+        await _make_sure(ctx, ask, answer)
+        answer = await find(ctx, ask)
+    if request.observer and answer.verdict != "none" and not ask.as_of:
+        ctx.parts.access_log.saw_chunks((hit.id for hit in answer.hits), request.observer)
+    hits = [{name: value for name, value in asdict(hit).items() if value is not None} for hit in answer.hits]
+    return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence, "checked": checked,
+            "corrected": answer.corrected, "ns": list(ask.ns), "mode": ask.mode, "total": answer.total,
+            "took_ms": _took(started)}  # fmt: skip
+
+
+async def _make_sure(ctx: HandlerContext, ask: Ask, answer: Answer) -> None:
+    """Compare every file's stamps, and read files again that have a word which the index does not know."""
+    await ctx.scan(ask.ns)
+    seconds = LOOK_SECONDS / len(ask.ns)
+    for ns in ask.ns if answer.missing else ():
+        index = ctx.stores.index(ns)
+        found = await ctx.read(grep_files.holding, index, answer.missing, ctx.max_bytes, seconds)
+        # Some words are in no chunk for good, as those of front matter are: once is enough for them.
+        new = [path for path, word in found.items() if (known := index.files.get(path)) is None
+               or not ctx.tried(ns, path, known.digest, word)]  # fmt: skip
+        if new:
+            await ctx.run(rereading.ReadAgain(ns, tuple(new)))
+
+
+def _ask(ctx: HandlerContext, request: Search, as_of: str = "") -> Ask:
+    if as_of:
+        as_of_view.moment(as_of)
+    settings = ctx.parts.settings.search
+    limit = settings.limit if request.limit is None else request.limit
+    return Ask(
+        query=request.query,
+        ns=ctx.names(request),
+        limit=limit or MAX_HITS,
+        mode=request.mode,
+        filters=request.filters,
+        explain=request.explain,
+        marks=request.marks,
+        fusion=settings.fusion,
+        rrf_k=settings.rrf_k,
+        as_of=as_of,
+    )
+
+
+async def find(ctx: HandlerContext, ask: Ask) -> Answer:
+    """Search; a text index that turns out to be torn is made again first, rather than missing what it held."""
+    max_bytes = ctx.max_bytes
+    if ask.as_of:
+        return await ctx.read(as_of_view.search_as_of, ctx.stores, ask, as_of_view.moment(ask.as_of))
+    try:
+        return await ctx.read(search, ctx.stores, ask, max_bytes)
+    except StoreBroken:
+        for ns in ask.ns:
+            await ctx.run(tasks.RenewText(ns))
+        return await ctx.read(search, ctx.stores, ask, max_bytes)
+
+
+@handles(WhyNot)
+async def why_not(ctx: HandlerContext, request: WhyNot, call: IncomingCall) -> Result:
+    ask = _ask(ctx, request)
+    index = _index_with(ctx, ask.ns, request.file)
+    await ctx.catch_up("auto", ask.ns)
+    if ask.mode != "text":
+        await ctx.model_loaded()
+    path = get_view.inside(index, request.file) or request.file
+    return {"ns": index.workspace.ns, **await ctx.read(explain_absence, ctx.stores, index, path, request.line, ask)}
+
+
+def _index_with(ctx: HandlerContext, names: tuple[str, ...], path: str) -> WorkspaceIndex:
+    """The first workspace that has the file."""
+    indexes = [ctx.stores.index(ns) for ns in names]
+    return next((index for index in indexes if get_view.inside(index, path) in index.files), indexes[0])
+
+
+@handles(Get)
+async def get(ctx: HandlerContext, request: Get, call: IncomingCall) -> Result:
+    key, path, indexes = request.key, request.path, ctx.indexes(request)
+    moment = as_of_view.moment(request.as_of) if request.as_of else None
+    await ctx.catch_up("auto", ())
+    if path:
+        try:
+            return await ctx.read(get_view.by_path, indexes, path, request.from_, request.lines, ctx.max_bytes)
+        except OSError as error:
+            raise NotFound(f"that path cannot be read: {error.strerror}", "memd workspaces") from error
+    if moment:
+        return await ctx.read(as_of_view.get_as_of, ctx.stores, indexes, key, moment)
+    if request.version:
+        was = await ctx.read(past.known, ctx.stores, indexes, key)
+        return await ctx.read(get_view.by_version, ctx.stores, was.index, was.memory, key, request.version)
+    memory, found = await _current(ctx, indexes, key)
+    if request.observer:
+        ctx.parts.access_log.saw((memory,), request.observer)
+    return found
+
+
+async def _current(ctx: HandlerContext, indexes: list[WorkspaceIndex], key: str) -> tuple[int, Result]:
+    """A memory as its file has it; a text that was written this very moment has its number as soon as it is indexed."""
+    for _ in range(VERSION_TRIES):
+        memory, found = await ctx.read(get_view.by_key, ctx.stores, indexes, key, ctx.max_bytes)
+        if found["version"] is not None:
+            break
+        await ctx.catch_up("auto", ())
+    return memory, found
+
+
+@handles(Grep)
+async def grep(ctx: HandlerContext, request: Grep, call: IncomingCall) -> Result:
+    started = time.monotonic()
+    indexes = ctx.indexes(request)
+    # In a thread: what somebody else wrote may take its time to be read.
+    pattern = await ctx.read(Pattern, request.pattern, request.regex, request.case)
+    limit = request.max_results or MAX_ROWS
+    wanted = grep_files.GrepQuery(pattern, request.context, limit, request.path, request.after)
+    found = await ctx.read(grep_files.grep, indexes, wanted, ctx.max_bytes)
+    return {
+        "blocks": [asdict(block) for block in found.blocks],
+        "next": found.next,
+        "skipped": found.skipped[:MAX_SKIPPED],
+        "ns": ctx.namespaces(indexes),
+        "took_ms": _took(started),
+    }
+
+
+@handles(List)
+async def list_memories(ctx: HandlerContext, request: List, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
+    await ctx.catch_up("auto", ())
+    limit = request.limit or MAX_ROWS
+    page = await ctx.read(inventory.listed, ctx.stores, indexes, request.filters, request.sort, request.offset, limit)
+    return {**page, "ns": ctx.namespaces(indexes)}
+
+
+@handles(Bus)
+async def bus(ctx: HandlerContext, request: Bus, call: IncomingCall) -> Result:
+    started = time.monotonic()
+    indexes, names = ctx.indexes(request), ctx.names(request)
+    limit = (ctx.parts.settings.search.limit if request.limit is None else request.limit) or MAX_HITS
+    await ctx.catch_up(request.sync, names)
+    asked = (ctx.stores, indexes, request.query, request.filters, request.offset, limit, ctx.max_bytes)
+    page = await ctx.read(entries.ranked, *asked)
+    checked = not page["total"] and request.sync != "none"
+    if checked:
+        # Never an empty answer without a look at the files themselves.
+        await ctx.scan(names)
+        page = await ctx.read(entries.ranked, *asked)
+    return {**page, "checked": checked, "ns": list(names), "took_ms": _took(started)}
+
+
+def _took(started: float) -> float:
+    return round((time.monotonic() - started) * 1000, 2)

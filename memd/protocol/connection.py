@@ -1,0 +1,114 @@
+"""One connection to the daemon's socket: lines out, lines in, and what can go wrong in words.
+
+Light on purpose. `_socket` is the part of the standard `socket` module that talks to the kernel; the rest of
+that module takes as long to import as Python takes to start.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+import sys
+import time
+
+from memd.errors import Busy, MemdError, NoDaemon, UnsafePlace
+
+MAX_REPLY = 1 << 28
+"""More than any answer; a daemon that sends this much without a newline is not ours."""
+
+
+class Closed(Exception):
+    """The daemon hung up."""
+
+
+class Connection:
+    """A connected socket that speaks in lines."""
+
+    def __init__(self, path: str, timeout: float) -> None:
+        self._socket = connect(path, timeout)
+        self._timeout = timeout
+        self._unread = b""
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        self._socket.settimeout(self._timeout)
+        try:
+            self._socket.sendall(data)
+        except TimeoutError:
+            raise silent(self._timeout) from None
+        except OSError:
+            raise Closed from None
+
+    def line(self, patience: float | None) -> bytes:
+        """The next line; NoDaemon when nothing comes for `patience` seconds. None waits for ever."""
+        self._socket.settimeout(patience)
+        parts, size = [self._unread], 0
+        while b"\n" not in parts[-1]:
+            part = self._part(patience)
+            size += len(part)
+            if not part or size > MAX_REPLY:
+                raise Closed
+            parts.append(part)
+        line, _, self._unread = b"".join(parts).partition(b"\n")
+        return line
+
+    def _part(self, patience: float | None) -> bytes:
+        try:
+            return self._socket.recv(1 << 16)
+        except TimeoutError:
+            raise silent(patience or 0) from None
+        except OSError:
+            raise Closed from None
+
+
+def connect(path: str, timeout: float) -> _socket.socket:
+    """A socket connected to a daemon of this user, or NoDaemon."""
+    link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    link.settimeout(timeout)
+    try:
+        _connect(link, path, time.monotonic() + timeout)
+        _check_owner(link, path)
+    except MemdError:
+        link.close()
+        raise
+    return link
+
+
+def _connect(link: _socket.socket, path: str, deadline: float) -> None:
+    while True:
+        try:
+            return link.connect(path)
+        except BlockingIOError:
+            # The queue of waiting connections is full, and the kernel does not wait for us.
+            if time.monotonic() > deadline:
+                raise Busy("the daemon has too many callers", "try again in a moment") from None
+            time.sleep(0.01)
+        except OSError as error:
+            raise _not_there(path, error) from error
+
+
+def _check_owner(link: _socket.socket, path: str) -> None:
+    """Tell nothing to a daemon that another user runs."""
+    if not hasattr(_socket, "SO_PEERCRED"):
+        return
+    pid_uid_gid = link.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    owner = int.from_bytes(pid_uid_gid[4:8], sys.byteorder)
+    if owner not in (os.getuid(), 0):
+        raise UnsafePlace(f"uid {owner} listens at {path}, not you", f"look at it: ls -la {path}")
+
+
+def _not_there(path: str, error: OSError) -> MemdError:
+    if isinstance(error, FileNotFoundError | ConnectionRefusedError | NotADirectoryError):
+        return NoDaemon("no daemon is running", "start it: memd start")
+    if isinstance(error, PermissionError):
+        return NoDaemon(f"you may not use the socket {path}", f"look at it: ls -la {path}")
+    return NoDaemon(f"the socket {path} cannot be used: {error.strerror or error}", f"look at it: ls -la {path}")
+
+
+def silent(seconds: float) -> NoDaemon:
+    return NoDaemon(
+        f"the daemon did not answer within {seconds:g} seconds",
+        "see what it is doing: memd logs; start it anew: memd restart",
+    )

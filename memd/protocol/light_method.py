@@ -1,0 +1,21 @@
+"""The facts of a method that a call needs, without what declares them. Light on purpose: `memd query` loads it."""
+
+from __future__ import annotations
+
+
+class LightMethod:
+    """One method of the socket, as a client sees it."""
+
+    __slots__ = ("args", "notifies", "paths", "python_name", "reads", "signed", "slow", "writes")
+
+    def __init__(self, python_name: str, args: str = "", paths: str = "", facts: str = "") -> None:
+        self.python_name = python_name
+        self.args = args.split()
+        """The parameters that may be given by position."""
+        self.paths = paths.split()
+        """Parameters that are paths, relative to the caller's directory."""
+        self.reads = "reads" in facts
+        self.writes = "writes" in facts
+        self.signed = "signed" in facts
+        self.slow = "slow" in facts
+        self.notifies = "notifies" in facts

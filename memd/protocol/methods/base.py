@@ -1,0 +1,299 @@
+"""What a declaration is made of: a request class per method, fields that several methods share, and the registry.
+
+A request is a dataclass: its fields are the parameters, with their types, bounds, defaults and a sentence each; its
+docstring is the method's sentence. msgspec validates while it converts and loads in a few milliseconds
+(docs/architecture.md has the comparison with pydantic). A field whose name is a word of Python's own ends with an
+underscore, which the wire does not have: `from_`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypedDict, TypeVar, dataclass_transform
+
+from msgspec import Meta
+
+from memd.errors import UsageError
+from memd.models import Filters, Kind, Tier
+
+MAX_HITS = 200
+MAX_QUERY = 10_000
+"""Characters of a question. A longer one is a document, and takes seconds from everyone else."""
+MAX_TOKENS = 200_000
+MAX_ROWS = 1_000
+MAX_NUMBER = 10**9
+DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
+
+R = TypeVar("R", bound="Request")
+
+
+def doc(about: str, *, unset: str = "", **bounds: Any) -> Meta:
+    """What a parameter means; `unset` says in words what holds when it is left out."""
+    return Meta(description=about, extra={"unset": unset} if unset else None, **bounds)
+
+
+def place(about: str, *, opened: bool = False, unset: str = "") -> Meta:
+    """A path on this machine, as the caller's system spells it; `opened` if the daemon opens it wherever it is."""
+    return Meta(description=about, extra={"place": True, "opened": opened, **({"unset": unset} if unset else {})})
+
+
+NOT_BLANK = r"\S"
+
+# --- types that several methods share -----------------------------------------------------------------------------
+
+Text = Annotated[str, Meta(min_length=1, pattern=NOT_BLANK)]
+"""A text that must be given and must not be blank."""
+Texts = tuple[Annotated[str, Meta(min_length=1)], ...]
+"""A list of texts; a caller may give a single one as it is."""
+Key = Annotated[Text, doc("the key of the memory, such as `2026-02-15#ersatztv`")]
+Question = Annotated[Text, doc("the question; it may hold [operators](#operators-in-a-question)", max_length=MAX_QUERY)]
+Sync = Annotated[Literal["auto", "none", "full"], doc("`auto`, `none` or `full`; see [Promises](#promises)")]
+Mode = Literal["hybrid", "text", "vector", "exact"]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
+Version = Count | None
+Offset = Annotated[int, doc("skip this many, for the next page", ge=0, le=MAX_NUMBER)]
+
+
+@dataclass_transform(kw_only_default=True)
+class Request:
+    """The parameters of one call, checked. Every subclass is a dataclass whose fields are given by name."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(kw_only=True)(cls)
+
+    def __post_init__(self) -> None:
+        """Check what types cannot say; a subclass that overrides this calls it."""
+
+
+class Scoped(Request):
+    """About some workspaces: those that are named, else the one around `cwd`, else all."""
+
+    ns: Annotated[Texts, doc("the workspaces, by name", unset="see `cwd`")] = ()
+    cwd: Annotated[
+        str,
+        place(
+            "without `ns`: the innermost workspace around this directory; outside of all of them, or without `cwd`, all"
+        ),
+    ] = ""
+
+
+class Filtered(Scoped):
+    """Only memories that fit."""
+
+    kind: Annotated[Kind | None, doc("only this kind of memory", unset="any")] = None
+    tags: Annotated[Texts, doc("only memories that have all of these tags", unset="any")] = ()
+    role: Annotated[str, doc("`daily`, `memory`, `topic`, or a role file's name without its ending", unset="any")] = ""
+    path: Annotated[str, doc("a file, a folder, or a pattern such as `memory/2026-*`", unset="any")] = ""
+    since: Annotated[str, doc("`YYYY`, `YYYY-MM` or `YYYY-MM-DD`: notes of that time or later", unset="any")] = ""
+    until: Annotated[str, doc("the same: notes of that time or earlier", unset="any")] = ""
+    tier: Annotated[
+        Tier | Literal["pinned"] | None,
+        doc("only memories of this tier; `pinned`: those that never age", unset="any"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_date("since", self.since)
+        check_date("until", self.until)
+
+    @property
+    def filters(self) -> Filters:
+        return Filters(
+            kind=self.kind or "", tags=self.tags, role=self.role, path=self.path, since=self.since, until=self.until,
+            tier=self.tier or "",
+        )  # fmt: skip
+
+
+class Observed(Request):
+    """Shows memories to someone, which counts as an access."""
+
+    who: Annotated[str, doc("who is shown the answer: an access counts once per memory, client and hour")] = "socket"
+    observe: Annotated[bool, doc("`false`: no access is counted (a probe, a test)")] = True
+
+    @property
+    def observer(self) -> str:
+        """Who sees the answer; empty when no access is to be counted."""
+        return (self.who or "socket") if self.observe else ""
+
+
+class Timed(Request):
+    """Happens at a time of the caller's own clock."""
+
+    now: Annotated[str, doc("the caller's local time, `2026-02-07T14:27`", unset="the daemon's")] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.local_time()
+
+    def local_time(self) -> datetime:
+        """The caller's local time, to the minute; the daemon's own where none is given."""
+        try:
+            time = datetime.fromisoformat(self.now) if self.now else datetime.now()
+        except ValueError:
+            raise UsageError(f"`now` must be a local time such as 2026-02-07T14:27, not {self.now!r}") from None
+        return time.replace(second=0, microsecond=0, tzinfo=None)
+
+
+class Signed(Request):
+    """Names an author."""
+
+    who: Annotated[str, doc("the author, as the history names them")] = "socket"
+
+
+class Write(Signed):
+    """Changes one workspace; a repeated `request_id` is carried out once."""
+
+    ns: Annotated[Texts, doc("the workspace, by name; it must be one", unset="see `cwd`")] = ()
+    cwd: Annotated[
+        str, place("without `ns`: the innermost workspace around this directory; exactly one must be meant")
+    ] = ""
+    request_id: Annotated[
+        str, doc("an id of your own; a call that repeats it is not carried out again", unset="none")
+    ] = ""
+    allow_secret: Annotated[bool, doc("write it even if it seems to hold a key, a token or a password")] = False
+
+
+class OneWorkspace(Request):
+    """Reads one workspace."""
+
+    ns: Annotated[Texts, doc("the workspace, by name; it must be one", unset="see `cwd`")] = ()
+    cwd: Annotated[
+        str, place("without `ns`: the innermost workspace around this directory; exactly one must be meant")
+    ] = ""
+
+
+class Progressing(Request):
+    """Tells how far it is while it runs."""
+
+    progress: Annotated[bool, doc("send notifications while it runs; see [Progress](#progress)")] = False
+
+
+# --- results ------------------------------------------------------------------------------------------------------
+
+
+class Fresh(TypedDict):
+    """What every result says: how new it is and what is missing from it."""
+
+    clock: str
+    """`c:<ledger>:<number>`; the number grows with each change of the index."""
+    lag_ms: float
+    """How long the oldest change that is not yet searchable has waited."""
+    pending: int
+    """Files and vectors that are still to be made."""
+    degraded: list[str]
+    """Empty when all is well."""
+
+
+class Written(Fresh):
+    """The result of everything that changes files."""
+
+    ns: str
+    root: str
+    action: int | None
+    """The number by which it can be undone; None when nothing was written."""
+    paths: list[str]
+    conflicts: list[str]
+    """Copies that were put aside because someone else wrote at the same moment."""
+    repeated: bool
+    """The same request had been carried out before."""
+    key: str
+    visible: str
+    """The clock at which questions see it."""
+
+
+# --- the registry -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One method of the socket."""
+
+    name: str
+    request: type[Request]
+    result: Any
+    """A TypedDict of what is answered."""
+    args: tuple[str, ...]
+    """The parameters that clients and the command line take by position."""
+    reads: bool
+    """It changes nothing, so a client may send it twice."""
+    about_daemon: bool
+    """It is about the daemon or the list of workspaces, not about what a workspace holds."""
+    for_bound: bool
+    """Of those about the daemon: one that a connection bound to a workspace may call too."""
+    slow: bool
+    """It may take minutes."""
+    notifies: bool
+    """Notifications follow its answer for as long as the connection lasts."""
+
+    @property
+    def sentence(self) -> str:
+        return inspect.getdoc(self.request) or ""
+
+    @property
+    def python_name(self) -> str:
+        """`edge.add` as the clients call it: `edge_add`."""
+        return python_name(self.name.replace(".", "_"))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Their names on the wire."""
+        return tuple(wire_name(one.name) for one in fields(self.request))  # type: ignore[arg-type]
+
+    @property
+    def writes(self) -> bool:
+        """It carries a `request_id`, so a repeated call is carried out once."""
+        return "request_id" in self.parameters
+
+    @property
+    def observed(self) -> bool:
+        return "observe" in self.parameters
+
+    @property
+    def signed(self) -> bool:
+        """It names who writes, or who is shown the answer."""
+        return issubclass(self.request, Signed | Observed)
+
+
+METHODS: dict[str, Method] = {}
+"""Every method by its name, in the order of the documentation."""
+
+
+def method(
+    name: str, result: Any, *args: str, reads: bool = False, about_daemon: bool = False, for_bound: bool = False,
+    slow: bool = False, notifies: bool = False,
+) -> Callable[[type[R]], type[R]]:  # fmt: skip
+    """Declare a method: its parameters are the fields of the class that follows."""
+
+    def declare(request: type[R]) -> type[R]:
+        METHODS[name] = Method(name, request, result, args, reads, about_daemon, for_bound, slow, notifies)
+        return request
+
+    return declare
+
+
+def python_name(name: str) -> str:
+    """A name that is a word of Python's own gets an underscore."""
+    return f"{name}_" if name in ("from", "import", "self") else name
+
+
+def wire_name(name: str) -> str:
+    return name.removesuffix("_")
+
+
+def check_date(name: str, value: str) -> None:
+    if value and not (DATE.fullmatch(value) and _exists(value)):
+        raise UsageError(f"`{name}` must be a date such as 2026-02-15 or 2026-02, not {value!r}")
+
+
+def _exists(date: str) -> bool:
+    """Whether the calendar has this day, month or year."""
+    try:
+        datetime.strptime(date, ("%Y", "%Y-%m", "%Y-%m-%d")[date.count("-")])
+    except ValueError:
+        return False
+    return True

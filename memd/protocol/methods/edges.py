@@ -1,0 +1,157 @@
+"""What belongs together: `edge.add`, `edge.rm`, `edge.list`, `edge.candidates`, `related` and `clusters`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from memd.models import Relation
+from memd.protocol.methods.base import (
+    MAX_ROWS,
+    Fresh,
+    Key,
+    Scoped,
+    Share,
+    Text,
+    Write,
+    Written,
+    doc,
+    method,
+)
+
+EdgeStep = TypedDict("EdgeStep", {"from": str, "rel": str, "to": str, "weight": float})
+"""An edge on the way from one memory to another."""
+
+
+class EdgeRow(EdgeStep):
+    """An edge, and where it comes from."""
+
+    origin: str
+    accesses: int
+    ns: NotRequired[str]
+
+
+class EdgeEnd(TypedDict):
+    """A memory, as edges name it."""
+
+    key: str
+    path: str
+    start_line: int
+    heading: str
+    tier: str
+
+
+class EdgeAddResult(Written):
+    """The answer of `edge.add`; `edge` is None when it went again before the answer."""
+
+    edge: EdgeRow | None
+
+
+@method("edge.add", EdgeAddResult, "from_", "rel", "to")
+class EdgeAdd(Write):
+    """Declares an edge between two memories, in the file of the first."""
+
+    from_: Annotated[Text, doc("the key of the memory that says it")]
+    rel: Annotated[Relation, doc("the relation")] = "relates_to"
+    to: Annotated[Text, doc("the key of the other memory, of the same workspace")]
+    weight: Annotated[Share | None, doc("from 0 to 1", unset="the relation's")] = None
+
+
+class EdgeRmResult(Written):
+    """The answer of `edge.rm`."""
+
+    removed: list[EdgeRow]
+
+
+@method("edge.rm", EdgeRmResult, "from_", "rel", "to")
+class EdgeRm(Write):
+    """Removes an edge: from the file that declares it, or so that it is not made again."""
+
+    from_: Annotated[Text, doc("the key of the memory that says it; of `relates_to`, either")]
+    rel: Annotated[Relation, doc("the relation")] = "relates_to"
+    to: Annotated[Text, doc("the key of the other memory")]
+
+
+class EdgeListResult(Fresh):
+    """The answer of `edge.list`."""
+
+    ns: list[str]
+    edges: list[EdgeRow]
+
+
+@method("edge.list", EdgeListResult, "key", reads=True)
+class EdgeList(Scoped):
+    """Lists the edges of a memory or of a workspace, the strongest first."""
+
+    key: Annotated[str, doc("only edges of this memory", unset="any")] = ""
+    rel: Annotated[Relation | None, doc("only this relation", unset="any")] = None
+    min_weight: Annotated[Share, doc("only edges at least this strong")] = 0.0
+    limit: Annotated[int, doc("at most this many, up to 1,000", ge=1, le=MAX_ROWS)] = MAX_ROWS
+
+
+class EdgeCandidatesResult(Fresh):
+    """The answer of `edge.candidates`."""
+
+    ns: list[str]
+    relations: dict[str, float]
+    candidates: list[dict[str, Any]]
+
+
+@method("edge.candidates", EdgeCandidatesResult, reads=True)
+class EdgeCandidates(Scoped):
+    """Lists linked pairs without a relation type, with their texts."""
+
+    limit: Annotated[int, doc("at most this many, up to 1,000", ge=1, le=MAX_ROWS)] = 20
+
+
+class RelatedRow(EdgeEnd):
+    """A memory that edges lead to."""
+
+    weight: float
+    way: list[EdgeStep]
+
+
+class RelatedResult(Fresh):
+    """The answer of `related`."""
+
+    ns: str
+    root: str
+    key: str
+    memories: list[RelatedRow]
+
+
+@method("related", RelatedResult, "key", reads=True)
+class Related(Scoped):
+    """Returns the memories that edges lead to from one, each with the way there."""
+
+    key: Key
+    depth: Annotated[int, doc("how many edges far, 1 to 3", ge=1, le=3)] = 1
+    min_weight: Annotated[Share, doc("follow only edges at least this strong")] = 0.0
+    limit: Annotated[int, doc("at most this many, up to 1,000", ge=1, le=MAX_ROWS)] = 50
+
+
+class ClusterRow(TypedDict):
+    """Memories that belong together."""
+
+    ns: str
+    size: int
+    summary: str | None
+    wants_summary: bool
+    memories: list[EdgeEnd]
+
+
+class ClustersResult(Fresh):
+    """The answer of `clusters`."""
+
+    ns: list[str]
+    min_weight: float
+    clusters: list[ClusterRow]
+
+
+@method("clusters", ClustersResult, reads=True)
+class Clusters(Scoped):
+    """Lists groups of memories that belong together, and whether one of them sums them up."""
+
+    min: Annotated[int, doc("memories that make a group, 2 or more", ge=2, le=MAX_ROWS)] = 3
+    min_weight: Annotated[
+        Share, doc("the weight from which an edge holds a group together: that of memories which are alike")
+    ] = 0.8

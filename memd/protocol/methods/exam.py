@@ -1,0 +1,49 @@
+"""How well questions are answered: `eval`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired
+
+from memd.errors import UsageError
+from memd.protocol.methods.base import (
+    MAX_HITS,
+    Fresh,
+    Mode,
+    Progressing,
+    Scoped,
+    doc,
+    method,
+    place,
+)
+
+
+class EvalResult(Fresh):
+    """The answer of `eval`."""
+
+    ns: list[str]
+    mode: str
+    questions: int
+    figures: dict[str, float]
+    categories: NotRequired[dict[str, Any]]
+    mean_length: NotRequired[float]
+    p50_ms: float
+    p95_ms: float
+    missed: int
+    misses: list[dict[str, Any]]
+    problems: NotRequired[list[dict[str, Any]]]
+
+
+@method("eval", EvalResult, "path", reads=True, slow=True)
+class Eval(Scoped, Progressing):
+    """Scores questions whose answers are known, or probes made from the notes."""
+
+    path: Annotated[str, place("a file of questions, absolute or with `~`: one JSON object a line", opened=True)] = ""
+    questions: Annotated[list[dict[str, Any]] | None, doc("the questions themselves")] = None
+    self_: Annotated[bool, doc("ask probes made from the notes")] = False
+    mode: Annotated[Mode, doc("as in `query`")] = "hybrid"
+    limit: Annotated[int, doc(f"hits to ask for, at least 10; 0 means {MAX_HITS}", ge=0, le=MAX_HITS)] = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (bool(self.path), self.questions is not None, self.self_).count(True) != 1:
+            raise UsageError("`eval` needs one of `path`, `questions` and `self`")

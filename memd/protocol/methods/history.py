@@ -1,0 +1,170 @@
+"""The past: `history`, `diff`, `restore`, `log`, `undo` and `trash`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from memd.errors import UsageError
+from memd.protocol.methods.base import (
+    MAX_ROWS,
+    Fresh,
+    Scoped,
+    Signed,
+    Text,
+    Version,
+    Write,
+    Written,
+    check_date,
+    doc,
+    method,
+)
+
+PastKey = Annotated[Text, doc("as in `get`; `key~NUMBER`, as `trash` has it, is one of several that had the key")]
+
+
+class VersionRow(TypedDict):
+    """One version of a memory."""
+
+    version: int
+    at: str
+    who: str
+    action: int | None
+    path: str
+    heading: str
+    gone: bool
+    current: bool
+    characters: int | None
+
+
+class HistoryResult(Fresh):
+    """The answer of `history`."""
+
+    ns: str
+    root: str
+    key: str
+    path: str
+    gone: str | None
+    versions: list[VersionRow]
+
+
+@method("history", HistoryResult, "key", reads=True)
+class History(Scoped):
+    """Lists every version of a memory, newest first: when, by whom, how long; also of one that is gone."""
+
+    key: PastKey
+
+
+class DiffResult(Fresh):
+    """The answer of `diff`."""
+
+    ns: str
+    root: str
+    key: str
+    path: str
+    gone: str | None
+    old: int
+    new: int
+    diff: str
+
+
+@method("diff", DiffResult, "key", "old", "new", reads=True)
+class Diff(Scoped):
+    """Returns how two versions of a memory differ, as a unified diff."""
+
+    key: PastKey
+    old: Annotated[Version, doc("a version", unset="the one before `new`")] = None
+    new: Annotated[Version, doc("another version", unset="the last")] = None
+
+
+class RestoreResult(Written):
+    """The answer of `restore`."""
+
+    path: str
+    version: int | None
+    was_gone: bool
+
+
+@method("restore", RestoreResult, "key", "version")
+class Restore(Write):
+    """Writes a version of a memory back into its file, or brings back a file that was removed."""
+
+    key: Annotated[str, doc("as in `history`")] = ""
+    version: Annotated[Version, doc("with `key`: which version", unset="the text before the present one")] = None
+    path: Annotated[str, doc("a file that is gone, relative to its workspace")] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bool(self.key) == bool(self.path) or (self.path and self.version):
+            raise UsageError("`restore` needs a `key`, with a `version`, or the `path` of a file that is gone")
+
+
+class LogRow(TypedDict):
+    """One entry of the log; without an action it was found changed in the files."""
+
+    action: int | None
+    at: str
+    ns: str
+    who: str
+    what: str
+    key: str
+    state: str
+    undone: int | None
+    undoable: bool
+    paths: list[str]
+    detail: dict[str, Any]
+    keys: NotRequired[list[str]]
+
+
+class LogResult(Fresh):
+    """The answer of `log`."""
+
+    entries: list[LogRow]
+    ns: list[str]
+
+
+@method("log", LogResult, reads=True)
+class Log(Scoped):
+    """Lists everything that was done, by memd and in editors, newest first."""
+
+    who: Annotated[str, doc("`cli`, `editor`, `job` for all jobs, `job:reflect` for one, …", unset="anyone")] = ""
+    what: Annotated[str, doc("`put`, `note`, `undo`, `changed`, …", unset="anything")] = ""
+    since: Annotated[str, doc("a date, as in `query`: what was done then or later", unset="any")] = ""
+    key: Annotated[str, doc("what was done to this memory", unset="any")] = ""
+    limit: Annotated[int, doc("at most this many, up to 1,000", ge=1, le=MAX_ROWS)] = 50
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_date("since", self.since)
+
+
+class UndoResult(Written):
+    """The answer of `undo`."""
+
+    undid: dict[str, Any]
+    back: int
+    """Changes of what was observed that were taken back; of text it is 0."""
+
+
+@method("undo", UndoResult, "action")
+class Undo(Scoped, Signed):
+    """Takes a change back, or explains why that would overwrite someone."""
+
+    action: Annotated[
+        Version, doc("which action; without it never a job's", unset="the last change of text by `who`")
+    ] = None
+
+
+class TrashResult(Fresh):
+    """The answer of `trash`."""
+
+    memories: list[dict[str, Any]]
+    total: int
+    files: list[dict[str, Any]]
+    ns: list[str]
+
+
+@method("trash", TrashResult, reads=True)
+class Trash(Scoped):
+    """Lists what was removed from the files, and how it comes back."""
+
+    limit: Annotated[int, doc("at most this many of each, up to 1,000", ge=1, le=MAX_ROWS)] = 200

@@ -1,0 +1,144 @@
+"""How memories age: `useful`, `reflect`, `curate`, `rule.list`, `rule.set`, `rule.rm` and `rule.test`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypedDict
+
+from memd.protocol.methods.base import (
+    MAX_ROWS,
+    Fresh,
+    Key,
+    Request,
+    Scoped,
+    Signed,
+    Text,
+    Write,
+    Written,
+    doc,
+    method,
+)
+
+
+class RuleRow(TypedDict):
+    """A rule by which memories age."""
+
+    name: str
+    enabled: bool
+    origin: str
+    of_pairs: bool
+    rule: str
+    doc: str
+
+
+class RuleListResult(Fresh):
+    """The answer of `rule.list`."""
+
+    rules: list[RuleRow]
+
+
+@method("rule.list", RuleListResult, reads=True, about_daemon=True)
+class RuleList(Request):
+    """Lists the rules by which memories age, in the order in which they are applied."""
+
+
+class RuleSetResult(Fresh):
+    """The answer of `rule.set`."""
+
+    rule: RuleRow
+
+
+@method("rule.set", RuleSetResult, "name", "rule", about_daemon=True)
+class RuleSet(Request):
+    """Adds a rule, changes one, or switches it on or off."""
+
+    name: Annotated[Text, doc("small letters, digits and dashes; `sys-` before it is ignored")]
+    rule: Annotated[Text, doc("the rule; or `on` or `off`, which keep its text")]
+
+
+class RuleRmResult(Fresh):
+    """The answer of `rule.rm`: what holds under the name now."""
+
+    name: str
+    removed: bool
+    rule: RuleRow | None
+
+
+@method("rule.rm", RuleRmResult, "name", about_daemon=True)
+class RuleRm(Request):
+    """Removes a rule of one's own, or gives a built-in one its own text back."""
+
+    name: Annotated[Text, doc("the rule's name")]
+
+
+class RuleTestResult(Fresh):
+    """The answer of `rule.test`."""
+
+    memories: int
+    moved: int
+    faded: int
+    matches: list[dict[str, Any]]
+    rules: list[str]
+    of_pairs: list[str]
+    ns: list[str]
+
+
+@method("rule.test", RuleTestResult, "rule", reads=True, slow=True)
+class RuleTest(Scoped):
+    """Returns what the rules, or one of them, would do now and why; changes nothing."""
+
+    rule: Annotated[str, doc("one rule alone, by its name or its text, also one that is switched off", unset="all")] = (
+        ""
+    )
+    limit: Annotated[int, doc("at most this many `matches`, up to 1,000", ge=1, le=MAX_ROWS)] = 50
+
+
+class CurateResult(Written):
+    """The answer of `curate`: what was changed, what it was and what it is."""
+
+    what: str
+    before: Any
+    after: Any
+    changed: bool
+    verb: str
+
+
+@method("curate", CurateResult, "key", "verb")
+class Curate(Write):
+    """Moves, boosts, pins or lays aside one memory, because someone says so."""
+
+    key: Key
+    verb: Annotated[
+        Literal["promote", "demote", "archive", "delete", "boost", "diminish", "pin", "unpin"],
+        doc("what to do with it"),
+    ]
+
+
+class UsefulResult(Fresh):
+    """The answer of `useful`."""
+
+    ns: str
+    key: str
+    action: int
+    useful: int
+
+
+@method("useful", UsefulResult, "key")
+class Useful(Write):
+    """Counts that a memory was of use to someone."""
+
+    key: Key
+
+
+class ReflectResult(Fresh):
+    """The answer of `reflect`: a report of each workspace."""
+
+    ns: list[str]
+    dry_run: bool
+    workspaces: list[dict[str, Any]]
+
+
+@method("reflect", ReflectResult, slow=True)
+class Reflect(Scoped, Signed):
+    """Applies the rules now: moves and links memories, and reports what a person should look at."""
+
+    dry_run: Annotated[bool, doc("report what the rules say, and change nothing")] = False

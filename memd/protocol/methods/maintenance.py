@@ -1,0 +1,101 @@
+"""Keeping memd in step and in order: `sync`, `rebuild`, `doctor`, `job.list` and `job.run`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from memd.protocol.methods.base import Fresh, Progressing, Request, Scoped, Text, doc, method
+
+
+class SyncResult(Fresh):
+    """The answer of `sync`."""
+
+    files: int
+    changed: int
+    removed: int
+    held: int
+    took_ms: float
+
+
+@method("sync", SyncResult, slow=True)
+class SyncFiles(Scoped, Progressing):
+    """Compares every file with the index and returns when all changes are searchable."""
+
+    vectors: Annotated[
+        bool, doc("wait for the vectors too; not while vectors are degraded, which would be for ever")
+    ] = False
+    accept_missing: Annotated[bool, doc("files that vanished all at once are meant to be gone")] = False
+
+
+class RebuildResult(Fresh):
+    """The answer of `rebuild`."""
+
+    files: int
+    chunks: int
+    vectors: int
+    took_ms: float
+
+
+@method("rebuild", RebuildResult, slow=True)
+class Rebuild(Scoped, Progressing):
+    """Builds the text index and the vectors again from the files and the ledger."""
+
+
+class DoctorResult(Fresh):
+    """The answer of `doctor`."""
+
+    ok: bool
+    findings: list[dict[str, Any]]
+    secrets: NotRequired[list[dict[str, Any]]]
+
+
+@method("doctor", DoctorResult, about_daemon=True, slow=True)
+class Doctor(Request):
+    """Checks the stores against each other, and repairs them when asked to."""
+
+    fix: Annotated[bool, doc("repair what can be repaired")] = False
+    secrets: Annotated[
+        bool, doc("also look for keys and passwords in the notes, the newest first, for 30 seconds at most")
+    ] = False
+
+
+class JobState(TypedDict):
+    """A job that runs on a schedule."""
+
+    name: str
+    schedule: str
+    last: str | None
+    took_ms: float
+    result: str
+    running: bool
+    next: str | None
+
+
+class JobRun(JobState):
+    """A job that was run, and whether it succeeded."""
+
+    ok: bool
+
+
+class JobListResult(Fresh):
+    """The answer of `job.list`."""
+
+    jobs: list[JobState]
+
+
+@method("job.list", JobListResult, reads=True, about_daemon=True)
+class JobList(Request):
+    """Lists the scheduled jobs: when each runs, its last run and what came of it, the next."""
+
+
+class JobRunResult(Fresh):
+    """The answer of `job.run`."""
+
+    job: JobRun
+
+
+@method("job.run", JobRunResult, "name", about_daemon=True, slow=True)
+class RunJob(Request):
+    """Runs a job now and returns what came of it."""
+
+    name: Annotated[Text, doc("the job, as `job.list` names it")]

@@ -1,0 +1,189 @@
+"""Memories by their key and what they declare: `put`, `patch`, `rm`, `gc`, `files` and the tags."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from msgspec import Meta
+
+from memd.errors import UsageError
+from memd.models import Kind, Priority, Tier
+from memd.protocol.methods.base import (
+    MAX_NUMBER,
+    Fresh,
+    Key,
+    Scoped,
+    Share,
+    Signed,
+    Text,
+    Texts,
+    Timed,
+    Write,
+    Written,
+    doc,
+    method,
+)
+
+IfVersion = Annotated[
+    Annotated[int, Meta(ge=0, le=MAX_NUMBER)] | None,
+    doc("the version that it must have now, else `version_conflict`; 0: it must be new", unset="any"),
+]
+FileRelation = Literal["modified", "created", "deleted", "read"]
+
+
+class PutResult(Written):
+    """The answer of `put`."""
+
+    written: bool
+    version: int | None
+    similar: list[dict[str, Any]]
+
+
+@method("put", PutResult, "key", "text")
+class Put(Timed, Write):
+    """Writes a memory under a key: a new one, or the next version of one that is there."""
+
+    key: Annotated[Key, doc("the key; a new one is the name of a file without its suffix")]
+    text: Annotated[
+        str | None, doc("what it says; without it, facts of a memory that is there are changed", unset="as it is")
+    ] = None
+    kind: Annotated[Kind | None, doc("what kind of memory it is", unset="as it is")] = None
+    tags: Annotated[Texts | None, doc("its tags, in place of those that it declares", unset="as they are")] = None
+    priority: Annotated[Priority | None, doc("how much it matters", unset="as it is")] = None
+    importance: Annotated[Share | None, doc("the same as a number from 0 to 1", unset="as it is")] = None
+    pinned: Annotated[bool | None, doc("it never ages", unset="as it is")] = None
+    tier: Annotated[Tier | None, doc("where a new memory begins; `sensory` is for raw captures", unset="as it is")] = (
+        None
+    )
+    ttl: Annotated[
+        str | None,
+        doc("`90m`, `12h`, `30d`, `2w`, `1y`: how long it is an answer to questions; `none`: always", unset="as it is"),
+    ] = None
+    files: Annotated[
+        Texts,
+        doc("files it is about, `PATH:REL`, added to those that it declares; REL as in `files`", unset="none"),
+    ] = ()
+    if_version: IfVersion = None
+    on_similar: Annotated[
+        Literal["keep", "update", "skip"],
+        doc(
+            "what to do with a new key when a memory says nearly the same: `keep` writes it, `update` writes to that"
+            " memory instead, `skip` writes nothing"
+        ),
+    ] = "keep"
+
+
+class PatchResult(Written):
+    """The answer of `patch`."""
+
+    version: int | None
+
+
+@method("patch", PatchResult, "key", "patch")
+class Patch(Write):
+    """Applies a unified diff to a memory, exactly or not at all."""
+
+    key: Key
+    patch: Annotated[str, doc("the diff")] = ""
+    if_version: IfVersion = None
+
+
+class RmResult(Written):
+    """The answer of `rm`."""
+
+    hard: bool
+    purged: NotRequired[dict[str, Any]]
+    kept: NotRequired[list[dict[str, Any]]]
+
+
+@method("rm", RmResult, "key", slow=True)
+class Rm(Write):
+    """Removes a memory from its file; with `hard`, from the history and the caches too."""
+
+    key: Annotated[Key, doc("the memory; with `hard` also one that is gone already")]
+    hard: Annotated[bool, doc("forget it for good")] = False
+
+
+class GcResult(Fresh):
+    """The answer of `gc`."""
+
+    ns: list[str]
+    expired: list[dict[str, Any]]
+    hard: bool
+    purged: list[Any]
+    dormant: list[dict[str, Any]]
+    dormant_total: int
+
+
+@method("gc", GcResult, slow=True)
+class Gc(Scoped, Signed):
+    """Lists the memories whose ttl has run out, and with `hard` forgets them for good."""
+
+    hard: Annotated[bool, doc("forget them")] = False
+    dry_run: Annotated[bool, doc("only list, also with `hard`")] = False
+
+
+class FilesResult(Fresh):
+    """The answer of `files`: the files of a memory, or the memories of a file; of a write also what `Written` has."""
+
+    ns: str | list[str]
+    files: NotRequired[list[dict[str, str]]]
+    memories: NotRequired[list[dict[str, Any]]]
+    root: NotRequired[str]
+    key: NotRequired[str]
+    action: NotRequired[int | None]
+    paths: NotRequired[list[str]]
+    conflicts: NotRequired[list[str]]
+    repeated: NotRequired[bool]
+    visible: NotRequired[str]
+
+
+@method("files", FilesResult, "key")
+class Files(Write):
+    """Returns which files a memory is about, or which memories are about a file; or adds one."""
+
+    key: Annotated[str, doc("the memory; it or `touching` is needed")] = ""
+    touching: Annotated[str, doc("a file or a folder")] = ""
+    add: Annotated[str, doc("a file that the memory is about", unset="none")] = ""
+    rel: Annotated[FileRelation, doc("what was done to it")] = "modified"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bool(self.key) == bool(self.touching) or (self.touching and self.add):
+            raise UsageError("`files` needs a `key`, or a path in `touching`")
+
+
+class TagListResult(Fresh):
+    """The answer of `tag.list`."""
+
+    ns: list[str]
+    tags: list[dict[str, Any]]
+
+
+@method("tag.list", TagListResult, reads=True)
+class TagList(Scoped):
+    """Lists the tags, with the number of memories that have them."""
+
+
+class RetagResult(Written):
+    """The answer of `tag.rename` and `tag.rm`."""
+
+    dry_run: bool
+    diff: str
+
+
+@method("tag.rename", RetagResult, "tag", "to")
+class TagRename(Write):
+    """Renames a tag in all files at once."""
+
+    tag: Annotated[Text, doc("the tag as it is")]
+    to: Annotated[Text, doc("the tag as it shall be")]
+    dry_run: Annotated[bool, doc("only show what would change; `action` is `null` then")] = False
+
+
+@method("tag.rm", RetagResult, "tag")
+class TagRm(Write):
+    """Removes a tag from all files at once."""
+
+    tag: Annotated[Text, doc("the tag")]
+    dry_run: Annotated[bool, doc("only show what would change; `action` is `null` then")] = False

@@ -1,0 +1,105 @@
+"""Writing down what happened and what is worth knowing: `note`, `save`, `write`, `read` and `recent`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from memd.errors import UsageError
+from memd.protocol.methods.base import (
+    MAX_TOKENS,
+    Fresh,
+    OneWorkspace,
+    Text,
+    Texts,
+    Timed,
+    Write,
+    Written,
+    doc,
+    method,
+)
+
+
+class NoteResult(Written):
+    """The answer of `note` and `write`: where it stands."""
+
+    path: str
+
+
+class NewSection(Timed, Write):
+    """What `note` and `save` have in common."""
+
+    text: Annotated[Text, doc("what to write down")]
+    title: Annotated[str, doc("the title; without one, a heading that the text begins with")] = ""
+    tags: Annotated[Texts, doc("tags that the section declares", unset="none")] = ()
+
+
+@method("note", NoteResult, "text")
+class Note(NewSection):
+    """Adds a section to the note of the day."""
+
+
+class SaveResult(NoteResult):
+    """The answer of `save`."""
+
+    target: str
+    saved: str
+
+
+@method("save", SaveResult, "text", "target")
+class Save(NewSection):
+    """Adds a text to the note of the day or to the long-term memory, and says where it went."""
+
+    target: Annotated[Literal["daily", "long_term"], doc("`daily`, today's note, or `long_term`, MEMORY.md")]
+
+
+@method("write", NoteResult, "section", "text")
+class WriteEntry(Timed, Write):
+    """Adds an entry to the file of a role, or to the file that all roles share."""
+
+    section: Annotated[Text, doc("the title of the entry")]
+    text: Annotated[Text, doc("the entry")]
+    role: Annotated[str, doc("the role")] = ""
+    shared: Annotated[bool, doc("write to the shared file")] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bool(self.role) == self.shared:
+            raise UsageError("`write` needs a `role`, or `shared`", "memd write TITLE TEXT --role edit, or --shared")
+
+
+class ReadResult(Fresh):
+    """The answer of `read`."""
+
+    ns: str
+    root: str
+    role: str
+    path: str
+    text: str
+
+
+@method("read", ReadResult, "role", reads=True)
+class Read(OneWorkspace):
+    """Returns the file of a role, or the shared one, as it is."""
+
+    role: Annotated[str, doc("the role", unset='`"shared"`')] = ""
+
+
+class RecentResult(Fresh):
+    """The answer of `recent`."""
+
+    ns: str
+    root: str
+    role: str
+    entries: list[dict[str, Any]]
+    left_out: int
+    tokens: int
+    text: str
+
+
+@method("recent", RecentResult, "role", reads=True)
+class Recent(Timed, OneWorkspace):
+    """Returns what was written lately to the shared file and to a role's, newest first, within a budget."""
+
+    role: Annotated[Text, doc("the role that reads")]
+    days: Annotated[int, doc("entries of this many days before today, and of today", ge=1, le=36_500)] = 7
+    budget: Annotated[int, doc("at most about this many tokens, at four characters each", ge=1, le=MAX_TOKENS)] = 2_000

@@ -1,0 +1,81 @@
+"""The source code around the notes: `outline.symbol`, `outline.file`, `outline.project` and `outline.map`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from memd.protocol.methods.base import MAX_TOKENS, Fresh, OneWorkspace, Progressing, Text, Texts, doc, method
+
+LANGUAGES = "`python`, `go`, `javascript`, `typescript`, `rust`, `java`, `c`, `cpp`"
+
+
+class SkippedSource(TypedDict):
+    """A source that was not read, or not wholly."""
+
+    path: str
+    why: str
+
+
+class OutlineResult(Fresh):
+    """The answer of the outline's methods."""
+
+    ns: str
+    root: str
+    skipped: list[SkippedSource]
+    took_ms: float
+    language: NotRequired[str]
+    format: NotRequired[str]
+    text: NotRequired[str]
+    """A tree, or the map; not where the format is json."""
+    symbols: NotRequired[list[dict[str, Any]]]
+    """Of a tree in json, as docs/outline.md has it; of the map always."""
+    tokens: NotRequired[int]
+    left_out: NotRequired[int]
+    languages: NotRequired[dict[str, int]]
+
+
+class OutlineTree(OneWorkspace, Progressing):
+    """What the methods that return a tree have in common."""
+
+    language: Annotated[str, doc(LANGUAGES, unset="the only one there is")] = ""
+    depth: Annotated[int, doc("how many relations are followed one after the other, 1 to 8", ge=1, le=8)] = 2
+    relations: Annotated[
+        Texts,
+        doc(
+            "only these: `contains`, `calls`, `called_by`, `imports`, `imported_by`, `inherits`, `inherited_by`,"
+            " `implements`, `uses_type`, `decorates`, `mentioned_in`",
+            unset="all",
+        ),
+    ] = ()
+    omit_native: Annotated[bool, doc("leave out what comes with the language")] = False
+    format: Annotated[
+        Literal["text", "json"], doc("`text`, a tree in `text`; `json`, the same in `symbols`, whole")
+    ] = "text"
+
+
+@method("outline.symbol", OutlineResult, "symbol", reads=True, slow=True)
+class OutlineSymbol(OutlineTree):
+    """Returns how a symbol of the source code relates to the others."""
+
+    symbol: Annotated[Text, doc("the whole name, or any end of it that only one symbol has")]
+    file: Annotated[str, doc("only in this file, relative to the workspace or to `cwd`", unset="any")] = ""
+
+
+@method("outline.file", OutlineResult, "file", reads=True, slow=True)
+class OutlineFile(OutlineTree):
+    """Returns the same for every symbol of a source file."""
+
+    file: Annotated[Text, doc("relative to the workspace or to `cwd`")]
+
+
+@method("outline.project", OutlineResult, reads=True, slow=True)
+class OutlineProject(OutlineTree):
+    """Returns the same for every symbol of a language."""
+
+
+@method("outline.map", OutlineResult, reads=True, slow=True)
+class OutlineMap(OneWorkspace, Progressing):
+    """Returns the most important symbols of the source code, within a budget of tokens."""
+
+    language: Annotated[str, doc(LANGUAGES, unset="all")] = ""
+    budget: Annotated[int, doc("tokens, 1 to 200,000", ge=1, le=MAX_TOKENS)] = 1_000

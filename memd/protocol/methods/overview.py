@@ -1,0 +1,107 @@
+"""What the memory holds, without a question: `peek`, `stats`, `tree` and `timeline`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypedDict
+
+from memd.protocol.methods.base import Fresh, Offset, Scoped, check_date, doc, method
+
+
+class PeekResult(Fresh):
+    """The answer of `peek`."""
+
+    text: str
+    tokens: int
+    ns: list[str]
+
+
+@method("peek", PeekResult, reads=True)
+class Peek(Scoped):
+    """Returns an index of what the memory holds, as Markdown of at most 200 tokens."""
+
+
+class StatsResult(Fresh):
+    """The answer of `stats`."""
+
+    files: int
+    memories: dict[str, Any]
+    chunks: int
+    vectors: int
+    versions: int
+    actions: int
+    edges: dict[str, Any]
+    accesses: dict[str, int]
+    most_used: list[dict[str, Any]]
+    least_used: list[dict[str, Any]]
+    disk: dict[str, int]
+    ns: list[str]
+
+
+@method("stats", StatsResult, reads=True)
+class Stats(Scoped):
+    """Counts memories, chunks, versions, edges and accesses, and what they take on the disk."""
+
+
+class TreeRow(TypedDict):
+    """A memory in the tree."""
+
+    ns: str
+    key: str
+    path: str
+    start_line: int
+    heading: str
+    kind: str
+    tier: str
+    date: str | None
+    importance: float
+    pinned: bool
+
+
+class TreeResult(Fresh):
+    """The answer of `tree`."""
+
+    memories: list[TreeRow]
+    total: int
+    ns: list[str]
+
+
+@method("tree", TreeResult, "path", reads=True)
+class Tree(Scoped):
+    """Lists every memory by file, a line each, without its text."""
+
+    path: Annotated[str, doc("a file, a folder, or a pattern", unset="all")] = ""
+    limit: Annotated[int, doc("at most this many, up to 5,000", ge=1, le=5_000)] = 1_000
+    offset: Offset = 0
+
+
+class TimelineDay(TypedDict):
+    """What a day was about, and what was done that day."""
+
+    date: str
+    notes: int
+    headings: list[dict[str, Any]]
+    written: dict[str, int]
+    moves: dict[str, int]
+    deeds: list[dict[str, Any]]
+
+
+class TimelineResult(Fresh):
+    """The answer of `timeline`."""
+
+    days: list[TimelineDay]
+    total: int
+    ns: list[str]
+
+
+@method("timeline", TimelineResult, reads=True)
+class Timeline(Scoped):
+    """Lists the days, newest first: what notes are about and what was done."""
+
+    since: Annotated[str, doc("only this day and later ones: `2026-02-15`, `2026-02` or `2026`", unset="any")] = ""
+    until: Annotated[str, doc("only this day and earlier ones", unset="any")] = ""
+    limit: Annotated[int, doc("at most this many days, up to 1,000", ge=1, le=1_000)] = 14
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_date("since", self.since)
+        check_date("until", self.until)

@@ -1,0 +1,223 @@
+"""The parameters of a method as plain values: what error messages, docs, options, flags and schemas are made from."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec.inspect import (
+    BoolType,
+    DataclassType,
+    Field,
+    FloatType,
+    IntType,
+    ListType,
+    LiteralType,
+    Metadata,
+    NoneType,
+    StrType,
+    Type,
+    UnionType,
+    VarTupleType,
+)
+
+from memd.errors import TooLarge, UsageError
+from memd.protocol.methods.base import METHODS, Method, Request, python_name, wire_name
+
+R = TypeVar("R", bound=Request)
+
+SHARED = ("ns", "cwd", "now", "sync", "who", "observe", "request_id", "allow_secret", "progress")
+"""Parameters that many methods have; they come last wherever parameters are listed."""
+NO_DEFAULT = (msgspec.NODEFAULT, None)
+TYPES = {StrType: "text", LiteralType: "text", IntType: "whole number", FloatType: "number", BoolType: "true or false",
+         VarTupleType: "list of texts", ListType: "list of objects"}  # fmt: skip
+ARTICLES = {"text": "text", "true or false": "true or false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a method."""
+
+    name: str
+    """On the wire."""
+    type: str
+    """text, whole number, number, true or false, list of texts, or list of objects."""
+    about: str
+    required: bool
+    default: Any
+    """None where there is none."""
+    unset: str
+    """What holds when it is left out, where that is no plain value."""
+    choices: tuple[str, ...]
+    low: float | None
+    high: float | None
+    max_length: int | None
+    place: bool
+    """It is a path, which need not be valid Unicode."""
+    opened: bool
+    """It is a path that the daemon opens, wherever it is."""
+    nullable: bool
+    """Leaving it out differs from every value."""
+
+    @property
+    def python_name(self) -> str:
+        return python_name(self.name)
+
+    @property
+    def is_list(self) -> bool:
+        return self.type == "list of texts"
+
+    @property
+    def meaning(self) -> str:
+        """What it must be, in words: `a whole number from 0 to 200`."""
+        if self.choices and not self.is_list:
+            return f"one of {', '.join(self.choices)}"
+        bounds = f" from {self.low:g} to {self.high:g}" if self.low is not None and self.high is not None else ""
+        return f"{ARTICLES.get(self.type) or 'a ' + self.type}{_plain(bounds)}"
+
+
+def _plain(bounds: str) -> str:
+    return bounds.replace("1e+09", "1000000000").replace("1e+06", "1000000")
+
+
+@cache
+def parameters_of(method: str) -> dict[str, Parameter]:
+    """The parameters of a method by name: first those that are its own, positional ones before the others."""
+    declared = METHODS[method]
+    info = msgspec.inspect.type_info(declared.request)
+    assert isinstance(info, DataclassType)
+    hints = get_type_hints(declared.request, include_extras=True)
+    found = {wire_name(one.name): _parameter(one, tuple(_choices(hints[one.name]))) for one in info.fields}
+    first = [wire_name(name) for name in declared.args]
+    order = [*first, *(name for name in found if name not in (*first, *SHARED)), *(n for n in SHARED if n in found)]
+    return {name: found[name] for name in order}
+
+
+def _parameter(field: Field, choices: tuple[str, ...]) -> Parameter:
+    known: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    inner = list(_unwrapped(field.type, known, extra))
+    plain = [one for one in inner if not isinstance(one, NoneType)]
+    kind = plain[0]
+    low, high = getattr(kind, "ge", None), getattr(kind, "le", None)
+    default = None if field.default in NO_DEFAULT else field.default
+    return Parameter(
+        name=wire_name(field.name),
+        type=TYPES[type(kind)],
+        about=known.get("description", ""),
+        required=field.required,
+        default=list(default) if isinstance(default, tuple) else default,
+        unset=extra.get("unset", ""),
+        choices=choices,
+        low=low,
+        high=high,
+        max_length=getattr(kind, "max_length", None),
+        place=extra.get("place", False),
+        opened=extra.get("opened", False),
+        nullable=len(plain) < len(inner),
+    )
+
+
+def _unwrapped(kind: Type, known: dict[str, Any], extra: dict[str, Any]) -> Iterator[Type]:
+    """The types that a field may have; what is said about them is added to `known` and `extra`, the outermost wins."""
+    if isinstance(kind, Metadata):
+        for key, value in (kind.extra_json_schema or {}).items():
+            known.setdefault(key, value)
+        for key, value in (kind.extra or {}).items():
+            extra.setdefault(key, value)
+        yield from _unwrapped(kind.type, known, extra)
+    elif isinstance(kind, UnionType):
+        for one in kind.types:
+            yield from _unwrapped(one, known, extra)
+    else:
+        yield kind
+
+
+def _choices(hint: Any) -> Iterator[str]:
+    """The values of every literal in a type, in the order in which they are declared; msgspec sorts them."""
+    if get_origin(hint) is Literal:
+        yield from get_args(hint)
+    else:
+        for inner in get_args(hint):
+            yield from _choices(inner)
+
+
+# --- checking -----------------------------------------------------------------------------------------------------
+
+
+def parse(method: Method, params: dict[str, Any]) -> Any:
+    """The request that a call makes; UsageError says which parameter is wrong and what it must be."""
+    known = parameters_of(method.name)
+    given = {}
+    for name, value in params.items():
+        parameter = known.get(name)
+        if parameter is None:
+            raise UsageError(_unknown(method.name, name, [*known, "progress"]))
+        if value is not None:
+            listed = [value] if parameter.is_list and isinstance(value, str) else value
+            given[parameter.python_name] = _valid_unicode(parameter, listed)
+    try:
+        return msgspec.convert(given, method.request)
+    except msgspec.ValidationError as error:
+        raise _explained(method.name, known, given, str(error)) from None
+
+
+def _unknown(method: str, name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    return f"`{method}` has no parameter `{name}`" + (f"; did you mean `{near[0]}`?" if near else "")
+
+
+def _valid_unicode(parameter: Parameter, value: Any) -> Any:
+    """JSON can spell half of a surrogate pair; no store can keep it. Only a path may hold one."""
+    if parameter.place:
+        return value
+    for text in value if isinstance(value, list) else (value,):
+        if isinstance(text, str) and not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+            raise UsageError(f"`{parameter.name}` is not valid Unicode")
+    return value
+
+
+def _explained(method: str, known: dict[str, Parameter], given: dict[str, Any], error: str) -> UsageError:
+    """msgspec's message in words that name the parameter and say what it must be."""
+    missing = [one for one in known.values() if one.required and _blank(given.get(one.python_name))]
+    if missing:
+        return _missing(METHODS[method], known, given, missing)
+    # "Expected `int`, got `str` - at `$.limit[0]`"
+    name = wire_name(error.rpartition("`$.")[2].rstrip("`").partition("[")[0])
+    wrong = known[name]
+    value = given[wrong.python_name]
+    if wrong.max_length and isinstance(value, str) and len(value) > wrong.max_length:
+        return TooLarge(
+            f"`{name}` may have {wrong.max_length:,} characters, this one has {len(value):,}", "use fewer words"
+        )
+    if wrong.is_list and wrong.choices and isinstance(value, list):
+        entry = next((one for one in value if one not in wrong.choices), value)
+        return UsageError(f"`{name}` must be among {', '.join(wrong.choices)}, not {entry!r}")
+    return UsageError(f"`{name}` must be {wrong.meaning}, not {value!r}")
+
+
+def _missing(
+    method: Method, known: dict[str, Parameter], given: dict[str, Any], missing: list[Parameter]
+) -> UsageError:
+    """What is missing, unless something that was given is wrong: that is said first."""
+    filled = {**given, **{one.python_name: _any_value(one) for one in missing}}
+    try:
+        msgspec.convert(filled, method.request)
+    except msgspec.ValidationError as error:
+        return _explained(method.name, known, filled, str(error))
+    except UsageError as error:
+        return error
+    return UsageError(f"`{method.name}` needs `{missing[0].name}`")
+
+
+def _any_value(parameter: Parameter) -> Any:
+    """Something that fits."""
+    return parameter.choices[0] if parameter.choices else "x" if parameter.type == "text" else parameter.low or 1
+
+
+def _blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())

@@ -1,0 +1,269 @@
+"""Finding and reading: `query`, `why_not`, `get`, `grep`, `bus` and `list`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from msgspec import Meta
+
+from memd.errors import UsageError
+from memd.protocol.methods.base import (
+    MAX_HITS,
+    MAX_NUMBER,
+    MAX_QUERY,
+    MAX_ROWS,
+    Filtered,
+    Fresh,
+    Mode,
+    Observed,
+    Offset,
+    Question,
+    Scoped,
+    Sync,
+    Text,
+    Version,
+    doc,
+    method,
+)
+
+Limit = Annotated[
+    Annotated[int, Meta(ge=0, le=MAX_HITS)] | None,
+    doc(f"at most this many, up to {MAX_HITS}; 0 means {MAX_HITS}", unset="`search.limit` (8)"),
+]
+AsOf = Annotated[
+    str,
+    doc(
+        "a day, a month, a year or a time: answer from the texts that were current at its end; the lines of a former"
+        " text count from its own first one",
+        unset="now",
+    ),
+]
+
+
+class HitResult(TypedDict):
+    """A piece of a memory that answers."""
+
+    id: int
+    ns: str
+    root: str
+    key: str
+    path: str
+    start_line: int
+    end_line: int
+    heading: str
+    text: str
+    score: float
+    kind: str
+    tier: str
+    role: str
+    tags: list[str]
+    date: str | None
+    ranks: NotRequired[dict[str, int]]
+    also: NotRequired[list[dict[str, Any]]]
+    explain: NotRequired[dict[str, dict[str, float]]]
+    marks: NotRequired[list[list[int]]]
+    version: NotRequired[int]
+
+
+class QueryResult(Fresh):
+    """The answer of `query`."""
+
+    hits: list[HitResult]
+    verdict: str
+    """found, weak or none."""
+    confidence: float
+    checked: bool
+    """The files themselves were looked at."""
+    corrected: dict[str, list[str]]
+    ns: list[str]
+    mode: str
+    total: int
+    took_ms: float
+
+
+class Search(Filtered):
+    """What `query` and `why_not` have in common: a question and how it is answered."""
+
+    query: Question
+    limit: Limit = None
+    mode: Annotated[
+        Mode,
+        doc("`hybrid`, by words and meaning; `text`; `vector`; `exact`, letter by letter in the files, ignoring case"),
+    ] = "hybrid"
+    explain: Annotated[bool, doc("add `explain` to each hit: what its score is made of")] = False
+    marks: Annotated[
+        bool, doc("add `marks` to each hit: where the question's words stand in `text`, as `[from, to]` characters")
+    ] = False
+
+
+@method("query", QueryResult, "query", reads=True)
+class Query(Search, Observed):
+    """Finds the pieces of memory that answer a question, best first."""
+
+    as_of: AsOf = ""
+    sync: Sync = "auto"
+
+
+class WhyNotResult(Fresh):
+    """The answer of `why_not`."""
+
+    ns: str
+    indexed: bool
+    path: str
+    shown: bool
+    reasons: list[str]
+    start_line: NotRequired[int]
+    end_line: NotRequired[int]
+    text: NotRequired[str]
+    rank: NotRequired[int | None]
+    ranks: NotRequired[dict[str, int | None]]
+    score: NotRequired[float | None]
+    parts: NotRequired[dict[str, float]]
+    best: NotRequired[dict[str, Any] | None]
+
+
+@method("why_not", WhyNotResult, "file", "line", "query", reads=True)
+class WhyNot(Search):
+    """Says why a passage did not come up for a question; takes what `query` takes."""
+
+    file: Annotated[Text, doc("the memory file, relative to its workspace or absolute")]
+    line: Annotated[int, doc("a line of the passage", ge=1, le=MAX_NUMBER)] = 1
+
+
+class GetResult(Fresh):
+    """The answer of `get`: a memory, or lines of a file, which has no more than a text."""
+
+    ns: str
+    root: str
+    path: str
+    start_line: int
+    end_line: int
+    text: str
+    key: NotRequired[str]
+    heading: NotRequired[str]
+    kind: NotRequired[str]
+    tier: NotRequired[str]
+    role: NotRequired[str]
+    tags: NotRequired[list[str]]
+    date: NotRequired[str | None]
+    declared: NotRequired[dict[str, Any]]
+    expires: NotRequired[str | None]
+    life: NotRequired[dict[str, Any]]
+    version: NotRequired[int | None]
+    supersedes: NotRequired[int | None]
+    estimated_tokens: NotRequired[int]
+
+
+@method("get", GetResult, "key", reads=True)
+class Get(Scoped, Observed):
+    """Returns one memory by its key, or lines of a file by its path."""
+
+    key: Annotated[
+        str,
+        doc(
+            "`stem#slug`; the stem alone for a preamble or a file that is one memory; the path in place of a stem that"
+            " two files have"
+        ),
+    ] = ""
+    path: Annotated[str, doc("a memory file, relative to its workspace or absolute")] = ""
+    from_: Annotated[int, doc("with `path`: the first line", ge=1, le=MAX_NUMBER)] = 1
+    lines: Annotated[int, doc("with `path`: how many lines; 0 means all", ge=0, le=MAX_NUMBER)] = 0
+    version: Annotated[
+        Version, doc("with `key`: the memory as it was in this version, also one that is gone", unset="the last")
+    ] = None
+    as_of: AsOf = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bool(self.key) == bool(self.path):
+            raise UsageError("`get` needs a `key` or a `path`")
+        if ((self.path or self.as_of) and self.version) or (self.path and self.as_of):
+            raise UsageError("`version` and `as_of` are of a memory: one of them, with a `key`")
+
+
+class GrepResult(Fresh):
+    """The answer of `grep`."""
+
+    blocks: list[dict[str, Any]]
+    next: str
+    skipped: list[dict[str, Any]]
+    ns: list[str]
+    took_ms: float
+
+
+@method("grep", GrepResult, "pattern", reads=True)
+class Grep(Scoped):
+    """Finds a text or a regular expression in the files themselves, newest first, with the lines around it."""
+
+    pattern: Annotated[Text, doc("what to look for", max_length=MAX_QUERY)]
+    regex: Annotated[
+        bool, doc("it is a regular expression, matched line by line, in the syntax of Python's `regex` package")
+    ] = False
+    case: Annotated[bool, doc("upper and lower case differ")] = False
+    context: Annotated[int, doc("lines to return on either side, up to 1,000", ge=0, le=1_000)] = 3
+    max_results: Annotated[int, doc("at most this many blocks, up to 1,000; 0 means 1,000", ge=0, le=1_000)] = 10
+    path: Annotated[str, doc("a file, a folder, or a pattern such as `memory/2026-*`", unset="any")] = ""
+    after: Annotated[str, doc("the `next` of the answer before, to go on where it ended")] = ""
+
+
+class MemoryRow(TypedDict):
+    """A memory in a list."""
+
+    ns: str
+    root: str
+    key: str
+    path: str
+    start_line: int
+    end_line: int
+    role: str
+    title: str
+    kind: str
+    tier: str
+    tags: list[str]
+    date: str | None
+    time: str | None
+
+
+class EntryRow(MemoryRow):
+    """A whole entry with its text."""
+
+    score: float
+    text: str
+
+
+class BusResult(Fresh):
+    """The answer of `bus`."""
+
+    entries: list[EntryRow]
+    total: int
+    checked: bool
+    ns: list[str]
+    took_ms: float
+
+
+@method("bus", BusResult, "query", reads=True)
+class Bus(Filtered):
+    """Ranks whole entries by how often they have the question's words."""
+
+    query: Annotated[Text, doc("the words", max_length=MAX_QUERY)]
+    limit: Limit = None
+    offset: Offset = 0
+    sync: Sync = "auto"
+
+
+class ListResult(Fresh):
+    """The answer of `list`."""
+
+    memories: list[MemoryRow]
+    total: int
+    roles: dict[str, int]
+    ns: list[str]
+
+
+@method("list", ListResult, reads=True)
+class List(Filtered):
+    """Lists the memories and the roles that there are."""
+
+    sort: Annotated[Literal["newest", "oldest", "key", "role", "title"], doc("what comes first")] = "newest"
+    limit: Annotated[int, doc("at most this many, up to 1,000; 0 means 1,000", ge=0, le=MAX_ROWS)] = 200
+    offset: Offset = 0

@@ -1,0 +1,127 @@
+"""The daemon itself: `hello`, `ping`, `status`, `shutdown`, and `mcp.open` for MCP sessions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypedDict
+
+from memd.protocol.methods.base import Fresh, OneWorkspace, Request, doc, method
+from memd.protocol.wire import PROTOCOL
+
+
+class HelloResult(Fresh):
+    """The answer of `hello`."""
+
+    protocol: int
+    version: str
+    pid: int
+    capabilities: list[str]
+    limits: dict[str, int]
+    bound: str | None
+    """The workspace that this connection is bound to."""
+
+
+@method("hello", HelloResult, reads=True, about_daemon=True, for_bound=True)
+class Hello(Request):
+    """Returns the protocol number, the version, the methods and the limits."""
+
+    client: Annotated[str, doc("the caller's name")] = ""
+    version: Annotated[str, doc("the caller's version")] = ""
+    protocol: Annotated[int, doc("the protocol that the caller speaks", ge=0, le=1_000_000)] = PROTOCOL
+    bind: Annotated[str, doc("the workspace to [bind](#transport) this connection to", unset="none")] = ""
+
+
+class PingResult(Fresh):
+    """The answer of `ping`."""
+
+    pong: bool
+
+
+@method("ping", PingResult, reads=True, about_daemon=True, for_bound=True)
+class Ping(Request):
+    """Answers, to show that the daemon is alive."""
+
+
+class WorkspaceStatus(TypedDict):
+    """A workspace and how it is."""
+
+    ns: str
+    root: str
+    globs: list[str]
+    files: int
+    memories: int
+    chunks: int
+    vectors: int
+    pending_vectors: int
+    watch: str
+    watch_note: str
+    held: int
+    missing: bool
+    last_change: str | None
+    skipped: list[dict[str, str]]
+    exam: dict[str, Any]
+
+
+class StatusResult(Fresh):
+    """The answer of `status`."""
+
+    pid: int
+    version: str
+    protocol: int
+    started: str
+    uptime_s: float
+    pending_files: int
+    pending_vectors: int
+    eta_s: float | None
+    embedded: int
+    subscriptions: int
+    memory_mb: float
+    degraded_details: list[dict[str, Any]]
+    model: dict[str, Any]
+    workspaces: list[WorkspaceStatus]
+    jobs: list[dict[str, Any]]
+    log: str
+    state_dir: str
+    config: str
+    socket: str
+
+
+@method("status", StatusResult, reads=True, about_daemon=True, for_bound=True)
+class Status(Request):
+    """Returns what the daemon watches, what is pending and what is degraded."""
+
+
+class ShutdownResult(Fresh):
+    """The answer of `shutdown`."""
+
+    stopping: bool
+
+
+@method("shutdown", ShutdownResult, about_daemon=True)
+class Shutdown(Request):
+    """Stops the daemon."""
+
+
+class McpOpenResult(Fresh):
+    """The answer of `mcp.open`."""
+
+    profile: str
+    ns: str | None
+    tools: list[str]
+
+
+@method("mcp.open", McpOpenResult)
+class McpOpen(OneWorkspace):
+    """Makes an MCP session of the connection, bound to one workspace."""
+
+    profile: Annotated[Literal["search", "ghost", "knowledge", "all"], doc("which tools there are")] = "search"
+    experimental: Annotated[bool, doc("also tools that may still change")] = False
+    who: Annotated[str, doc("who writes, for the log", unset="`mcp:` and the client's name")] = ""
+    tz: Annotated[str, doc("the client's time zone, such as `Europe/Oslo`", unset="the daemon's")] = ""
+    session: Annotated[
+        str,
+        doc(
+            "a name of the session's own: a request that is sent again in a session of the same name, with the same"
+            " `id`, is carried out once",
+            unset="none",
+        ),
+    ] = ""

@@ -1,0 +1,137 @@
+"""Knowledge by topic: one file each, and an index that lists them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from memd.errors import UsageError
+from memd.protocol.methods.base import Fresh, OneWorkspace, Scoped, Text, Texts, Timed, Write, Written, doc, method
+
+Topic = Annotated[Text, doc("the name")]
+
+
+class TopicWriteResult(Written):
+    """The answer of `topic.memorize` and `topic.refine`."""
+
+    topic: str
+    path: str
+
+
+@method("topic.memorize", TopicWriteResult, "topic")
+class TopicMemorize(Timed, Write):
+    """Creates a topic and lists it in the index."""
+
+    topic: Topic
+    summary: Annotated[Text, doc("one or two sentences for the index")]
+    content: Annotated[Text, doc("the content, as Markdown")]
+    title: Annotated[str, doc("the title", unset="the name")] = ""
+    tags: Annotated[Texts, doc("its tags", unset="none")] = ()
+
+
+@method("topic.refine", TopicWriteResult, "topic")
+class TopicRefine(Timed, Write):
+    """Changes the tags, the summary or the content of a topic."""
+
+    topic: Topic
+    add_tags: Annotated[Texts, doc("tags to add", unset="none")] = ()
+    remove_tags: Annotated[Texts, doc("tags to remove, in upper or lower case", unset="none")] = ()
+    title: Annotated[str, doc("a new title", unset="as it is")] = ""
+    summary: Annotated[str, doc("a new summary", unset="as it is")] = ""
+    content: Annotated[str, doc("a new content", unset="as it is")] = ""
+
+
+class TopicForgetResult(TopicWriteResult):
+    """The answer of `topic.forget`."""
+
+    deleted: bool
+    kept: str
+
+
+@method("topic.forget", TopicForgetResult, "topic")
+class TopicForget(Write):
+    """Deletes a topic where it can, and always removes it from the index."""
+
+    topic: Topic
+
+
+class TopicRecallResult(Fresh):
+    """The answer of `topic.recall`."""
+
+    ns: str
+    root: str
+    path: str
+    topic: str
+    title: str
+    tags: list[str]
+    summary: str
+    last_updated: str
+    content: str
+    markdown: str
+
+
+@method("topic.recall", TopicRecallResult, "topic", reads=True)
+class TopicRecall(Scoped):
+    """Returns one topic as Markdown: title, tags, when it was last updated, content."""
+
+    topic: Topic
+
+
+class TopicGeneralResult(Fresh):
+    """The answer of `topic.general`."""
+
+    ns: str
+    root: str
+    path: str
+    content: str
+    topics: list[dict[str, str]]
+
+
+@method("topic.general", TopicGeneralResult, reads=True)
+class TopicGeneral(OneWorkspace):
+    """Returns the general knowledge and the list of topics, as the index has them."""
+
+
+class TopicSetGeneralResult(Written):
+    """The answer of `topic.set_general`."""
+
+    path: str
+
+
+@method("topic.set_general", TopicSetGeneralResult, "content")
+class TopicSetGeneral(Write):
+    """Replaces the general knowledge."""
+
+    content: Annotated[Text, doc("the general knowledge, as Markdown")]
+
+
+class TopicSearchResult(Fresh):
+    """The answer of `topic.search`."""
+
+    topics: list[dict[str, Any]]
+    text: str
+
+
+@method("topic.search", TopicSearchResult, "tags", reads=True)
+class TopicSearch(Scoped):
+    """Finds topics by their tags."""
+
+    tags: Annotated[Texts, doc("the tags")] = ()
+    match: Annotated[Literal["any", "all"], doc("`any`: one of them is enough; `all`: none may be missing")] = "any"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.tags:
+            raise UsageError("`topic.search` needs `tags`")
+
+
+class TopicListResult(Fresh):
+    """The answer of `topic.list`."""
+
+    topics: list[dict[str, Any]]
+    missing: list[dict[str, Any]]
+    text: str
+
+
+@method("topic.list", TopicListResult, reads=True)
+class TopicList(Scoped):
+    """Lists the topics."""

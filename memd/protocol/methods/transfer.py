@@ -1,0 +1,110 @@
+"""Out and in: `export`, `import`, `ingest` and `backup`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from memd.errors import UsageError
+from memd.protocol.methods.base import (
+    Fresh,
+    Progressing,
+    Request,
+    Scoped,
+    Signed,
+    Text,
+    Texts,
+    doc,
+    method,
+    place,
+)
+
+
+class ExportResult(Fresh):
+    """One page of an export."""
+
+    memd_export: int
+    workspaces: list[dict[str, Any]]
+    files: list[dict[str, Any]]
+    gone: list[dict[str, Any]]
+    edges: list[dict[str, Any]]
+    next: str
+
+
+@method("export", ExportResult, reads=True, slow=True)
+class Export(Scoped):
+    """Returns every memory with its text, its versions and its life, page by page."""
+
+    after: Annotated[str, doc("the `next` of the page before")] = ""
+    limit: Annotated[int, doc("memories in the page, at most 5,000", ge=1, le=5_000)] = 500
+
+
+class ImportResult(Fresh):
+    """The answer of `import` and `ingest`."""
+
+    ns: list[str]
+    dry_run: bool
+    files: int
+    paths: list[str]
+    added: int
+    replaced: int
+    same: int
+    gone: int
+    kept: list[dict[str, Any]]
+    kept_count: int
+    problems: list[Any]
+    secrets: list[dict[str, Any]]
+    actions: list[int]
+    conflicts: list[str]
+    visible: str
+
+
+class Incoming(Scoped, Signed, Progressing):
+    """What `import` and `ingest` have in common: how memories are taken in."""
+
+    dry_run: Annotated[bool, doc("only say what would change")] = False
+    overwrite: Annotated[
+        bool, doc("take the text from there where a memory here has another one; the history keeps the old")
+    ] = False
+    request_id: Annotated[
+        str, doc("an id of your own; a call that repeats it is not carried out again", unset="none")
+    ] = ""
+    allow_secret: Annotated[bool, doc("also write what seems to hold a key, a token or a password")] = False
+
+
+@method("import", ImportResult, "path", slow=True)
+class Import(Incoming):
+    """Takes in an export: files, versions, lives."""
+
+    path: Annotated[Text, place("the file, absolute or with `~`; the daemon opens it", opened=True)]
+
+
+@method("ingest", ImportResult, "paths", slow=True)
+class Ingest(Incoming):
+    """Copies memories that other tools keep into a workspace."""
+
+    paths: Annotated[Texts, place("folders and files, absolute or with `~`; the daemon opens them", opened=True)] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.paths:
+            raise UsageError("`ingest` needs `paths`", "name a folder, a Markdown file or a file of JSON lines")
+
+
+class BackupResult(Fresh):
+    """The answer of `backup`."""
+
+    backup: str
+    bytes: int
+
+
+@method("backup", BackupResult, "path", about_daemon=True, slow=True)
+class Backup(Request):
+    """Copies the ledger while it is in use."""
+
+    path: Annotated[
+        str,
+        place(
+            "the directory for it, absolute or with `~`; made where it is missing",
+            unset="`backups` in the state directory",
+        ),
+    ] = ""

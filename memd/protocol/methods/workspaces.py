@@ -1,0 +1,61 @@
+"""Directories that hold memory: `workspace.list`, `workspace.add` and `workspace.rm`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from memd.errors import UsageError
+from memd.protocol.methods.base import Fresh, Progressing, Request, Text, Texts, doc, method, place
+from memd.protocol.methods.server import WorkspaceStatus
+
+
+class WorkspaceListResult(Fresh):
+    """The answer of `workspace.list`."""
+
+    workspaces: list[WorkspaceStatus]
+
+
+@method("workspace.list", WorkspaceListResult, reads=True, about_daemon=True, for_bound=True)
+class WorkspaceList(Request):
+    """Lists the directories that hold memory."""
+
+
+class WorkspaceAddResult(Fresh):
+    """The answer of `workspace.add`."""
+
+    workspace: WorkspaceStatus
+    files: int
+    chunks: int
+    added: bool
+
+
+@method("workspace.add", WorkspaceAddResult, "path", about_daemon=True, slow=True)
+class WorkspaceAdd(Progressing):
+    """Begins to watch a directory."""
+
+    path: Annotated[Text, place("the directory, absolute or with `~`; it need not exist yet")]
+    ns: Annotated[str, doc("its name, without spaces and slashes", unset="the directory's name")] = ""
+    globs: Annotated[Texts, doc("which files are memory", unset="see [configuration](configuration.md)")] = ()
+    follow: Annotated[bool, doc("follow symbolic links that lead out of it")] = False
+    wait: Annotated[bool, doc("answer when its text is searchable, not at once")] = True
+
+
+class WorkspaceRmResult(Fresh):
+    """The answer of `workspace.rm`."""
+
+    ns: str
+    root: str
+    removed: bool
+
+
+@method("workspace.rm", WorkspaceRmResult, about_daemon=True, slow=True)
+class WorkspaceRm(Request):
+    """Stops watching a directory and forgets its index, never its files."""
+
+    ns: Annotated[str, doc("the workspace's name")] = ""
+    path: Annotated[str, place("its directory, absolute or with `~`")] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bool(self.ns) == bool(self.path):
+            raise UsageError("`workspace.rm` needs an `ns` or a `path`")
