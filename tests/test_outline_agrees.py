@@ -88,8 +88,9 @@ def test_definitions_imports_and_calls_are_those_of_ast(where: str) -> None:
         read = Read(file)
         assert read.definitions() == told.definitions, file
         assert sorted(read.imports()) == sorted(told.imports), file
-        agreed += len(read.calls() & told.calls)
-        differed += len(read.calls() ^ told.calls)
+        calls = read.calls()
+        agreed += len(calls & told.calls)
+        differed += len(calls ^ told.calls)
     assert compared > 10, f"only {compared} files of {where} were compared"
     print(f"\n{where}: {compared} files, {agreed} calls agree, {differed} differ")
     assert agreed / (agreed + differed) >= ENOUGH
