@@ -27,6 +27,8 @@ from tests.conftest import Home, write_notes
 from tests.faults.agreement import eventually, rounds, serve
 
 NOBODY = 65534
+LOADED = True
+
 BIG = "memory/big.md"
 """A file whose text does not fit into a socket's buffers many times over."""
 

@@ -16,6 +16,8 @@ from memd.protocol.client import Client
 from tests.conftest import NOTES, Home, write_notes
 from tests.faults.agreement import SOAK, assert_agreement, eventually, serve, shown
 
+LOADED = True
+
 FILES = 11
 MANY, FEW = 100, 5
 """Sections in each file. With more than 1,000 chunks Chroma writes its graph, with its levels, to the disk."""
@@ -143,6 +145,7 @@ FEW_OF_CHROMA = [("chroma/*/link_lists.bin", zero), ("chroma/*/header.bin", trun
 
 def _start_at_most_twice(home: Home) -> Client:
     """Text is answered at once; opening Chroma may take the process down, but only once."""
+    home.from_nothing = True
     client = home.start()
     assert "ErsatzTV" in shown(client, "ErsatzTV")
     try:

@@ -14,6 +14,8 @@ from memd.protocol.client import Client
 from tests.conftest import Home
 from tests.faults.agreement import SOAK, assert_agreement, rounds, serve, shown
 
+LOADED = True
+
 DECIDED = (
     "after-ledger", "text-before-commit", "text-after-commit", "after-text", "vectors-before-add",
     "vectors-after-add", "vectors-after-drop", "after-vectors", "vectors-in-ledger",
@@ -96,6 +98,7 @@ def _dies(home: Home) -> None:
 
 def test_killed_in_each_commit_of_a_start(home: Home, workspace: Path) -> None:
     """The changes were made while no daemon ran; each start dies one ledger commit later than the one before."""
+    home.from_nothing = True
     notes = [prepare(workspace, nth) for nth in range(3)]
     serve(home, workspace).sync(vectors=True)
     home.stop()

@@ -19,6 +19,8 @@ from memd.protocol.client import Client
 from tests.conftest import Home
 from tests.faults.agreement import assert_agreement, eventually, rounds, serve, shown
 
+LOADED = True
+
 
 def found(client: Client, word: str) -> bool:
     """Whether the stores have it, without a look at the files."""
