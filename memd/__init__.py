@@ -6,12 +6,13 @@ Only the version and the clients live here, and a client is loaded when first as
 
 from __future__ import annotations
 
+from memd.version import __version__
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memd.protocol.async_client import AsyncClient
     from memd.protocol.client import Client
 
-__version__ = "0.1.0"
 __all__ = ["AsyncClient", "Client", "__version__"]
 
 

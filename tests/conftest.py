@@ -86,8 +86,8 @@ class Home:
                 self.daemon = forge().start(self.env | env, stderr.fileno())
         return self.wait()
 
-    def wait(self, seconds: float = 150) -> Client:
-        """A client, as soon as the daemon answers; one that lives but gets no processor is waited for."""
+    def wait(self, seconds: float = 30) -> Client:
+        """A client, as soon as the daemon answers."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if self.daemon is not None and self.daemon.poll() is not None:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from memd import __version__
 from memd.cli import (
     INTERRUPTED,
     ask_commands,
@@ -37,6 +36,7 @@ from memd.cli import (
     write_commands,
 )
 from memd.errors import MemdError, UsageError
+from memd.version import __version__
 
 app = typer.Typer(
     name="memd",

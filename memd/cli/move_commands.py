@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from memd import __version__
 from memd.cli import options, say, talk
 from memd.cli.progress import Bar
 from memd.config import paths
@@ -22,6 +21,7 @@ from memd.protocol import lightjson, wire
 from memd.protocol import start as process
 from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
+from memd.version import __version__
 
 MANY = 20
 """Lines of one kind that are told before the rest is counted."""

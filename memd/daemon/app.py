@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memd import __version__
 from memd.config import paths
 from memd.config.schema import Settings
 from memd.daemon import handlers, logs, systemd, tasks
@@ -41,6 +40,7 @@ from memd.daemon.worker import Worker
 from memd.errors import MemdError
 from memd.indexer.store.stores import Stores
 from memd.notes import parse
+from memd.version import __version__
 
 log = logging.getLogger("memd")
 

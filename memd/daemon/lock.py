@@ -8,8 +8,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from memd import __version__
 from memd.errors import AlreadyRunning
+from memd.version import __version__
 
 
 class Lock:

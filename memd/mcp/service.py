@@ -14,10 +14,10 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
-from memd import __version__
 from memd.errors import Busy, MemdError, NotFound, UsageError
 from memd.mcp import prompts, resources
 from memd.mcp.tools import Ask, Tool
+from memd.version import __version__
 
 NAME = "memd"
 INSTRUCTIONS = (

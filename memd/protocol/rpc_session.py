@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import time
 
-from memd import __version__
 from memd.config.paths import socket_path_str
 from memd.errors import MemdError, NoDaemon
 from memd.protocol import wire
 from memd.protocol.connection import Closed, Connection
 from memd.protocol.method_table import METHODS
+from memd.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.edges import linked
 from memd.daemon.handlers.memories import KeyedWrite, check, edit_of, facts_now, repeated, version
 from memd.daemon.handlers.registry import handles
-from memd.daemon.handlers.write_request import WriteRequest, write_request
+from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer
 from memd.daemon.server import IncomingCall
 from memd.errors import Refused, StoreBroken
 from memd.indexer.context.assemble import assemble
@@ -21,11 +21,11 @@ from memd.lifecycle.edges import CONTAINS
 from memd.models import Ask
 from memd.notes import revise
 from memd.notes.links import declared_link, entry_of
-from memd.protocol.methods.context import Consolidate, Context, Expand
+from memd.protocol.methods.context import ConsolidateRequest, ContextRequest, ExpandRequest
 
 
-@handles(Context)
-async def context(ctx: HandlerContext, request: Context, call: IncomingCall) -> Result:
+@handles(ContextRequest)
+async def context(ctx: HandlerContext, request: ContextRequest, call: IncomingCall) -> Result:
     settings = ctx.parts.settings.search
     names = ctx.names(request)
     ask = Ask(request.query, names, filters=request.filters, fusion=settings.fusion, rrf_k=settings.rrf_k)
@@ -56,9 +56,9 @@ async def _assembled(ctx: HandlerContext, task: ContextTask) -> AssembledContext
         return await ctx.read(assemble, ctx.stores, task)
 
 
-@handles(Consolidate)
-async def consolidate(ctx: HandlerContext, request: Consolidate, call: IncomingCall) -> Result:
-    wish, writer = KeyedWrite(request.key, request.text, request.local_time()), write_request(ctx, request)
+@handles(ConsolidateRequest)
+async def consolidate(ctx: HandlerContext, request: ConsolidateRequest, call: IncomingCall) -> Result:
+    wish, writer = KeyedWrite(request.key, request.text, request.local_time()), workspace_writer(ctx, request)
     check(wish, ctx.max_bytes)
     writer.may_hold(request.text)
     await ctx.catch_up("auto", ())
@@ -68,7 +68,9 @@ async def consolidate(ctx: HandlerContext, request: Consolidate, call: IncomingC
     return await _consolidated(writer, wish, target, sources)
 
 
-async def _consolidated(writer: WriteRequest, wish: KeyedWrite, target: KeyTarget, sources: tuple[str, ...]) -> Result:
+async def _consolidated(
+    writer: WorkspaceWriter, wish: KeyedWrite, target: KeyTarget, sources: tuple[str, ...]
+) -> Result:
     written: list[str | None] = []
 
     def change(text: str | None) -> str:
@@ -87,8 +89,8 @@ async def _consolidated(writer: WriteRequest, wish: KeyedWrite, target: KeyTarge
     return {**done, "sources": list(sources), "version": await version(writer, target, written)}
 
 
-@handles(Expand)
-async def expand(ctx: HandlerContext, request: Expand, call: IncomingCall) -> Result:
+@handles(ExpandRequest)
+async def expand(ctx: HandlerContext, request: ExpandRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await linked(ctx, indexes)
     if request.key:

@@ -12,7 +12,7 @@ from memd.daemon import edge_updates
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.memories import edit_of, repeated, untouched
 from memd.daemon.handlers.registry import handles
-from memd.daemon.handlers.write_request import WriteRequest, write_request
+from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer
 from memd.daemon.server import IncomingCall
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.lifecycle import edges, related
@@ -24,15 +24,22 @@ from memd.lifecycle.edges import RELATED, Edge
 from memd.models import RELATIONS
 from memd.notes import revise
 from memd.notes.links import declared_link, entry_of, folded
-from memd.protocol.methods.edges import Clusters, EdgeAdd, EdgeCandidates, EdgeList, EdgeRm, Related
+from memd.protocol.methods.edges import (
+    ClustersRequest,
+    EdgeAddRequest,
+    EdgeCandidatesRequest,
+    EdgeListRequest,
+    EdgeRmRequest,
+    RelatedRequest,
+)
 
 EMPTY = re.compile(r"\A---[ \t\r]*\n---[ \t\r]*\n(?:[ \t\r]*\n)?")
 """Front matter that declares nothing."""
 
 
-@handles(EdgeAdd)
-async def edge_add(ctx: HandlerContext, request: EdgeAdd, call: IncomingCall) -> Result:
-    rel, writer = request.rel, write_request(ctx, request)
+@handles(EdgeAddRequest)
+async def edge_add(ctx: HandlerContext, request: EdgeAddRequest, call: IncomingCall) -> Result:
+    rel, writer = request.rel, workspace_writer(ctx, request)
     source, target = await _ends(writer, request.from_, request.to)
     if source.memory == target.memory:
         raise UsageError(f"`{request.from_}` cannot have an edge to itself")
@@ -46,9 +53,9 @@ async def edge_add(ctx: HandlerContext, request: EdgeAdd, call: IncomingCall) ->
     return {**done, "edge": next(iter(await ctx.read(_told, writer, found)), None)}
 
 
-@handles(EdgeRm)
-async def edge_rm(ctx: HandlerContext, request: EdgeRm, call: IncomingCall) -> Result:
-    rel, writer = request.rel, write_request(ctx, request)
+@handles(EdgeRmRequest)
+async def edge_rm(ctx: HandlerContext, request: EdgeRmRequest, call: IncomingCall) -> Result:
+    rel, writer = request.rel, workspace_writer(ctx, request)
     source, target = await _ends(writer, request.from_, request.to)
     if await repeated(writer):
         return {**await writer.write("edge.rm", source.key), "removed": []}
@@ -62,32 +69,32 @@ async def edge_rm(ctx: HandlerContext, request: EdgeRm, call: IncomingCall) -> R
     return {**done, "removed": told}
 
 
-@handles(EdgeList)
-async def edge_list(ctx: HandlerContext, request: EdgeList, call: IncomingCall) -> Result:
+@handles(EdgeListRequest)
+async def edge_list(ctx: HandlerContext, request: EdgeListRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await linked(ctx, indexes)
     wanted = (request.key, request.rel or "", request.min_weight, request.limit)
     return {"ns": ctx.namespaces(indexes), "edges": await ctx.read(related.listed, ctx.stores, indexes, *wanted)}
 
 
-@handles(EdgeCandidates)
-async def edge_candidates(ctx: HandlerContext, request: EdgeCandidates, call: IncomingCall) -> Result:
+@handles(EdgeCandidatesRequest)
+async def edge_candidates(ctx: HandlerContext, request: EdgeCandidatesRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await linked(ctx, indexes)
     found = await ctx.read(related.candidates, ctx.stores, indexes, request.limit)
     return {"ns": ctx.namespaces(indexes), "relations": RELATIONS, "candidates": found}
 
 
-@handles(Related)
-async def related_memories(ctx: HandlerContext, request: Related, call: IncomingCall) -> Result:
+@handles(RelatedRequest)
+async def related_memories(ctx: HandlerContext, request: RelatedRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await linked(ctx, indexes)
     wanted = (request.key, request.depth, request.min_weight, request.limit)
     return await ctx.read(related.related, ctx.stores, indexes, *wanted)
 
 
-@handles(Clusters)
-async def clusters(ctx: HandlerContext, request: Clusters, call: IncomingCall) -> Result:
+@handles(ClustersRequest)
+async def clusters(ctx: HandlerContext, request: ClustersRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await linked(ctx, indexes)
     found = await ctx.read(related.clusters, ctx.stores, indexes, request.min, request.min_weight)
@@ -97,7 +104,7 @@ async def clusters(ctx: HandlerContext, request: Clusters, call: IncomingCall) -
 # --- who is meant ---------------------------------------------------------------------------------------------
 
 
-async def _ends(writer: WriteRequest, one: str, other: str) -> tuple[KeyTarget, KeyTarget]:
+async def _ends(writer: WorkspaceWriter, one: str, other: str) -> tuple[KeyTarget, KeyTarget]:
     await writer.ctx.catch_up("auto", ())
     await linked(writer.ctx, [writer.index])
     stores, index = writer.ctx.stores, writer.index
@@ -115,38 +122,38 @@ async def linked(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex]) -> None
             await ctx.run(edge_updates.ResolveMentions(index.workspace.ns))
 
 
-async def _follow(writer: WriteRequest) -> None:
+async def _follow(writer: WorkspaceWriter) -> None:
     """The answer tells of the edge: it waits until the ledger has what the file says now."""
     await asyncio.wrap_future(writer.ctx.parts.worker.applied())
     await linked(writer.ctx, [writer.index])
 
 
-def _between(writer: WriteRequest, source: KeyTarget, target: KeyTarget, rel: str) -> list[Edge]:
+def _between(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget, rel: str) -> list[Edge]:
     assert source.memory is not None and target.memory is not None
     found = edges.between(writer.ctx.stores.ledger.reader, source.memory, target.memory)
     return [edge for edge in found if edge.rel == rel and (rel == RELATED or edge.one == source.memory)]
 
 
-def _told(writer: WriteRequest, found: Sequence[Edge]) -> list[Result]:
+def _told(writer: WorkspaceWriter, found: Sequence[Edge]) -> list[Result]:
     reader = writer.ctx.stores.ledger.reader
     names = edges.named(reader, writer.index.id, {end for edge in found for end in (edge.one, edge.other)})
     return edges.told(found, names)
 
 
-def _others(writer: WriteRequest, source: KeyTarget, target: KeyTarget) -> str:
+def _others(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget) -> str:
     assert source.memory is not None and target.memory is not None
     found = edges.between(writer.ctx.stores.ledger.reader, source.memory, target.memory)
     there = ", ".join(f"{told['from']} {told['rel']} {told['to']}" for told in _told(writer, found))
     return f"there is: {there}" if there else f"memd edge list {source.key}"
 
 
-def _key(writer: WriteRequest, target: KeyTarget) -> str:
+def _key(writer: WorkspaceWriter, target: KeyTarget) -> str:
     assert target.memory is not None
     reader = writer.ctx.stores.ledger.reader
     return str(edges.named(reader, writer.index.id, [target.memory])[target.memory]["key"])
 
 
-def _said(writer: WriteRequest, source: KeyTarget, target: KeyTarget, rel: str) -> list[Row]:
+def _said(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget, rel: str) -> list[Row]:
     """The mentions that say this edge, whichever of the two has them."""
     return writer.ctx.stores.ledger.reader.execute(
         "SELECT memory, target, origin FROM mentions WHERE rel = ?3 AND ((memory = ?1 AND found = ?2)"
@@ -177,7 +184,7 @@ def _says(entry: str, rel: str, names: set[str]) -> bool:
 
 
 async def _undeclare(
-    writer: WriteRequest, source: KeyTarget, target: KeyTarget, rel: str, said: Sequence[Row]
+    writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget, rel: str, said: Sequence[Row]
 ) -> Result:
     """Take an edge out of the files that declare it."""
     changes = []
@@ -208,7 +215,7 @@ def _without(end: KeyTarget, rel: str, names: set[str]) -> Callable[[str | None]
     return edit
 
 
-async def _unlink(writer: WriteRequest, source: KeyTarget, found: Sequence[Edge]) -> Result:
+async def _unlink(writer: WorkspaceWriter, source: KeyTarget, found: Sequence[Edge]) -> Result:
     """Take away what nobody declared: the ledger remembers it, and no pass makes it again."""
     task = edge_updates.RemoveEdges(writer.index.workspace.ns, writer.who, source.key, tuple(found), writer.request)
     action = await writer.ctx.run(task)

@@ -12,18 +12,18 @@ from memd.errors import NotFound, UsageError
 from memd.indexer.indexing.subscription_match import AwaitedTerms, awaited_terms
 from memd.models import Filters
 from memd.protocol.methods.base import Scoped
-from memd.protocol.methods.events import Subscribe, Unsubscribe, Watch
+from memd.protocol.methods.events import SubscribeRequest, UnsubscribeRequest, WatchRequest
 
 
-@handles(Subscribe)
-async def subscribe(ctx: HandlerContext, request: Subscribe, call: IncomingCall) -> Result:
+@handles(SubscribeRequest)
+async def subscribe(ctx: HandlerContext, request: SubscribeRequest, call: IncomingCall) -> Result:
     filters = Filters(kind=request.kind or "", tags=request.tags, role=request.role, path=request.path)
     terms = SubscriptionQuery(_wanted(request), filters, _scope(ctx, request), request.marks)
     # Nothing is awaited from here on, so the answer goes out before the first notification.
     return {"subscription": ctx.parts.subscriptions.subscribe(call.line, terms), "ns": sorted(terms.ns)}
 
 
-def _wanted(request: Subscribe) -> AwaitedTerms:
+def _wanted(request: SubscribeRequest) -> AwaitedTerms:
     found = awaited_terms(request.query, every=request.match == "all")
     if request.query.strip() and not found.words:
         raise UsageError(f"there is no word in {request.query!r}", "leave `query` out to be told of every memory")
@@ -38,8 +38,8 @@ def _scope(ctx: HandlerContext, request: Scoped) -> frozenset[str]:
     return frozenset(names) if meant else frozenset()
 
 
-@handles(Watch)
-async def watch(ctx: HandlerContext, request: Watch, call: IncomingCall) -> Result:
+@handles(WatchRequest)
+async def watch(ctx: HandlerContext, request: WatchRequest, call: IncomingCall) -> Result:
     names = _scope(ctx, request)
     # What was seen before is told to nobody who asks after it.
     await ctx.catch_up("auto", ())
@@ -48,8 +48,8 @@ async def watch(ctx: HandlerContext, request: Watch, call: IncomingCall) -> Resu
     return {"subscription": number, "ns": sorted(names)}
 
 
-@handles(Unsubscribe)
-async def unsubscribe(ctx: HandlerContext, request: Unsubscribe, call: IncomingCall) -> Result:
+@handles(UnsubscribeRequest)
+async def unsubscribe(ctx: HandlerContext, request: UnsubscribeRequest, call: IncomingCall) -> Result:
     number, parts = request.subscription, ctx.parts
     if not (parts.subscriptions.end(call.line, number) or parts.events.watching.end(call.line, number)):
         raise NotFound(f"this connection has no subscription {number}", "`subscribe` and `watch` answer their number")

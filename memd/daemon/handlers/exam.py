@@ -25,15 +25,15 @@ from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import exams
 from memd.models import Ask
 from memd.protocol.methods.base import MAX_HITS
-from memd.protocol.methods.exam import Eval
+from memd.protocol.methods.exam import EvalRequest
 
 MAX_BYTES = 32_000_000
 GENTLE_SECONDS = 0.03
 """The pause after each question that nobody waits for."""
 
 
-@handles(Eval)
-async def evaluate(ctx: HandlerContext, request: Eval, call: IncomingCall) -> Result:
+@handles(EvalRequest)
+async def evaluate(ctx: HandlerContext, request: EvalRequest, call: IncomingCall) -> Result:
     ns, mode, told = ctx.names(request), request.mode, progress_reporter(request, call)
     # The figures speak of the first ten hits.
     asking = Ask("", ns, max(TURN_DEPTH, request.limit or MAX_HITS), mode)

@@ -8,7 +8,7 @@ from sqlite3 import Row
 from memd.daemon import tasks
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.registry import handles
-from memd.daemon.handlers.write_request import write_request
+from memd.daemon.handlers.workspace_writer import workspace_writer
 from memd.daemon.server import IncomingCall
 from memd.errors import Conflict, NotFound, Refused
 from memd.indexer.record.actions import in_utc
@@ -16,41 +16,48 @@ from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import past
 from memd.indexer.views.past import LogFilter
 from memd.indexer.writing import restore_version
-from memd.protocol.methods.history import Diff, History, Log, Restore, Trash, Undo
+from memd.protocol.methods.history import (
+    DiffRequest,
+    HistoryRequest,
+    LogRequest,
+    RestoreRequest,
+    TrashRequest,
+    UndoRequest,
+)
 
 
-@handles(History)
-async def history(ctx: HandlerContext, request: History, call: IncomingCall) -> Result:
+@handles(HistoryRequest)
+async def history(ctx: HandlerContext, request: HistoryRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await ctx.catch_up("auto", ())
     return await ctx.read(past.versions, ctx.stores, indexes, request.key)
 
 
-@handles(Diff)
-async def diff(ctx: HandlerContext, request: Diff, call: IncomingCall) -> Result:
+@handles(DiffRequest)
+async def diff(ctx: HandlerContext, request: DiffRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await ctx.catch_up("auto", ())
     return await ctx.read(past.difference, ctx.stores, indexes, request.key, request.old or 0, request.new or 0)
 
 
-@handles(Log)
-async def log(ctx: HandlerContext, request: Log, call: IncomingCall) -> Result:
+@handles(LogRequest)
+async def log(ctx: HandlerContext, request: LogRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     wanted = LogFilter(request.who, request.what, _begin(request.since), request.key, request.limit)
     await ctx.catch_up("auto", ())
     return {"entries": await ctx.read(past.entries, ctx.stores, indexes, wanted), "ns": ctx.namespaces(indexes)}
 
 
-@handles(Trash)
-async def trash(ctx: HandlerContext, request: Trash, call: IncomingCall) -> Result:
+@handles(TrashRequest)
+async def trash(ctx: HandlerContext, request: TrashRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await ctx.catch_up("auto", ())
     return {**await ctx.read(past.trash, ctx.stores, indexes, request.limit), "ns": ctx.namespaces(indexes)}
 
 
-@handles(Restore)
-async def restore(ctx: HandlerContext, request: Restore, call: IncomingCall) -> Result:
-    writer, key = write_request(ctx, request), request.key
+@handles(RestoreRequest)
+async def restore(ctx: HandlerContext, request: RestoreRequest, call: IncomingCall) -> Result:
+    writer, key = workspace_writer(ctx, request), request.key
     await ctx.catch_up("auto", ())
     if request.path:
         return await _restore_file(ctx, writer.index, request.path, writer.who)
@@ -68,8 +75,8 @@ async def _restore_file(ctx: HandlerContext, index: WorkspaceIndex, path: str, w
     return {**await _undo(ctx, index, rows[0]["id"], who), "path": path, "version": None, "was_gone": True}
 
 
-@handles(Undo)
-async def undo(ctx: HandlerContext, request: Undo, call: IncomingCall) -> Result:
+@handles(UndoRequest)
+async def undo(ctx: HandlerContext, request: UndoRequest, call: IncomingCall) -> Result:
     indexes, who = ctx.indexes(request), request.who or "socket"
     row = await ctx.read(_meant, ctx, indexes, request.action or 0, who)
     index = next(index for index in indexes if index.id == row["workspace"])

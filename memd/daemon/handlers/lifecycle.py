@@ -14,8 +14,8 @@ from memd.daemon import lifecycle as tasks
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.memories import edit_of, repeated, untouched
 from memd.daemon.handlers.registry import handles
+from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer
 from memd.daemon.handlers.workspaces import configure
-from memd.daemon.handlers.write_request import WriteRequest, write_request
 from memd.daemon.server import IncomingCall
 from memd.errors import Refused
 from memd.indexer.lifecycle.preview import preview_rules
@@ -27,12 +27,20 @@ from memd.lifecycle.lives import BASE
 from memd.lifecycle.rule_language import SYSTEM, body, named
 from memd.lifecycle.rules import BUILT_IN, Rule, similar_rules
 from memd.notes import revise
-from memd.protocol.methods.lifecycle import Curate, Reflect, RuleList, RuleRm, RuleSet, RuleTest, Useful
+from memd.protocol.methods.lifecycle import (
+    CurateRequest,
+    ReflectRequest,
+    RuleListRequest,
+    RuleRmRequest,
+    RuleSetRequest,
+    RuleTestRequest,
+    UsefulRequest,
+)
 
 
-@handles(Useful)
-async def useful(ctx: HandlerContext, request: Useful, call: IncomingCall) -> Result:
-    writer = write_request(ctx, request)
+@handles(UsefulRequest)
+async def useful(ctx: HandlerContext, request: UsefulRequest, call: IncomingCall) -> Result:
+    writer = workspace_writer(ctx, request)
     await ctx.catch_up("auto", ())
     target = await ctx.read(keys.existing, ctx.stores, writer.index, request.key)
     assert target.memory is not None
@@ -41,8 +49,8 @@ async def useful(ctx: HandlerContext, request: Useful, call: IncomingCall) -> Re
     return {"ns": ns, "key": request.key, "action": action, "useful": count}
 
 
-@handles(Reflect)
-async def reflect(ctx: HandlerContext, request: Reflect, call: IncomingCall) -> Result:
+@handles(ReflectRequest)
+async def reflect(ctx: HandlerContext, request: ReflectRequest, call: IncomingCall) -> Result:
     names = ctx.names(request)
     await ctx.catch_up("auto", ())
     # What was shown just before counts.
@@ -56,9 +64,9 @@ async def reflect(ctx: HandlerContext, request: Reflect, call: IncomingCall) -> 
 # --- one memory ---------------------------------------------------------------------------------------------------
 
 
-@handles(Curate)
-async def curate(ctx: HandlerContext, request: Curate, call: IncomingCall) -> Result:
-    verb, writer = request.verb, write_request(ctx, request)
+@handles(CurateRequest)
+async def curate(ctx: HandlerContext, request: CurateRequest, call: IncomingCall) -> Result:
+    verb, writer = request.verb, workspace_writer(ctx, request)
     await ctx.catch_up("auto", ())
     target = await ctx.read(keys.existing, ctx.stores, writer.index, request.key)
     _, row = await ctx.read(get.named, ctx.stores, [writer.index], request.key)
@@ -66,7 +74,7 @@ async def curate(ctx: HandlerContext, request: Curate, call: IncomingCall) -> Re
     return {**done, "verb": verb}
 
 
-async def _moved(writer: WriteRequest, target: KeyTarget, row: Row, verb: str) -> Result:
+async def _moved(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: str) -> Result:
     tier, after = row["tier"], curation.tier_after(verb, row["tier"], row["home"])
     again = await repeated(writer)
     if verb != "promote" and json.loads(row["declared"]).get("pinned") and not again:
@@ -80,7 +88,7 @@ async def _moved(writer: WriteRequest, target: KeyTarget, row: Row, verb: str) -
     return {**untouched(writer, target.key), **told, "action": action, "repeated": again}
 
 
-async def _declared(writer: WriteRequest, target: KeyTarget, row: Row, verb: str) -> Result:
+async def _declared(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: str) -> Result:
     fact, facts = curation.fact_of(verb), json.loads(row["declared"])
     before = bool(facts.get("pinned")) if fact == "pinned" else _importance(facts.get("importance"))
     changes: list[Any] = [before, before]
@@ -113,13 +121,13 @@ def _change_of(what: str, before: Any, after: Any) -> Result:
 # --- rules --------------------------------------------------------------------------------------------------------
 
 
-@handles(RuleList)
-async def rule_list(ctx: HandlerContext, request: RuleList, call: IncomingCall) -> Result:
+@handles(RuleListRequest)
+async def rule_list(ctx: HandlerContext, request: RuleListRequest, call: IncomingCall) -> Result:
     return {"rules": [_rule_row(rule) for rule in ctx.parts.rules.all()]}
 
 
-@handles(RuleSet)
-async def rule_set(ctx: HandlerContext, request: RuleSet, call: IncomingCall) -> Result:
+@handles(RuleSetRequest)
+async def rule_set(ctx: HandlerContext, request: RuleSetRequest, call: IncomingCall) -> Result:
     name = named(request.name)
 
     def change(texts: Mapping[str, str]) -> Mapping[str, str | None]:
@@ -132,8 +140,8 @@ async def rule_set(ctx: HandlerContext, request: RuleSet, call: IncomingCall) ->
     return {"rule": _rule_row(rule_book.find(ctx.parts.rules.all(), name))}
 
 
-@handles(RuleRm)
-async def rule_rm(ctx: HandlerContext, request: RuleRm, call: IncomingCall) -> Result:
+@handles(RuleRmRequest)
+async def rule_rm(ctx: HandlerContext, request: RuleRmRequest, call: IncomingCall) -> Result:
     # Not by `named`: what could not be a rule's name can be taken out too.
     name = request.name.removeprefix(SYSTEM)
 
@@ -157,8 +165,8 @@ async def _change_rules(ctx: HandlerContext, change: edit.Change) -> None:
         ctx.parts.rules.take(await configure(ctx, edit.write_rules, change))
 
 
-@handles(RuleTest)
-async def rule_test(ctx: HandlerContext, request: RuleTest, call: IncomingCall) -> Result:
+@handles(RuleTestRequest)
+async def rule_test(ctx: HandlerContext, request: RuleTestRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     rules = rule_book.chosen(ctx.parts.rules.all(), request.rule)
     await ctx.catch_up("auto", ())

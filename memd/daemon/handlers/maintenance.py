@@ -15,14 +15,14 @@ from memd.errors import Busy
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
 from memd.indexer.views import secret_scan
-from memd.protocol.methods.maintenance import Doctor, JobList, Rebuild, RunJob, SyncFiles
+from memd.protocol.methods.maintenance import DoctorRequest, JobListRequest, JobRunRequest, RebuildRequest, SyncRequest
 
 START_SECONDS = 30.0
 """How long a call waits for a daemon that is only just starting."""
 
 
-@handles(SyncFiles)
-async def sync(ctx: HandlerContext, request: SyncFiles, call: IncomingCall) -> Result:
+@handles(SyncRequest)
+async def sync(ctx: HandlerContext, request: SyncRequest, call: IncomingCall) -> Result:
     names, told = ctx.names(request), progress_reporter(request, call)
     report = await ctx.scan(names, IndexingOptions(accept_missing=request.accept_missing), told)
     if request.vectors:
@@ -32,8 +32,8 @@ async def sync(ctx: HandlerContext, request: SyncFiles, call: IncomingCall) -> R
             "took_ms": round(report.took_ms, 1)}  # fmt: skip
 
 
-@handles(Rebuild)
-async def rebuild(ctx: HandlerContext, request: Rebuild, call: IncomingCall) -> Result:
+@handles(RebuildRequest)
+async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCall) -> Result:
     started, names = time.monotonic(), ctx.names(request)
     await ctx.model_loaded()
     await ctx.scan(names, IndexingOptions(deep=True), progress_reporter(request, call))
@@ -46,8 +46,8 @@ async def rebuild(ctx: HandlerContext, request: Rebuild, call: IncomingCall) -> 
     return {**totals, "took_ms": round((time.monotonic() - started) * 1000, 1)}
 
 
-@handles(Doctor)
-async def doctor(ctx: HandlerContext, request: Doctor, call: IncomingCall) -> Result:
+@handles(DoctorRequest)
+async def doctor(ctx: HandlerContext, request: DoctorRequest, call: IncomingCall) -> Result:
     findings = await ctx.run(tasks.Examine(ctx.parts.settings, request.fix))
     ok = doctor_checks.sound(findings)
     if not request.secrets:
@@ -61,14 +61,14 @@ async def doctor(ctx: HandlerContext, request: Doctor, call: IncomingCall) -> Re
 # --- jobs ---------------------------------------------------------------------------------------------------------
 
 
-@handles(JobList)
-async def job_list(ctx: HandlerContext, request: JobList, call: IncomingCall) -> Result:
+@handles(JobListRequest)
+async def job_list(ctx: HandlerContext, request: JobListRequest, call: IncomingCall) -> Result:
     await _scheduler_ready(ctx)
     return {"jobs": ctx.parts.scheduler.states()}
 
 
-@handles(RunJob)
-async def job_run(ctx: HandlerContext, request: RunJob, call: IncomingCall) -> Result:
+@handles(JobRunRequest)
+async def job_run(ctx: HandlerContext, request: JobRunRequest, call: IncomingCall) -> Result:
     await _scheduler_ready(ctx)
     return {"job": await asyncio.wrap_future(ctx.parts.scheduler.ask(request.name))}
 

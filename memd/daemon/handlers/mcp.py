@@ -13,11 +13,11 @@ from memd.daemon.mcp_sessions import Agreement, Caller, one_of, zone_of
 from memd.daemon.server import ClientReader, ClientWriter, IncomingCall
 from memd.mcp.profiles import EXPERIMENTAL, tools_of
 from memd.protocol.methods.base import Scoped
-from memd.protocol.methods.server import McpOpen
+from memd.protocol.methods.server import McpOpenRequest
 
 
-@handles(McpOpen)
-async def mcp_open(ctx: HandlerContext, request: McpOpen, call: IncomingCall) -> Result:
+@handles(McpOpenRequest)
+async def mcp_open(ctx: HandlerContext, request: McpOpenRequest, call: IncomingCall) -> Result:
     cwd, line = request.cwd, call.line
     agreed = Agreement(cwd, request.who, zone_of(request.tz), request.session)
     # The first session of all waits for the SDK to be imported; usually that was done in a quiet moment.

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from memd.daemon import tasks
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.registry import handles
-from memd.daemon.handlers.write_request import WriteRequest, write_request
+from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer
 from memd.daemon.server import IncomingCall
 from memd.errors import Conflict, NotFound, Refused, UsageError, VersionConflict
 from memd.indexer.query import lookup
@@ -27,7 +27,17 @@ from memd.notes.lifetime import span_of
 from memd.notes.read import CONTROL, decode
 from memd.notes.safe_write import Edit
 from memd.notes.tags import retagged, tag_name
-from memd.protocol.methods.memories import FileRelation, Files, Gc, Patch, Put, Rm, TagList, TagRename, TagRm
+from memd.protocol.methods.memories import (
+    FileRelation,
+    FilesRequest,
+    GcRequest,
+    PatchRequest,
+    PutRequest,
+    RmRequest,
+    TagListRequest,
+    TagRenameRequest,
+    TagRmRequest,
+)
 
 FILE_RELATIONS = get_args(FileRelation)
 FACTS = ("kind", "tags", "priority", "importance", "pinned", "ttl", "tier")
@@ -50,9 +60,9 @@ class KeyedWrite:
     files: tuple[str, ...] = ()
 
 
-@handles(Put)
-async def put(ctx: HandlerContext, request: Put, call: IncomingCall) -> Result:
-    writer, wish = write_request(ctx, request), _wish(request)
+@handles(PutRequest)
+async def put(ctx: HandlerContext, request: PutRequest, call: IncomingCall) -> Result:
+    writer, wish = workspace_writer(ctx, request), _wish(request)
     check(wish, ctx.max_bytes)
     wish = replace(wish, files=await ctx.read(_files, writer.index, wish.files, request.cwd))
     writer.may_hold(wish.text or "")
@@ -72,7 +82,7 @@ async def put(ctx: HandlerContext, request: Put, call: IncomingCall) -> Result:
     return await _put(writer, wish, target, found)
 
 
-async def _put(writer: WriteRequest, wish: KeyedWrite, target: KeyTarget, found: list[Result]) -> Result:
+async def _put(writer: WorkspaceWriter, wish: KeyedWrite, target: KeyTarget, found: list[Result]) -> Result:
     written: list[str | None] = []
 
     def change(text: str | None) -> str:
@@ -85,9 +95,9 @@ async def _put(writer: WriteRequest, wish: KeyedWrite, target: KeyTarget, found:
     return {**done, "written": True, "version": await version(writer, target, written), "similar": found}
 
 
-@handles(Patch)
-async def patch(ctx: HandlerContext, request: Patch, call: IncomingCall) -> Result:
-    writer, key, if_version = write_request(ctx, request), request.key, request.if_version
+@handles(PatchRequest)
+async def patch(ctx: HandlerContext, request: PatchRequest, call: IncomingCall) -> Result:
+    writer, key, if_version = workspace_writer(ctx, request), request.key, request.if_version
     writer.may_hold(patches.added(request.patch))
     await ctx.catch_up("auto", ())
     target = await ctx.read(keys.existing, ctx.stores, writer.index, key)
@@ -112,9 +122,9 @@ async def patch(ctx: HandlerContext, request: Patch, call: IncomingCall) -> Resu
     return {**done, "version": await version(writer, target, written)}
 
 
-@handles(Rm)
-async def rm(ctx: HandlerContext, request: Rm, call: IncomingCall) -> Result:
-    writer, key, hard = write_request(ctx, request), request.key, request.hard
+@handles(RmRequest)
+async def rm(ctx: HandlerContext, request: RmRequest, call: IncomingCall) -> Result:
+    writer, key, hard = workspace_writer(ctx, request), request.key, request.hard
     await ctx.catch_up("auto", ())
     if await repeated(writer):
         return {**await writer.write("rm", key), "hard": hard}
@@ -129,7 +139,7 @@ async def rm(ctx: HandlerContext, request: Rm, call: IncomingCall) -> Result:
     return {**done, "hard": hard, **purged}
 
 
-async def remove(writer: WriteRequest, target: KeyTarget) -> Result:
+async def remove(writer: WorkspaceWriter, target: KeyTarget) -> Result:
     """Take a memory's text out of its file; what it said stays in the history."""
 
     def change(text: str | None) -> str | None:
@@ -140,15 +150,15 @@ async def remove(writer: WriteRequest, target: KeyTarget) -> Result:
     return await writer.write("rm", target.key, FileChange(target.path, edit=edit_of(target, change)))
 
 
-@handles(Gc)
-async def gc(ctx: HandlerContext, request: Gc, call: IncomingCall) -> Result:
+@handles(GcRequest)
+async def gc(ctx: HandlerContext, request: GcRequest, call: IncomingCall) -> Result:
     indexes, hard = ctx.indexes(request), request.hard and not request.dry_run
     await ctx.catch_up("auto", ())
     expired = await ctx.read(keys.expired, ctx.stores, indexes)
     dormant, total = await ctx.read(lambda: peek.dormant(ctx.stores.ledger.reader, indexes, MAX_DORMANT))
     purged = []
     for index in indexes if hard else ():
-        writer = WriteRequest(ctx, index, request.who or "socket", "", True)
+        writer = WorkspaceWriter(ctx, index, request.who or "socket", "", True)
         for row in (row for row in expired if row["ns"] == index.workspace.ns):
             target = await ctx.read(keys.existing, ctx.stores, index, row["key"])
             assert target.memory is not None
@@ -158,7 +168,7 @@ async def gc(ctx: HandlerContext, request: Gc, call: IncomingCall) -> Result:
             "dormant_total": total}  # fmt: skip
 
 
-async def _purge(writer: WriteRequest, memory: int) -> Result:
+async def _purge(writer: WorkspaceWriter, memory: int) -> Result:
     """Forget what is gone from the files for good; on the writer's thread, as it changes every store."""
     await writer.ctx.applied()
     return await writer.ctx.run(tasks.Purge(writer.index.workspace.ns, memory))
@@ -167,7 +177,7 @@ async def _purge(writer: WriteRequest, memory: int) -> Result:
 # --- what is wanted -----------------------------------------------------------------------------------------------
 
 
-def _wish(request: Put) -> KeyedWrite:
+def _wish(request: PutRequest) -> KeyedWrite:
     facts = {name: value for name in FACTS if (value := getattr(request, name)) is not None}
     if "tags" in facts:
         facts["tags"] = [tag.strip().lstrip("#") for tag in facts["tags"]]
@@ -242,13 +252,13 @@ def _unchanged(target: KeyTarget, text: str | None, wanted: int | None) -> None:
         )
 
 
-async def version(writer: WriteRequest, target: KeyTarget, written: list[str | None]) -> int | None:
+async def version(writer: WorkspaceWriter, target: KeyTarget, written: list[str | None]) -> int | None:
     """The number of the version that was just written; None where others wrote over it before it was taken in."""
     await writer.ctx.catch_up("auto", ())
     return await writer.ctx.read(_version, writer, target, written)
 
 
-def _version(writer: WriteRequest, target: KeyTarget, written: list[str | None]) -> int | None:
+def _version(writer: WorkspaceWriter, target: KeyTarget, written: list[str | None]) -> int | None:
     reader, memory = writer.ctx.stores.ledger.reader, target.memory
     if memory is None:
         rows = lookup.memories(reader, writer.index.id, target.key, "")
@@ -260,7 +270,7 @@ def _version(writer: WriteRequest, target: KeyTarget, written: list[str | None])
     return fitting[-1] if fitting else None
 
 
-async def repeated(writer: WriteRequest) -> bool:
+async def repeated(writer: WorkspaceWriter) -> bool:
     """Whether this very request was carried out before: then it is not judged by what it brought about."""
     reader = writer.ctx.stores.ledger
     done = await writer.ctx.read(lambda: actions.by_request(reader.reader, writer.request))
@@ -279,7 +289,7 @@ def edit_of(target: KeyTarget, change: Callable[[str | None], str | None]) -> Ca
     return revise.in_bytes(edit)
 
 
-async def _similar(writer: WriteRequest, wish: KeyedWrite, target: KeyTarget) -> list[Result]:
+async def _similar(writer: WorkspaceWriter, wish: KeyedWrite, target: KeyTarget) -> list[Result]:
     if wish.text is None:
         return []
     ctx = writer.ctx
@@ -287,7 +297,7 @@ async def _similar(writer: WriteRequest, wish: KeyedWrite, target: KeyTarget) ->
     return await ctx.read(similar, stores, writer.index, wish.text, target.memory, most)
 
 
-def untouched(writer: WriteRequest, key: str) -> Result:
+def untouched(writer: WorkspaceWriter, key: str) -> Result:
     """What a write answers that had nothing to write."""
     return {"ns": writer.index.workspace.ns, "root": str(writer.index.workspace.root), "action": None, "paths": [],
             "conflicts": [], "repeated": False, "key": key,
@@ -297,14 +307,14 @@ def untouched(writer: WriteRequest, key: str) -> Result:
 # --- files and tags -----------------------------------------------------------------------------------------------
 
 
-@handles(Files)
-async def files(ctx: HandlerContext, request: Files, call: IncomingCall) -> Result:
+@handles(FilesRequest)
+async def files(ctx: HandlerContext, request: FilesRequest, call: IncomingCall) -> Result:
     await ctx.catch_up("auto", ())
     if request.touching:
         indexes = ctx.indexes(request)
         found = await ctx.read(keys.touching, ctx.stores, indexes, request.touching, request.cwd)
         return {"ns": ctx.namespaces(indexes), "memories": found}
-    writer, done = write_request(ctx, request), {}
+    writer, done = workspace_writer(ctx, request), {}
     if request.add:
         file = await ctx.read(keys.file_named, writer.index, request.add, request.cwd)
         done = await _declare(writer, request.key, file, request.rel)
@@ -312,7 +322,7 @@ async def files(ctx: HandlerContext, request: Files, call: IncomingCall) -> Resu
     return {"ns": writer.index.workspace.ns, **done, "key": request.key, "files": [keys.file_told(row) for row in rows]}
 
 
-async def _declare(writer: WriteRequest, key: str, file: str, rel: str) -> Result:
+async def _declare(writer: WorkspaceWriter, key: str, file: str, rel: str) -> Result:
     """Write down that a memory is about a file; answers when the ledger has it."""
     entry = f"{file}:{rel}"
     check_file(entry)
@@ -330,24 +340,26 @@ async def _declare(writer: WriteRequest, key: str, file: str, rel: str) -> Resul
     return done
 
 
-@handles(TagList)
-async def tag_list(ctx: HandlerContext, request: TagList, call: IncomingCall) -> Result:
+@handles(TagListRequest)
+async def tag_list(ctx: HandlerContext, request: TagListRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await ctx.catch_up("auto", ())
     return {"ns": ctx.namespaces(indexes), "tags": await ctx.read(keys.tags, ctx.stores, indexes)}
 
 
-@handles(TagRename)
-async def tag_rename(ctx: HandlerContext, request: TagRename, call: IncomingCall) -> Result:
-    return await _retag(write_request(ctx, request), "tag.rename", request.tag, tag_name(request.to), request.dry_run)
+@handles(TagRenameRequest)
+async def tag_rename(ctx: HandlerContext, request: TagRenameRequest, call: IncomingCall) -> Result:
+    return await _retag(
+        workspace_writer(ctx, request), "tag.rename", request.tag, tag_name(request.to), request.dry_run
+    )
 
 
-@handles(TagRm)
-async def tag_rm(ctx: HandlerContext, request: TagRm, call: IncomingCall) -> Result:
-    return await _retag(write_request(ctx, request), "tag.rm", request.tag, None, request.dry_run)
+@handles(TagRmRequest)
+async def tag_rm(ctx: HandlerContext, request: TagRmRequest, call: IncomingCall) -> Result:
+    return await _retag(workspace_writer(ctx, request), "tag.rm", request.tag, None, request.dry_run)
 
 
-async def _retag(writer: WriteRequest, what: str, tag: str, new: str | None, dry_run: bool) -> Result:
+async def _retag(writer: WorkspaceWriter, what: str, tag: str, new: str | None, dry_run: bool) -> Result:
     """Change every file of which a memory has the tag, as one action."""
     ctx, old = writer.ctx, tag.strip().lstrip("#")
     await ctx.catch_up("auto", ())
@@ -379,7 +391,7 @@ def _diff(index: WorkspaceIndex, path: str, edit: Edit) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-async def _near(writer: WriteRequest, tag: str) -> str:
+async def _near(writer: WorkspaceWriter, tag: str) -> str:
     told = await writer.ctx.read(keys.tags, writer.ctx.stores, [writer.index])
     near = difflib.get_close_matches(tag, [str(one["tag"]) for one in told], n=3, cutoff=0.4)
     return f"did you mean {', '.join(near)}?" if near else "memd tags lists them"

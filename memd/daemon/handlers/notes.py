@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.registry import handles
-from memd.daemon.handlers.write_request import WriteRequest, only_index, write_request
+from memd.daemon.handlers.workspace_writer import WorkspaceWriter, only_index, workspace_writer
 from memd.daemon.server import IncomingCall
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import is_memory_path, refusal
@@ -21,7 +21,7 @@ from memd.notes.compose import daily_entry, daily_head, role_entry
 from memd.notes.entries import SHARED
 from memd.notes.layout import layout_of
 from memd.notes.read import CONTROL, FileContent, SkippedFile, UnreadableFile, read
-from memd.protocol.methods.notes import NewSection, Note, Read, Recent, Save, WriteEntry
+from memd.protocol.methods.notes import NewSection, NoteRequest, ReadRequest, RecentRequest, SaveRequest, WriteRequest
 
 TAG = re.compile(r"[^\s,\"'<>#]+")
 ROLE = re.compile(r"[\w][\w .:+-]*")
@@ -31,28 +31,28 @@ LONGEST_ROLE = 100
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
-@handles(Note)
-async def note(ctx: HandlerContext, request: Note, call: IncomingCall) -> Result:
-    return await _to_daily(write_request(ctx, request), "note", request)
+@handles(NoteRequest)
+async def note(ctx: HandlerContext, request: NoteRequest, call: IncomingCall) -> Result:
+    return await _to_daily(workspace_writer(ctx, request), "note", request)
 
 
-@handles(Save)
-async def save(ctx: HandlerContext, request: Save, call: IncomingCall) -> Result:
+@handles(SaveRequest)
+async def save(ctx: HandlerContext, request: SaveRequest, call: IncomingCall) -> Result:
     daily = request.target == "daily"
-    done = await (_to_daily if daily else _to_long_term)(write_request(ctx, request), "save", request)
+    done = await (_to_daily if daily else _to_long_term)(workspace_writer(ctx, request), "save", request)
     where = "daily log" if daily else "long-term memory"
     return {**done, "target": request.target, "saved": f"Saved to {where} ({PurePosixPath(done['path']).name})"}
 
 
-@handles(WriteEntry)
-async def write(ctx: HandlerContext, request: WriteEntry, call: IncomingCall) -> Result:
-    writer, now = write_request(ctx, request), request.local_time()
+@handles(WriteRequest)
+async def write(ctx: HandlerContext, request: WriteRequest, call: IncomingCall) -> Result:
+    writer, now = workspace_writer(ctx, request), request.local_time()
     path = _role_path(writer.index, SHARED if request.shared else request.role)
     entry = role_entry(request.section, request.text, f"{now:%Y-%m-%d %H:%M}")
     return await _add(writer, "write", path, request.section, FileChange(path, entry), request.text)
 
 
-async def _to_daily(writer: WriteRequest, what: str, request: NewSection) -> Result:
+async def _to_daily(writer: WorkspaceWriter, what: str, request: NewSection) -> Result:
     """A section of the day's note, which is made where there is none."""
     now, tags = request.local_time(), _tags(request)
     title, body = (request.title, request.text) if request.title else entries.titled(request.text)
@@ -63,7 +63,7 @@ async def _to_daily(writer: WriteRequest, what: str, request: NewSection) -> Res
     return await _add(writer, what, path, f"{now:%H:%M} {title}", change, request.text)
 
 
-async def _to_long_term(writer: WriteRequest, what: str, request: NewSection) -> Result:
+async def _to_long_term(writer: WorkspaceWriter, what: str, request: NewSection) -> Result:
     """A section of the long-term memory; where that ends with a list of topics, before it."""
     now, tags, text = request.local_time(), _tags(request), request.text
     title, body = (request.title, text) if request.title else entries.titled(text)
@@ -82,7 +82,7 @@ async def _to_long_term(writer: WriteRequest, what: str, request: NewSection) ->
 
 
 async def _add(
-    writer: WriteRequest, what: str, path: str, heading: str, change: FileChange, text: str, before: str = ""
+    writer: WorkspaceWriter, what: str, path: str, heading: str, change: FileChange, text: str, before: str = ""
 ) -> Result:
     """Do it, once it is known that the text may be written and that questions will find it."""
     if not set(f"{heading}{text}".encode()).isdisjoint(CONTROL):
@@ -102,7 +102,7 @@ def _key(index: WorkspaceIndex, path: str, heading: str) -> str:
     return key_of(pure.stem, path, names.slug(heading), {pure.stem} if shared else set())
 
 
-def _must_be_found(writer: WriteRequest, path: str, more: int) -> None:
+def _must_be_found(writer: WorkspaceWriter, path: str, more: int) -> None:
     """Refuse to write what no question would ever find."""
     workspace = writer.index.workspace
     if not is_memory_path(workspace, path):
@@ -130,8 +130,8 @@ def _tags(request: NewSection) -> tuple[str, ...]:
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-@handles(Read)
-async def read_role(ctx: HandlerContext, request: Read, call: IncomingCall) -> Result:
+@handles(ReadRequest)
+async def read_role(ctx: HandlerContext, request: ReadRequest, call: IncomingCall) -> Result:
     role, index = request.role or SHARED, only_index(ctx, request)
     path = _role_path(index, role)
     found = await ctx.read(_reading, index, path, ctx.max_bytes)
@@ -140,8 +140,8 @@ async def read_role(ctx: HandlerContext, request: Read, call: IncomingCall) -> R
     return {**index.place, "role": role, "path": path, "text": found.text}
 
 
-@handles(Recent)
-async def recent(ctx: HandlerContext, request: Recent, call: IncomingCall) -> Result:
+@handles(RecentRequest)
+async def recent(ctx: HandlerContext, request: RecentRequest, call: IncomingCall) -> Result:
     index, budget = only_index(ctx, request), request.budget
     roles = tuple(dict.fromkeys((SHARED, request.role)))
     paths = [_role_path(index, one) for one in roles]

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from memd.daemon.handler_context import PROGRESS_SECONDS, HandlerContext, ReportProgress, Result, progress_reporter
 from memd.daemon.handlers.registry import handles
-from memd.daemon.handlers.write_request import only_index
+from memd.daemon.handlers.workspace_writer import only_index
 from memd.daemon.server import IncomingCall
 from memd.indexer.context.code_names import CodeName
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys
-from memd.protocol.methods.outline import OutlineFile, OutlineMap, OutlineProject, OutlineSymbol, OutlineTree
+from memd.protocol.methods.outline import (
+    OutlineFileRequest,
+    OutlineMapRequest,
+    OutlineProjectRequest,
+    OutlineSymbolRequest,
+    OutlineTree,
+)
 
 if TYPE_CHECKING:
     from memd.outline.looking import Asked, Looked
@@ -24,26 +30,26 @@ Question = Callable[[Any, "Asked", "Outline", Callable[[str], str]], "Looked"]
 """What is asked of the module that answers, with how the tree is wanted, the outline, and how it names a file."""
 
 
-@handles(OutlineSymbol)
-async def symbol(ctx: HandlerContext, request: OutlineSymbol, call: IncomingCall) -> Result:
+@handles(OutlineSymbolRequest)
+async def symbol(ctx: HandlerContext, request: OutlineSymbolRequest, call: IncomingCall) -> Result:
     return await _answer(ctx, request, call, lambda looking, asked, outline, inside: looking.symbol(
         outline, asked, request.symbol, inside(request.file) if request.file else ""))  # fmt: skip
 
 
-@handles(OutlineFile)
-async def file(ctx: HandlerContext, request: OutlineFile, call: IncomingCall) -> Result:
+@handles(OutlineFileRequest)
+async def file(ctx: HandlerContext, request: OutlineFileRequest, call: IncomingCall) -> Result:
     return await _answer(ctx, request, call, lambda looking, asked, outline, inside: looking.file(
         outline, asked, inside(request.file)))  # fmt: skip
 
 
-@handles(OutlineProject)
-async def project(ctx: HandlerContext, request: OutlineProject, call: IncomingCall) -> Result:
+@handles(OutlineProjectRequest)
+async def project(ctx: HandlerContext, request: OutlineProjectRequest, call: IncomingCall) -> Result:
     return await _answer(ctx, request, call, lambda looking, asked, outline, inside: looking.project(
         outline, asked))  # fmt: skip
 
 
-@handles(OutlineMap)
-async def outline_map(ctx: HandlerContext, request: OutlineMap, call: IncomingCall) -> Result:
+@handles(OutlineMapRequest)
+async def outline_map(ctx: HandlerContext, request: OutlineMapRequest, call: IncomingCall) -> Result:
     index, started = only_index(ctx, request), time.monotonic()
 
     def ask(outline: Outline) -> dict[str, Any]:

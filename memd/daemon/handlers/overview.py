@@ -8,26 +8,26 @@ from memd.daemon.server import IncomingCall
 from memd.indexer.views import peek as peek_view
 from memd.indexer.views import stats as stats_view
 from memd.indexer.views import timeline as timeline_view
-from memd.protocol.methods.overview import Peek, Stats, Timeline, Tree
+from memd.protocol.methods.overview import PeekRequest, StatsRequest, TimelineRequest, TreeRequest
 
 
-@handles(Peek)
-async def peek(ctx: HandlerContext, request: Peek, call: IncomingCall) -> Result:
+@handles(PeekRequest)
+async def peek(ctx: HandlerContext, request: PeekRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await ctx.catch_up("auto", ())
     found = await ctx.read(lambda: peek_view.peek(ctx.stores.ledger.reader, indexes))
     return {**found, "ns": ctx.namespaces(indexes)}
 
 
-@handles(Stats)
-async def stats(ctx: HandlerContext, request: Stats, call: IncomingCall) -> Result:
+@handles(StatsRequest)
+async def stats(ctx: HandlerContext, request: StatsRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await ctx.catch_up("auto", ())
     return {**await ctx.read(stats_view.stats, ctx.stores, indexes), "ns": ctx.namespaces(indexes)}
 
 
-@handles(Tree)
-async def tree(ctx: HandlerContext, request: Tree, call: IncomingCall) -> Result:
+@handles(TreeRequest)
+async def tree(ctx: HandlerContext, request: TreeRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await ctx.catch_up("auto", ())
     page = (request.path, request.offset, request.limit)
@@ -35,8 +35,8 @@ async def tree(ctx: HandlerContext, request: Tree, call: IncomingCall) -> Result
     return {**found, "ns": ctx.namespaces(indexes)}
 
 
-@handles(Timeline)
-async def timeline(ctx: HandlerContext, request: Timeline, call: IncomingCall) -> Result:
+@handles(TimelineRequest)
+async def timeline(ctx: HandlerContext, request: TimelineRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await ctx.catch_up("auto", ())
     span = (request.since, request.until, request.limit)

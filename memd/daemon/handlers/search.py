@@ -21,7 +21,15 @@ from memd.indexer.views import get as get_view
 from memd.indexer.views import inventory, past
 from memd.models import Answer, Ask
 from memd.protocol.methods.base import MAX_HITS, MAX_ROWS
-from memd.protocol.methods.search import Bus, Get, Grep, List, Query, Search, WhyNot
+from memd.protocol.methods.search import (
+    BusRequest,
+    GetRequest,
+    GrepRequest,
+    ListRequest,
+    QueryRequest,
+    Search,
+    WhyNotRequest,
+)
 
 VERSION_TRIES = 3
 """How often a memory is looked at until the ledger has the text that the file has."""
@@ -30,8 +38,8 @@ LOOK_SECONDS = 0.05
 MAX_SKIPPED = 50
 
 
-@handles(Query)
-async def query(ctx: HandlerContext, request: Query, call: IncomingCall) -> Result:
+@handles(QueryRequest)
+async def query(ctx: HandlerContext, request: QueryRequest, call: IncomingCall) -> Result:
     started = time.monotonic()
     ask = _ask(ctx, request, request.as_of)
     await ctx.catch_up(request.sync, ask.ns)
@@ -108,8 +116,8 @@ async def find(ctx: HandlerContext, ask: Ask) -> Answer:
         return await ctx.read(search, ctx.stores, ask, max_bytes)
 
 
-@handles(WhyNot)
-async def why_not(ctx: HandlerContext, request: WhyNot, call: IncomingCall) -> Result:
+@handles(WhyNotRequest)
+async def why_not(ctx: HandlerContext, request: WhyNotRequest, call: IncomingCall) -> Result:
     ask = _ask(ctx, request)
     index = _index_with(ctx, ask.ns, request.file)
     await ctx.catch_up("auto", ask.ns)
@@ -125,8 +133,8 @@ def _index_with(ctx: HandlerContext, names: tuple[str, ...], path: str) -> Works
     return next((index for index in indexes if get_view.inside(index, path) in index.files), indexes[0])
 
 
-@handles(Get)
-async def get(ctx: HandlerContext, request: Get, call: IncomingCall) -> Result:
+@handles(GetRequest)
+async def get(ctx: HandlerContext, request: GetRequest, call: IncomingCall) -> Result:
     key, path, indexes = request.key, request.path, ctx.indexes(request)
     moment = as_of_view.moment(request.as_of) if request.as_of else None
     await ctx.catch_up("auto", ())
@@ -156,8 +164,8 @@ async def _current(ctx: HandlerContext, indexes: list[WorkspaceIndex], key: str)
     return memory, found
 
 
-@handles(Grep)
-async def grep(ctx: HandlerContext, request: Grep, call: IncomingCall) -> Result:
+@handles(GrepRequest)
+async def grep(ctx: HandlerContext, request: GrepRequest, call: IncomingCall) -> Result:
     started = time.monotonic()
     indexes = ctx.indexes(request)
     # In a thread: what somebody else wrote may take its time to be read.
@@ -174,8 +182,8 @@ async def grep(ctx: HandlerContext, request: Grep, call: IncomingCall) -> Result
     }
 
 
-@handles(List)
-async def list_memories(ctx: HandlerContext, request: List, call: IncomingCall) -> Result:
+@handles(ListRequest)
+async def list_memories(ctx: HandlerContext, request: ListRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await ctx.catch_up("auto", ())
     limit = request.limit or MAX_ROWS
@@ -183,8 +191,8 @@ async def list_memories(ctx: HandlerContext, request: List, call: IncomingCall) 
     return {**page, "ns": ctx.namespaces(indexes)}
 
 
-@handles(Bus)
-async def bus(ctx: HandlerContext, request: Bus, call: IncomingCall) -> Result:
+@handles(BusRequest)
+async def bus(ctx: HandlerContext, request: BusRequest, call: IncomingCall) -> Result:
     started = time.monotonic()
     indexes, names = ctx.indexes(request), ctx.names(request)
     limit = (ctx.parts.settings.search.limit if request.limit is None else request.limit) or MAX_HITS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 
-from memd import __version__
 from memd.config import paths
 from memd.daemon import binding
 from memd.daemon import status as status_of
@@ -14,12 +13,13 @@ from memd.daemon.handlers.registry import handles
 from memd.daemon.server import IncomingCall
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.base import MAX_HITS, MAX_QUERY
-from memd.protocol.methods.server import Hello, Ping, Shutdown, Status
+from memd.protocol.methods.server import HelloRequest, PingRequest, ShutdownRequest, StatusRequest
 from memd.protocol.wire import MAX_REQUEST, PROTOCOL
+from memd.version import __version__
 
 
-@handles(Hello)
-async def hello(ctx: HandlerContext, request: Hello, call: IncomingCall) -> Result:
+@handles(HelloRequest)
+async def hello(ctx: HandlerContext, request: HelloRequest, call: IncomingCall) -> Result:
     if request.bind:
         binding.bind(ctx, call.line, request.bind)
     per_second = ctx.parts.settings.server.calls_per_second
@@ -34,19 +34,19 @@ async def hello(ctx: HandlerContext, request: Hello, call: IncomingCall) -> Resu
     }
 
 
-@handles(Ping)
-async def ping(ctx: HandlerContext, request: Ping, call: IncomingCall) -> Result:
+@handles(PingRequest)
+async def ping(ctx: HandlerContext, request: PingRequest, call: IncomingCall) -> Result:
     return {"pong": True}
 
 
-@handles(Shutdown)
-async def shutdown(ctx: HandlerContext, request: Shutdown, call: IncomingCall) -> Result:
+@handles(ShutdownRequest)
+async def shutdown(ctx: HandlerContext, request: ShutdownRequest, call: IncomingCall) -> Result:
     ctx.parts.stop_soon()
     return {"stopping": True}
 
 
-@handles(Status)
-async def status(ctx: HandlerContext, request: Status, call: IncomingCall) -> Result:
+@handles(StatusRequest)
+async def status(ctx: HandlerContext, request: StatusRequest, call: IncomingCall) -> Result:
     return await ctx.read(_status, ctx)
 
 

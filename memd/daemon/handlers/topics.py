@@ -9,7 +9,7 @@ from typing import Any
 
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.registry import handles
-from memd.daemon.handlers.write_request import WriteRequest, only_index, write_request
+from memd.daemon.handlers.workspace_writer import WorkspaceWriter, only_index, workspace_writer
 from memd.daemon.server import IncomingCall
 from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import is_memory_path
@@ -31,14 +31,14 @@ from memd.notes.topic_index import (
 from memd.notes.topics import Refinement, clean_summary, clean_tags, new_name, refined
 from memd.protocol.methods.base import Timed
 from memd.protocol.methods.topics import (
-    TopicForget,
-    TopicGeneral,
-    TopicList,
-    TopicMemorize,
-    TopicRecall,
-    TopicRefine,
-    TopicSearch,
-    TopicSetGeneral,
+    TopicForgetRequest,
+    TopicGeneralRequest,
+    TopicListRequest,
+    TopicMemorizeRequest,
+    TopicRecallRequest,
+    TopicRefineRequest,
+    TopicSearchRequest,
+    TopicSetGeneralRequest,
 )
 
 NONE = "No topics found"
@@ -47,9 +47,9 @@ NONE = "No topics found"
 # --- writing ------------------------------------------------------------------------------------------------
 
 
-@handles(TopicMemorize)
-async def memorize(ctx: HandlerContext, request: TopicMemorize, call: IncomingCall) -> Result:
-    writer, title, tags = write_request(ctx, request), request.title.strip(), clean_tags(request.tags)
+@handles(TopicMemorizeRequest)
+async def memorize(ctx: HandlerContext, request: TopicMemorizeRequest, call: IncomingCall) -> Result:
+    writer, title, tags = workspace_writer(ctx, request), request.title.strip(), clean_tags(request.tags)
     summary, name = clean_summary(request.summary), new_name(request.topic, writer.layout.index)
     _may_hold(writer, request.content, title, summary)
     facts = {"title": title or name, "tags": tags, "summary": summary, "last_updated": _stamp(request)}
@@ -67,9 +67,9 @@ async def memorize(ctx: HandlerContext, request: TopicMemorize, call: IncomingCa
     return {**done, "topic": name, "path": path}
 
 
-@handles(TopicRefine)
-async def refine(ctx: HandlerContext, request: TopicRefine, call: IncomingCall) -> Result:
-    writer, now, wish = write_request(ctx, request), _stamp(request), _wish(request)
+@handles(TopicRefineRequest)
+async def refine(ctx: HandlerContext, request: TopicRefineRequest, call: IncomingCall) -> Result:
+    writer, now, wish = workspace_writer(ctx, request), _stamp(request), _wish(request)
     if not wish:
         raise UsageError("there is nothing to refine", "give tags to add or remove, a title, a summary or a content")
     name = compose.topic_name(request.topic)
@@ -97,9 +97,9 @@ async def refine(ctx: HandlerContext, request: TopicRefine, call: IncomingCall) 
     return {**done, "topic": name, "path": path}
 
 
-@handles(TopicForget)
-async def forget(ctx: HandlerContext, request: TopicForget, call: IncomingCall) -> Result:
-    writer, name = write_request(ctx, request), compose.topic_name(request.topic)
+@handles(TopicForgetRequest)
+async def forget(ctx: HandlerContext, request: TopicForgetRequest, call: IncomingCall) -> Result:
+    writer, name = workspace_writer(ctx, request), compose.topic_name(request.topic)
     known = await ctx.read(topics.paths, writer.index)
     path = known.get(name, "")
 
@@ -120,9 +120,9 @@ async def forget(ctx: HandlerContext, request: TopicForget, call: IncomingCall) 
     return {**done, "topic": name, "path": path, "deleted": len(done["paths"]) > 1, "kept": kept}
 
 
-@handles(TopicSetGeneral)
-async def set_general(ctx: HandlerContext, request: TopicSetGeneral, call: IncomingCall) -> Result:
-    writer, content = write_request(ctx, request), request.content
+@handles(TopicSetGeneralRequest)
+async def set_general(ctx: HandlerContext, request: TopicSetGeneralRequest, call: IncomingCall) -> Result:
+    writer, content = workspace_writer(ctx, request), request.content
     check_general(content)
     writer.may_hold(content)
     place = writer.layout.index
@@ -132,7 +132,7 @@ async def set_general(ctx: HandlerContext, request: TopicSetGeneral, call: Incom
     return {**done, "path": place}
 
 
-def _index(writer: WriteRequest, edit: Callable[[str], str]) -> FileChange:
+def _index(writer: WorkspaceWriter, edit: Callable[[str], str]) -> FileChange:
     """A change of the file that lists the topics; it is made when there is something to list."""
     path = writer.layout.index
     head = "# Memory\n" if names.is_long_term(path) else "# Project Knowledge\n"
@@ -144,7 +144,7 @@ def _index(writer: WriteRequest, edit: Callable[[str], str]) -> FileChange:
     return FileChange(path, edit=in_bytes(change))
 
 
-def _must_be_found(writer: WriteRequest, path: str, text: str) -> None:
+def _must_be_found(writer: WorkspaceWriter, path: str, text: str) -> None:
     """Refuse a file that memd itself would never read."""
     workspace, most = writer.index.workspace, writer.ctx.max_bytes
     if not is_memory_path(workspace, path):
@@ -158,13 +158,13 @@ def _path(index: WorkspaceIndex, name: str) -> str:
     return topics.paths(index).get(name) or topics.layout(index).topic(name)
 
 
-def _may_hold(writer: WriteRequest, content: str, *rest: str) -> None:
+def _may_hold(writer: WorkspaceWriter, content: str, *rest: str) -> None:
     writer.may_hold(content)
     for text in rest:
         writer.may_hold(text)
 
 
-def _wish(request: TopicRefine) -> Refinement:
+def _wish(request: TopicRefineRequest) -> Refinement:
     summary = request.summary.strip()
     return Refinement(
         add=clean_tags(request.add_tags),
@@ -191,8 +191,8 @@ def _unknown(workspace_index: WorkspaceIndex, name: str, known: list[str], index
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-@handles(TopicRecall)
-async def recall(ctx: HandlerContext, request: TopicRecall, call: IncomingCall) -> Result:
+@handles(TopicRecallRequest)
+async def recall(ctx: HandlerContext, request: TopicRecallRequest, call: IncomingCall) -> Result:
     return await ctx.read(_recalled, ctx.indexes(request), compose.topic_name(request.topic), ctx.max_bytes)
 
 
@@ -210,8 +210,8 @@ def _recalled(indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Resul
             "last_updated": found.last_updated, "content": found.content, "markdown": found.markdown()}  # fmt: skip
 
 
-@handles(TopicGeneral)
-async def general(ctx: HandlerContext, request: TopicGeneral, call: IncomingCall) -> Result:
+@handles(TopicGeneralRequest)
+async def general(ctx: HandlerContext, request: TopicGeneralRequest, call: IncomingCall) -> Result:
     return await ctx.read(_general, only_index(ctx, request), ctx.max_bytes)
 
 
@@ -222,8 +222,8 @@ def _general(index: WorkspaceIndex, max_bytes: int) -> Result:
             "content": general_of(text), "topics": listed}  # fmt: skip
 
 
-@handles(TopicSearch)
-async def search(ctx: HandlerContext, request: TopicSearch, call: IncomingCall) -> Result:
+@handles(TopicSearchRequest)
+async def search(ctx: HandlerContext, request: TopicSearchRequest, call: IncomingCall) -> Result:
     wanted = {tag.casefold() for tag in clean_tags(request.tags)}
     found = await ctx.read(_with_tags, ctx, ctx.indexes(request), wanted, request.match == "all")
     return {"topics": found, "text": _joined(found) or NONE}
@@ -244,8 +244,8 @@ def _with_tags(
     return sorted(found, key=lambda entry: -len(entry["matched"]))
 
 
-@handles(TopicList)
-async def topic_list(ctx: HandlerContext, request: TopicList, call: IncomingCall) -> Result:
+@handles(TopicListRequest)
+async def topic_list(ctx: HandlerContext, request: TopicListRequest, call: IncomingCall) -> Result:
     rows, missing = await ctx.read(_listed, ctx.indexes(request), ctx.max_bytes)
     return {"topics": rows, "missing": missing, "text": _joined(rows)}
 

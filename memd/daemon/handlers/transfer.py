@@ -17,11 +17,11 @@ from memd.indexer.transfer import export as exporting
 from memd.indexer.transfer import import_plan, import_sources
 from memd.indexer.transfer.import_plan import ExportedWorkspace, ImportPlan
 from memd.notes.layout import layout_of
-from memd.protocol.methods.transfer import Backup, Export, Import, Incoming, Ingest
+from memd.protocol.methods.transfer import BackupRequest, ExportRequest, ImportRequest, Incoming, IngestRequest
 
 
-@handles(Export)
-async def export(ctx: HandlerContext, request: Export, call: IncomingCall) -> Result:
+@handles(ExportRequest)
+async def export(ctx: HandlerContext, request: ExportRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     if not request.after:
         await ctx.scan(ctx.names(request))
@@ -29,8 +29,8 @@ async def export(ctx: HandlerContext, request: Export, call: IncomingCall) -> Re
     return {**page, "workspaces": [index.place for index in indexes]}
 
 
-@handles(Import)
-async def import_(ctx: HandlerContext, request: Import, call: IncomingCall) -> Result:
+@handles(ImportRequest)
+async def import_(ctx: HandlerContext, request: ImportRequest, call: IncomingCall) -> Result:
     names, told = ctx.names(request), progress_reporter(request, call)
     exported_workspaces = await ctx.read(import_plan.load, _place(request.path))
     aimed = [(ctx.stores.index(ns), exported) for ns, exported in _aims(names, exported_workspaces)]
@@ -66,8 +66,8 @@ def _aims(
     return aims
 
 
-@handles(Ingest)
-async def ingest(ctx: HandlerContext, request: Ingest, call: IncomingCall) -> Result:
+@handles(IngestRequest)
+async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall) -> Result:
     names, told = ctx.names(request), progress_reporter(request, call)
     if len(names) > 1:
         raise UsageError("which workspace is meant?", f"name it with -n: {', '.join(names)}")
@@ -96,8 +96,8 @@ def _answer(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], request: Inc
     }
 
 
-@handles(Backup)
-async def backup(ctx: HandlerContext, request: Backup, call: IncomingCall) -> Result:
+@handles(BackupRequest)
+async def backup(ctx: HandlerContext, request: BackupRequest, call: IncomingCall) -> Result:
     folder = _place(request.path) if request.path else ctx.stores.folder / backups.FOLDER
     made = await ctx.read(backups.make, ctx.stores.ledger, folder, datetime.now().astimezone())
     return {"backup": str(made.file), "bytes": made.size}

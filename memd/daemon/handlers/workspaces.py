@@ -18,20 +18,20 @@ from memd.daemon.server import IncomingCall
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import DEFAULT_GLOBS, Workspace
-from memd.protocol.methods.workspaces import WorkspaceAdd, WorkspaceList, WorkspaceRm
+from memd.protocol.methods.workspaces import WorkspaceAddRequest, WorkspaceListRequest, WorkspaceRmRequest
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-@handles(WorkspaceList)
-async def workspace_list(ctx: HandlerContext, request: WorkspaceList, call: IncomingCall) -> Result:
+@handles(WorkspaceListRequest)
+async def workspace_list(ctx: HandlerContext, request: WorkspaceListRequest, call: IncomingCall) -> Result:
     indexes = list(ctx.stores.indexes.values())
     return {"workspaces": [await ctx.read(status.workspace_status, ctx.parts, index) for index in indexes]}
 
 
-@handles(WorkspaceAdd)
-async def workspace_add(ctx: HandlerContext, request: WorkspaceAdd, call: IncomingCall) -> Result:
+@handles(WorkspaceAddRequest)
+async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call: IncomingCall) -> Result:
     workspace = _workspace(request)
     async with ctx.changing:
         known = _same(ctx, workspace, ns_given=bool(request.ns))
@@ -72,8 +72,8 @@ def _unless_changed(index: WorkspaceIndex, wanted: Workspace, ns_given: bool) ->
     )
 
 
-@handles(WorkspaceRm)
-async def workspace_rm(ctx: HandlerContext, request: WorkspaceRm, call: IncomingCall) -> Result:
+@handles(WorkspaceRmRequest)
+async def workspace_rm(ctx: HandlerContext, request: WorkspaceRmRequest, call: IncomingCall) -> Result:
     ns = request.ns
     async with ctx.changing:
         index = ctx.stores.index(ns) if ns else _at(ctx, _place(request.path))
@@ -113,7 +113,7 @@ def _at(ctx: HandlerContext, directory: Path) -> WorkspaceIndex:
     raise UnknownWorkspace(f"{directory} is no workspace", "memd workspaces")
 
 
-def _workspace(request: WorkspaceAdd) -> Workspace:
+def _workspace(request: WorkspaceAddRequest) -> Workspace:
     """The workspace that a call of `workspace.add` describes."""
     path = _place(request.path)
     globs, ns = request.globs or DEFAULT_GLOBS, request.ns or path.name

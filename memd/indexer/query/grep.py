@@ -52,7 +52,7 @@ class GrepQuery:
 
 
 @dataclass(slots=True)
-class GrepResult:
+class GrepMatches:
     """The blocks, where to go on when there are more, and which files could not be read."""
 
     blocks: list[GrepBlock] = field(default_factory=list)
@@ -60,9 +60,9 @@ class GrepResult:
     skipped: list[dict[str, str]] = field(default_factory=list)
 
 
-def grep(indexes: Sequence[WorkspaceIndex], wanted: GrepQuery, max_bytes: int) -> GrepResult:
+def grep(indexes: Sequence[WorkspaceIndex], wanted: GrepQuery, max_bytes: int) -> GrepMatches:
     """The blocks of every file that match, newest file first."""
-    found = GrepResult()
+    found = GrepMatches()
     begin, passed = _place_in(wanted.after)
     last, size = "", 0
     for place, workspace, path in _files([index.workspace for index in indexes], wanted.path, found):
@@ -81,7 +81,7 @@ def grep(indexes: Sequence[WorkspaceIndex], wanted: GrepQuery, max_bytes: int) -
 
 def lines_with(index: WorkspaceIndex, needle: str, max_bytes: int) -> Iterator[tuple[str, list[int], str]]:
     """Each file that has the text, newest first, with the lines it stands on and the digest of the file."""
-    pattern, found = Pattern(needle), GrepResult()
+    pattern, found = Pattern(needle), GrepMatches()
     for _, workspace, path in _files([index.workspace], "", found):
         reading = _reading(workspace, path, max_bytes, found)
         lines = pattern.matches(reading.text) if reading else {}
@@ -91,7 +91,7 @@ def lines_with(index: WorkspaceIndex, needle: str, max_bytes: int) -> Iterator[t
 
 def holding(index: WorkspaceIndex, sought: Iterable[str], max_bytes: int, seconds: float) -> dict[str, str]:
     """The files that have any of some words, with the word, as far as time allows to look, the newest first."""
-    wanted, found, until = set(sought), GrepResult(), time.monotonic() + seconds
+    wanted, found, until = set(sought), GrepMatches(), time.monotonic() + seconds
     paths: dict[str, str] = {}
     for _, workspace, path in _files([index.workspace], "", found):
         if not wanted or time.monotonic() > until:
@@ -114,7 +114,7 @@ def under(path: str, wanted: str) -> bool:
 # --- files --------------------------------------------------------------------------------------------------
 
 
-def _files(workspaces: Iterable[Workspace], wanted: str, found: GrepResult) -> list[tuple[Place, Workspace, str]]:
+def _files(workspaces: Iterable[Workspace], wanted: str, found: GrepMatches) -> list[tuple[Place, Workspace, str]]:
     files = []
     for workspace in workspaces:
         seen = scan(workspace)
@@ -144,7 +144,7 @@ def _place_in(after: str) -> tuple[Place | None, int]:
         raise UsageError("`after` must be the `next` of the answer before") from error
 
 
-def _reading(workspace: Workspace, path: str, max_bytes: int, found: GrepResult) -> FileContent | None:
+def _reading(workspace: Workspace, path: str, max_bytes: int, found: GrepMatches) -> FileContent | None:
     try:
         return read(workspace.root / path, max_bytes)
     except FileNotFoundError:
@@ -154,12 +154,12 @@ def _reading(workspace: Workspace, path: str, max_bytes: int, found: GrepResult)
         return None
 
 
-def _text(workspace: Workspace, path: str, max_bytes: int, found: GrepResult) -> str:
+def _text(workspace: Workspace, path: str, max_bytes: int, found: GrepMatches) -> str:
     reading = _reading(workspace, path, max_bytes, found)
     return reading.text if reading else ""
 
 
-def _skip(found: GrepResult, workspace: Workspace, path: str, why: str) -> None:
+def _skip(found: GrepMatches, workspace: Workspace, path: str, why: str) -> None:
     found.skipped.append({"ns": workspace.ns, "path": path, "why": why})
 
 
@@ -167,7 +167,7 @@ def _skip(found: GrepResult, workspace: Workspace, path: str, why: str) -> None:
 
 
 def _blocks(
-    workspace: Workspace, path: str, text: str, wanted: GrepQuery, found: GrepResult, passed: int
+    workspace: Workspace, path: str, text: str, wanted: GrepQuery, found: GrepMatches, passed: int
 ) -> Iterator[GrepBlock]:
     """The matches of a file below the line `passed`, each with its context; contexts that touch are one."""
     matches = wanted.pattern.matches(text)

@@ -145,7 +145,7 @@ class Signed(Request):
     who: Annotated[str, doc("the author, as the history names them")] = "socket"
 
 
-class Write(Signed):
+class Writing(Signed):
     """Changes one workspace; a repeated `request_id` is carried out once."""
 
     ns: Annotated[Texts, doc("the workspace, by name; it must be one", unset="see `cwd`")] = ()

@@ -16,7 +16,7 @@ from memd.protocol.methods.base import (
     Sync,
     Texts,
     Timed,
-    Write,
+    Writing,
     Written,
     doc,
     method,
@@ -39,7 +39,7 @@ class ContextResult(Fresh):
 
 
 @method("context", ContextResult, "query", reads=True)
-class Context(Filtered, Observed):
+class ContextRequest(Filtered, Observed):
     """Assembles what is known for a task, within a budget of tokens, as Markdown for a prompt."""
 
     query: Annotated[Question, doc("the task, in words; operators as in `query`")]
@@ -59,7 +59,7 @@ class ConsolidateResult(Written):
 
 
 @method("consolidate", ConsolidateResult, "key", "text", "sources")
-class Consolidate(Timed, Write):
+class ConsolidateRequest(Timed, Writing):
     """Writes a memory that sums up others and contains them."""
 
     key: Annotated[Key, doc("the key of the summary, as in `put`")]
@@ -77,7 +77,7 @@ class ExpandResult(Fresh):
 
 
 @method("expand", ExpandResult, "key", reads=True)
-class Expand(Scoped):
+class ExpandRequest(Scoped):
     """Lists the memories that sum up others, or returns what one of them contains."""
 
     key: Annotated[str, doc("the summary", unset="none")] = ""

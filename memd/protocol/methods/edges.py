@@ -12,7 +12,7 @@ from memd.protocol.methods.base import (
     Scoped,
     Share,
     Text,
-    Write,
+    Writing,
     Written,
     doc,
     method,
@@ -47,7 +47,7 @@ class EdgeAddResult(Written):
 
 
 @method("edge.add", EdgeAddResult, "from_", "rel", "to")
-class EdgeAdd(Write):
+class EdgeAddRequest(Writing):
     """Declares an edge between two memories, in the file of the first."""
 
     from_: Annotated[Text, doc("the key of the memory that says it")]
@@ -63,7 +63,7 @@ class EdgeRmResult(Written):
 
 
 @method("edge.rm", EdgeRmResult, "from_", "rel", "to")
-class EdgeRm(Write):
+class EdgeRmRequest(Writing):
     """Removes an edge: from the file that declares it, or so that it is not made again."""
 
     from_: Annotated[Text, doc("the key of the memory that says it; of `relates_to`, either")]
@@ -79,7 +79,7 @@ class EdgeListResult(Fresh):
 
 
 @method("edge.list", EdgeListResult, "key", reads=True)
-class EdgeList(Scoped):
+class EdgeListRequest(Scoped):
     """Lists the edges of a memory or of a workspace, the strongest first."""
 
     key: Annotated[str, doc("only edges of this memory", unset="any")] = ""
@@ -97,7 +97,7 @@ class EdgeCandidatesResult(Fresh):
 
 
 @method("edge.candidates", EdgeCandidatesResult, reads=True)
-class EdgeCandidates(Scoped):
+class EdgeCandidatesRequest(Scoped):
     """Lists linked pairs without a relation type, with their texts."""
 
     limit: Annotated[int, doc("at most this many, up to 1,000", ge=1, le=MAX_ROWS)] = 20
@@ -120,7 +120,7 @@ class RelatedResult(Fresh):
 
 
 @method("related", RelatedResult, "key", reads=True)
-class Related(Scoped):
+class RelatedRequest(Scoped):
     """Returns the memories that edges lead to from one, each with the way there."""
 
     key: Key
@@ -148,7 +148,7 @@ class ClustersResult(Fresh):
 
 
 @method("clusters", ClustersResult, reads=True)
-class Clusters(Scoped):
+class ClustersRequest(Scoped):
     """Lists groups of memories that belong together, and whether one of them sums them up."""
 
     min: Annotated[int, doc("memories that make a group, 2 or more", ge=2, le=MAX_ROWS)] = 3

@@ -18,7 +18,7 @@ class SubscribeResult(Fresh):
 
 
 @method("subscribe", SubscribeResult, "query", reads=True, notifies=True)
-class Subscribe(Scoped):
+class SubscribeRequest(Scoped):
     """Sends each new or changed memory that matches, as it is saved."""
 
     query: Annotated[str, doc("the words to wait for; without any, every memory counts", max_length=MAX_QUERY)] = ""
@@ -33,7 +33,7 @@ class Subscribe(Scoped):
 
 
 @method("watch", SubscribeResult, "events", reads=True, notifies=True)
-class Watch(Scoped):
+class WatchRequest(Scoped):
     """Sends what happens as it happens: what is indexed, written, read and moved, by whom, and the jobs."""
 
     events: Annotated[tuple[Event, ...], doc("only these kinds of events", unset="all")] = ()
@@ -46,7 +46,7 @@ class UnsubscribeResult(Fresh):
 
 
 @method("unsubscribe", UnsubscribeResult, "subscription", about_daemon=True, for_bound=True)
-class Unsubscribe(Request):
+class UnsubscribeRequest(Request):
     """Ends a subscription of this connection."""
 
     subscription: Annotated[Count, doc("the number that `subscribe` or `watch` answered")]

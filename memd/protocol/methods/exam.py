@@ -34,7 +34,7 @@ class EvalResult(Fresh):
 
 
 @method("eval", EvalResult, "path", reads=True, slow=True)
-class Eval(Scoped, Progressing):
+class EvalRequest(Scoped, Progressing):
     """Scores questions whose answers are known, or probes made from the notes."""
 
     path: Annotated[str, place("a file of questions, absolute or with `~`: one JSON object a line", opened=True)] = ""

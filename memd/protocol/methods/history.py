@@ -12,7 +12,7 @@ from memd.protocol.methods.base import (
     Signed,
     Text,
     Version,
-    Write,
+    Writing,
     Written,
     check_date,
     doc,
@@ -48,7 +48,7 @@ class HistoryResult(Fresh):
 
 
 @method("history", HistoryResult, "key", reads=True)
-class History(Scoped):
+class HistoryRequest(Scoped):
     """Lists every version of a memory, newest first: when, by whom, how long; also of one that is gone."""
 
     key: PastKey
@@ -68,7 +68,7 @@ class DiffResult(Fresh):
 
 
 @method("diff", DiffResult, "key", "old", "new", reads=True)
-class Diff(Scoped):
+class DiffRequest(Scoped):
     """Returns how two versions of a memory differ, as a unified diff."""
 
     key: PastKey
@@ -85,7 +85,7 @@ class RestoreResult(Written):
 
 
 @method("restore", RestoreResult, "key", "version")
-class Restore(Write):
+class RestoreRequest(Writing):
     """Writes a version of a memory back into its file, or brings back a file that was removed."""
 
     key: Annotated[str, doc("as in `history`")] = ""
@@ -123,7 +123,7 @@ class LogResult(Fresh):
 
 
 @method("log", LogResult, reads=True)
-class Log(Scoped):
+class LogRequest(Scoped):
     """Lists everything that was done, by memd and in editors, newest first."""
 
     who: Annotated[str, doc("`cli`, `editor`, `job` for all jobs, `job:reflect` for one, …", unset="anyone")] = ""
@@ -146,7 +146,7 @@ class UndoResult(Written):
 
 
 @method("undo", UndoResult, "action")
-class Undo(Scoped, Signed):
+class UndoRequest(Scoped, Signed):
     """Takes a change back, or explains why that would overwrite someone."""
 
     action: Annotated[
@@ -164,7 +164,7 @@ class TrashResult(Fresh):
 
 
 @method("trash", TrashResult, reads=True)
-class Trash(Scoped):
+class TrashRequest(Scoped):
     """Lists what was removed from the files, and how it comes back."""
 
     limit: Annotated[int, doc("at most this many of each, up to 1,000", ge=1, le=MAX_ROWS)] = 200

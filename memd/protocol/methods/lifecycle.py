@@ -12,7 +12,7 @@ from memd.protocol.methods.base import (
     Scoped,
     Signed,
     Text,
-    Write,
+    Writing,
     Written,
     doc,
     method,
@@ -37,7 +37,7 @@ class RuleListResult(Fresh):
 
 
 @method("rule.list", RuleListResult, reads=True, about_daemon=True)
-class RuleList(Request):
+class RuleListRequest(Request):
     """Lists the rules by which memories age, in the order in which they are applied."""
 
 
@@ -48,7 +48,7 @@ class RuleSetResult(Fresh):
 
 
 @method("rule.set", RuleSetResult, "name", "rule", about_daemon=True)
-class RuleSet(Request):
+class RuleSetRequest(Request):
     """Adds a rule, changes one, or switches it on or off."""
 
     name: Annotated[Text, doc("small letters, digits and dashes; `sys-` before it is ignored")]
@@ -64,7 +64,7 @@ class RuleRmResult(Fresh):
 
 
 @method("rule.rm", RuleRmResult, "name", about_daemon=True)
-class RuleRm(Request):
+class RuleRmRequest(Request):
     """Removes a rule of one's own, or gives a built-in one its own text back."""
 
     name: Annotated[Text, doc("the rule's name")]
@@ -83,7 +83,7 @@ class RuleTestResult(Fresh):
 
 
 @method("rule.test", RuleTestResult, "rule", reads=True, slow=True)
-class RuleTest(Scoped):
+class RuleTestRequest(Scoped):
     """Returns what the rules, or one of them, would do now and why; changes nothing."""
 
     rule: Annotated[str, doc("one rule alone, by its name or its text, also one that is switched off", unset="all")] = (
@@ -103,7 +103,7 @@ class CurateResult(Written):
 
 
 @method("curate", CurateResult, "key", "verb")
-class Curate(Write):
+class CurateRequest(Writing):
     """Moves, boosts, pins or lays aside one memory, because someone says so."""
 
     key: Key
@@ -123,7 +123,7 @@ class UsefulResult(Fresh):
 
 
 @method("useful", UsefulResult, "key")
-class Useful(Write):
+class UsefulRequest(Writing):
     """Counts that a memory was of use to someone."""
 
     key: Key
@@ -138,7 +138,7 @@ class ReflectResult(Fresh):
 
 
 @method("reflect", ReflectResult, slow=True)
-class Reflect(Scoped, Signed):
+class ReflectRequest(Scoped, Signed):
     """Applies the rules now: moves and links memories, and reports what a person should look at."""
 
     dry_run: Annotated[bool, doc("report what the rules say, and change nothing")] = False

@@ -18,7 +18,7 @@ class SyncResult(Fresh):
 
 
 @method("sync", SyncResult, slow=True)
-class SyncFiles(Scoped, Progressing):
+class SyncRequest(Scoped, Progressing):
     """Compares every file with the index and returns when all changes are searchable."""
 
     vectors: Annotated[
@@ -37,7 +37,7 @@ class RebuildResult(Fresh):
 
 
 @method("rebuild", RebuildResult, slow=True)
-class Rebuild(Scoped, Progressing):
+class RebuildRequest(Scoped, Progressing):
     """Builds the text index and the vectors again from the files and the ledger."""
 
 
@@ -50,7 +50,7 @@ class DoctorResult(Fresh):
 
 
 @method("doctor", DoctorResult, about_daemon=True, slow=True)
-class Doctor(Request):
+class DoctorRequest(Request):
     """Checks the stores against each other, and repairs them when asked to."""
 
     fix: Annotated[bool, doc("repair what can be repaired")] = False
@@ -84,7 +84,7 @@ class JobListResult(Fresh):
 
 
 @method("job.list", JobListResult, reads=True, about_daemon=True)
-class JobList(Request):
+class JobListRequest(Request):
     """Lists the scheduled jobs: when each runs, its last run and what came of it, the next."""
 
 
@@ -95,7 +95,7 @@ class JobRunResult(Fresh):
 
 
 @method("job.run", JobRunResult, "name", about_daemon=True, slow=True)
-class RunJob(Request):
+class JobRunRequest(Request):
     """Runs a job now and returns what came of it."""
 
     name: Annotated[Text, doc("the job, as `job.list` names it")]

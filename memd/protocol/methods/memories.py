@@ -18,7 +18,7 @@ from memd.protocol.methods.base import (
     Text,
     Texts,
     Timed,
-    Write,
+    Writing,
     Written,
     doc,
     method,
@@ -40,7 +40,7 @@ class PutResult(Written):
 
 
 @method("put", PutResult, "key", "text")
-class Put(Timed, Write):
+class PutRequest(Timed, Writing):
     """Writes a memory under a key: a new one, or the next version of one that is there."""
 
     key: Annotated[Key, doc("the key; a new one is the name of a file without its suffix")]
@@ -80,7 +80,7 @@ class PatchResult(Written):
 
 
 @method("patch", PatchResult, "key", "patch")
-class Patch(Write):
+class PatchRequest(Writing):
     """Applies a unified diff to a memory, exactly or not at all."""
 
     key: Key
@@ -97,7 +97,7 @@ class RmResult(Written):
 
 
 @method("rm", RmResult, "key", slow=True)
-class Rm(Write):
+class RmRequest(Writing):
     """Removes a memory from its file; with `hard`, from the history and the caches too."""
 
     key: Annotated[Key, doc("the memory; with `hard` also one that is gone already")]
@@ -116,7 +116,7 @@ class GcResult(Fresh):
 
 
 @method("gc", GcResult, slow=True)
-class Gc(Scoped, Signed):
+class GcRequest(Scoped, Signed):
     """Lists the memories whose ttl has run out, and with `hard` forgets them for good."""
 
     hard: Annotated[bool, doc("forget them")] = False
@@ -139,7 +139,7 @@ class FilesResult(Fresh):
 
 
 @method("files", FilesResult, "key")
-class Files(Write):
+class FilesRequest(Writing):
     """Returns which files a memory is about, or which memories are about a file; or adds one."""
 
     key: Annotated[str, doc("the memory; it or `touching` is needed")] = ""
@@ -161,7 +161,7 @@ class TagListResult(Fresh):
 
 
 @method("tag.list", TagListResult, reads=True)
-class TagList(Scoped):
+class TagListRequest(Scoped):
     """Lists the tags, with the number of memories that have them."""
 
 
@@ -173,7 +173,7 @@ class RetagResult(Written):
 
 
 @method("tag.rename", RetagResult, "tag", "to")
-class TagRename(Write):
+class TagRenameRequest(Writing):
     """Renames a tag in all files at once."""
 
     tag: Annotated[Text, doc("the tag as it is")]
@@ -182,7 +182,7 @@ class TagRename(Write):
 
 
 @method("tag.rm", RetagResult, "tag")
-class TagRm(Write):
+class TagRmRequest(Writing):
     """Removes a tag from all files at once."""
 
     tag: Annotated[Text, doc("the tag")]

@@ -12,7 +12,7 @@ from memd.protocol.methods.base import (
     Text,
     Texts,
     Timed,
-    Write,
+    Writing,
     Written,
     doc,
     method,
@@ -25,7 +25,7 @@ class NoteResult(Written):
     path: str
 
 
-class NewSection(Timed, Write):
+class NewSection(Timed, Writing):
     """What `note` and `save` have in common."""
 
     text: Annotated[Text, doc("what to write down")]
@@ -34,7 +34,7 @@ class NewSection(Timed, Write):
 
 
 @method("note", NoteResult, "text")
-class Note(NewSection):
+class NoteRequest(NewSection):
     """Adds a section to the note of the day."""
 
 
@@ -46,14 +46,14 @@ class SaveResult(NoteResult):
 
 
 @method("save", SaveResult, "text", "target")
-class Save(NewSection):
+class SaveRequest(NewSection):
     """Adds a text to the note of the day or to the long-term memory, and says where it went."""
 
     target: Annotated[Literal["daily", "long_term"], doc("`daily`, today's note, or `long_term`, MEMORY.md")]
 
 
 @method("write", NoteResult, "section", "text")
-class WriteEntry(Timed, Write):
+class WriteRequest(Timed, Writing):
     """Adds an entry to the file of a role, or to the file that all roles share."""
 
     section: Annotated[Text, doc("the title of the entry")]
@@ -78,7 +78,7 @@ class ReadResult(Fresh):
 
 
 @method("read", ReadResult, "role", reads=True)
-class Read(OneWorkspace):
+class ReadRequest(OneWorkspace):
     """Returns the file of a role, or the shared one, as it is."""
 
     role: Annotated[str, doc("the role", unset='`"shared"`')] = ""
@@ -97,7 +97,7 @@ class RecentResult(Fresh):
 
 
 @method("recent", RecentResult, "role", reads=True)
-class Recent(Timed, OneWorkspace):
+class RecentRequest(Timed, OneWorkspace):
     """Returns what was written lately to the shared file and to a role's, newest first, within a budget."""
 
     role: Annotated[Text, doc("the role that reads")]

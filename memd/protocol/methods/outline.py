@@ -54,7 +54,7 @@ class OutlineTree(OneWorkspace, Progressing):
 
 
 @method("outline.symbol", OutlineResult, "symbol", reads=True, slow=True)
-class OutlineSymbol(OutlineTree):
+class OutlineSymbolRequest(OutlineTree):
     """Returns how a symbol of the source code relates to the others."""
 
     symbol: Annotated[Text, doc("the whole name, or any end of it that only one symbol has")]
@@ -62,19 +62,19 @@ class OutlineSymbol(OutlineTree):
 
 
 @method("outline.file", OutlineResult, "file", reads=True, slow=True)
-class OutlineFile(OutlineTree):
+class OutlineFileRequest(OutlineTree):
     """Returns the same for every symbol of a source file."""
 
     file: Annotated[Text, doc("relative to the workspace or to `cwd`")]
 
 
 @method("outline.project", OutlineResult, reads=True, slow=True)
-class OutlineProject(OutlineTree):
+class OutlineProjectRequest(OutlineTree):
     """Returns the same for every symbol of a language."""
 
 
 @method("outline.map", OutlineResult, reads=True, slow=True)
-class OutlineMap(OneWorkspace, Progressing):
+class OutlineMapRequest(OneWorkspace, Progressing):
     """Returns the most important symbols of the source code, within a budget of tokens."""
 
     language: Annotated[str, doc(LANGUAGES, unset="all")] = ""

@@ -16,7 +16,7 @@ class PeekResult(Fresh):
 
 
 @method("peek", PeekResult, reads=True)
-class Peek(Scoped):
+class PeekRequest(Scoped):
     """Returns an index of what the memory holds, as Markdown of at most 200 tokens."""
 
 
@@ -38,7 +38,7 @@ class StatsResult(Fresh):
 
 
 @method("stats", StatsResult, reads=True)
-class Stats(Scoped):
+class StatsRequest(Scoped):
     """Counts memories, chunks, versions, edges and accesses, and what they take on the disk."""
 
 
@@ -66,7 +66,7 @@ class TreeResult(Fresh):
 
 
 @method("tree", TreeResult, "path", reads=True)
-class Tree(Scoped):
+class TreeRequest(Scoped):
     """Lists every memory by file, a line each, without its text."""
 
     path: Annotated[str, doc("a file, a folder, or a pattern", unset="all")] = ""
@@ -94,7 +94,7 @@ class TimelineResult(Fresh):
 
 
 @method("timeline", TimelineResult, reads=True)
-class Timeline(Scoped):
+class TimelineRequest(Scoped):
     """Lists the days, newest first: what notes are about and what was done."""
 
     since: Annotated[str, doc("only this day and later ones: `2026-02-15`, `2026-02` or `2026`", unset="any")] = ""

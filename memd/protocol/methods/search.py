@@ -97,7 +97,7 @@ class Search(Filtered):
 
 
 @method("query", QueryResult, "query", reads=True)
-class Query(Search, Observed):
+class QueryRequest(Search, Observed):
     """Finds the pieces of memory that answer a question, best first."""
 
     as_of: AsOf = ""
@@ -123,7 +123,7 @@ class WhyNotResult(Fresh):
 
 
 @method("why_not", WhyNotResult, "file", "line", "query", reads=True)
-class WhyNot(Search):
+class WhyNotRequest(Search):
     """Says why a passage did not come up for a question; takes what `query` takes."""
 
     file: Annotated[Text, doc("the memory file, relative to its workspace or absolute")]
@@ -155,7 +155,7 @@ class GetResult(Fresh):
 
 
 @method("get", GetResult, "key", reads=True)
-class Get(Scoped, Observed):
+class GetRequest(Scoped, Observed):
     """Returns one memory by its key, or lines of a file by its path."""
 
     key: Annotated[
@@ -192,7 +192,7 @@ class GrepResult(Fresh):
 
 
 @method("grep", GrepResult, "pattern", reads=True)
-class Grep(Scoped):
+class GrepRequest(Scoped):
     """Finds a text or a regular expression in the files themselves, newest first, with the lines around it."""
 
     pattern: Annotated[Text, doc("what to look for", max_length=MAX_QUERY)]
@@ -206,7 +206,7 @@ class Grep(Scoped):
     after: Annotated[str, doc("the `next` of the answer before, to go on where it ended")] = ""
 
 
-class MemoryRow(TypedDict):
+class ListRow(TypedDict):
     """A memory in a list."""
 
     ns: str
@@ -224,7 +224,7 @@ class MemoryRow(TypedDict):
     time: str | None
 
 
-class EntryRow(MemoryRow):
+class EntryRow(ListRow):
     """A whole entry with its text."""
 
     score: float
@@ -242,7 +242,7 @@ class BusResult(Fresh):
 
 
 @method("bus", BusResult, "query", reads=True)
-class Bus(Filtered):
+class BusRequest(Filtered):
     """Ranks whole entries by how often they have the question's words."""
 
     query: Annotated[Text, doc("the words", max_length=MAX_QUERY)]
@@ -254,14 +254,14 @@ class Bus(Filtered):
 class ListResult(Fresh):
     """The answer of `list`."""
 
-    memories: list[MemoryRow]
+    memories: list[ListRow]
     total: int
     roles: dict[str, int]
     ns: list[str]
 
 
 @method("list", ListResult, reads=True)
-class List(Filtered):
+class ListRequest(Filtered):
     """Lists the memories and the roles that there are."""
 
     sort: Annotated[Literal["newest", "oldest", "key", "role", "title"], doc("what comes first")] = "newest"

@@ -21,7 +21,7 @@ class HelloResult(Fresh):
 
 
 @method("hello", HelloResult, reads=True, about_daemon=True, for_bound=True)
-class Hello(Request):
+class HelloRequest(Request):
     """Returns the protocol number, the version, the methods and the limits."""
 
     client: Annotated[str, doc("the caller's name")] = ""
@@ -37,7 +37,7 @@ class PingResult(Fresh):
 
 
 @method("ping", PingResult, reads=True, about_daemon=True, for_bound=True)
-class Ping(Request):
+class PingRequest(Request):
     """Answers, to show that the daemon is alive."""
 
 
@@ -86,7 +86,7 @@ class StatusResult(Fresh):
 
 
 @method("status", StatusResult, reads=True, about_daemon=True, for_bound=True)
-class Status(Request):
+class StatusRequest(Request):
     """Returns what the daemon watches, what is pending and what is degraded."""
 
 
@@ -97,7 +97,7 @@ class ShutdownResult(Fresh):
 
 
 @method("shutdown", ShutdownResult, about_daemon=True)
-class Shutdown(Request):
+class ShutdownRequest(Request):
     """Stops the daemon."""
 
 
@@ -110,7 +110,7 @@ class McpOpenResult(Fresh):
 
 
 @method("mcp.open", McpOpenResult)
-class McpOpen(OneWorkspace):
+class McpOpenRequest(OneWorkspace):
     """Makes an MCP session of the connection, bound to one workspace."""
 
     profile: Annotated[Literal["search", "ghost", "knowledge", "all"], doc("which tools there are")] = "search"

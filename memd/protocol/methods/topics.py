@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import Fresh, OneWorkspace, Scoped, Text, Texts, Timed, Write, Written, doc, method
+from memd.protocol.methods.base import Fresh, OneWorkspace, Scoped, Text, Texts, Timed, Writing, Written, doc, method
 
 Topic = Annotated[Text, doc("the name")]
 
@@ -18,7 +18,7 @@ class TopicWriteResult(Written):
 
 
 @method("topic.memorize", TopicWriteResult, "topic")
-class TopicMemorize(Timed, Write):
+class TopicMemorizeRequest(Timed, Writing):
     """Creates a topic and lists it in the index."""
 
     topic: Topic
@@ -29,7 +29,7 @@ class TopicMemorize(Timed, Write):
 
 
 @method("topic.refine", TopicWriteResult, "topic")
-class TopicRefine(Timed, Write):
+class TopicRefineRequest(Timed, Writing):
     """Changes the tags, the summary or the content of a topic."""
 
     topic: Topic
@@ -48,7 +48,7 @@ class TopicForgetResult(TopicWriteResult):
 
 
 @method("topic.forget", TopicForgetResult, "topic")
-class TopicForget(Write):
+class TopicForgetRequest(Writing):
     """Deletes a topic where it can, and always removes it from the index."""
 
     topic: Topic
@@ -70,7 +70,7 @@ class TopicRecallResult(Fresh):
 
 
 @method("topic.recall", TopicRecallResult, "topic", reads=True)
-class TopicRecall(Scoped):
+class TopicRecallRequest(Scoped):
     """Returns one topic as Markdown: title, tags, when it was last updated, content."""
 
     topic: Topic
@@ -87,7 +87,7 @@ class TopicGeneralResult(Fresh):
 
 
 @method("topic.general", TopicGeneralResult, reads=True)
-class TopicGeneral(OneWorkspace):
+class TopicGeneralRequest(OneWorkspace):
     """Returns the general knowledge and the list of topics, as the index has them."""
 
 
@@ -98,7 +98,7 @@ class TopicSetGeneralResult(Written):
 
 
 @method("topic.set_general", TopicSetGeneralResult, "content")
-class TopicSetGeneral(Write):
+class TopicSetGeneralRequest(Writing):
     """Replaces the general knowledge."""
 
     content: Annotated[Text, doc("the general knowledge, as Markdown")]
@@ -112,7 +112,7 @@ class TopicSearchResult(Fresh):
 
 
 @method("topic.search", TopicSearchResult, "tags", reads=True)
-class TopicSearch(Scoped):
+class TopicSearchRequest(Scoped):
     """Finds topics by their tags."""
 
     tags: Annotated[Texts, doc("the tags")] = ()
@@ -133,5 +133,5 @@ class TopicListResult(Fresh):
 
 
 @method("topic.list", TopicListResult, reads=True)
-class TopicList(Scoped):
+class TopicListRequest(Scoped):
     """Lists the topics."""

@@ -31,7 +31,7 @@ class ExportResult(Fresh):
 
 
 @method("export", ExportResult, reads=True, slow=True)
-class Export(Scoped):
+class ExportRequest(Scoped):
     """Returns every memory with its text, its versions and its life, page by page."""
 
     after: Annotated[str, doc("the `next` of the page before")] = ""
@@ -72,14 +72,14 @@ class Incoming(Scoped, Signed, Progressing):
 
 
 @method("import", ImportResult, "path", slow=True)
-class Import(Incoming):
+class ImportRequest(Incoming):
     """Takes in an export: files, versions, lives."""
 
     path: Annotated[Text, place("the file, absolute or with `~`; the daemon opens it", opened=True)]
 
 
 @method("ingest", ImportResult, "paths", slow=True)
-class Ingest(Incoming):
+class IngestRequest(Incoming):
     """Copies memories that other tools keep into a workspace."""
 
     paths: Annotated[Texts, place("folders and files, absolute or with `~`; the daemon opens them", opened=True)] = ()
@@ -98,7 +98,7 @@ class BackupResult(Fresh):
 
 
 @method("backup", BackupResult, "path", about_daemon=True, slow=True)
-class Backup(Request):
+class BackupRequest(Request):
     """Copies the ledger while it is in use."""
 
     path: Annotated[

@@ -16,7 +16,7 @@ class WorkspaceListResult(Fresh):
 
 
 @method("workspace.list", WorkspaceListResult, reads=True, about_daemon=True, for_bound=True)
-class WorkspaceList(Request):
+class WorkspaceListRequest(Request):
     """Lists the directories that hold memory."""
 
 
@@ -30,7 +30,7 @@ class WorkspaceAddResult(Fresh):
 
 
 @method("workspace.add", WorkspaceAddResult, "path", about_daemon=True, slow=True)
-class WorkspaceAdd(Progressing):
+class WorkspaceAddRequest(Progressing):
     """Begins to watch a directory."""
 
     path: Annotated[Text, place("the directory, absolute or with `~`; it need not exist yet")]
@@ -49,7 +49,7 @@ class WorkspaceRmResult(Fresh):
 
 
 @method("workspace.rm", WorkspaceRmResult, about_daemon=True, slow=True)
-class WorkspaceRm(Request):
+class WorkspaceRmRequest(Request):
     """Stops watching a directory and forgets its index, never its files."""
 
     ns: Annotated[str, doc("the workspace's name")] = ""

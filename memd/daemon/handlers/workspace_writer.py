@@ -12,11 +12,11 @@ from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.writing.write_files import FileChange, WriteAction
 from memd.notes.layout import Layout, layout_of
 from memd.notes.secrets import secrets_in
-from memd.protocol.methods.base import Write
+from memd.protocol.methods.base import Writing
 
 
 @dataclass(frozen=True, slots=True)
-class WriteRequest:
+class WorkspaceWriter:
     """Someone who writes to one workspace."""
 
     ctx: HandlerContext
@@ -54,10 +54,10 @@ class WriteRequest:
         }
 
 
-def write_request(ctx: HandlerContext, request: Write) -> WriteRequest:
+def workspace_writer(ctx: HandlerContext, request: Writing) -> WorkspaceWriter:
     """Whoever calls, and the one workspace that is meant."""
     who = request.who or "socket"
-    return WriteRequest(ctx, only_index(ctx, request), who, request.request_id, request.allow_secret)
+    return WorkspaceWriter(ctx, only_index(ctx, request), who, request.request_id, request.allow_secret)
 
 
 def only_index(ctx: HandlerContext, request: InWorkspace) -> WorkspaceIndex:
