@@ -20,8 +20,8 @@ FLOORS = {
     "cli": 5,
 }  # fmt: skip
 
-SEES = {"cli": {"protocol", "config", "models", "errors", "version"}, "protocol": {"config", "models", "errors", "version"},
-        "mcp": {"protocol", "config", "models", "errors", "version"}}  # fmt: skip
+BASICS = {"config", "models", "errors", "version"}
+SEES = {"cli": {"protocol", *BASICS}, "mcp": {"protocol", *BASICS}, "protocol": BASICS}
 """Rooms that may see less than everything below them."""
 
 INDEXER = (
