@@ -14,7 +14,7 @@ from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import scan
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.writing import write_files
-from memd.indexer.writing.recover import recover
+from memd.indexer.writing.undo import undo
 from memd.indexer.writing.write_files import FileChange, WriteAction
 from memd.models import Workspace
 from memd.notes import sections
@@ -28,7 +28,7 @@ def opened(state: Path, root: Path) -> tuple[Stores, WorkspaceIndex]:
     state.mkdir(parents=True, exist_ok=True)
     stores = Stores(state)
     index = stores.open_index(Workspace("agent", root))
-    recover(stores, index)
+    write_files.recover(stores, index)
     return stores, index
 
 
@@ -40,11 +40,10 @@ def sync(stores: Stores, index: WorkspaceIndex) -> None:
 def carry_out(stores: Stores, index: WorkspaceIndex, order: dict[str, Any]) -> int:
     """Do what an order says; the number of the action."""
     if order["what"] == "undo":
-        return write_files.undo(stores, index, order["action"], "cli").action
+        return undo(stores, index, order["action"], "cli").action
     changes = tuple(_change(order["what"], path, order["text"]) for path in order["paths"])
-    return write_files.perform(
-        stores, index, WriteAction(order["what"], "cli", changes, request=order.get("request", ""))
-    ).action
+    write_action = WriteAction(order["what"], "cli", changes, request=order.get("request", ""))
+    return write_files.perform(stores, index, write_action).action
 
 
 def _change(what: str, path: str, text: str) -> FileChange:

@@ -29,7 +29,7 @@ from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import exams
 from memd.indexer.writing import purge, write_files
-from memd.indexer.writing.recover import recover
+from memd.indexer.writing.undo import undo
 from memd.models import Workspace
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class UndoTask(WriteTask):
 
     def run(self, worker: Worker) -> write_files.ActionResult:
         index = worker.stores.index(self.ns)
-        done = write_files.undo(worker.stores, index, self.action, self.who)
+        done = undo(worker.stores, index, self.action, self.who)
         worker.events.tell(WRITTEN, ns=self.ns, **written(self.who, "undo", done))
         lifecycle.announce_moved_by(worker, done.action)
         return _promised(worker, self.ns, done)
@@ -186,7 +186,7 @@ class Recover:
     """Decide what became of actions that a killed process left half-way, before anything else is read or written."""
 
     def run(self, worker: Worker) -> list[str]:
-        return [copy for index in worker.stores.indexes.values() for copy in recover(worker.stores, index)]
+        return [copy for index in worker.stores.indexes.values() for copy in write_files.recover(worker.stores, index)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.ageing import ReflectionOptions
 from memd.indexer.lifecycle.reflect import reflect
 from memd.indexer.model.embedder import HashEmbedder
-from memd.indexer.writing import write_files
+from memd.indexer.writing.undo import undo
 from memd.lifecycle.rules import BUILT_IN as SHIPPED
 from tests.lab import Lab
 
@@ -104,7 +104,7 @@ def test_judging_twice_is_judging_once(lab: Lab):
 def test_what_was_judged_can_be_undone_and_is_not_done_again(lab: Lab):
     found = run(lab)
     index = lab.stores.index("agent")
-    write_files.undo(lab.stores, index, found["action"], "cli")
+    undo(lab.stores, index, found["action"], "cli")
     assert tier(lab, "memory/2026-02-02.md", "kiln") == "stm"
     edges = "SELECT COUNT(*) FROM edges WHERE origin = 'rule' AND removed = 0"
     assert lab.stores.ledger.reader.execute(edges).fetchone()[0] == 0

@@ -13,7 +13,7 @@ from memd.indexer.lifecycle import accesses, lives
 from memd.indexer.lifecycle.lives import TierMove
 from memd.indexer.record import actions
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.writing import write_files
+from memd.indexer.writing.undo import undo
 from tests.lab import Lab
 
 NOW = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
@@ -147,11 +147,11 @@ def test_a_move_says_why_and_can_be_taken_back_and_forth(lab: Lab, index: Worksp
     action = move(lab, index, TierMove(tap, "dormant", "rule:x", "nobody asked"))
     row = lab.stores.ledger.reader.execute("SELECT * FROM memories WHERE id = ?", (tap,)).fetchone()
     assert (row["tier"], row["home"], row["moved_by"], row["moved_why"]) == ("dormant", "stm", "rule:x", "nobody asked")
-    back = write_files.undo(lab.stores, index, action, "cli")
+    back = undo(lab.stores, index, action, "cli")
     life = lives.life_of(lab.stores.ledger.reader, tap)
     assert (back.back, life.tier, life.moved_by) == (1, "stm", "cli")
     assert life.since > life.first_seen, "what a person decided begins to age anew"
-    write_files.undo(lab.stores, index, back.action, "cli")
+    undo(lab.stores, index, back.action, "cli")
     assert lives.life_of(lab.stores.ledger.reader, tap).tier == "dormant"
 
 
@@ -159,7 +159,7 @@ def test_what_moved_again_since_is_left_as_it_is(lab: Lab, index: WorkspaceIndex
     tap, cat = number(lab, "tap"), number(lab, "cat")
     first = move(lab, index, TierMove(tap, "dormant", "rule:x", ""), TierMove(cat, "stm", "rule:y", ""))
     move(lab, index, TierMove(tap, "ltm", "cli", ""), at=NOW + HOUR)
-    assert write_files.undo(lab.stores, index, first, "cli").back == 1
+    assert undo(lab.stores, index, first, "cli").back == 1
     found = {memory: lives.life_of(lab.stores.ledger.reader, memory).tier for memory in (tap, cat)}
     assert found == {tap: "ltm", cat: "sensory"}
 
@@ -170,7 +170,7 @@ def test_an_undo_that_could_change_nothing_is_a_conflict_and_leaves_no_trace(lab
     move(lab, index, TierMove(tap, "ltm", "cli", ""), at=NOW + HOUR)
     count = lab.stores.ledger.reader.execute("SELECT COUNT(*) FROM actions").fetchone()[0]
     with pytest.raises(Conflict):
-        write_files.undo(lab.stores, index, first, "cli")
+        undo(lab.stores, index, first, "cli")
     assert lab.stores.ledger.reader.execute("SELECT COUNT(*) FROM actions").fetchone()[0] == count
     row = lab.stores.ledger.reader.execute("SELECT undone FROM actions WHERE id = ?", (first,)).fetchone()
     assert row["undone"] is None
@@ -189,7 +189,7 @@ def test_usefulness_is_counted_and_undone(lab: Lab, index: WorkspaceIndex):
         action = actions.note(connection, index.id, "cli", "useful")
         assert lives.found_useful(connection, action, 0, tap) == 1
         assert lives.has_feedback(connection, index.id)
-    write_files.undo(lab.stores, index, action, "cli")
+    undo(lab.stores, index, action, "cli")
     assert lives.life_of(lab.stores.ledger.reader, tap).useful == 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memd.daemon import tasks
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.edges import linked
-from memd.daemon.handlers.memories import KeyedWrite, check, edit_of, facts_now, repeated, version
+from memd.daemon.handlers.memories import KeyedWrite, check, edit_of, facts_now, version
 from memd.daemon.handlers.registry import handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer
 from memd.daemon.server import IncomingCall
@@ -63,7 +63,7 @@ async def consolidate(ctx: HandlerContext, request: ConsolidateRequest, call: In
     writer.may_hold(request.text)
     await ctx.catch_up("auto", ())
     target, sources = await ctx.read(keys.wanted, ctx.stores, writer.index, request.key, writer.layout), request.sources
-    if not await repeated(writer):
+    if not await writer.repeated():
         sources = tuple(await ctx.read(summaries.sources, ctx.stores, writer.index, target, sources))
     return await _consolidated(writer, wish, target, sources)
 

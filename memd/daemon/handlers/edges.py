@@ -10,7 +10,7 @@ from typing import Any
 
 from memd.daemon import edge_updates
 from memd.daemon.handler_context import HandlerContext, Result
-from memd.daemon.handlers.memories import edit_of, repeated, untouched
+from memd.daemon.handlers.memories import edit_of
 from memd.daemon.handlers.registry import handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer
 from memd.daemon.server import IncomingCall
@@ -57,7 +57,7 @@ async def edge_add(ctx: HandlerContext, request: EdgeAddRequest, call: IncomingC
 async def edge_rm(ctx: HandlerContext, request: EdgeRmRequest, call: IncomingCall) -> Result:
     rel, writer = request.rel, workspace_writer(ctx, request)
     source, target = await _ends(writer, request.from_, request.to)
-    if await repeated(writer):
+    if await writer.repeated():
         return {**await writer.write("edge.rm", source.key), "removed": []}
     found = await ctx.read(_between, writer, source, target, rel)
     if not found:
@@ -219,4 +219,4 @@ async def _unlink(writer: WorkspaceWriter, source: KeyTarget, found: Sequence[Ed
     """Take away what nobody declared: the ledger remembers it, and no pass makes it again."""
     task = edge_updates.RemoveEdges(writer.index.workspace.ns, writer.who, source.key, tuple(found), writer.request)
     action = await writer.ctx.run(task)
-    return {**untouched(writer, source.key), "action": action}
+    return {**writer.untouched(source.key), "action": action}

@@ -8,7 +8,7 @@ from sqlite3 import Row
 from memd.daemon import tasks
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.registry import handles
-from memd.daemon.handlers.workspace_writer import workspace_writer
+from memd.daemon.handlers.workspace_writer import workspace_writer, written
 from memd.daemon.server import IncomingCall
 from memd.errors import Conflict, NotFound, Refused
 from memd.indexer.record.actions import in_utc
@@ -72,7 +72,7 @@ async def _restore_file(ctx: HandlerContext, index: WorkspaceIndex, path: str, w
     rows = await ctx.read(lambda: past.lost(ctx.stores.ledger.reader, index, path))
     if not rows:
         raise NotFound(f"{path} was not removed while memd watched, or is back already", "memd trash")
-    return {**await _undo(ctx, index, rows[0]["id"], who), "path": path, "version": None, "was_gone": True}
+    return {**await _undo(ctx, index, rows[0]["id"], who), "key": "", "path": path, "version": None, "was_gone": True}
 
 
 @handles(UndoRequest)
@@ -92,9 +92,7 @@ async def _undo(ctx: HandlerContext, index: WorkspaceIndex, action: int, who: st
         since = await ctx.read(past.since, ctx.stores, index.id, action)
         hint = f"since then: {since}; " if since else ""
         raise Conflict(error.message, f"{hint}nothing was overwritten. memd log shows all of it") from error
-    return {"ns": index.workspace.ns, "root": str(index.workspace.root), "action": done.action,
-            "paths": list(done.paths), "conflicts": list(done.conflicts), "repeated": done.repeated,
-            "visible": done.visible, "back": done.back}  # fmt: skip
+    return {**written(index, done), "back": done.back}
 
 
 def _meant(ctx: HandlerContext, indexes: list[WorkspaceIndex], number: int, who: str) -> Row:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from memd.config import edit
 from memd.daemon import lifecycle as tasks
 from memd.daemon.handler_context import HandlerContext, Result
-from memd.daemon.handlers.memories import edit_of, repeated, untouched
+from memd.daemon.handlers.memories import edit_of
 from memd.daemon.handlers.registry import handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer
 from memd.daemon.handlers.workspaces import configure
@@ -76,16 +76,16 @@ async def curate(ctx: HandlerContext, request: CurateRequest, call: IncomingCall
 
 async def _moved(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: str) -> Result:
     tier, after = row["tier"], curation.tier_after(verb, row["tier"], row["home"])
-    again = await repeated(writer)
+    again = await writer.repeated()
     if verb != "promote" and json.loads(row["declared"]).get("pinned") and not again:
         raise Refused(f"`{target.key}` is pinned, so it stays at hand", f"memd curate {target.key} unpin")
     if tier == after and not again:
-        return {**untouched(writer, target.key), **_change_of("tier", tier, tier)}
+        return {**writer.untouched(target.key), **_change_of("tier", tier, tier)}
     ns, parts = writer.index.workspace.ns, writer.ctx.parts
     move = tasks.MoveTiers(ns, f"curate {verb}", writer.who, target.key, ((row["id"], after, verb),), writer.request)
     action, _ = await asyncio.wrap_future(parts.worker.submit(move))
     told = _change_of("tier", tier, tier if again else after)
-    return {**untouched(writer, target.key), **told, "action": action, "repeated": again}
+    return {**writer.untouched(target.key), **told, "action": action, "repeated": again}
 
 
 async def _declared(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: str) -> Result:
@@ -103,8 +103,8 @@ async def _declared(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: 
             raise Refused(f"`{target.key}` is pinned by the front matter of {target.path}", "unpin it there")
         return revise.declare(target.path, target.slug, text, {fact: changes[1]})
 
-    if curation.fact_after(verb, before) == before and not await repeated(writer):
-        return {**untouched(writer, target.key), **_change_of(fact, before, before)}
+    if curation.fact_after(verb, before) == before and not await writer.repeated():
+        return {**writer.untouched(target.key), **_change_of(fact, before, before)}
     done = await writer.write(f"curate {verb}", target.key, FileChange(target.path, edit=edit_of(target, change)))
     await writer.ctx.catch_up("auto", ())
     return {**done, **_change_of(fact, *changes)}

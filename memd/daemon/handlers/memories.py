@@ -16,7 +16,7 @@ from memd.daemon.server import IncomingCall
 from memd.errors import Conflict, NotFound, Refused, UsageError, VersionConflict
 from memd.indexer.query import lookup
 from memd.indexer.query.similar import similar
-from memd.indexer.record import actions, history
+from memd.indexer.record import history
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys, past, peek
 from memd.indexer.views.get import near
@@ -68,7 +68,7 @@ async def put(ctx: HandlerContext, request: PutRequest, call: IncomingCall) -> R
     writer.may_hold(wish.text or "")
     await ctx.catch_up("auto", ())
     target = await ctx.read(keys.wanted, ctx.stores, writer.index, wish.key, writer.layout)
-    if await repeated(writer):
+    if await writer.repeated():
         return await _put(writer, wish, target, [])
     if target.memory is None and wish.text is None:
         raise NotFound(f"no memory has the key `{wish.key}`, and no text was given for a new one",
@@ -76,7 +76,7 @@ async def put(ctx: HandlerContext, request: PutRequest, call: IncomingCall) -> R
     _expect(target, wish.if_version)
     found = await _similar(writer, wish, target)
     if found and target.memory is None and request.on_similar == "skip":
-        return {**untouched(writer, wish.key), "written": False, "version": 0, "similar": found}
+        return {**writer.untouched(wish.key), "written": False, "version": 0, "similar": found}
     if found and target.memory is None and request.on_similar == "update":
         target = await ctx.read(keys.existing, ctx.stores, writer.index, found[0]["key"])
     return await _put(writer, wish, target, found)
@@ -101,7 +101,7 @@ async def patch(ctx: HandlerContext, request: PatchRequest, call: IncomingCall) 
     writer.may_hold(patches.added(request.patch))
     await ctx.catch_up("auto", ())
     target = await ctx.read(keys.existing, ctx.stores, writer.index, key)
-    if not await repeated(writer):
+    if not await writer.repeated():
         _expect(target, if_version)
 
     written: list[str | None] = []
@@ -126,7 +126,7 @@ async def patch(ctx: HandlerContext, request: PatchRequest, call: IncomingCall) 
 async def rm(ctx: HandlerContext, request: RmRequest, call: IncomingCall) -> Result:
     writer, key, hard = workspace_writer(ctx, request), request.key, request.hard
     await ctx.catch_up("auto", ())
-    if await repeated(writer):
+    if await writer.repeated():
         return {**await writer.write("rm", key), "hard": hard}
     memory = (await ctx.read(past.known, ctx.stores, [writer.index], key)).memory if hard else None
     try:
@@ -134,7 +134,7 @@ async def rm(ctx: HandlerContext, request: RmRequest, call: IncomingCall) -> Res
     except NotFound:
         if memory is None:
             raise
-        done = untouched(writer, key)
+        done = writer.untouched(key)
     purged = {} if memory is None else await _purge(writer, memory)
     return {**done, "hard": hard, **purged}
 
@@ -270,13 +270,6 @@ def _version(writer: WorkspaceWriter, target: KeyTarget, written: list[str | Non
     return fitting[-1] if fitting else None
 
 
-async def repeated(writer: WorkspaceWriter) -> bool:
-    """Whether this very request was carried out before: then it is not judged by what it brought about."""
-    reader = writer.ctx.stores.ledger
-    done = await writer.ctx.read(lambda: actions.by_request(reader.reader, writer.request))
-    return done is not None
-
-
 def edit_of(target: KeyTarget, change: Callable[[str | None], str | None]) -> Callable[[bytes | None], bytes | None]:
     """An edit of bytes that says so when the memory went meanwhile."""
 
@@ -295,13 +288,6 @@ async def _similar(writer: WorkspaceWriter, wish: KeyedWrite, target: KeyTarget)
     ctx = writer.ctx
     stores, most = ctx.stores, ctx.max_bytes
     return await ctx.read(similar, stores, writer.index, wish.text, target.memory, most)
-
-
-def untouched(writer: WorkspaceWriter, key: str) -> Result:
-    """What a write answers that had nothing to write."""
-    return {"ns": writer.index.workspace.ns, "root": str(writer.index.workspace.root), "action": None, "paths": [],
-            "conflicts": [], "repeated": False, "key": key,
-            "visible": writer.ctx.stores.ledger.clock}  # fmt: skip
 
 
 # --- files and tags -----------------------------------------------------------------------------------------------
@@ -363,7 +349,7 @@ async def _retag(writer: WorkspaceWriter, what: str, tag: str, new: str | None, 
     """Change every file of which a memory has the tag, as one action."""
     ctx, old = writer.ctx, tag.strip().lstrip("#")
     await ctx.catch_up("auto", ())
-    if await repeated(writer):
+    if await writer.repeated():
         return {**await writer.write(what, old), "dry_run": False, "diff": ""}
     paths = await ctx.read(keys.tagged_files, ctx.stores, writer.index, old)
     if not paths:
@@ -371,7 +357,7 @@ async def _retag(writer: WorkspaceWriter, what: str, tag: str, new: str | None, 
     edits = {path: _edit(path, old, new) for path in paths}
     diff = await ctx.read(lambda: "".join(_diff(writer.index, path, edit) for path, edit in edits.items()))
     if dry_run:
-        return {**untouched(writer, old), "paths": paths, "dry_run": True, "diff": diff}
+        return {**writer.untouched(old), "paths": paths, "dry_run": True, "diff": diff}
     done = await writer.write(what, old, *(FileChange(path, edit=edit) for path, edit in edits.items()))
     return {**done, "dry_run": False, "diff": diff}
 

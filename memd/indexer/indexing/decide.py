@@ -1,30 +1,30 @@
-"""Decides, in one transaction, which memories and chunks there are from now on: the ledger's side of the write path."""
+"""Decides, in one transaction, which memories and chunks exist from now on: the ledger's side of indexing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from pathlib import PurePosixPath
 from sqlite3 import Connection
 
 from memd.failpoints import failpoint
 from memd.indexer.indexing import file_copies, memory_names
-from memd.indexer.indexing.diff import ChunkPool, ParsedMemory, incoming, match_memories
+from memd.indexer.indexing.diff import ChunkPool, ParsedMemory, match_memories
 from memd.indexer.indexing.read_files import FileBatch
 from memd.indexer.record import actions, history
+from memd.indexer.record.history import MemoryVersion
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import ChunkRow, FileRow, MemoryRow
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Chunk
 from memd.notes.parse_cache import FILES
 
-MOMENT = timedelta(minutes=1)
-"""A file that is written in place stands empty for a moment: when it is back that soon, its memories live on."""
+EMPTY_MOMENT = timedelta(minutes=1)
+"""A file rewritten in place is empty for a moment: memories that are back this soon live on."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedMemory:
-    """A memory that is new, or whose text is not what it was, and the chunks of it that were not there before."""
+    """A memory that is new or has a new text, with the chunks that were not there before."""
 
     memory: int
     new: bool
@@ -33,7 +33,7 @@ class SavedMemory:
 
 @dataclass(slots=True)
 class LedgerChanges:
-    """What the ledger decided and the caches have to follow."""
+    """What changed in the ledger and the caches have to follow."""
 
     added: list[tuple[int, Chunk]] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
@@ -41,157 +41,143 @@ class LedgerChanges:
 
 
 def decide(stores: Stores, index: WorkspaceIndex, batch: FileBatch, now: str) -> LedgerChanges:
-    changes = LedgerChanges()
-    standing = _standing(index, batch)
+    """Bring the ledger in step with a batch of files, and mark the caches as behind."""
     failpoint("before-ledger")
     with stores.ledger.write() as connection:
         catalog.mark(connection, index.id, text=True, vectors=True)
-        file_copies.note_losses(connection, index, batch, now)
-        old_memories, old_chunks = _before(connection, index, batch, standing)
-        saved, new = _save_files(connection, index, batch, standing)
-        known_once = old_memories + _just_gone(connection, index, batch, saved, now)
-        found = match_memories(known_once, old_chunks, new)
-        before = {row.id: row.digest for row in known_once}
-        kept = set(found.values())
-        pool = ChunkPool(old_chunks)
-        files = {row.id: row for row in saved.values()}
-        for place, now_there in enumerate(new):
-            known = found.get(place)
-            back = known is None and catalog.gone_memory(connection, index.id, now_there.digest, kept)
-            if back:
-                known, before[back.id] = back.id, back.digest
-            number = _save_memory(connection, index, files[now_there.file], now_there, known, now)
+        decision = _Decision(connection, index, batch, now)
+        changes = decision.run()
+    failpoint("after-ledger")
+    index.files = {path: row for path, row in index.files.items() if path not in batch.removed} | decision.files
+    for path, (row, note) in batch.notes.items():
+        index.applied.pop(path, None)
+        index.applied[path] = (row.digest, note)
+    index.applied = dict(list(index.applied.items())[-FILES:])
+    return changes
+
+
+class _Decision:
+    """One batch on its way into the ledger."""
+
+    def __init__(self, connection: Connection, index: WorkspaceIndex, batch: FileBatch, now: str) -> None:
+        self.connection = connection
+        self.index = index
+        self.batch = batch
+        self.now = now
+        self.files: dict[str, FileRow] = {}
+        """The files of the batch, as they were saved."""
+        self.unchanged = {path: self._unchanged(path) for path in batch.notes}
+        """By path, the slugs of memories that stand as the ledger has them, to the line: they are left alone."""
+
+    def _unchanged(self, path: str) -> set[str]:
+        digest, applied = self.index.applied.get(path, ("", None))
+        if applied is None or path not in self.index.files or self.index.files[path].digest != digest:
+            return set()
+        before = {memory.slug: memory for memory in applied.memories}
+        # The parser returns the same object for what it did not have to parse again.
+        _, note = self.batch.notes[path]
+        return {memory.slug for memory in note.memories if before.get(memory.slug) is memory}
+
+    def run(self) -> LedgerChanges:
+        connection, index, batch, changes = self.connection, self.index, self.batch, LedgerChanges()
+        file_copies.note_losses(connection, index, batch, self.now)
+        old, old_chunks = self._before()
+        new = self._save_files()
+        known = old + self._just_gone()
+        matches = match_memories(known, old_chunks, new)
+        digests = {row.id: row.digest for row in known}
+        kept, pool = set(matches.values()), ChunkPool(old_chunks)
+        for place, parsed in enumerate(new):
+            match = matches.get(place)
+            back = catalog.gone_memory(connection, index.id, parsed.digest, kept) if match is None else None
+            if back is not None:
+                match, digests[back.id] = back.id, back.digest
+            number = self._save_memory(parsed, match)
             kept.add(number)
-            fresh = _save_chunks(connection, index, now_there, number, pool)
-            changes.added += fresh
-            if fresh and before.get(number) != now_there.digest:
-                changes.saved.append(SavedMemory(number, number not in before, tuple(fresh)))
-        _let_go(connection, index, batch, [row.id for row in old_memories if row.id not in kept], now)
+            added = self._save_chunks(parsed, number, pool)
+            changes.added += added
+            if added and digests.get(number) != parsed.digest:
+                changes.saved.append(SavedMemory(number, number not in digests, tuple(added)))
+        self._let_go([row.id for row in old if row.id not in kept])
         changes.dropped = pool.left()
         catalog.drop_chunks(connection, changes.dropped)
         catalog.drop_files(connection, [index.files[path].id for path in batch.removed])
         if changes.added or changes.dropped:
-            connection.execute("UPDATE workspaces SET changed = ? WHERE id = ?", (now, index.id))
-    failpoint("after-ledger")
-    index.files = {path: row for path, row in index.files.items() if path not in batch.removed} | saved
-    _remember(index, batch)
-    return changes
+            connection.execute("UPDATE workspaces SET changed = ? WHERE id = ?", (self.now, index.id))
+        return changes
 
+    def _before(self) -> tuple[list[MemoryRow], list[ChunkRow]]:
+        """The memories and chunks that the files of the batch had, without the unchanged ones."""
+        memories = [
+            row
+            for path in (*self.batch.notes, *self.batch.removed, *self.batch.emptied)
+            if path in self.index.files
+            for row in catalog.memories_of(self.connection, self.index.files[path].id, self.unchanged.get(path, ()))
+        ]
+        return memories, catalog.chunks_of(self.connection, (row.id for row in memories))
 
-def _standing(index: WorkspaceIndex, batch: FileBatch) -> dict[str, set[str]]:
-    """By path, the memories that stand as the ledger has them, to the line: nothing need be written of them."""
-    found: dict[str, set[str]] = {}
-    for path, (_, note) in batch.notes.items():
-        digest, applied = index.applied.get(path, ("", None))
-        if applied is not None and path in index.files and index.files[path].digest == digest:
-            was = {memory.slug: memory for memory in applied.memories}
-            # The parser gives the very same object for what it did not have to read again.
-            found[path] = {memory.slug for memory in note.memories if was.get(memory.slug) is memory}
-    return found
+    def _just_gone(self) -> list[MemoryRow]:
+        since = actions.in_utc(datetime.fromisoformat(self.now) - EMPTY_MOMENT)
+        return [
+            row
+            for path in self.batch.notes
+            for row in catalog.just_gone(self.connection, self.index.id, path, self.files[path].id, since)
+        ]
 
+    def _save_files(self) -> list[ParsedMemory]:
+        """Save the rows and copies of the files; returns the memories that may have changed."""
+        for row in (*self.batch.rows, *(row for row, _ in self.batch.notes.values())):
+            self.files[row.path] = catalog.save_file(self.connection, self.index.id, row)
+        changed: list[ParsedMemory] = []
+        for path, (_, note) in self.batch.notes.items():
+            file = self.files[path]
+            file_copies.keep(self.connection, file.id, self.batch.data[path])
+            memories = [memory for memory in note.memories if memory.slug not in self.unchanged[path]]
+            changed += [ParsedMemory.of(file, note.role, memory) for memory in memories]
+        return changed
 
-def _remember(index: WorkspaceIndex, batch: FileBatch) -> None:
-    taken = {path: (row.digest, note) for path, (row, note) in batch.notes.items()}
-    for path in taken:
-        index.applied.pop(path, None)
-    index.applied = dict(list({**index.applied, **taken}.items())[-FILES:])
+    def _save_memory(self, parsed: ParsedMemory, match: int | None) -> int:
+        """Save a memory, its names and its version; returns its number."""
+        memory, file = parsed.memory, parsed.file
+        number = catalog.save_memory(
+            self.connection, self.index.id, file.id, memory, parsed.role, match, self.now
+        )  # fmt: skip
+        if memory_names.keep(self.connection, number, file.path, memory):
+            self.index.unlinked.add(number)
+        last = history.latest(self.connection, number)
+        if last is None or last.digest != parsed.digest:
+            since = last.at if last else ""
+            who, action = actions.author(
+                self.connection, self.index.id, file.path, file.digest, memory.text, since=since
+            )
+            version = MemoryVersion(
+                number, last.number + 1 if last else 1, self.now, who, action, parsed.digest, file.path, memory.heading
+            )
+            history.add(self.connection, version, memory.text)
+        return number
 
+    def _save_chunks(self, parsed: ParsedMemory, memory: int, pool: ChunkPool) -> list[tuple[int, Chunk]]:
+        """Save a memory's chunks; returns those that were not there before."""
+        added: list[tuple[int, Chunk]] = []
+        for chunk, digest in zip(parsed.memory.chunks, parsed.chunks, strict=True):
+            known = pool.take(digest, memory)
+            if known is not None:
+                catalog.move_chunk(self.connection, known, parsed.file.id, memory, chunk)
+            else:
+                number = catalog.add_chunk(self.connection, self.index.id, parsed.file.id, memory, chunk)
+                added.append((number, chunk))
+        return added
 
-def _save_memory(
-    connection: Connection, index: WorkspaceIndex, file: FileRow, now_there: ParsedMemory, known: int | None, now: str
-) -> int:
-    """Write what a memory is and is called, and its version; answers its number."""
-    number = catalog.save_memory(connection, index.id, file.id, now_there.memory, now_there.role, known, now)
-    if memory_names.keep(connection, number, file.path, now_there.memory):
-        index.unlinked.add(number)
-    _keep_version(connection, index, file, now_there, number, now)
-    return number
-
-
-def _keep_version(
-    connection: Connection, index: WorkspaceIndex, file: FileRow, now_there: ParsedMemory, number: int, now: str
-) -> None:
-    """Note the memory's text as its current version, by whoever wrote it."""
-    last = history.latest(connection, number)
-    if last is not None and last.digest == now_there.digest:
-        return
-    memory = now_there.memory
-    since = last.at if last is not None else ""
-    who, action = actions.author(connection, index.id, file.path, file.digest, memory.text, since=since)
-    history.keep(connection, number, last, now_there.digest, memory.text, file.path, memory.heading, who, action, now)
-
-
-def _let_go(connection: Connection, index: WorkspaceIndex, batch: FileBatch, left: list[int], now: str) -> None:
-    for memory in left:
-        _keep_end(connection, index, batch, memory, now)
-    catalog.let_go(connection, left, now)
-
-
-def _keep_end(connection: Connection, index: WorkspaceIndex, batch: FileBatch, memory: int, now: str) -> None:
-    """Note that a memory went, and by whose hand."""
-    last = history.latest(connection, memory)
-    if last is not None and last.digest is not None:
-        digest = batch.notes[last.path][0].digest if last.path in batch.notes else None
-        text = history.text_of(connection, last.digest)
-        who, action = actions.author(
-            connection, index.id, last.path, digest, text or "", since=last.at, column="removed"
-        )
-        history.gone(connection, last, who, action, now)
-
-
-def _before(
-    connection: Connection, index: WorkspaceIndex, batch: FileBatch, standing: dict[str, set[str]]
-) -> tuple[list[MemoryRow], list[ChunkRow]]:
-    """What there was in the files of a batch, but for what stands as it was."""
-    memories = [
-        row
-        for path in (*batch.notes, *batch.removed, *batch.emptied)
-        if path in index.files
-        for row in catalog.memories_of(connection, index.files[path].id, standing.get(path, ()))
-    ]
-    return memories, catalog.chunks_of(connection, (row.id for row in memories))
-
-
-def _just_gone(
-    connection: Connection, index: WorkspaceIndex, batch: FileBatch, saved: dict[str, FileRow], now: str
-) -> list[MemoryRow]:
-    since = actions.in_utc(datetime.fromisoformat(now) - MOMENT)
-    return [row for path in batch.notes for row in catalog.just_gone(connection, index.id, path, saved[path].id, since)]
-
-
-def _save_files(
-    connection: Connection, index: WorkspaceIndex, batch: FileBatch, standing: dict[str, set[str]]
-) -> tuple[dict[str, FileRow], list[ParsedMemory]]:
-    saved: dict[str, FileRow] = {}
-    new: list[ParsedMemory] = []
-    for row in batch.rows:
-        saved[row.path] = replace(row, id=catalog.save_file(connection, index.id, stem(row.path), row))
-    for path, (row, note) in batch.notes.items():
-        number = catalog.save_file(connection, index.id, stem(path), row)
-        saved[path] = replace(row, id=number)
-        file_copies.keep(connection, number, batch.data[path])
-        same = standing.get(path, set())
-        new += [incoming(number, note.role, memory) for memory in note.memories if memory.slug not in same]
-    return saved, new
-
-
-def _save_chunks(
-    connection: Connection,
-    index: WorkspaceIndex,
-    now_there: ParsedMemory,
-    memory: int,
-    pool: ChunkPool,
-) -> list[tuple[int, Chunk]]:
-    """Write a memory's chunks; answers those that were not there before."""
-    fresh: list[tuple[int, Chunk]] = []
-    for chunk, digest in zip(now_there.memory.chunks, now_there.chunks, strict=True):
-        known = pool.take(digest, memory)
-        if known is not None:
-            catalog.move_chunk(connection, known, now_there.file, memory, chunk)
-        else:
-            fresh.append((catalog.add_chunk(connection, index.id, now_there.file, memory, chunk), chunk))
-    return fresh
-
-
-def stem(path: str) -> str:
-    return PurePosixPath(path).stem
+    def _let_go(self, memories: list[int]) -> None:
+        """Record that memories left the files, and who removed them."""
+        for memory in memories:
+            last = history.latest(self.connection, memory)
+            if last is not None and last.digest is not None:
+                digest = self.batch.notes[last.path][0].digest if last.path in self.batch.notes else None
+                text = history.text_of(self.connection, last.digest) or ""
+                who, action = actions.author(
+                    self.connection, self.index.id, last.path, digest, text, since=last.at, column="removed"
+                )
+                gone = replace(last, number=last.number + 1, at=self.now, who=who, action=action, digest=None)
+                history.add(self.connection, gone)
+        catalog.let_go(self.connection, memories, self.now)

@@ -1,21 +1,20 @@
-"""Every file as it was last read: one that an editor removes or empties is noted with its bytes, and can come back."""
+"""A copy of every file as it was last read, so that one which an editor removes or empties can be restored."""
 
 from __future__ import annotations
 
-import json
 import zlib
 from sqlite3 import Connection
 
 from memd.indexer.indexing.read_files import FileBatch
-from memd.indexer.record import actions
+from memd.indexer.record import actions, splices
+from memd.indexer.record.splices import digest_or_none, splice_of
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.notes.read import digest_of
 
 LOSSES = ("file-removed", "file-emptied")
-"""What an editor can do to a whole file."""
+"""The actions of an editor that concern a whole file."""
 
 FAST = 1
-"""The compression level: files are read more often than they are lost."""
+"""Compression level: files are read more often than they are lost."""
 
 
 def keep(connection: Connection, file: int, data: bytes) -> None:
@@ -28,21 +27,21 @@ def of(connection: Connection, file: int) -> bytes | None:
 
 
 def note_losses(connection: Connection, index: WorkspaceIndex, batch: FileBatch, now: str) -> None:
-    """Write down which files went or were emptied by an editor's hand, as actions that can be undone.
+    """Record files that an editor removed or emptied, as actions that can be undone.
 
-    What memd itself removed has its action; a file that goes on under another name is not lost.
+    What memd itself removed has an action already; a file that was renamed is not lost.
     """
-    moved = {row.digest for row, _ in batch.notes.values()}
+    renamed = {row.digest for row, _ in batch.notes.values()}
     for path in batch.removed:
-        if index.files[path].digest not in moved:
-            _note(connection, index, path, None, now)
+        if index.files[path].digest not in renamed:
+            _note_loss(connection, index, path, None, now)
     for path, (row, note) in batch.notes.items():
         known = index.files.get(path)
         if not note.memories and known is not None and known.digest != row.digest:
-            _note(connection, index, path, batch.data[path], now)
+            _note_loss(connection, index, path, batch.data[path], now)
 
 
-def _note(connection: Connection, index: WorkspaceIndex, path: str, after: bytes | None, now: str) -> None:
+def _note_loss(connection: Connection, index: WorkspaceIndex, path: str, after: bytes | None, now: str) -> None:
     file = index.files[path].id
     before = of(connection, file)
     last = connection.execute(
@@ -50,11 +49,8 @@ def _note(connection: Connection, index: WorkspaceIndex, path: str, after: bytes
     ).fetchone()["at"]
     if before is None or last is None:
         return
-    digest = None if after is None else digest_of(after)
-    if actions.author(connection, index.id, path, digest, "", since=last)[0] != "editor":
-        return
-    made = connection.execute(
-        "INSERT INTO actions (at, workspace, who, what, state, detail) VALUES (?, ?, 'editor', ?, 'done', ?)",
-        (now, index.id, LOSSES[after is not None], json.dumps({"paths": [path], "conflicts": []}, ensure_ascii=False)),
-    )
-    actions.keep_splice(connection, int(made.lastrowid or 0), 0, actions.splice_of(path, before, after))
+    who, _ = actions.author(connection, index.id, path, digest_or_none(after), "", since=last)
+    if who == "editor":
+        what = LOSSES[after is not None]
+        action = actions.note(connection, index.id, who, what, at=now, paths=[path], conflicts=[])
+        splices.keep(connection, action, 0, splice_of(path, before, after))

@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from sqlite3 import Row
 from typing import Any
 
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
-from memd.indexer.indexing.decide import LedgerChanges, SavedMemory, decide, stem
+from memd.indexer.indexing.decide import LedgerChanges, SavedMemory, decide
 from memd.indexer.indexing.read_files import FileBatch, read_files
 from memd.indexer.indexing.scan import scan
 from memd.indexer.model.pooling import Vectors
@@ -121,8 +121,7 @@ def _hold(index: WorkspaceIndex, batch: FileBatch, report: IngestReport) -> None
 def _touch(stores: Stores, index: WorkspaceIndex, rows: list[FileRow]) -> None:
     with stores.ledger.write() as connection:
         for row in rows:
-            number = catalog.save_file(connection, index.id, stem(row.path), row)
-            index.files[row.path] = replace(row, id=number)
+            index.files[row.path] = catalog.save_file(connection, index.id, row)
 
 
 def _count(report: IngestReport, batch: FileBatch, changes: LedgerChanges) -> None:

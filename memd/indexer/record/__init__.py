@@ -1,1 +1,1 @@
-"""What was done and what was: versions, actions, changes of lives and job runs, as the ledger keeps them."""
+"""The record in the ledger: versions of memories, actions, life changes and job runs."""

@@ -1,15 +1,15 @@
-"""The versions of every memory, whoever made them: each text once, compressed, and when it was current."""
+"""The versions of every memory, whoever wrote them: each text once, compressed, and when it was current."""
 
 from __future__ import annotations
 
 import sqlite3
 import zlib
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryVersion:
-    """A memory's text from one moment on; `digest` is None where it went from the files."""
+    """A memory's text from one moment on; `digest` is None when the text left the files."""
 
     memory: int
     number: int
@@ -21,31 +21,12 @@ class MemoryVersion:
     heading: str
 
 
-def keep(
-    connection: sqlite3.Connection, memory: int, last: MemoryVersion | None, digest: str, text: str, path: str,
-    heading: str, who: str, action: int | None, now: str,
-) -> None:  # fmt: skip
-    """Note a text as the current one, after the `last`."""
-    connection.execute(
-        "INSERT OR IGNORE INTO texts VALUES (?, ?)", (digest, zlib.compress(text.encode("utf-8", "surrogatepass")))
-    )
-    _add(connection, memory, last, now, who, action, digest, path, heading)
-
-
-def gone(connection: sqlite3.Connection, last: MemoryVersion, who: str, action: int | None, now: str) -> None:
-    """Note that a memory's text, the `last` one, left the files."""
-    _add(connection, last.memory, last, now, who, action, None, last.path, last.heading)
-
-
-def _add(
-    connection: sqlite3.Connection, memory: int, last: MemoryVersion | None, now: str, who: str, action: int | None,
-    digest: str | None, path: str, heading: str,
-) -> None:  # fmt: skip
-    number = last.number + 1 if last else 1
-    connection.execute(
-        "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (memory, number, now, who, action, digest, path, heading),
-    )
+def add(connection: sqlite3.Connection, version: MemoryVersion, text: str | None = None) -> None:
+    """Add a version, with the text that belongs to its digest."""
+    if text is not None:
+        packed = zlib.compress(text.encode("utf-8", "surrogatepass"))
+        connection.execute("INSERT OR IGNORE INTO texts VALUES (?, ?)", (version.digest, packed))
+    connection.execute("INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(version))
 
 
 def latest(connection: sqlite3.Connection, memory: int) -> MemoryVersion | None:
@@ -56,26 +37,21 @@ def latest(connection: sqlite3.Connection, memory: int) -> MemoryVersion | None:
 
 
 def versions(connection: sqlite3.Connection, memory: int) -> list[MemoryVersion]:
-    """All versions of a memory, the first one first."""
+    """All versions of a memory, oldest first."""
     rows = connection.execute("SELECT * FROM versions WHERE memory = ? ORDER BY number", (memory,))
     return [MemoryVersion(**dict(row)) for row in rows]
 
 
-def text_of(connection: sqlite3.Connection, digest: str) -> str | None:
-    """The text of a version, as long as it is kept."""
+def text_of(connection: sqlite3.Connection, digest: str | None) -> str | None:
+    """The text of a version; None when it has none or it is no longer kept."""
     row = connection.execute("SELECT body FROM texts WHERE digest = ?", (digest,)).fetchone()
     return zlib.decompress(row["body"]).decode("utf-8", "surrogatepass") if row else None
 
 
-def sweep(connection: sqlite3.Connection) -> None:
-    """Drop texts that no version has."""
-    connection.execute("DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM versions WHERE digest IS NOT NULL)")
-
-
 def expire(connection: sqlite3.Connection, before: str) -> int:
-    """Drop versions that ceased to be current before a moment, and what could only be undone with older texts.
+    """Drop versions that were replaced before a moment, and the splices of actions before it; returns how many.
 
-    Of every memory the last two stay: the one that is current, or its going, and the one before. Says how many went.
+    The last two versions of every memory stay: the current one (or its removal) and the one before.
     """
     dropped = connection.execute(
         "DELETE FROM versions WHERE EXISTS (SELECT 1 FROM versions n WHERE n.memory = versions.memory"
@@ -84,5 +60,5 @@ def expire(connection: sqlite3.Connection, before: str) -> int:
         {"before": before},
     ).rowcount
     connection.execute("DELETE FROM splices WHERE action IN (SELECT id FROM actions WHERE at < ?)", (before,))
-    sweep(connection)
+    connection.execute("DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM versions WHERE digest IS NOT NULL)")
     return dropped

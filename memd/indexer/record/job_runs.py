@@ -1,4 +1,4 @@
-"""When each job last ran, and what came of it: kept, so that a start knows what was missed."""
+"""When each job last ran and its result, so that a start knows what was missed."""
 
 from __future__ import annotations
 

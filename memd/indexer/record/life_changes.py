@@ -1,4 +1,4 @@
-"""What an action changed of the things that memd observes: before and after, so that it can be read and taken back."""
+"""What an action changed of a memory's life: before and after, so that it can be read and undone."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class LifeChange:
-    """One change of what was observed of a memory.
+    """One change of a memory's life.
 
-    `tier`: the columns that a move changes. `useful`: how often it was said. `edge`: `{one, other, rel, removed}`.
+    `tier`: the columns that a move changes. `useful`: the count of useful votes. `edge`: `{one, other, rel, removed}`.
     """
 
     memory: int
@@ -29,6 +29,6 @@ def keep(connection: Connection, action: int, nth: int, memory: int, what: str, 
 
 
 def of(connection: Connection, action: int) -> list[LifeChange]:
-    """What an action changed, in its order."""
+    """What an action changed, in order."""
     rows = connection.execute("SELECT * FROM shifts WHERE action = ? ORDER BY nth", (action,))
     return [LifeChange(row["memory"], row["what"], json.loads(row["before"]), json.loads(row["after"])) for row in rows]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
+from pathlib import PurePosixPath
 
 from memd.lifecycle.lives import BASE
 from memd.models import Chunk, Declared, Memory, Workspace
@@ -121,16 +122,16 @@ def files(connection: sqlite3.Connection, workspace: int) -> dict[str, FileRow]:
     return {row["path"]: FileRow(**{**dict(row), "racy": bool(row["racy"])}) for row in rows}
 
 
-def save_file(connection: sqlite3.Connection, workspace: int, stem: str, row: FileRow) -> int:
-    """Insert or update by path; answers the file's number."""
+def save_file(connection: sqlite3.Connection, workspace: int, row: FileRow) -> FileRow:
+    """Insert or update by path; returns the row with the file's number."""
     saved = connection.execute(
         "INSERT INTO files (workspace, path, stem, size, mtime_ns, ctime_ns, inode, digest, racy, problem)"
         " VALUES (:workspace, :path, :stem, :size, :mtime_ns, :ctime_ns, :inode, :digest, :racy, :problem)"
         " ON CONFLICT (workspace, path) DO UPDATE SET size = :size, mtime_ns = :mtime_ns, ctime_ns = :ctime_ns,"
         " inode = :inode, digest = :digest, racy = :racy, problem = :problem RETURNING id",
-        {**asdict(row), "workspace": workspace, "stem": stem},
+        {**asdict(row), "workspace": workspace, "stem": PurePosixPath(row.path).stem},
     ).fetchone()
-    return int(saved["id"])
+    return replace(row, id=saved["id"])
 
 
 def drop_files(connection: sqlite3.Connection, ids: Iterable[int]) -> None:

@@ -1,1 +1,1 @@
-"""What is done to memories: files written, undone, restored, recovered after a kill and, when asked for, forgotten."""
+"""Write actions: carried out, recovered after a kill, undone; versions restored; memories purged."""

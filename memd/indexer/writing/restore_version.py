@@ -1,4 +1,4 @@
-"""Brings a version of a memory back into its file: in place, as a section at its end, or with the file anew."""
+"""Restores a version of a memory: in its place, as a section at the end of its file, or with a new file."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from memd.notes.compose import daily_head
 from memd.notes.names import DATE, date_of
 
 
-def restoring_change(stores: Stores, found: KnownMemory, text: str) -> FileChange:
+def restoring_change(stores: Stores, known: KnownMemory, text: str) -> FileChange:
     """The change that makes a text the current one of its memory."""
-    page = _last_page(stores.ledger.reader, found)
+    removed = _removed_file(stores.ledger.reader, known)
 
-    def edit(data: bytes | None) -> bytes | None:
+    def edit(data: bytes | None) -> bytes:
         if data is None:
-            return _anew(found, page, text)
-        if found.gone is None:
-            return sections.with_text(found.path, data, found.slug, text)
-        if found.slug:
+            return _new_file(known, removed, text)
+        if known.gone is None:
+            return sections.with_text(known.path, data, known.slug, text)
+        if known.slug:
             return sections.with_section(data, text)
-        return sections.with_preamble(found.path, data, text)
+        return sections.with_preamble(known.path, data, text)
 
-    return FileChange(found.path, edit=edit)
+    return FileChange(known.path, edit=edit)
 
 
-def _last_page(connection: Connection, found: KnownMemory) -> bytes:
-    """The file as it was when it was removed, by whoever did it."""
+def _removed_file(connection: Connection, known: KnownMemory) -> bytes:
+    """The bytes of the file when it was last removed, by whomever."""
     row = connection.execute(
         "SELECT s.removed FROM splices s JOIN actions a ON a.id = s.action"
         ' WHERE a.workspace = ? AND s.path = ? AND s."after" IS NULL ORDER BY a.id DESC LIMIT 1',
-        (found.index.id, found.path),
+        (known.index.id, known.path),
     ).fetchone()
     return zlib.decompress(row["removed"]) if row else b""
 
 
-def _anew(found: KnownMemory, page: bytes, text: str) -> bytes:
-    """The file with this one memory; what stood around it comes back too, the other memories do not."""
-    if page and len(sections.note_of(found.path, page).memories) == 1:
+def _new_file(known: KnownMemory, removed: bytes, text: str) -> bytes:
+    """A file with this memory alone, and with what stood before the sections of the removed one."""
+    if removed and len(sections.note_of(known.path, removed).memories) == 1:
         try:
-            return sections.with_text(found.path, page, found.slug, text)
+            return sections.with_text(known.path, removed, known.slug, text)
         except Conflict:
-            # It had another heading then.
+            # The memory had another heading then.
             pass
-    head = sections.before_sections(found.path, page) if page else b""
-    day = date_of(found.path)
-    if not head and found.slug and day and DATE.fullmatch(found.path.rpartition("/")[2].removesuffix(".md")):
+    head = sections.before_sections(known.path, removed) if removed else b""
+    day = date_of(known.path)
+    if not head and known.slug and day and DATE.fullmatch(known.path.rpartition("/")[2].removesuffix(".md")):
         head = f"{daily_head(day)}\n".encode()
-    return head + sections.encoded(text) + sections.ending(page or b"\n")
+    return head + sections.encoded(text) + sections.ending(removed or b"\n")

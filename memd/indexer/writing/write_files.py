@@ -1,37 +1,50 @@
-"""Carries out an action: writes the files, notes what was changed, and leaves the rest to the route of every change."""
+"""Carries out write actions: what they change is in the ledger before a file is touched, so a kill loses nothing."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
 from sqlite3 import Connection, Row
 
-from memd.errors import Conflict
+from memd.errors import Conflict, MemdError
 from memd.failpoints import failpoint
-from memd.indexer.record import actions
+from memd.indexer.record import actions, splices
+from memd.indexer.record.splices import Splice, digest_or_none, splice_of, undo_splice
+from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.writing import undo_life_changes
 from memd.notes import safe_write
 from memd.notes.entries import numbered
-from memd.notes.read import decode
+from memd.notes.read import decode, digest_of
 from memd.notes.safe_write import Edit, WriteResult
+
+log = logging.getLogger("memd.write_files")
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file that an action changes: by an append, or by an edit of the whole."""
+    """One file that an action changes: text appended at its end, or an edit of the whole file."""
 
     path: str
     append: str = ""
     head: str = ""
-    """How the file begins when it is not there yet."""
+    """How a new file begins, before the appended text."""
     edit: Edit | None = None
+
+    def write(self, root: Path, intend: Callable[[bytes | None, bytes | None], None]) -> WriteResult:
+        """Write the file; `intend` gets the bytes before and after, before anything changes."""
+        file = safe_write.place_of(root, self.path)
+        if self.edit is not None:
+            return safe_write.rewrite(file, self.edit, intend)
+        return safe_write.append(file, self.append, self.head, intend)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteAction:
-    """What someone wants done, as one action that can be undone as one."""
+    """Changes of one or more files that are carried out, and can be undone, as one."""
 
     what: str
     who: str
@@ -40,151 +53,176 @@ class WriteAction:
     request: str = ""
     undoes: int | None = None
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(change.path for change in self.changes)
+
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """What came of it."""
+    """The outcome of an action."""
 
     action: int
-    paths: tuple[str, ...]
+    paths: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
     repeated: bool = False
     """The same request was carried out before."""
     key: str = ""
-    """The memory that it was about; a section that was added gets its own."""
-    changed: bool = True
+    """The memory concerned; an added section gets a key of its own."""
+    changed: bool = False
+    """Whether a file has other bytes than before."""
     visible: str = ""
     """The clock at which questions see it."""
     back: int = 0
-    """How much of what was observed was taken back: tiers, usefulness, edges."""
+    """How many life changes were undone: tiers, usefulness, edges."""
 
 
 def perform(stores: Stores, index: WorkspaceIndex, write_action: WriteAction) -> ActionResult:
-    """Write every file of an action. What fails half-way is taken back as far as nobody else has changed it."""
+    """Write every file of an action; if one fails, those before it are restored."""
     before = actions.by_request(stores.ledger.reader, write_action.request)
     if before is not None:
-        return _repeated(before)
-    if len(write_action.changes) == 1 and write_action.changes[0].append:
-        return _append(stores, index, write_action)
-    paths = [change.path for change in write_action.changes]
-    with stores.ledger.write() as connection:
-        action = actions.begin(
-            connection, index.id, write_action.who, write_action.what, write_action.key, write_action.request, paths
-        )
+        detail = json.loads(before["detail"])
+        return ActionResult(before["id"], tuple(detail["paths"]), tuple(detail["conflicts"]), True, before["key"])
+    record = _ActionRecord(stores.ledger, index, write_action)
     written: list[WriteResult] = []
     try:
         for nth, change in enumerate(write_action.changes):
-            written.append(_write(stores, index, action, nth, change))
+            written.append(change.write(index.workspace.root, partial(record.intend, nth, change)))
     except BaseException as error:
-        _take_back(index, write_action, written)
-        with stores.ledger.write() as connection:
-            actions.finish(connection, action, {"why": str(error)}, "failed")
+        record.fail(error)
         raise
     conflicts = tuple(one.conflict for one in written if one.conflict)
-    done = _finish(stores, action, write_action, conflicts)
-    return replace(done, changed=any(one.before != one.after for one in written))
-
-
-def _repeated(before: Row) -> ActionResult:
-    told = json.loads(before["detail"])
+    changed = any(one.before != one.after for one in written)
     return ActionResult(
-        before["id"], tuple(told["paths"]), tuple(told["conflicts"]), True, before["key"], changed=False
-    )
+        record.finish(conflicts), write_action.paths, conflicts, key=record.key, changed=changed
+    )  # fmt: skip
 
 
-def _append(stores: Stores, index: WorkspaceIndex, write_action: WriteAction) -> ActionResult:
-    """One section more. The ledger is told first, so that a caller who asks again after a crash gets it once."""
-    change, begun = write_action.changes[0], list[tuple[int, str]]()
+class _ActionRecord:
+    """The ledger's record of an action: begun in the transaction that keeps the first splice."""
 
-    def intend(old: bytes | None, new: bytes | None) -> None:
-        key = numbered(write_action.key, decode(old or b""))
-        with stores.ledger.write() as connection:
-            action = actions.begin(
-                connection, index.id, write_action.who, write_action.what, key, write_action.request, [change.path]
-            )
-            actions.keep_splice(connection, action, 0, actions.splice_of(change.path, old, new))
-        begun.append((action, key))
+    def __init__(self, ledger: Ledger, index: WorkspaceIndex, write_action: WriteAction) -> None:
+        self.key = write_action.key
+        self._ledger = ledger
+        self._index = index
+        self._write_action = write_action
+        self._number: int | None = None
+        self._splices: dict[int, Splice] = {}
+
+    def intend(self, nth: int, change: FileChange, old: bytes | None, new: bytes | None) -> None:
+        """Keep what is about to change. A repeated request finds it, and so does the next start after a kill."""
+        if change.edit is None:
+            self.key = numbered(self._write_action.key, decode(old or b""))
+        self._splices[nth] = splice_of(change.path, old, new)
+        with self._ledger.write() as connection:
+            splices.keep(connection, self._begun(connection), nth, self._splices[nth])
         failpoint("action-begun")
 
+    def finish(self, conflicts: Sequence[str]) -> int:
+        with self._ledger.write() as connection:
+            number = self._begun(connection)
+            actions.finish(connection, number, {"paths": self._write_action.paths, "conflicts": conflicts})
+            if self._write_action.undoes is not None:
+                actions.mark_undone(connection, self._write_action.undoes, number)
+        return number
+
+    def fail(self, error: BaseException) -> None:
+        left = _restore(self._index, [splice for splice in self._splices.values() if _is_written(self._index, splice)])
+        with self._ledger.write() as connection:
+            actions.finish(connection, self._begun(connection), _failure(str(error), left), "failed")
+
+    def _begun(self, connection: Connection) -> int:
+        if self._number is None:
+            do = self._write_action
+            self._number = actions.begin(connection, self._index.id, do.who, do.what, self.key, do.request, do.paths)
+        return self._number
+
+
+def _failure(why: str, left: list[str]) -> dict[str, object]:
+    return {"why": why, **({"left": left} if left else {})}
+
+
+def _restore(index: WorkspaceIndex, written: list[Splice]) -> list[str]:
+    """Undo the files of half an action; returns those that others changed since, which stay as they are."""
+    left = []
+    for splice in written:
+        try:
+            file = safe_write.place_of(index.workspace.root, splice.path)
+            safe_write.rewrite(file, partial(undo_splice, splice))
+        except MemdError as error:
+            log.warning("%s: %s", splice.path, error)
+            left.append(splice.path)
+    return left
+
+
+# --- after a kill -------------------------------------------------------------------------------------------
+
+
+def recover(stores: Stores, index: WorkspaceIndex) -> list[str]:
+    """Finish or fail every action that a kill left begun, and sweep up; returns the conflict copies that were made."""
+    begun = [
+        (row, splices.of(stores.ledger.reader, row["id"])) for row in actions.begun(stores.ledger.reader, index.id)
+    ]
+    intended = [_intended(index, splice) for _, kept in begun for splice in kept]
+
+    def ours(data: bytes) -> bool:
+        # A process that was killed while it wrote leaves the beginning of the new file.
+        return any(whole.startswith(data) or digest == digest_of(data) for whole, digest in intended)
+
+    copies = [copy for folder in _folders(index) for copy in safe_write.sweep(folder, ours)]
+    for row, kept in begun:
+        _decide(stores.ledger, index, row, kept)
+    if begun or copies:
+        names = ", ".join(copies) or "none"
+        log.warning("after a kill: ns=%s actions=%d copies=%s", index.workspace.ns, len(begun), names)
+    return copies
+
+
+def _intended(index: WorkspaceIndex, splice: Splice) -> tuple[bytes, str | None]:
+    """The bytes that a file was to get, if they can still be worked out, and their digest."""
+    data = _bytes(index, splice)
+    if digest_or_none(data) != splice.before:
+        return b"", splice.after
+    old = data or b""
+    return old[: splice.start] + splice.inserted + old[splice.start + len(splice.removed) :], splice.after
+
+
+def _folders(index: WorkspaceIndex) -> list[Path]:
+    parents = {str(PurePosixPath(path).parent) for path in index.files} | {"."}
+    return [folder for parent in sorted(parents) if (folder := index.workspace.root / parent).is_dir()]
+
+
+def _decide(ledger: Ledger, index: WorkspaceIndex, row: Row, kept: list[Splice]) -> None:
+    """An action is done when every file has its change; otherwise those that have it are restored."""
+    promised = json.loads(row["detail"]).get("paths", ())
+    written = [splice for splice in kept if _is_written(index, splice)]
+    if kept and len(written) == len(kept) >= len(promised):
+        paths = list(dict.fromkeys(splice.path for splice in kept))
+        for file in (index.workspace.root / path for path in paths):
+            # Written is not yet on the disk.
+            if file.is_file():
+                safe_write.sync(file)
+        state, detail = "done", {"paths": paths, "conflicts": [], "recovered": True}
+    else:
+        state, detail = "failed", _failure("memd was killed before it was done", _restore(index, written))
+    with ledger.write() as connection:
+        actions.finish(connection, row["id"], detail, state)
+        if state == "done" and row["what"] == "undo":
+            actions.mark_undone(connection, int(row["key"]), row["id"])
+
+
+def _is_written(index: WorkspaceIndex, splice: Splice) -> bool:
+    """Whether a file has the change; where others changed it since, the place of the splice must be certain."""
+    data = _bytes(index, splice)
+    if digest_or_none(data) == splice.before:
+        return False
     try:
-        safe_write.append(safe_write.place_of(index.workspace.root, change.path), change.append, change.head, intend)
-    except BaseException as error:
-        if begun:
-            with stores.ledger.write() as connection:
-                actions.finish(connection, begun[0][0], {"why": str(error)}, "failed")
-        raise
-    action, key = begun[0]
-    return replace(_finish(stores, action, write_action, ()), key=key)
+        undo_splice(splice, data)
+    except Conflict:
+        return False
+    return True
 
 
-def _write(stores: Stores, index: WorkspaceIndex, action: int, nth: int, change: FileChange) -> WriteResult:
-    file = safe_write.place_of(index.workspace.root, change.path)
-
-    def intend(old: bytes | None, new: bytes | None) -> None:
-        # Before anything changes: a process that dies in between leaves the old bytes here.
-        with stores.ledger.write() as connection:
-            actions.keep_splice(connection, action, nth, actions.splice_of(change.path, old, new))
-
-    if change.edit is not None:
-        return safe_write.rewrite(file, change.edit, intend)
-    written = safe_write.append(file, change.append, change.head)
-    intend(written.before, written.after)
-    return written
-
-
-def _take_back(index: WorkspaceIndex, write_action: WriteAction, written: list[WriteResult]) -> None:
-    """Undo the files of an action that were written before one failed; one that went on since stays."""
-    for change, one in zip(write_action.changes, written, strict=False):
-
-        def back(found: bytes | None, one: WriteResult = one) -> bytes | None:
-            return one.before if found == one.after else found
-
-        safe_write.rewrite(safe_write.place_of(index.workspace.root, change.path), back)
-
-
-def _finish(stores: Stores, action: int, write_action: WriteAction, conflicts: tuple[str, ...]) -> ActionResult:
-    paths = tuple(change.path for change in write_action.changes)
-    with stores.ledger.write() as connection:
-        actions.finish(connection, action, {"paths": paths, "conflicts": conflicts})
-        if write_action.undoes is not None:
-            _undone(connection, action, write_action.undoes)
-    return ActionResult(action, paths, conflicts, key=write_action.key)
-
-
-def _undone(connection: Connection, by: int, action: int) -> None:
-    """Mark an action as taken back; what an undo had taken back stands again when the undo is undone."""
-    connection.execute("UPDATE actions SET undone = ? WHERE id = ?", (by, action))
-    connection.execute("UPDATE actions SET undone = NULL WHERE undone = ?", (action,))
-
-
-# --- undoing ------------------------------------------------------------------------------------------------
-
-
-def undo(stores: Stores, index: WorkspaceIndex, action: int, who: str) -> ActionResult:
-    """Take an action back, exactly where nobody changed the files since, else where its place is beyond doubt."""
-    splices = actions.splices(stores.ledger.reader, action)
-    if not splices:
-        return _move_back(stores, index, action, who)
-    changes = tuple(FileChange(splice.path, edit=_without(splice)) for splice in reversed(splices))
-    return perform(stores, index, WriteAction("undo", who, changes, key=str(action), undoes=action))
-
-
-def _move_back(stores: Stores, index: WorkspaceIndex, action: int, who: str) -> ActionResult:
-    """Take back an action that changed no file but what is observed of memories."""
-    with stores.ledger.write() as connection:
-        number = actions.begin(connection, index.id, who, "undo", str(action), "")
-        back = undo_life_changes.undo_life_changes(connection, action, number, who, datetime.now(UTC))
-        actions.finish(connection, number, {"paths": [], "conflicts": [], "back": back})
-        _undone(connection, number, action)
-        stores.ledger.tick(connection)
-    return ActionResult(number, (), key=str(action), changed=False, back=back)
-
-
-def _without(splice: actions.Splice) -> Edit:
-    def edit(found: bytes | None) -> bytes | None:
-        left = actions.undone(splice, found)
-        if isinstance(left, str):
-            raise Conflict(f"it cannot be undone: {left}", "memd log shows what happened; memd diff shows the texts")
-        return left
-
-    return edit
+def _bytes(index: WorkspaceIndex, splice: Splice) -> bytes | None:
+    file = index.workspace.root / splice.path
+    return file.read_bytes() if file.is_file() else None

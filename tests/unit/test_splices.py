@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.indexer.record.actions import splice_of, undone
+from memd.errors import Conflict
+from memd.indexer.record.splices import Splice, splice_of, undo_splice
 
 OLD = b"# Memory\n\n## Home\n\nThe router is called fjord.\n\n## Likes\n\nShort answers.\n"
 NEW = OLD.replace(b"fjord", b"heron")
+CHANGED = "x.md was changed since, at the same place"
 
 files = st.none() | st.binary(max_size=60) | st.sampled_from((OLD, NEW, b"a\nb\n", b"a\nb\nb\n"))
 
@@ -16,7 +19,7 @@ files = st.none() | st.binary(max_size=60) | st.sampled_from((OLD, NEW, b"a\nb\n
 @given(files, files)
 def test_what_was_done_can_be_undone_byte_for_byte(before: bytes | None, after: bytes | None) -> None:
     splice = splice_of("x.md", before, after)
-    assert undone(splice, after) == before
+    assert undo_splice(splice, after) == before
     old, new = before or b"", after or b""
     assert old[: splice.start] + splice.inserted + old[splice.start + len(splice.removed) :] == new
 
@@ -25,41 +28,46 @@ def test_what_was_done_can_be_undone_byte_for_byte(before: bytes | None, after: 
 def test_what_others_appended_stays_when_an_append_is_undone(old: str, put: str, later: str) -> None:
     before, after = old.encode(), (old + put).encode()
     found = (old + put + later).encode()
-    assert undone(splice_of("x.md", before, after), found) in ((old + later).encode(), _conflict(b"x.md"))
+    try:
+        assert undo_splice(splice_of("x.md", before, after), found) == (old + later).encode()
+    except Conflict as conflict:
+        assert CHANGED in conflict.message
 
 
-def _conflict(path: bytes) -> str:
-    return f"{path.decode()} was changed since, at the same place"
+def _conflicts(splice: Splice, found: bytes | None, why: str = CHANGED) -> None:
+    with pytest.raises(Conflict) as caught:
+        undo_splice(splice, found)
+    assert caught.value.message == f"it cannot be undone: {why}"
 
 
 def test_a_change_elsewhere_in_the_file_stays() -> None:
     found = NEW.replace(b"Short answers", b"Long answers") + b"\n## More\n\nand more\n"
-    assert undone(splice_of("x.md", OLD, NEW), found) == found.replace(b"heron", b"fjord")
+    assert undo_splice(splice_of("x.md", OLD, NEW), found) == found.replace(b"heron", b"fjord")
 
 
 def test_a_change_at_the_same_place_is_a_conflict() -> None:
     found = NEW.replace(b"heron", b"walrus")
-    assert undone(splice_of("x.md", OLD, NEW), found) == _conflict(b"x.md")
+    _conflicts(splice_of("x.md", OLD, NEW), found)
 
 
 def test_the_same_short_word_elsewhere_is_not_taken_for_it() -> None:
     found = b"# All is new\n\nThe boat is the walrus, and a heron stands by.\n"
-    assert undone(splice_of("x.md", OLD, NEW), found) == _conflict(b"x.md")
+    _conflicts(splice_of("x.md", OLD, NEW), found)
 
 
 def test_what_stands_twice_is_a_conflict() -> None:
     found = b"before it\n" + NEW[10:50] + b"\n" + NEW[10:50] + b"behind it\n"
-    assert undone(splice_of("x.md", OLD, NEW), found) == _conflict(b"x.md")
+    _conflicts(splice_of("x.md", OLD, NEW), found)
 
 
 def test_a_file_that_is_gone_is_a_conflict() -> None:
-    assert undone(splice_of("x.md", OLD, NEW), None) == "x.md is gone"
+    _conflicts(splice_of("x.md", OLD, NEW), None, "x.md is gone")
 
 
 def test_the_removal_of_a_file_is_undone_only_where_none_is() -> None:
     splice = splice_of("x.md", OLD, None)
-    assert undone(splice, None) == OLD
-    assert undone(splice, b"another\n") == _conflict(b"x.md")
+    assert undo_splice(splice, None) == OLD
+    _conflicts(splice, b"another\n")
 
 
 @given(st.text("ab\n", max_size=30), st.text("ab\n", max_size=30))
