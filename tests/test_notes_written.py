@@ -141,7 +141,7 @@ def test_save_answers_in_the_words_agents_know(client: Client, workspace: Path) 
     done = client.save("Likes tea.", "long_term", title="Tea", now=NOW)
     assert done["saved"] == "Saved to long-term memory (MEMORY.md)" and done["key"] == "MEMORY#tea"
     assert (workspace / "MEMORY.md").read_text().endswith("short answers. #style\n\n## Tea\n\nLikes tea.\n")
-    with pytest.raises(UsageError, match="daily or long_term"):
+    with pytest.raises(UsageError, match="daily, long_term"):
         client.save("x", "somewhere")
 
 
