@@ -26,6 +26,10 @@ MemdError                 failed                exit 6
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 class MemdError(Exception):
     """Something failed; `hint` says what a person can do about it."""
@@ -207,6 +211,14 @@ class ModelUnavailable(MemdError):
 
 def _tree(cls: type[MemdError]) -> list[type[MemdError]]:
     return [cls] + [leaf for sub in cls.__subclasses__() for leaf in _tree(sub)]
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown word; empty when no known word is similar."""
+    import difflib
+
+    similar = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean `{similar[0]}`?" if similar else ""
 
 
 BY_CODE: dict[str, type[MemdError]] = {cls.code: cls for cls in _tree(MemdError)}

@@ -269,7 +269,7 @@ def test_what_is_no_rule_at_all_is_refused_like_any_setting(config: Path, text: 
 
 
 def test_rules_are_not_taken_from_the_environment(config: Path) -> None:
-    with pytest.raises(ConfigError, match="rules stand in the config file"):
+    with pytest.raises(ConfigError, match="rules are set in the config file"):
         load(environ={"MEMD_RULES__WAKE": "off"})
 
 

@@ -34,14 +34,9 @@ def sample() -> str:
     lines += [f"# {RULES_DOC}", f"[{RULES}]", '# decay-unaccessed = "off"']
     lines += ['# old-chatter = "tag=chat idle>30d → archive"', ""]
     lines += ["# The directories that hold memory. `memd add DIR` writes these.", "# [[workspace]]"]
-    examples = {
-        "path": '"~/agent"',
-        "ns": '"agent"',
-        "globs": toml_value(list(DEFAULT_GLOBS)),
-        "follow": "false",
-    }
+    examples = {"path": "~/agent", "ns": "agent", "globs": list(DEFAULT_GLOBS), "follow": False}
     for key, doc in WORKSPACE_KEYS.items():
-        lines += [f"# # {doc}", f"# {key} = {examples[key]}"]
+        lines += [f"# # {doc}", f"# {key} = {toml_value(examples[key])}"]
     return "\n".join(lines) + "\n"
 
 
@@ -75,34 +70,38 @@ def add_workspace(workspace: Workspace) -> None:
         table["globs"] = list(workspace.globs)
     if workspace.follow:
         table["follow"] = True
-    end = "\r\n" if "\r\n" in text else "\n"
+    _write(file, _append(text, "[[workspace]]\n" + table.as_string()))
+
+
+def _append(text: str, table: str) -> str:
+    """A table after an empty line, with the line endings of the file."""
+    end = _line_end(text)
     gap = "" if not text else end if text.endswith("\n") else end * 2
-    _write(file, text + gap + ("[[workspace]]\n" + table.as_string()).replace("\n", end))
+    return text + gap + table.replace("\n", end)
+
+
+def _line_end(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
 
 
 def remove_workspace(ns: str) -> None:
     file = paths.config_file()
     document = _parse(file, _read(file))
     tables = _tables(document)
-    for nth, table in enumerate(tables):
-        if (table.get("ns") or Path(str(table.get("path"))).name) == ns:
-            del tables[nth]
-            break
-    else:
-        return
-    if not len(tables):
-        del document["workspace"]
-    _write(file, tomlkit.dumps(document))
+    names = [table.get("ns") or Path(str(table.get("path"))).name for table in tables]
+    if ns in names:
+        del tables[names.index(ns)]
+        if not len(tables):
+            del document["workspace"]
+        _write(file, tomlkit.dumps(document))
 
 
 Change = Callable[[Mapping[str, str]], Mapping[str, str | None]]
+"""From the rules of the file to those to write; None removes one."""
 
 
 def write_rules(change: Change) -> tuple[tuple[str, str], ...]:
-    """Write rules by name, or take them out (None), each in its place; answers all that the file has then.
-
-    `change` says which, from those that the file has.
-    """
+    """Write or remove rules, each in its place; returns all rules that the file has afterwards."""
     file = paths.config_file()
     text = _read(file)
     document = _parse(file, text)
@@ -110,40 +109,39 @@ def write_rules(change: Change) -> tuple[tuple[str, str], ...]:
     rules = dict(load.rules_of(document.unwrap().get(RULES, {}), problems))
     problems.raise_if_any()
     for name, rule in change(rules).items():
-        if rule is None and name in rules:
-            del document[RULES][name]
-        elif rule is not None and name in rules:
-            document[RULES][name] = rule
-        elif rule is not None:
+        if name not in rules and rule is not None:
             document = _parse(file, _with_rule(tomlkit.dumps(document), name, rule))
+        elif name in rules and rule is not None:
+            document[RULES][name] = rule
+        elif name in rules:
+            del document[RULES][name]
     _write(file, tomlkit.dumps(document))
     return load.rules_of(document.unwrap().get(RULES, {}), problems)
 
 
 def _with_rule(text: str, name: str, rule: str) -> str:
-    """The file with one more rule, behind the others: they are looked at in this order."""
-    plain = _plain(text)
-    wanted = {**plain, RULES: {**plain.get(RULES, {}), name: rule}}
-    # A text can hold what looks like a table or a key: the first way that means the right thing is taken.
-    return next(way for way in _ways(text, list(plain.get(RULES, ())), name, rule) if _plain(way) == wanted)
+    """The file with one more rule after the others: rules are tried in the order of the file."""
+    before = _meaning(text)
+    rules = before.get(RULES, {})
+    after = {**before, RULES: {**rules, name: rule}}
+    # A multi-line string may look like a table or a key: take the first edit that has the right meaning.
+    return next(edit for edit in _edits(text, list(rules), name, rule) if _meaning(edit) == after)
 
 
-def _ways(text: str, known: list[str], name: str, rule: str) -> Iterator[str]:
-    """Where a rule could stand: behind the last one, in a new table at the end, or where the library puts it."""
-    end = "\r\n" if "\r\n" in text else "\n"
-    entry = f"{name} = {toml_value(rule)}{end}"
+def _edits(text: str, known: list[str], name: str, rule: str) -> Iterator[str]:
+    """Where a rule could go: after the last one, in a new table at the end, or where tomlkit puts it."""
+    entry = f"{name} = {toml_value(rule)}\n"
     lines = text.splitlines(keepends=True)
     at = load.line_of(lines, RULES, known[-1] if known else "")
-    yield "".join([*lines[:at], entry, *lines[at:]])
-    gap = "" if not text else end if text.endswith("\n") else end * 2
-    yield f"{text}{gap}[{RULES}]{end}{entry}"
+    yield "".join([*lines[:at], entry.replace("\n", _line_end(text)), *lines[at:]])
+    yield _append(text, f"[{RULES}]\n{entry}")
     document = tomlkit.parse(text)
     document[RULES][name] = rule
     yield tomlkit.dumps(document)
 
 
-def _plain(text: str) -> dict[str, Any]:
-    """What a text means; nothing where it is no TOML."""
+def _meaning(text: str) -> dict[str, Any]:
+    """The values of a TOML text; empty if it is not TOML."""
     try:
         return dict(tomlkit.parse(text).unwrap())
     except TOMLKitError:
@@ -151,30 +149,28 @@ def _plain(text: str) -> dict[str, Any]:
 
 
 def _read(file: Path) -> str:
-    """The file with its line endings as they are; empty when there is none."""
+    """The text with its line endings; empty if there is no file."""
     return file.read_bytes().decode("utf-8") if file.exists() else ""
 
 
 def _parse(file: Path, text: str) -> tomlkit.TOMLDocument:
-    """What the file says; one that is broken is not touched."""
+    """The file as a document; a broken file is not touched."""
     try:
         return tomlkit.parse(text)
     except TOMLKitError as error:
-        raise ConfigError(f"{file} is not TOML: {error}", "mend it first: memd config check") from error
+        raise ConfigError(f"{file} is not TOML: {error}", "fix it first: memd config check") from error
 
 
 def _tables(document: tomlkit.TOMLDocument) -> AoT:
-    """The `[[workspace]]` tables; a list in one line cannot be added to."""
+    """The `[[workspace]]` tables; refuses a list in one line, which nothing can be added to."""
     tables = document.get("workspace", AoT([]))
     if not isinstance(tables, AoT):
-        raise Refused(
-            "the config file lists its workspaces in one line", "write each as a table of its own: [[workspace]]"
-        )
+        raise Refused("the config file lists its workspaces in one line", "write each as a [[workspace]] table")
     return tables
 
 
 def _write(file: Path, text: str) -> None:
-    """Replace the file in one step; a reader sees the old one or the new one."""
+    """Replace the file atomically: a reader sees the old one or the new one."""
     target = file.resolve() if file.is_symlink() else file
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")

@@ -1,7 +1,7 @@
-"""What a hook may do, read without loading what reads the whole config file: a hook is waited for.
+"""The settings of hooks, read without loading the modules that read the whole config file: an agent waits for a hook.
 
-A section of plain `name = value` lines is read right here; whatever else the file holds is left to `tomllib`, which
-takes longer to load than a whole answer takes. `memd config check` says what is wrong; a hook uses the default instead.
+A `[hooks]` section of plain `name = value` lines is read here; anything else is left to `tomllib`, which takes longer
+to load than a hook takes to answer. `memd config check` reports what is wrong; a hook uses the default instead.
 """
 
 from __future__ import annotations
@@ -35,35 +35,36 @@ TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no":
 
 
 def settings() -> dict[str, Any]:
-    """The settings in force; a value that makes no sense counts as not given."""
-    given = {**_of_file(), **_of_environment()}
-    return {name: _fitting(name, given.get(name), default) for name, default in DEFAULTS.items()}
+    """The settings in force; a value of the wrong type or out of bounds is ignored."""
+    values = {**_from_file(), **_from_environment()}
+    return {name: values[name] if _valid(name, values.get(name)) else default for name, default in DEFAULTS.items()}
 
 
-def _fitting(name: str, value: Any, default: Any) -> Any:
-    if isinstance(default, float) and type(value) is int:
-        value = float(value)
-    if type(value) is not type(default):
-        return default
-    low, high = BOUNDS.get(name, (0, 0))
-    return value if name not in BOUNDS or low <= value <= high else default
+def _valid(name: str, value: Any) -> bool:
+    kind = type(DEFAULTS[name])
+    if type(value) is not kind and not (kind is float and type(value) is int):
+        return False
+    low, high = BOUNDS.get(name, (value, value))
+    return bool(low <= value <= high)
 
 
-def _of_environment() -> dict[str, Any]:
+def _from_environment() -> dict[str, Any]:
     names = {f"{ENV_PREFIX}{name}".upper(): name for name in DEFAULTS}
-    return {names[key]: _from_text(raw, DEFAULTS[names[key]]) for key, raw in os.environ.items() if key in names}
+    return {
+        names[key]: value_from_text(raw, type(DEFAULTS[names[key]]).__name__)
+        for key, raw in os.environ.items() if key in names
+    }  # fmt: skip
 
 
-def _from_text(raw: str, default: Any) -> Any:
+def value_from_text(raw: str, kind: str) -> Any:
+    """A value from the environment; text that does not fit its type stays text, which the check refuses."""
     try:
-        if isinstance(default, bool):
-            return TRUTH.get(raw.lower())
-        return type(default)(raw)
-    except ValueError:
-        return None
+        return TRUTH[raw.lower()] if kind == "bool" else {"int": int, "float": float, "str": str}[kind](raw)
+    except (KeyError, ValueError):
+        return raw
 
 
-def _of_file() -> dict[str, Any]:
+def _from_file() -> dict[str, Any]:
     try:
         with open(config_path_str(), "rb") as file:  # noqa: PTH123
             data = file.read()
@@ -72,13 +73,13 @@ def _of_file() -> dict[str, Any]:
     if b"hooks" not in data:
         return {}
     text = data.decode("utf-8", "replace")
-    plain = None if '"""' in text or "'''" in text else _plain(text)
-    return _parsed(text) if plain is None else plain
+    plain = None if '"""' in text or "'''" in text else _read_plain(text)
+    return _parse(text) if plain is None else plain
 
 
-def _plain(text: str) -> dict[str, Any] | None:
-    """The `[hooks]` section, when it is nothing but plain lines and the only place that speaks of hooks."""
-    found: dict[str, Any] = {}
+def _read_plain(text: str) -> dict[str, Any] | None:
+    """The `[hooks]` section, if it has only plain lines and hooks are set nowhere else; else None."""
+    values: dict[str, Any] = {}
     inside = False
     for line in (line.strip() for line in text.splitlines()):
         if line.startswith("["):
@@ -90,14 +91,14 @@ def _plain(text: str) -> dict[str, Any] | None:
             value = _value(raw)
             if not equals or value is None or name not in DEFAULTS:
                 return None
-            found[name] = value
+            values[name] = value
         elif not inside and line.startswith(("hooks", '"hooks', "'hooks")):
             return None
-    return found
+    return values
 
 
 def _value(raw: str) -> Any:
-    """A plain value, or None for what takes a real parser."""
+    """A plain value, or None for one that needs a real parser."""
     if raw in ("true", "false"):
         return raw == "true"
     quote = raw[:1]
@@ -111,7 +112,7 @@ def _value(raw: str) -> Any:
     return float(raw) if "." in raw else int(raw)
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse(text: str) -> dict[str, Any]:
     import tomllib
 
     try:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from memd.config import paths
+from memd.config.hooks import value_from_text
 from memd.config.schema import RULES, SECTIONS, WORKSPACE_KEYS, Settings, settings_of
-from memd.errors import ConfigError
+from memd.errors import ConfigError, did_you_mean
 from memd.models import DEFAULT_GLOBS, Workspace
 
 ENV_PREFIX = "MEMD_"
@@ -22,17 +21,20 @@ NS = re.compile(r"[^\s/\\\x00-\x1f]{1,100}")
 
 
 class Problems:
-    """Collects what is wrong, so that the user mends it in one go."""
+    """Collects what is wrong, so that the user can fix all of it at once."""
 
     def __init__(self, file: Path, text: str) -> None:
         self.file = file
         self.lines = text.splitlines()
         self.found: list[str] = []
 
-    def at(self, section: str, key: str, message: str, nth: int = 0) -> None:
+    def place(self, section: str, key: str, nth: int = 0) -> str:
+        """The file with the line of a key in the nth table of this name."""
         line = line_of(self.lines, section, key, nth)
-        place = f"{self.file}:{line}" if line else str(self.file)
-        self.found.append(f"{place}: {message}")
+        return f"{self.file}:{line}" if line else str(self.file)
+
+    def at(self, section: str, key: str, message: str, nth: int = 0) -> None:
+        self.add(self.place(section, key, nth), message)
 
     def add(self, place: str, message: str) -> None:
         self.found.append(f"{place}: {message}")
@@ -41,7 +43,7 @@ class Problems:
         if self.found:
             count = f"{len(self.found)} problem{'s' if len(self.found) > 1 else ''} in the configuration"
             raise ConfigError(
-                f"{count}:\n  " + "\n  ".join(self.found), "mend the lines above, then: memd config check"
+                f"{count}:\n  " + "\n  ".join(self.found), "fix the lines above, then run: memd config check"
             )
 
 
@@ -55,38 +57,41 @@ def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] 
     _unknown_sections(data, problems)
     rules = rules_of(data.get(RULES, {}), problems)
     workspaces = _workspaces(data.get("workspace", []), problems)
-    _environment(values, os.environ if environ is None else environ, problems)
-    _overrides(values, overrides or {}, problems)
+    for variable, raw in (os.environ if environ is None else environ).items():
+        if variable.startswith(ENV_PREFIX) and "__" in variable:
+            _override(values, variable[len(ENV_PREFIX) :].lower().replace("__", ".", 1), raw, f"${variable}", problems)
+    for dotted, value in (overrides or {}).items():
+        _override(values, dotted, value, f"--{dotted}", problems)
     problems.raise_if_any()
     sections = {name: SECTIONS[name](**given) for name, given in values.items()}
     return Settings(**sections, rules=rules, workspaces=workspaces)
 
 
-def rules_of(given: Any, problems: Problems) -> tuple[tuple[str, str], ...]:
-    """The rules as they stand in the file; only that they are texts is checked here."""
-    if not isinstance(given, dict):
+def rules_of(section: Any, problems: Problems) -> tuple[tuple[str, str], ...]:
+    """The rules as written in the file; this only checks that they are texts."""
+    if not isinstance(section, dict):
         problems.at("", RULES, f"`{RULES}` must be a section: [{RULES}]")
         return ()
-    for name, text in given.items():
+    for name, text in section.items():
         if not isinstance(text, str):
             problems.at(RULES, name, f'`{RULES}.{name}` must be a rule, "on" or "off", not {text!r}')
-    return tuple((name, text) for name, text in given.items() if isinstance(text, str))
+    return tuple((name, text) for name, text in section.items() if isinstance(text, str))
 
 
 def written_rules() -> tuple[tuple[str, str], ...]:
-    """The rules in the config file, whatever else may be wrong with it."""
-    unheard = Problems(paths.config_file(), "")
+    """The rules in the config file, even if other parts of it are wrong."""
+    ignored = Problems(paths.config_file(), "")
     try:
-        return rules_of(_parse(_read(unheard.file), unheard).get(RULES, {}), unheard)
+        return rules_of(_parse(_read(ignored.file), ignored).get(RULES, {}), ignored)
     except ConfigError:
         return ()
 
 
-def placed_rules(found: Iterable[tuple[str, str]]) -> list[str]:
+def placed_rules(rule_problems: Iterable[tuple[str, str]]) -> list[str]:
     """Problems of rules, by name, each with its place in the config file."""
     file = paths.config_file()
     problems = Problems(file, _read(file))
-    for name, message in found:
+    for name, message in rule_problems:
         problems.at(RULES, name, message)
     return problems.found
 
@@ -97,21 +102,20 @@ def _read(file: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}", "mend it, or move it away to use the defaults") from error
+        raise ConfigError(f"{file} cannot be read: {error}", "fix it, or move it away to use the defaults") from error
 
 
 def _parse(text: str, problems: Problems) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        where = re.search(r"line (\d+)", str(error))
-        place = f"{problems.file}:{where.group(1)}" if where else str(problems.file)
-        problems.add(place, f"this is not TOML: {error}")
+        line = re.search(r"line (\d+)", str(error))
+        problems.add(f"{problems.file}:{line[1]}" if line else str(problems.file), f"this is not TOML: {error}")
         return {}
 
 
 def line_of(lines: list[str], section: str, key: str, nth: int = 0) -> int:
-    """The line of `key` in the nth table called `section` (0 when it cannot be told)."""
+    """The line of `key` in the nth table called `section`; 0 if it is not found."""
     inside, seen, header = section == "", -1, 0
     for number, line in enumerate(lines, 1):
         table = re.match(r"\s*\[\[?\s*([\w.\"'-]+)\s*\]", line)
@@ -125,131 +129,97 @@ def line_of(lines: list[str], section: str, key: str, nth: int = 0) -> int:
     return header
 
 
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"; did you mean `{near[0]}`?" if near else ""
-
-
 def _unknown_sections(data: dict[str, Any], problems: Problems) -> None:
     known = [*SECTIONS, RULES, "workspace"]
-    for name in data:
+    for name, value in data.items():
         if name not in known:
-            problems.at(
-                "" if not isinstance(data[name], dict) else name,
-                name,
-                f"unknown section `{name}`{_did_you_mean(name, known)}",
-            )
+            section = name if isinstance(value, dict) else ""
+            problems.at(section, name, f"unknown section `{name}`{did_you_mean(name, known)}")
 
 
-def _section(name: str, given: Any, problems: Problems) -> dict[str, Any]:
-    if not isinstance(given, dict):
+def _section(name: str, section: Any, problems: Problems) -> dict[str, Any]:
+    if not isinstance(section, dict):
         problems.at("", name, f"`{name}` must be a section: [{name}]")
         return {}
-    known = {spec.name: spec for spec in settings_of(SECTIONS[name])}
     values: dict[str, Any] = {}
-    for key, value in given.items():
-        if key not in known:
-            problems.at(name, key, f"unknown setting `{name}.{key}`{_did_you_mean(key, known)}")
-            continue
-        _keep(values, known[key], value, lambda message, key=key: problems.at(name, key, message), name)  # type: ignore[misc]
+    for key, value in section.items():
+        _set(values, name, key, value, problems.place(name, key), problems)
     return values
 
 
-def _keep(values: dict[str, Any], spec: Field[Any], value: Any, complain: Callable[[str], None], section: str) -> None:
-    """Check one value against its setting and keep it when it is right."""
-    kind = str(spec.type)
+def _override(values: dict[str, dict[str, Any]], dotted: str, value: Any, place: str, problems: Problems) -> None:
+    """A setting from the environment or a flag, which takes precedence over the file."""
+    section, _, key = dotted.partition(".")
+    if section == RULES:
+        problems.add(place, "rules are set in the config file: memd rule set NAME RULE")
+    elif section not in SECTIONS:
+        problems.add(place, f"unknown section `{section}`{did_you_mean(section, SECTIONS)}")
+    else:
+        _set(values[section], section, key, value, place, problems, from_text=isinstance(value, str))
+
+
+def _set(
+    values: dict[str, Any], section: str, key: str, value: Any, place: str, problems: Problems, from_text: bool = False
+) -> None:
+    """Check one value against its setting and keep it if it is right."""
+    known = {spec.name: spec for spec in settings_of(SECTIONS[section])}
+    if key not in known:
+        problems.add(place, f"unknown setting `{section}.{key}`{did_you_mean(key, known)}")
+        return
+    kind = str(known[key].type)
+    if from_text:
+        value = value_from_text(value, kind)
     if kind == "float" and type(value) is int:
         value = float(value)
     if type(value).__name__ != kind:
-        complain(f"`{section}.{spec.name}` must be {TYPE_NAMES[kind]}, not {value!r}")
-        return
-    bounds = spec.metadata
-    if bounds["choices"] and value not in bounds["choices"]:
-        wanted = " or ".join(f'"{choice}"' for choice in bounds["choices"])
-        complain(
-            f"`{section}.{spec.name}` must be {wanted}, not {value!r}" + _did_you_mean(str(value), bounds["choices"])
-        )
-    elif bounds["low"] is not None and not bounds["low"] <= value <= bounds["high"]:
-        # Said this way round, it refuses what is not a number (`nan`) too.
-        complain(f"`{section}.{spec.name}` must be between {bounds['low']:g} and {bounds['high']:g}, not {value!r}")
-    elif bounds["problem"] and (wanted := bounds["problem"](value)):
-        complain(f"`{section}.{spec.name}` must be {wanted}, not {value!r}")
+        problems.add(place, f"`{section}.{key}` must be {TYPE_NAMES[kind]}, not {value!r}")
+    elif wanted := _required(known[key].metadata, value):
+        problems.add(place, f"`{section}.{key}` must be {wanted}")
     else:
-        values[spec.name] = value
+        values[key] = value
 
 
-def _environment(values: dict[str, dict[str, Any]], environ: Mapping[str, str], problems: Problems) -> None:
-    for variable, raw in environ.items():
-        if not variable.startswith(ENV_PREFIX) or "__" not in variable:
-            continue
-        section, _, key = variable[len(ENV_PREFIX) :].lower().partition("__")
-        _override(values, section, key, raw, f"${variable}", problems)
+def _required(checks: Mapping[str, Any], value: Any) -> str:
+    """What a value must be instead, in words that follow "must be"; empty if it is right."""
+    if checks["choices"] and value not in checks["choices"]:
+        choices = " or ".join(f'"{choice}"' for choice in checks["choices"])
+        return f"{choices}, not {value!r}{did_you_mean(str(value), checks['choices'])}"
+    # Written this way round, it refuses what is not a number (`nan`) too.
+    if checks["low"] is not None and not checks["low"] <= value <= checks["high"]:
+        return f"between {checks['low']:g} and {checks['high']:g}, not {value!r}"
+    problem = checks["problem"](value) if checks["problem"] else ""
+    return f"{problem}, not {value!r}" if problem else ""
 
 
-def _overrides(values: dict[str, dict[str, Any]], overrides: Mapping[str, Any], problems: Problems) -> None:
-    for dotted, value in overrides.items():
-        section, _, key = dotted.partition(".")
-        _override(values, section, key, value, f"--{dotted}", problems)
-
-
-def _override(
-    values: dict[str, dict[str, Any]], section: str, key: str, raw: Any, place: str, problems: Problems
-) -> None:
-    if section == RULES:
-        problems.add(place, "rules stand in the config file: memd rule set NAME RULE")
-        return
-    if section not in SECTIONS:
-        problems.add(place, f"unknown section `{section}`{_did_you_mean(section, SECTIONS)}")
-        return
-    known = {spec.name: spec for spec in settings_of(SECTIONS[section])}
-    if key not in known:
-        problems.add(place, f"unknown setting `{section}.{key}`{_did_you_mean(key, known)}")
-        return
-    value = _from_text(raw, str(known[key].type)) if isinstance(raw, str) else raw
-    _keep(values[section], known[key], value, lambda message: problems.add(place, message), section)
-
-
-def _from_text(raw: str, kind: str) -> Any:
-    """A value from the environment; what does not fit is left as text for the check to refuse."""
-    try:
-        if kind in ("int", "float"):
-            return int(raw) if kind == "int" else float(raw)
-    except ValueError:
-        return raw
-    if kind == "bool":
-        return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}.get(raw.lower(), raw)
-    return raw
-
-
-def _workspaces(given: Any, problems: Problems) -> tuple[Workspace, ...]:
-    if not isinstance(given, list) or not all(isinstance(entry, dict) for entry in given):
+def _workspaces(tables: Any, problems: Problems) -> tuple[Workspace, ...]:
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         problems.at("", "workspace", "workspaces are tables of their own: [[workspace]]")
         return ()
-    found = [made for nth, entry in enumerate(given) if (made := _workspace(entry, nth, problems))]
-    _no_twins(found, problems)
-    return tuple(found)
+    workspaces = [workspace for nth, table in enumerate(tables) if (workspace := _workspace(table, nth, problems))]
+    _refuse_twins(workspaces, problems)
+    return tuple(workspaces)
 
 
-def _workspace(entry: dict[str, Any], nth: int, problems: Problems) -> Workspace | None:
+def _workspace(table: dict[str, Any], nth: int, problems: Problems) -> Workspace | None:
     before = len(problems.found)
-    for key in entry:
+    for key in table:
         if key not in WORKSPACE_KEYS:
-            problems.at("workspace", key, f"unknown key `{key}`{_did_you_mean(key, WORKSPACE_KEYS)}", nth)
-    path, globs = entry.get("path"), entry.get("globs", list(DEFAULT_GLOBS))
+            problems.at("workspace", key, f"unknown key `{key}`{did_you_mean(key, WORKSPACE_KEYS)}", nth)
+    path, globs = table.get("path"), table.get("globs", list(DEFAULT_GLOBS))
     if not isinstance(path, str) or not path:
         problems.at("workspace", "path", "a workspace needs a `path`", nth)
     elif not Path(path).expanduser().is_absolute():
         problems.at("workspace", "path", f"`path` must be absolute or begin with ~, not {path!r}", nth)
     if not isinstance(globs, list) or not globs or not all(isinstance(glob, str) and glob_ok(glob) for glob in globs):
         problems.at("workspace", "globs", "`globs` must be a list of patterns inside the workspace", nth)
-    if not isinstance(entry.get("follow", False), bool):
+    if not isinstance(table.get("follow", False), bool):
         problems.at("workspace", "follow", "`follow` must be true or false", nth)
-    ns = entry.get("ns", Path(str(path)).name)
+    ns = table.get("ns", Path(str(path)).name)
     if not isinstance(ns, str) or not NS.fullmatch(ns):
         problems.at("workspace", "ns", f"`ns` must be a name without spaces or slashes, not {ns!r}", nth)
     if len(problems.found) > before:
         return None
-    return Workspace(ns, Path(str(path)).expanduser(), tuple(globs), entry.get("follow", False))
+    return Workspace(ns, Path(str(path)).expanduser(), tuple(globs), table.get("follow", False))
 
 
 def glob_ok(glob: str) -> bool:
@@ -257,12 +227,11 @@ def glob_ok(glob: str) -> bool:
     return bool(glob) and not glob.startswith("/") and ".." not in parts and "\0" not in glob
 
 
-def _no_twins(workspaces: list[Workspace], problems: Problems) -> None:
-    seen_ns: dict[str, int] = {}
-    seen_root: dict[Path, int] = {}
+def _refuse_twins(workspaces: list[Workspace], problems: Problems) -> None:
+    seen: set[str | Path] = set()
     for nth, workspace in enumerate(workspaces):
-        if workspace.ns in seen_ns:
+        if workspace.ns in seen:
             problems.at("workspace", "ns", f"two workspaces are called `{workspace.ns}`", nth)
-        if workspace.root in seen_root:
+        if workspace.root in seen:
             problems.at("workspace", "path", f"{workspace.root} is listed twice", nth)
-        seen_ns[workspace.ns] = seen_root[workspace.root] = nth
+        seen |= {workspace.ns, workspace.root}

@@ -1,8 +1,7 @@
 """Where memd keeps its config, state and socket (XDG, or all under `MEMD_HOME`).
 
-Standard library only, and little of it: `memd query` needs the socket's place and nothing else. So places
-are text in here, and `pathlib`, which takes as long to import as Python takes to start, is loaded only by
-the functions that hand out a `Path`.
+Imports little: `memd query` needs only the path of the socket. So paths are text in here, and `pathlib`, which takes
+as long to import as Python takes to start, is loaded only by the functions that return a `Path`.
 """
 
 from __future__ import annotations
@@ -50,19 +49,14 @@ def _run() -> str:
 
 
 def socket_path_str() -> str:
-    """`socket_path()` for those who cannot wait for `pathlib`."""
+    """`socket_path()` without loading `pathlib`."""
     return f"{_run()}/memd.sock"
 
 
 def config_path_str() -> str:
-    """`config_file()` for those who cannot wait for `pathlib`."""
+    """`config_file()` without loading `pathlib`."""
     home = _home()
     return f"{home}/config.toml" if home else f"{_config_home()}/memd/config.toml"
-
-
-def state_path_str() -> str:
-    """`state_dir()` for those who cannot wait for `pathlib`."""
-    return _state()
 
 
 def config_file() -> Path:
@@ -102,7 +96,7 @@ def _path(text: str) -> Path:
 
 
 def check_socket_length(path: Path) -> None:
-    """Refuse a path that the kernel would cut."""
+    """Refuse a path that is too long for the kernel."""
     length = len(os.fsencode(path))
     if length > MAX_SOCKET_BYTES:
         raise UnsafePlace(
@@ -112,7 +106,7 @@ def check_socket_length(path: Path) -> None:
 
 
 def private_dir(path: Path) -> Path:
-    """Make `path` if need be and make sure that nobody else can change what is in it."""
+    """Create `path` if it is missing and make sure that nobody else can change what is in it."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = path.lstat()
     if stat.S_ISLNK(found.st_mode):

@@ -1,28 +1,32 @@
-"""When a job is due: an interval or five cron fields, read from a text and reckoned without looking at any clock."""
+"""When a job is due: an interval or five cron fields, read from a text and computed without looking at a clock."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 OFF = "off"
 INTERVAL = re.compile(r"(\d{1,6}) ?([smhdw])")
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-LONGEST = 366 * 86_400
+MAX_SECONDS = 366 * 86_400
 FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
 MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 WEEKDAYS = "sun mon tue wed thu fri sat".split()
-PART = re.compile(r"(\*|\w+)(?:-(\w+))?(?:/(\d+))?")
-LEAP_YEARS = 8 * 366 + 1
-"""Days until a 29th of February comes, whatever the day: 1900 and 2100 have none."""
-MOST_DAYS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+NUMBERS = {"month": {name: str(nth) for nth, name in enumerate(MONTHS, 1)},
+           "weekday": {name: str(nth) for nth, name in enumerate(WEEKDAYS)}}  # fmt: skip
+CRON_FIELD = re.compile(r"[0-9*,/-]+")
+WEEKDAY_RANGE = re.compile(r"(?:\*|([0-7])(?:-([0-7]))?)(?:/([1-7]))?")
+EVERY_HOUR = ("*", "*/1", "0-23")
+MAX_SHIFT = timedelta(hours=2)
+"""No zone puts its clocks back by more."""
+TICK = timedelta(microseconds=1)
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Again and again, so many seconds after the last time."""
+    """So many seconds after the last time."""
 
     seconds: int
 
@@ -32,57 +36,48 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """At times of the day in a zone, as cron understands its five fields."""
+    """At local times, as cron understands its five fields; APScheduler finds the times."""
 
-    minutes: frozenset[int]
-    hours: frozenset[int]
-    days: frozenset[int]
-    months: frozenset[int]
-    weekdays: frozenset[int]
-    """Sunday is 0."""
-    either: bool
-    """Both the day and the weekday are named: one of them is enough, as in every cron."""
+    lines: tuple[dict[str, str], ...]
+    """The fields as APScheduler names them. Cron runs a line whose day and weekday are both given when either fits,
+    APScheduler when both do: such a line is two here."""
 
     def after(self, moment: datetime, zone: tzinfo) -> datetime:
         """The first time later than a moment, in UTC.
 
-        A time that the clocks skip in spring comes as much later as they are put on; one that they show twice in autumn
-        comes once, the first time, unless the schedule has every hour.
+        A time that the clocks skip in spring comes as much later as they are put forward; one that they show twice in
+        autumn comes once, the first time, unless the schedule has every hour.
         """
-        first = moment.astimezone(zone).date()
-        for nth in range(LEAP_YEARS):
-            day = first + timedelta(days=nth)
-            if self._has(day):
-                later = [at for at in self._times(day, zone) if at > moment]
-                if later:
-                    return min(later)
-        raise ValueError("it never comes")
+        # Imported here: only a config file with a cron line needs it, and it takes long to load.
+        from apscheduler.triggers.combining import OrTrigger
+        from apscheduler.triggers.cron import CronTrigger
 
-    def _has(self, day: date) -> bool:
-        if day.month not in self.months:
-            return False
-        of_month, of_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
-        return of_month or of_week if self.either else of_month and of_week
-
-    def _times(self, day: date, zone: tzinfo) -> Iterator[datetime]:
-        folds = (0, 1) if len(self.hours) == 24 else (0,)
-        for hour in self.hours:
-            for minute in self.minutes:
-                for fold in folds:
-                    yield datetime.combine(day, time(hour, minute, fold=fold), zone).astimezone(UTC)
+        # Asked for times of the wall clock, as if in UTC: when clocks change it skips the hour after the next midnight,
+        # and with it a whole month of `0 0 1 * *`.
+        trigger = OrTrigger([CronTrigger(**line, timezone=UTC) for line in self.lines])
+        folds = (0, 1) if self.lines[0]["hour"] in EVERY_HOUR else (0,)
+        time, later = moment.astimezone(zone).replace(tzinfo=UTC, fold=0) - MAX_SHIFT, list[datetime]()
+        while time := trigger.get_next_fire_time(None, time + TICK):
+            dues = [time.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in folds]
+            later += [due for due in dues if due > moment]
+            if dues[0] > moment:
+                return min(later)
+        raise ValueError("a cron line with a day that its months have")
 
 
 Schedule = Every | Cron
 
 
 def parse(text: str) -> Schedule | None:
-    """What a text says; None for `off`. ValueError tells what is wrong with it."""
+    """The schedule that a text describes; None for `off`. ValueError says what is wrong with it."""
     text = " ".join(text.lower().split())
     if text == OFF:
         return None
-    interval = INTERVAL.fullmatch(text)
-    if interval:
-        return _interval(int(interval[1]) * UNITS[interval[2]])
+    if interval := INTERVAL.fullmatch(text):
+        seconds = int(interval[1]) * UNITS[interval[2]]
+        if not 1 <= seconds <= MAX_SECONDS:
+            raise ValueError('an interval from "1s" to "366d"')
+        return Every(seconds)
     fields = text.split()
     if len(fields) != len(FIELDS):
         raise ValueError('an interval such as "1h" or "90m", five cron fields such as "15 3 * * *", or "off"')
@@ -98,55 +93,55 @@ def problem(text: str) -> str:
     return ""
 
 
-def _interval(seconds: int) -> Every:
-    if not 1 <= seconds <= LONGEST:
-        raise ValueError('an interval from "1s" to "366d"')
-    return Every(seconds)
-
-
 def _cron(fields: list[str]) -> Cron:
-    minutes, hours, days, months, weekdays = (
-        frozenset(_field(text, *field)) for text, field in zip(fields, FIELDS, strict=True)
+    minute, hour, day, month, weekday = (
+        _checked_field(text, *field) for text, field in zip(fields, FIELDS, strict=True)
     )
-    named = not fields[2].startswith("*"), not fields[4].startswith("*")
-    if not all(named) and named[0] and not any(min(days) <= MOST_DAYS.get(month, 31) for month in months):
-        raise ValueError("a cron line with a day that its months have")
-    return Cron(minutes, hours, days, months, frozenset(day % 7 for day in weekdays), all(named))
+    line = {"minute": minute, "hour": hour, "month": month}
+    if day.startswith("*") or fields[4].startswith("*"):
+        cron = Cron(({**line, "day": day, "day_of_week": weekday},))
+    else:
+        cron = Cron(({**line, "day": day}, {**line, "day": "*", "day_of_week": weekday}))
+    cron.after(EPOCH, UTC)
+    return cron
 
 
-def _field(text: str, name: str, low: int, high: int) -> Iterator[int]:
-    """The numbers that one field names: `*`, `5`, `1-5`, `*/15`, `mon-fri`, and lists of these."""
-    for part in text.split(","):
-        found = PART.fullmatch(part)
-        if found is None:
-            raise _wrong(name, low, high, part)
+def _checked_field(text: str, name: str, low: int, high: int) -> str:
+    """One field as APScheduler reads it: with numbers for names, which it would not check to their end."""
+    from apscheduler.triggers.cron import CronTrigger
+
+    field = re.sub("[a-z]+", lambda word: NUMBERS.get(name, {}).get(word[0], word[0]), text)
+    try:
+        if not CRON_FIELD.fullmatch(field):
+            raise ValueError
+        if name == "weekday":
+            return _weekday_names(field)
+        CronTrigger(**{name: field}, timezone=UTC)
+    except ValueError:
+        raise ValueError(f"a cron line whose {name} is from {low} to {high} (`{text}` is not)") from None
+    return field
+
+
+def _weekday_names(field: str) -> str:
+    """Every weekday by its name: cron counts them from Sunday, APScheduler from Monday."""
+    names: list[str] = []
+    for part in field.split(","):
+        if (found := WEEKDAY_RANGE.fullmatch(part)) is None:
+            raise ValueError
         first, last, step = found.groups()
-        if first == "*":
-            begin, end = low, high - (name == "weekday")
-        else:
-            begin = _number(first, name, low, high)
-            end = _number(last, name, low, high) if last else high if step else begin
-        if begin > end or step == "0" or (first == "*" and last):
-            raise _wrong(name, low, high, part)
-        yield from range(begin, end + 1, int(step or 1))
+        begin, end = (first, last or ("7" if step else first)) if first else ("0", "6")
+        days = range(int(begin), int(end) + 1, int(step or 1))
+        if not days:
+            raise ValueError
+        names += [WEEKDAYS[day % 7] for day in days]
+    return ",".join(names)
 
 
-def _number(text: str, name: str, low: int, high: int) -> int:
-    names = {"month": MONTHS, "weekday": WEEKDAYS}.get(name, [])
-    number = names.index(text) + low if text in names else int(text) if re.fullmatch("[0-9]{1,2}", text) else -1
-    if not low <= number <= high:
-        raise _wrong(name, low, high, text)
-    return number
+def first_run(schedule: Schedule, last: datetime | None, now: datetime, soon: datetime, zone: tzinfo) -> datetime:
+    """When a job that last ran at `last` is due for the first time after a start.
 
-
-def _wrong(name: str, low: int, high: int, part: str) -> ValueError:
-    return ValueError(f"a cron line whose {name} is from {low} to {high} (`{part}` is not)")
-
-
-def first(schedule: Schedule, last: datetime | None, now: datetime, soon: datetime, zone: tzinfo) -> datetime:
-    """When a job is due for the first time after a start, if it last ran at `last`.
-
-    Once soon, where it never ran or its time passed while nobody was there; a `last` in the future says nothing.
+    A job that never ran, or whose time passed while the daemon was down, runs once, soon. A `last` in the future is
+    ignored.
     """
     if last is not None and last > now:
         return schedule.after(now, zone)
@@ -154,6 +149,6 @@ def first(schedule: Schedule, last: datetime | None, now: datetime, soon: dateti
     return due if due > now else min(soon, schedule.after(now, zone))
 
 
-def spread(schedule: Schedule, due: datetime, most: float, zone: tzinfo) -> float:
-    """By how many seconds a run may be put off at random: never by more than a tenth of the way to the next one."""
+def max_jitter(schedule: Schedule, due: datetime, most: float, zone: tzinfo) -> float:
+    """The most seconds by which a run is put off at random: at most a tenth of the time to the next run."""
     return min(most, (schedule.after(due, zone) - due).total_seconds() / 10)

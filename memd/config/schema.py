@@ -7,7 +7,7 @@ generated from it. Precedence: defaults < config file < `MEMD_SECTION__NAME` env
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from memd.config import schedules
@@ -25,7 +25,7 @@ def setting(
     problem: Callable[[str], str] | None = None,
     allowed: str = "",
 ) -> Any:
-    """A field that knows how to explain and check itself; `problem` says what a text must be, where it is not."""
+    """A field that can explain and check itself; `problem` returns what a text must be, or nothing if it is right."""
     checks = {"low": low, "high": high, "choices": choices, "problem": problem, "allowed": allowed}
     return field(default=default, metadata={"doc": doc, **checks})
 
@@ -142,8 +142,8 @@ class ServerSettings:
     )
 
 
-def of_hooks(name: str, doc: str) -> Any:
-    """A setting that hooks read for themselves, so that they need not load all this."""
+def hook_setting(name: str, doc: str) -> Any:
+    """A setting that hooks read without loading this module; its default and bounds are theirs."""
     low, high = BOUNDS.get(name, (None, None))
     return setting(DEFAULTS[name], doc, low=low, high=high)
 
@@ -152,18 +152,20 @@ def of_hooks(name: str, doc: str) -> Any:
 class HooksSettings:
     """What `memd hook` does inside an agent; read by each hook anew, so that no restart is needed."""
 
-    timeout_ms: int = of_hooks("timeout_ms", "The longest that a prompt waits for memd.")
-    start_ms: int = of_hooks("start_ms", "The longest that the start of a session waits for memd.")
-    limit: int = of_hooks("limit", "The most memories that a prompt gets; 0 means none.")
-    confidence: float = of_hooks("confidence", "A prompt gets memories only from an answer that is at least this sure.")
-    capture: bool = of_hooks(
+    timeout_ms: int = hook_setting("timeout_ms", "The longest that a prompt waits for memd.")
+    start_ms: int = hook_setting("start_ms", "The longest that the start of a session waits for memd.")
+    limit: int = hook_setting("limit", "The most memories that a prompt gets; 0 means none.")
+    confidence: float = hook_setting(
+        "confidence", "A prompt gets memories only from an answer that is at least this sure."
+    )
+    capture: bool = hook_setting(
         "capture", "Save what was learned to the note of the day, before a compaction and at the end of each turn."
     )
-    extract: str = of_hooks(
+    extract: str = hook_setting(
         "extract", "Your own command that finds what was learned: it gets the last lines of the transcript on standard"
         " input and prints one thing a line. Empty means memd's own rules.",
     )  # fmt: skip
-    extract_s: int = of_hooks("extract_s", "Seconds after which that command is stopped.")
+    extract_s: int = hook_setting("extract_s", "Seconds after which that command is stopped.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,21 +193,12 @@ class Settings:
     hooks: HooksSettings = field(default_factory=HooksSettings)
     log: LogSettings = field(default_factory=LogSettings)
     rules: tuple[tuple[str, str], ...] = ()
-    """The rules of the config file as they stand there, by name; whoever knows the language of rules checks them."""
+    """The rules of the config file, by name, as written; `lifecycle/rule_book.py` checks them."""
     workspaces: tuple[Workspace, ...] = ()
 
 
 SECTIONS: dict[str, type[Any]] = {
-    "watch": WatchSettings,
-    "index": IndexSettings,
-    "embedding": EmbeddingSettings,
-    "search": SearchSettings,
-    "history": HistorySettings,
-    "jobs": JobsSettings,
-    "outline": OutlineSettings,
-    "server": ServerSettings,
-    "hooks": HooksSettings,
-    "log": LogSettings,
+    spec.name: type(value) for spec in fields(Settings) if is_dataclass(value := getattr(Settings(), spec.name))
 }
 
 RULES = "rules"

@@ -58,10 +58,7 @@ Keep = Callable[[ScheduledJob], None]
 
 
 class JitteredSchedule:
-    """A schedule as APScheduler asks for it: the next time, put off a little at random.
-
-    Its own triggers count weekdays from Monday and want both the day and the weekday to fit, which no cron does.
-    """
+    """A schedule as a trigger of APScheduler: the next time, put off a little at random."""
 
     def __init__(self, schedule: Schedule, zone: tzinfo, jitter_s: float) -> None:
         self.schedule = schedule
@@ -73,7 +70,7 @@ class JitteredSchedule:
         return self.jittered(self.schedule.after(now, self.zone))
 
     def jittered(self, due: datetime) -> datetime:
-        most = schedules.spread(self.schedule, due, self.jitter_s, self.zone)
+        most = schedules.max_jitter(self.schedule, due, self.jitter_s, self.zone)
         return due + timedelta(seconds=random.uniform(0, most))
 
 
@@ -115,7 +112,7 @@ class Scheduler:
         if job.kept:
             trigger = JitteredSchedule(schedule, zone, jitter_s)
             last = datetime.fromisoformat(job.last) if job.last else None
-            due = trigger.jittered(schedules.first(schedule, last, now, soon, zone))
+            due = trigger.jittered(schedules.first_run(schedule, last, now, soon, zone))
         else:
             trigger = JitteredSchedule(schedule, zone, 0)
             due = schedule.after(now, zone)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memd.config import schedules
-from memd.config.schedules import Every, first, parse, problem, spread
+from memd.config.schedules import Every, first_run, max_jitter, parse, problem
 from memd.daemon.scheduler import JitteredSchedule
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -60,7 +60,10 @@ def test_off_is_no_schedule() -> None:
         ("0 5 * * 0", "2026-02-15T00:00", "2026-02-15T04:00"),
         ("0 5 * * 7", "2026-02-15T12:00", "2026-02-22T04:00"),
         ("0 5 * * mon-fri", "2026-02-14T12:00", "2026-02-16T04:00"),
+        ("0 5 * * 0-2", "2026-02-14T12:00", "2026-02-15T04:00"),
+        ("0 5 * * */3", "2026-02-15T12:00", "2026-02-18T04:00"),
         ("0 5 1 jan,jul *", "2026-02-15T12:00", "2026-07-01T03:00"),
+        ("0 5 1 jan-jun/2 *", "2026-03-15T12:00", "2026-05-01T03:00"),
         # A day and a weekday: either is enough.
         ("0 0 20 * mon", "2026-02-16T12:00", "2026-02-19T23:00"),
         ("0 0 20 * mon", "2026-02-20T12:00", "2026-02-22T23:00"),
@@ -80,6 +83,12 @@ def test_a_time_that_spring_skips_comes_once_as_much_later() -> None:
     assert after("30 2 * * *", "2026-03-29T01:30") == at("2026-03-30T00:30")
     assert after("0 2,3 * * *", "2026-03-28T12:00") == at("2026-03-29T01:00")
     assert after("0 2,3 * * *", "2026-03-29T01:00") == at("2026-03-30T00:00")
+
+
+def test_the_hour_after_midnight_comes_after_a_day_of_23_hours() -> None:
+    assert after("20 0 * * *", "2026-03-28T23:20") == at("2026-03-29T22:20")
+    assert after("20 0 * * mon", "2026-03-22T23:20") == at("2026-03-29T22:20")
+    assert after("20 0 1 * *", "2026-02-28T23:20") == at("2026-03-31T22:20")
 
 
 def test_a_time_that_autumn_shows_twice_comes_once() -> None:
@@ -120,6 +129,9 @@ def test_another_zone_has_its_own_half_hours() -> None:
         ("*-3 * * * *", "(`*-3` is not)"),
         ("1,,2 * * * *", "minute"),
         ("0 0 * jan- *", "month"),
+        ("0 0 last * *", "day is from 1 to 31 (`last` is not)"),
+        ("0 0 * * 5-2", "weekday is from 0 to 7 (`5-2` is not)"),
+        ("50/30 * * * *", "minute is from 0 to 59 (`50/30` is not)"),
         ("٣ * * * *", "minute"),
         ("0 0 31 2 *", "a day that its months have"),
         ("0 0 31 4,6 *", "a day that its months have"),
@@ -163,15 +175,15 @@ NOW, SOON = at("2026-02-15T12:00"), at("2026-02-15T12:03")
 def test_a_missed_run_is_caught_up_once(text: str, last: str | None, expected: str) -> None:
     schedule = parse(text)
     assert schedule is not None
-    assert first(schedule, at(last) if last else None, NOW, SOON, BERLIN) == at(expected)
+    assert first_run(schedule, at(last) if last else None, NOW, SOON, BERLIN) == at(expected)
 
 
 def test_a_run_is_put_off_by_a_tenth_of_the_way_at_most() -> None:
     hourly, nightly = parse("1h"), parse("15 3 * * *")
     assert hourly and nightly
-    assert spread(hourly, NOW, 60, BERLIN) == 60 and spread(hourly, NOW, 3_600, BERLIN) == 360
-    assert spread(nightly, at("2026-02-15T02:15"), 3_600, BERLIN) == 3_600
-    assert spread(schedules.Every(1), NOW, 60, BERLIN) == 0.1
+    assert max_jitter(hourly, NOW, 60, BERLIN) == 60 and max_jitter(hourly, NOW, 3_600, BERLIN) == 360
+    assert max_jitter(nightly, at("2026-02-15T02:15"), 3_600, BERLIN) == 3_600
+    assert max_jitter(schedules.Every(1), NOW, 60, BERLIN) == 0.1
 
 
 def test_the_trigger_comes_after_now_however_long_the_machine_slept() -> None:
