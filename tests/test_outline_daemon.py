@@ -74,7 +74,7 @@ def test_it_is_off_until_it_is_turned_on(home: Home, code: Path) -> None:
             "map": {},
         }.items():
             with pytest.raises(Refused, match="the code outline is off") as caught:
-                caller.outline(what, **asked)
+                getattr(caller, f"outline_{what}")(**asked)
             assert "[outline]" in caught.value.hint and str(home.path / "config.toml") in caught.value.hint
         assert not (home.state / "outline").exists()
     told = home.run("outline", "map", cwd=code)
@@ -90,7 +90,7 @@ def test_without_the_extra_it_says_what_to_install(home: Home, code: Path, tmp_p
         caller.workspace_add(code)
         for what, asked in {"symbol": {"symbol": "Store", "language": "python"}, "map": {}}.items():
             with pytest.raises(Refused, match=missing) as caught:
-                caller.outline(what, **asked)
+                getattr(caller, f"outline_{what}")(**asked)
             assert "pip install 'memd[outline]'" in caught.value.hint
         assert caller.query("Store")["hits"], "everything else goes on"
 

@@ -91,7 +91,7 @@ def test_a_name_that_leads_elsewhere_is_refused(memory: Client, workspace: Path,
         memory.topic_memorize(name, **TEA)
     for operation in ("refine", "forget", "recall"):
         with pytest.raises((UsageError, NotFound)):
-            memory.topic(operation, name, **({"summary": "x"} if operation == "refine" else {}))
+            getattr(memory, f"topic_{operation}")(name, **({"summary": "x"} if operation == "refine" else {}))
     assert everything(workspace) == before and sorted(os.listdir(workspace.parent)) == around
 
 
@@ -216,7 +216,7 @@ def test_each_operation_is_undone_to_the_byte(memory: Client, workspace: Path) -
         ("refine", "sourdough", {"summary": "Bread.", "now": LATER}),
         ("forget", "tea", {}),
     ):
-        deeds.append(memory.topic(operation, topic, **given)["action"])
+        deeds.append(getattr(memory, f"topic_{operation}")(topic, **given)["action"])
         states.append(everything(workspace))
     for action, before in zip(reversed(deeds), reversed(states[:-1]), strict=True):
         memory.undo(action)
@@ -262,7 +262,7 @@ def test_a_line_without_a_file_is_told_and_mended(memory: Client, workspace: Pat
     assert found["missing"] == [{"ns": "agent", "topic": "tea", "summary": "How Pierce likes it."}]
     for operation in ("recall", "refine"):
         with pytest.raises(NotFound, match="has no file") as caught:
-            memory.topic(operation, "tea", **({"title": "x"} if operation == "refine" else {}))
+            getattr(memory, f"topic_{operation}")("tea", **({"title": "x"} if operation == "refine" else {}))
         assert "memd topic forget tea" in caught.value.hint
     memory.topic_memorize("tea", **{**TEA, "summary": "Anew."})
     assert text(workspace, "MEMORY.md").count("- tea:") == 1 and "- tea: Anew." in text(workspace, "MEMORY.md")
@@ -325,7 +325,7 @@ def test_topics_of_several_workspaces(memory: Client, home: Home) -> None:
     assert memory.topic_recall("sourdough", ns="other")["content"] == "x"
     for operation, given in (("memorize", TEA), ("general", {}), ("set_general", {"content": "x"})):
         with pytest.raises(UsageError, match="which workspace"):
-            memory.topic(operation, "tea" if operation == "memorize" else None, **given)
+            getattr(memory, f"topic_{operation}")(**({"topic": "tea"} if operation == "memorize" else {}), **given)
 
 
 # --- general knowledge ------------------------------------------------------------------------------------------
@@ -380,8 +380,7 @@ def test_a_knowledge_folder_goes_on_as_it_was(home: Home) -> None:
     assert "Rust" in shown(client, "rust")
     for operation in ("memorize", "forget", "recall", "refine"):
         with pytest.raises((UsageError, NotFound)):
-            client.topic(
-                operation,
+            getattr(client, f"topic_{operation}")(
                 "index",
                 **(TEA if operation == "memorize" else {"title": "x"} if operation == "refine" else {}),
             )
