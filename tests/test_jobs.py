@@ -16,11 +16,11 @@ import pytest
 
 from memd.config.load import load
 from memd.config.schema import EmbeddingSettings, JobsSettings, Settings
-from memd.daemon import tasks
 from memd.daemon.embedding import Embedding
 from memd.daemon.health import Health
 from memd.daemon.jobs import BuiltInJobs
 from memd.daemon.scheduler import APART, SOON, ScheduledJob, Scheduler
+from memd.daemon.tasks.indexing import OpenWorkspace, ScanWorkspaces
 from memd.daemon.worker import Worker
 from memd.errors import ConfigError, MemdError, UsageError
 from memd.indexer.store import catalog
@@ -343,13 +343,13 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Buil
     worker = Worker(stores, Settings(), Health())
     worker.start()
     embedding = Embedding(worker, EmbeddingSettings(), stores.folder, Health())
-    worker.submit(tasks.Open(Workspace("agent", write_notes(tmp_path / "agent")))).result()
-    worker.submit(tasks.ScanTask()).result()
+    worker.submit(OpenWorkspace(Workspace("agent", write_notes(tmp_path / "agent")))).result()
+    worker.submit(ScanWorkspaces()).result()
     embedding.start()
     embedding.hurry()
     wait_for(lambda: embedding.phase == "ready" and embedding.caught_up())
-    parts = SimpleNamespace(stores=stores, worker=worker, embedding=embedding, settings=Settings())
-    yield BuiltInJobs(SimpleNamespace(parts=parts), None, lambda: None), worker  # type: ignore[arg-type]
+    ctx = SimpleNamespace(stores=stores, worker=worker, embedding=embedding, settings=Settings())
+    yield BuiltInJobs(ctx, None, lambda: None), worker  # type: ignore[arg-type]
     embedding.stop(10)
     worker.stop(10)
     stores.close()
@@ -362,8 +362,8 @@ def test_reconcile_mends_caches_that_nobody_suspects(kept: tuple[BuiltInJobs, Wo
     assert index.collection is not None and index.collection.ids() == wanted
     assert jobs.reconcile() == "in step"
     lost, collection = sorted(wanted)[0], index.collection
-    worker.submit(tasks.CallTask(lambda: index.text.apply((), [lost]))).result()
-    worker.submit(tasks.CallTask(lambda: collection.drop([lost]))).result()
+    index.text.apply((), [lost])
+    collection.drop([lost])
     assert lost not in index.text.ids() and lost not in collection.ids()
     assert jobs.reconcile() == "mended agent: 1 in the text index, agent: 1 in the collection"
     assert index.text.ids() == wanted == collection.ids()

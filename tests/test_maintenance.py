@@ -7,17 +7,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
 from memd.config.schema import EmbeddingSettings, Settings
-from memd.daemon import tasks
 from memd.daemon.embedding import Embedding
 from memd.daemon.health import Health
-from memd.daemon.indexing import IndexingJob
+from memd.daemon.indexing import PLAIN, IndexingJob, IndexingSlice
 from memd.daemon.maintenance import MOST_LARGE, IndexMaintenance
+from memd.daemon.tasks import stores as store_tasks
+from memd.daemon.tasks.indexing import ForgetWorkspace, OpenWorkspace, ScanWorkspaces
+from memd.daemon.tasks.stores import UseJoinedText
 from memd.daemon.worker import Worker
 from memd.indexer.indexing import ingest
 from memd.indexer.maintenance.rebuild import build_elsewhere
@@ -122,8 +123,8 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
     stores = Stores(tmp_path / "state")
     made = Worker(stores, Settings(), Health())
     made.start()
-    made.submit(tasks.Open(Workspace("agent", root))).result()
-    made.submit(tasks.ScanTask()).result()
+    made.submit(OpenWorkspace(Workspace("agent", root))).result()
+    made.submit(ScanWorkspaces()).result()
     yield made
     made.stop(10)
     stores.close()
@@ -166,16 +167,16 @@ def test_what_was_joined_is_left_when_too_much_happened_meanwhile(
     index = index_of(worker)
     text, known = index.text, index.text.ids()
     fresh = build_elsewhere(worker.stores.folder, index.id)
-    monkeypatch.setattr(tasks, "MOST_CHANGED", 0)
-    assert not worker.submit(tasks.UseJoined(index, fresh, known | {999})).result()
-    monkeypatch.setattr(worker, "_importing", IndexingJob(Future(), 1))
-    assert not worker.submit(tasks.UseJoined(index, fresh, known)).result()
+    monkeypatch.setattr(store_tasks, "MOST_CHANGED", 0)
+    assert not worker.submit(UseJoinedText(index, fresh, known | {999})).result()
+    monkeypatch.setattr(worker, "_batch", IndexingSlice("agent", (), IndexingJob(1), PLAIN))
+    assert not worker.submit(UseJoinedText(index, fresh, known)).result()
     monkeypatch.undo()
     assert index.text is text
-    assert worker.submit(tasks.UseJoined(index, fresh, known)).result()
+    assert worker.submit(UseJoinedText(index, fresh, known)).result()
     assert index.text is not text and index.text.ids() == known
-    worker.submit(tasks.Forget("agent")).result()
-    assert not worker.submit(tasks.UseJoined(index, fresh, known)).result()
+    worker.submit(ForgetWorkspace("agent")).result()
+    assert not worker.submit(UseJoinedText(index, fresh, known)).result()
 
 
 def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:
@@ -192,7 +193,7 @@ def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:
         thread.start()
     for _ in range(3):
         fresh = build_elsewhere(worker.stores.folder, index.id)
-        assert worker.submit(tasks.UseJoined(index, fresh, index.text.ids())).result()
+        assert worker.submit(UseJoinedText(index, fresh, index.text.ids())).result()
     done.set()
     for thread in threads:
         thread.join()
@@ -201,24 +202,24 @@ def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:
 
 def test_a_resting_writer_reads_ahead_once_and_again_after_an_import(worker: Worker) -> None:
     embedding = Embedding(worker, EmbeddingSettings(provider="none"), worker.stores.folder, Health())
-    upkeep, index = IndexMaintenance(worker, embedding), index_of(worker)
+    maintenance, index = IndexMaintenance(worker, embedding), index_of(worker)
 
     def read_ahead() -> list[bool]:
         known = [segment._lexicons.get("exact") for segment in index.text.postings().segments]
         return ["_by_length" in vars(lexicon) if lexicon else False for lexicon in known]
 
     def rest() -> threading.Thread | None:
-        upkeep.look()
-        if upkeep._thread is not None:
-            upkeep._thread.join()
-        return upkeep._thread
+        maintenance.look()
+        if maintenance._thread is not None:
+            maintenance._thread.join()
+        return maintenance._thread
 
     assert read_ahead() == [False]
     first = rest()
     assert read_ahead() == [True]
     assert rest() is first
     write_notes(index.workspace.root, {"memory/2026-01-01.md": day(1)})
-    worker.submit(tasks.ScanTask()).result()
+    worker.submit(ScanWorkspaces()).result()
     assert read_ahead() == [True, False]
     assert rest() is not first
     assert read_ahead() == [True, True]

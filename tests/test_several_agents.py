@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memd import AsyncClient, Client
-from memd.daemon.rate_limit import RateLimit
+from memd.daemon.server import RateLimit
 from memd.errors import MemdError, NotFound, Refused, UnknownWorkspace
 from memd.protocol.methods import METHODS
 from tests.conftest import Home, write_notes

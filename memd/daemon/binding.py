@@ -6,23 +6,25 @@ from pathlib import Path
 from typing import Any
 
 from memd.daemon.handler_context import HandlerContext, Result
-from memd.daemon.server import ClientWriter
+from memd.daemon.server import ClientConnection
 from memd.errors import Refused
 from memd.protocol.methods.base import Method
 from memd.protocol.methods.parameters import parameters_of
 
 
-def bind(ctx: HandlerContext, line: ClientWriter, ns: str) -> None:
+def bind(ctx: HandlerContext, connection: ClientConnection, ns: str) -> None:
     """Bind a connection, for as long as it lives."""
     ctx.stores.index(ns)
-    if line.bound not in ("", ns):
-        raise Refused(f"this connection is bound to `{line.bound}`", "open another one for another workspace")
-    line.bound = ns
+    if connection.bound not in ("", ns):
+        raise Refused(f"this connection is bound to `{connection.bound}`", "open another one for another workspace")
+    connection.bound = ns
 
 
-def bound_params(ctx: HandlerContext, line: ClientWriter, method: Method, params: dict[str, Any]) -> dict[str, Any]:
+def bound_params(
+    ctx: HandlerContext, connection: ClientConnection, method: Method, params: dict[str, Any]
+) -> dict[str, Any]:
     """The parameters with the connection's workspace; Refused where they mean another one, or all of memd."""
-    bound = line.bound
+    bound = connection.bound
     if not bound:
         return params
     if method.about_daemon:
@@ -40,20 +42,20 @@ def bound_params(ctx: HandlerContext, line: ClientWriter, method: Method, params
     return params
 
 
-def visible_part(ctx: HandlerContext, line: ClientWriter, result: Result) -> Result:
+def visible_part(ctx: HandlerContext, connection: ClientConnection, result: Result) -> Result:
     """A result without the other workspaces."""
-    if not line.bound or "workspaces" not in result or _unrestricted(ctx):
+    if not connection.bound or "workspaces" not in result or _unrestricted(ctx):
         return result
-    return {**result, "workspaces": [entry for entry in result["workspaces"] if entry["ns"] == line.bound]}
+    return {**result, "workspaces": [entry for entry in result["workspaces"] if entry["ns"] == connection.bound]}
 
 
 def _unrestricted(ctx: HandlerContext) -> bool:
-    return ctx.parts.settings.server.cross_workspace
+    return ctx.settings.server.cross_workspace
 
 
-def check_files(ctx: HandlerContext, line: ClientWriter, method: Method, request: Any) -> None:
+def check_files(ctx: HandlerContext, connection: ClientConnection, method: Method, request: Any) -> None:
     """A bound connection has the daemon open no files of another workspace."""
-    bound = line.bound
+    bound = connection.bound
     if not bound or _unrestricted(ctx):
         return
     named = [getattr(request, one.python_name) for one in parameters_of(method.name).values() if one.opened]

@@ -8,17 +8,18 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING
 
 from memd.config.schema import EmbeddingSettings
-from memd.daemon import tasks
 from memd.daemon.health import Health
+from memd.daemon.tasks import stores as tasks
+from memd.daemon.tasks.lifecycle import SaveSimilarEdges
 from memd.daemon.worker import Worker
 from memd.errors import DiskFull, MemdError, ModelUnavailable, StoreBroken
+from memd.indexer.lifecycle import similarity
 from memd.indexer.model.recipe import embedded_text
 from memd.indexer.store import vector_table
 from memd.indexer.store.stores import quarantine
@@ -40,6 +41,8 @@ HEAD_START = 0.5
 
 NICE = 10
 FADE = 0.9
+COMPARED_AT_ONCE = 256
+"""Memories that are compared as soon as they have their vectors; what a large import leaves is for the job."""
 
 
 class Embedding:
@@ -62,13 +65,11 @@ class Embedding:
         self._stuck = False
         self._saving = False
         self._linking = False
-        self.on_vectors: Callable[[], None] = lambda: None
-        """Called when the vectors have caught up with the text."""
         self._work = threading.Event()
         self._stopping = threading.Event()
         self._again = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memd-embedding", daemon=True)
-        worker.on_text = self.more
+        worker.on_unembedded = self.more
 
     def start(self) -> None:
         self._thread.start()
@@ -146,7 +147,7 @@ class Embedding:
         if stores.model is None:
             self._load_model()
         if stores.vectors is not None and stores.trouble:
-            self.worker.submit(tasks.GiveUpVectors(stores.trouble)).result()
+            self.worker.submit(tasks.CloseVectors(stores.trouble)).result()
         if stores.vectors is None:
             self._open_collections()
         more = self._embed_some()
@@ -227,7 +228,7 @@ class Embedding:
             self.worker.submit(tasks.UseVectors(VectorStore(folder))).result()
         except StoreBroken as error:
             # Closed first: Chroma keeps what it has open by its path, and would go on with the old files.
-            self.worker.submit(tasks.GiveUpVectors(error.message)).result()
+            self.worker.submit(tasks.CloseVectors(error.message)).result()
             log.warning("the vector store is put aside and made again: %s", error)
             quarantine(self.state, folder)
             self.worker.submit(tasks.UseVectors(VectorStore(folder))).result()
@@ -262,7 +263,7 @@ class Embedding:
                     return True
                 self._embed(rows[at : at + BATCH])
             if self._linking:
-                self.on_vectors()
+                self._link_similar()
         finally:
             self._linking = False
         return True
@@ -284,10 +285,15 @@ class Embedding:
     def _save(self, rows: list[Row], vectors: Vectors) -> int:
         self._saving = True
         try:
-            saved: int = self.worker.submit(tasks.SaveVectors(rows, vectors)).result()
+            return self.worker.submit(tasks.SaveVectors(rows, vectors)).result()
         finally:
             self._saving = False
-        return saved
+
+    def _link_similar(self) -> None:
+        """The vectors have caught up: compare the memories that are new."""
+        for index in self.worker.stores.indexes.values():
+            for part in similarity.compare(self.worker.stores, index, COMPARED_AT_ONCE).parts():
+                self.worker.submit(SaveSimilarEdges(index.id, part)).result()
 
     def _recount(self) -> None:
         model = self.worker.stores.model

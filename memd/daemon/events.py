@@ -1,4 +1,4 @@
-"""What happens, told as it happens to those who watch: the one place where everything that is done is announced."""
+"""The one place where everything that memd does is announced to the connections that watch."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import asyncio
 from typing import Any
 
 from memd.daemon.outbox import Outbox, Outboxes
-from memd.daemon.server import ClientWriter
+from memd.daemon.server import ClientConnection
 from memd.indexer.record.actions import now
 from memd.indexer.writing.write_files import ActionResult
 
 INDEXED = "indexed"
 """Files were taken into the index: `files`, `removed`, `chunks_added`, `chunks_dropped`, `paths`, `took_ms`."""
 WRITTEN = "written"
-"""Someone wrote through memd: `who`, `what`, `key`, `paths`, `action`, and `changed`: whether a file is another now."""
+"""Someone wrote through memd: `who`, `what`, `key`, `paths`, `action`, and `changed`: whether a file changed."""
 ACCESSED = "accessed"
 """Someone was shown a memory: `who`, `key`."""
 MOVED = "moved"
 """A memory went from one tier to another: `key`, `from`, `to`, `why`."""
 JOB = "job"
-"""A job by the clock has ended: `job`, `result`, `took_ms`."""
+"""A scheduled job has ended: `job`, `result`, `took_ms`."""
 KINDS = (INDEXED, WRITTEN, ACCESSED, MOVED, JOB)
 
 NAMED = 20
-"""So many paths are named in one event; the counts count all."""
+"""Paths that one event names; its counts count all."""
 SIZE = 200
 """Characters that an event takes beside its texts, about."""
 
@@ -35,27 +35,27 @@ class Watch(Outbox[Event]):
 
     method = "watch"
 
-    def __init__(self, line: ClientWriter, ns: frozenset[str], kinds: frozenset[str]) -> None:
-        super().__init__(line)
+    def __init__(self, connection: ClientConnection, ns: frozenset[str], kinds: frozenset[str]) -> None:
+        super().__init__(connection)
         self._ns = ns
         self._kinds = kinds
 
     def wants(self, event: Event) -> bool:
-        """Whether it is of a kind and a workspace that is watched; what has no workspace is everyone's."""
+        """Whether its kind and workspace are watched; an event without a workspace is everyone's."""
         return self.hears(event["event"]) and (not self._ns or event.get("ns", "") in ("", *self._ns))
 
     def hears(self, kind: str) -> bool:
         return not self._kinds or kind in self._kinds
 
-    def told(self, item: Event) -> dict[str, Any]:
+    def params_of(self, item: Event) -> dict[str, Any]:
         return item
 
 
 class NullEvents:
-    """Whom to tell while nobody can watch."""
+    """Events while nobody can watch."""
 
     def watched(self, kind: str) -> bool:
-        """Whether anyone wants to know of this kind; for those who would have to look up what to tell."""
+        """Whether anyone watches this kind: where not, nobody need look up what to tell."""
         return False
 
     def tell(self, kind: str, **facts: Any) -> None:
@@ -63,16 +63,16 @@ class NullEvents:
 
 
 class Events(NullEvents):
-    """Everyone who watches, and the way to tell them."""
+    """The connections that watch, and the way to tell them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.watching: Outboxes[Watch] = Outboxes()
 
-    def watch(self, line: ClientWriter, ns: frozenset[str], kinds: frozenset[str]) -> int:
-        """Begin to tell a connection; no workspaces or kinds means all of them."""
-        self.watching.room_for(line)
-        return self.watching.add(Watch(line, ns, kinds))
+    def watch(self, connection: ClientConnection, ns: frozenset[str], kinds: frozenset[str]) -> int:
+        """Begin to tell a connection, and return its number; no workspaces or kinds means all of them."""
+        self.watching.check_room(connection)
+        return self.watching.add(Watch(connection, ns, kinds))
 
     def watched(self, kind: str) -> bool:
         return any(watch.hears(kind) for watch in self.watching.all.values())
@@ -91,6 +91,6 @@ class Events(NullEvents):
 
 
 def written(who: str, what: str, done: ActionResult) -> dict[str, Any]:
-    """What is told of an action."""
+    """The facts of a WRITTEN event."""
     paths = list(done.paths[:NAMED])
     return {"who": who, "what": what, "key": done.key, "action": done.action, "paths": paths, "changed": done.changed}

@@ -1,28 +1,45 @@
-"""What every handler needs: which workspaces are meant, a thread to read in, and freshness."""
+"""What every handler works with: the running parts of the daemon, which workspaces are meant, a thread to read in."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from memd.daemon import tasks
+from memd.config.schema import Settings
+from memd.daemon.access_log import AccessLog
+from memd.daemon.code_outlines import CodeOutlines
+from memd.daemon.embedding import Embedding
+from memd.daemon.events import Events
+from memd.daemon.health import Health
 from memd.daemon.indexing import PLAIN, IndexingOptions
-from memd.daemon.parts import Parts
+from memd.daemon.mcp_sessions import McpSessions
+from memd.daemon.reflect import ActiveRules, ReflectionRunner
+from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import IncomingCall
-from memd.errors import UnknownWorkspace
+from memd.daemon.subscriptions import Subscriptions
+from memd.daemon.task_queue import Task
+from memd.daemon.tasks.indexing import ScanWorkspaces
+from memd.daemon.tasks.lifecycle import ResolveMentions
+from memd.daemon.watcher import Watcher
+from memd.daemon.worker import Worker
+from memd.errors import UnknownWorkspace, UsageError
+from memd.indexer.context.code_names import CodeNames
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.protocol.methods.base import Progressing
 
 READERS = 4
-MOST_TRIED = 1_000
+MOST_REREADS = 1_000
 AUTO_SYNC_SECONDS, OWN_SYNC_SECONDS = 0.5, 3.0
-"""How long a question waits for what changed; for what memd itself was told to write it waits longer."""
+"""How long a question waits for changes; for what memd itself was told to write it waits longer."""
 PROGRESS_SECONDS = 0.1
 POLL_SECONDS = 0.02
 MODEL_SECONDS = 20.0
@@ -31,9 +48,9 @@ MODEL_SECONDS = 20.0
 
 P = ParamSpec("P")
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 Result = dict[str, Any]
 ReportProgress = Callable[[str, int, int], Awaitable[None]]
+"""Takes the phase, how much of it is done, and how much there is to do."""
 
 
 class InWorkspace(Protocol):
@@ -43,31 +60,96 @@ class InWorkspace(Protocol):
     cwd: str
 
 
-class WriterTask(Protocol[T_co]):
-    """Something that the writer's thread can do."""
-
-    def run(self, worker: Any) -> T_co: ...
-
-
+@dataclass(slots=True, eq=False)
 class HandlerContext:
-    """What every handler works with."""
+    """The running parts of the daemon. The app makes and ends them; handlers and jobs only use them."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
-        self.readers = ThreadPoolExecutor(READERS, "memd-reader")
-        self.changing = asyncio.Lock()
-        """Held while the list of workspaces changes, so that two callers cannot add one directory twice."""
-        self._tried: dict[tuple[str, ...], None] = {}
-        self._background: set[asyncio.Task[Any]] = set()
+    settings: Settings
+    health: Health
+    stores: Stores
+    worker: Worker
+    watcher: Watcher
+    embedding: Embedding
+    scheduler: Scheduler
+    subscriptions: Subscriptions
+    events: Events
+    access_log: AccessLog
+    rules: ActiveRules
+    reflection: ReflectionRunner
+    outlines: CodeOutlines
+    stop_soon: Callable[[], None]
+    mcp: McpSessions = field(default_factory=McpSessions)
+    code_names: CodeNames = field(default_factory=CodeNames)
+    pid: int = field(default_factory=os.getpid)
+    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    began: float = field(default_factory=time.monotonic)
+    config_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the config file changes, so that two callers cannot add one directory twice."""
+    _readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(READERS, "memd-reader"))
+    _background: set[asyncio.Task[Any]] = field(default_factory=set)
+    _rereads: dict[tuple[str, ...], None] = field(default_factory=dict)
+
+    @property
+    def max_bytes(self) -> int:
+        """How large a file of notes may be."""
+        return self.worker.max_bytes
 
     def freshness(self) -> Result:
         """What every answer says: how new it is and what is missing from it."""
         return {
-            "clock": self.parts.stores.ledger.clock,
-            "lag_ms": self.parts.worker.lag_ms,
-            "pending": self.parts.worker.pending_files + self.parts.embedding.pending,
-            "degraded": self.parts.health.names,
+            "clock": self.stores.ledger.clock,
+            "lag_ms": self.worker.lag_ms,
+            "pending": self.worker.pending_files + self.embedding.pending,
+            "degraded": self.health.names,
         }
+
+    # --- which workspaces are meant ---------------------------------------------------------------------------
+
+    def names(self, request: InWorkspace) -> tuple[str, ...]:
+        """The workspaces a call is about: named, or the one around `cwd`, or all."""
+        indexes = self.stores.indexes
+        if not indexes:
+            raise UnknownWorkspace("no workspace has been added yet", "go to your notes and run: memd add .")
+        if request.ns:
+            return tuple(self.stores.index(ns).workspace.ns for ns in request.ns)
+        cwd = Path(request.cwd) if request.cwd else None
+        around = [index.workspace for index in indexes.values() if cwd and cwd.is_relative_to(index.workspace.root)]
+        if around:
+            return (max(around, key=lambda workspace: len(workspace.root.parts)).ns,)
+        return tuple(indexes)
+
+    def indexes(self, request: InWorkspace) -> list[WorkspaceIndex]:
+        """The indexes of the workspaces a call is about."""
+        return [self.stores.index(ns) for ns in self.names(request)]
+
+    def only_index(self, request: InWorkspace) -> WorkspaceIndex:
+        """The index of the one workspace that is meant."""
+        names = self.names(request)
+        if len(names) > 1:
+            raise UsageError("which workspace is meant?", f"name it with -n: {', '.join(names)}")
+        return self.stores.index(names[0])
+
+    async def current_indexes(self, request: InWorkspace) -> list[WorkspaceIndex]:
+        """The indexes, once they have the changes that were seen so far."""
+        indexes = self.indexes(request)
+        await self.catch_up()
+        return indexes
+
+    async def linked_indexes(self, request: InWorkspace) -> list[WorkspaceIndex]:
+        """The indexes, once their edges follow from the changes that were seen so far."""
+        indexes = self.indexes(request)
+        await self.link(indexes)
+        return indexes
+
+    # --- reading and writing ------------------------------------------------------------------------------------
+
+    async def read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run something that only reads, in one of a few threads that have a connection each."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, partial(work, *args, **kwargs))
+
+    async def run(self, task: Task[T]) -> T:
+        """Have the writer do something, and wait for the result."""
+        return await asyncio.wrap_future(self.worker.submit(task))
 
     def in_background(self, work: Coroutine[Any, Any, Any]) -> None:
         """Go on with something nobody waits for."""
@@ -75,95 +157,79 @@ class HandlerContext:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def tried(self, *what: str) -> bool:
-        """Whether this was tried before; the last thousand are remembered."""
-        before = what in self._tried
-        self._tried[what] = None
-        while len(self._tried) > MOST_TRIED:
-            del self._tried[next(iter(self._tried))]
+    def reread_before(self, *cause: str) -> bool:
+        """Whether a file was read again for the same cause before; the last thousand are remembered."""
+        before = cause in self._rereads
+        self._rereads[cause] = None
+        while len(self._rereads) > MOST_REREADS:
+            del self._rereads[next(iter(self._rereads))]
         return before
 
-    @property
-    def stores(self) -> Stores:
-        return self.parts.stores
-
-    @property
-    def max_bytes(self) -> int:
-        """How large a file of notes may be."""
-        return self.parts.worker.max_bytes
-
-    def names(self, request: InWorkspace) -> tuple[str, ...]:
-        """The workspaces a call is about: named, or the one around `cwd`, or all."""
-        named, cwd, indexes = request.ns, request.cwd, self.stores.indexes
-        if not indexes:
-            raise UnknownWorkspace("no workspace has been added yet", "go to your notes and run: memd add .")
-        if named:
-            return tuple(self.parts.stores.index(ns).workspace.ns for ns in named)
-        around = [index for index in indexes.values() if cwd and Path(cwd).is_relative_to(index.workspace.root)]
-        if around:
-            return (max(around, key=lambda index: len(index.workspace.root.parts)).workspace.ns,)
-        return tuple(indexes)
-
-    def indexes(self, request: InWorkspace) -> list[WorkspaceIndex]:
-        """The indexes of the workspaces a call is about."""
-        return [self.stores.index(ns) for ns in self.names(request)]
-
-    @staticmethod
-    def namespaces(indexes: Sequence[WorkspaceIndex]) -> list[str]:
-        return [index.workspace.ns for index in indexes]
-
-    async def run(self, task: WriterTask[T]) -> T:
-        """Have the writer do it, and wait for the result."""
-        done: T = await asyncio.wrap_future(self.parts.worker.submit(task))
-        return done
+    # --- waiting ------------------------------------------------------------------------------------------------
 
     async def applied(self) -> None:
         """Wait until every change that was seen so far is in the index."""
-        await asyncio.wrap_future(self.parts.worker.applied())
+        await asyncio.wrap_future(self.worker.applied())
 
-    async def read(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self.readers, partial(work, *arguments, **named))
-
-    async def catch_up(self, sync: str, ns: tuple[str, ...]) -> None:
+    async def catch_up(self, sync: str = "auto", ns: tuple[str, ...] = ()) -> None:
         """Wait for changes that were seen already, but not for a long import; what memd wrote comes before that."""
         if sync == "full":
             await self.scan(ns)
-        elif sync == "auto" and (self.parts.worker.importing is None or self.parts.worker.owes):
-            seconds = OWN_SYNC_SECONDS if self.parts.worker.owes else AUTO_SYNC_SECONDS
-            await asyncio.wait([asyncio.wrap_future(self.parts.worker.applied())], timeout=seconds)
+        elif sync == "auto" and (self.worker.importing is None or self.worker.has_own):
+            seconds = OWN_SYNC_SECONDS if self.worker.has_own else AUTO_SYNC_SECONDS
+            await asyncio.wait([asyncio.wrap_future(self.worker.applied())], timeout=seconds)
+
+    async def link(self, indexes: Sequence[WorkspaceIndex]) -> None:
+        """Catch up, and resolve the mentions in what was just saved before anyone is shown edges."""
+        await self.catch_up()
+        for index in indexes:
+            if index.unlinked:
+                await self.run(ResolveMentions(index.workspace.ns))
 
     async def scan(
-        self, ns: tuple[str, ...], how: IndexingOptions = PLAIN, report: ReportProgress | None = None
+        self, ns: tuple[str, ...], options: IndexingOptions = PLAIN, report: ReportProgress | None = None
     ) -> IngestReport:
-        scan = tasks.ScanTask(ns, how)
-        return await self.with_progress(self.parts.worker.submit(scan), report)
+        """Compare every file with the ledger, and wait until what differs is indexed."""
 
-    async def with_progress(self, future: Future[T], report: ReportProgress | None) -> T:
-        waiting = asyncio.wrap_future(future)
-        while report and not waiting.done():
-            await asyncio.wait([waiting], timeout=PROGRESS_SECONDS)
-            job = self.parts.worker.importing
-            if job is not None:
-                await report("text", job.done, job.total)
-        return await waiting
+        def progress() -> tuple[str, int, int] | None:
+            job = self.worker.importing
+            return ("text", job.done, job.total) if job is not None else None
+
+        return await wait_reporting(self.worker.submit(ScanWorkspaces(ns, options)), progress, report)
 
     async def model_loaded(self) -> None:
         """Wait, for a while, until the model is there or is known not to be."""
-        self.parts.embedding.hurry()
+        self.embedding.hurry()
         until = time.monotonic() + MODEL_SECONDS
-        while self.parts.embedding.warming and time.monotonic() < until:
+        while self.embedding.warming and time.monotonic() < until:
             await asyncio.sleep(POLL_SECONDS)
 
     async def vectors_made(self, report: ReportProgress | None) -> None:
-        embedding, total = self.parts.embedding, 0
-        embedding.hurry()
-        while not await self.read(embedding.caught_up):
-            total = max(total, embedding.pending)
+        total = 0
+        self.embedding.hurry()
+        while not await self.read(self.embedding.caught_up):
+            total = max(total, self.embedding.pending)
             if report:
-                await report("vectors", total - embedding.pending, total)
+                await report("vectors", total - self.embedding.pending, total)
             await asyncio.sleep(PROGRESS_SECONDS)
+
+
+async def wait_reporting(
+    future: Future[T], progress: Callable[[], tuple[str, int, int] | None], report: ReportProgress | None
+) -> T:
+    """Wait for a result; meanwhile report how far it is, to a caller that wants to know."""
+    waiting = asyncio.wrap_future(future)
+    while report and not waiting.done():
+        await asyncio.wait([waiting], timeout=PROGRESS_SECONDS)
+        if state := progress():
+            await report(*state)
+    return await waiting
 
 
 def progress_reporter(request: Progressing, call: IncomingCall) -> ReportProgress | None:
     """A way to report progress, for callers that asked for it."""
     return call.progress if request.progress else None
+
+
+def namespaces(indexes: Sequence[WorkspaceIndex]) -> list[str]:
+    return [index.workspace.ns for index in indexes]

@@ -12,18 +12,49 @@ from memd.indexer.indexing.ingest import IngestReport
 SLICE_BYTES = 1_000_000
 SLICE_FILES = 2_000
 """A slice is one commit of each store, about two seconds at the most."""
+COUNTS = ("files", "removed", "held", "touched", "chunks_added", "chunks_dropped", "to_embed")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexingOptions:
+    """How paths are indexed."""
+
+    accept_missing: bool = False
+    """Many files that vanished at once are really gone."""
+    deep: bool = False
+    """Parse files again whose text did not change."""
+    settle: bool = False
+    """Leave a file alone that was written a moment ago: it may be half of it."""
+    first: bool = False
+    """Go before imports that wait already."""
+
+
+PLAIN = IndexingOptions()
+SETTLED = IndexingOptions(settle=True)
 
 
 @dataclass(slots=True)
 class IndexingJob:
     """An import under way: who waits for it and how far it is."""
 
-    future: Future[IngestReport]
     total: int
+    future: Future[IngestReport] = field(default_factory=Future)
     report: IngestReport = field(default_factory=IngestReport)
     done: int = 0
     error: Exception | None = None
     started: float = field(default_factory=time.monotonic)
+
+    def add(self, report: IngestReport) -> None:
+        """Add up what became of a slice."""
+        for name in COUNTS:
+            setattr(self.report, name, getattr(self.report, name) + getattr(report, name))
+
+    def finish(self) -> None:
+        self.report.took_ms = (time.monotonic() - self.started) * 1000
+        if self.error is None:
+            self.future.set_result(self.report)
+        else:
+            self.future.set_exception(self.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +64,7 @@ class IndexingSlice:
     ns: str
     paths: tuple[str, ...]
     job: IndexingJob
-    how: IndexingOptions
-
-
-@dataclass(frozen=True, slots=True)
-class IndexingOptions:
-    """How paths are applied: whether mass loss is believed, unchanged text parsed again, a fresh write left alone.
-
-    `first` says that they come before imports that wait already.
-    """
-
-    accept_missing: bool = False
-    deep: bool = False
-    settle: bool = False
-    first: bool = False
-
-
-PLAIN = IndexingOptions()
-SETTLED = IndexingOptions(settle=True)
+    options: IndexingOptions
 
 
 def slices(paths: list[str], sizes: dict[str, int]) -> Iterable[tuple[str, ...]]:
@@ -64,8 +78,3 @@ def slices(paths: list[str], sizes: dict[str, int]) -> Iterable[tuple[str, ...]]
             part, size = [], 0
     if part:
         yield tuple(part)
-
-
-def add_up(total: IngestReport, part: IngestReport) -> None:
-    for name in ("files", "removed", "held", "touched", "chunks_added", "chunks_dropped", "to_embed"):
-        setattr(total, name, getattr(total, name) + getattr(part, name))

@@ -1,4 +1,4 @@
-"""What the daemon does for its text indexes while it rests: reads ahead, and joins what an import left in pieces."""
+"""What the daemon does for its text indexes while it is idle: reads ahead, and joins what an import left in pieces."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
-from memd.daemon import tasks
 from memd.daemon.embedding import NICE, Embedding
+from memd.daemon.tasks.stores import UseJoinedText
 from memd.daemon.worker import Worker
 from memd.errors import MemdError
 from memd.indexer.maintenance.rebuild import GENTLE, build_elsewhere
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.store.text import TextIndex
 
-log = logging.getLogger("memd.upkeep")
+log = logging.getLogger("memd.maintenance")
 
 MOST_LARGE = 3
-"""Large segments of one index: beyond it a new word takes noticeably longer to look up than in one."""
+"""Large segments of one index: with more of them, looking up a new word takes noticeably longer."""
 
 RETRY_SECONDS = 600.0
 
 
 class IndexMaintenance:
-    """One thing at a time, in a thread of its own, begun only when the writer rests and no vectors are being made."""
+    """One thing at a time, in a thread of its own, begun only when the writer is idle and no vectors are being made."""
 
     def __init__(self, worker: Worker, embedding: Embedding) -> None:
         self.worker = worker
         self.embedding = embedding
         self._warm: WeakKeyDictionary[TextIndex, int] = WeakKeyDictionary()
         """How many large segments each index had when it was read ahead."""
-        self._joins_from = 0.0
+        self._join_from = 0.0
         self._thread: threading.Thread | None = None
 
     def look(self) -> None:
@@ -43,37 +44,36 @@ class IndexMaintenance:
         indexes = list(self.worker.stores.indexes.values())
         cold = next((index for index in indexes if self._warm.get(index.text) != index.text.large), None)
         if cold is not None:
-            self._begin(cold, join=False)
-        elif time.monotonic() >= self._joins_from:
+            self._begin(self._read_ahead, cold)
+        elif time.monotonic() >= self._join_from:
             pieces = next((index for index in indexes if index.text.large > MOST_LARGE), None)
             if pieces is not None:
-                self._begin(pieces, join=True)
+                self._begin(self._join, pieces)
 
-    def _begin(self, index: WorkspaceIndex, join: bool) -> None:
-        self._thread = threading.Thread(target=self._run, args=(index, join), name="memd-upkeep", daemon=True)
+    def _begin(self, work: Callable[[WorkspaceIndex], None], index: WorkspaceIndex) -> None:
+        self._thread = threading.Thread(target=self._run, args=(work, index), name="memd-maintenance", daemon=True)
         self._thread.start()
 
-    def _run(self, index: WorkspaceIndex, join: bool) -> None:
+    def _run(self, work: Callable[[WorkspaceIndex], None], index: WorkspaceIndex) -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         try:
-            if join:
-                self._join(index)
-            else:
-                text = index.text
-                # Also when it fails: whoever asks will find the damage, and it is mended then.
-                self._warm[text] = text.large
-                text.postings().warm()
+            work(index)
         except MemdError as error:
             log.warning("put off: %s", error)
-            self._joins_from = time.monotonic() + RETRY_SECONDS
+            self._join_from = time.monotonic() + RETRY_SECONDS
+
+    def _read_ahead(self, index: WorkspaceIndex) -> None:
+        text = index.text
+        # Noted also when it fails: a question will find the damage, and it is repaired then.
+        self._warm[text] = text.large
+        text.postings().warm()
 
     def _join(self, index: WorkspaceIndex) -> None:
         started, large = time.monotonic(), index.text.large
         known = index.text.ids()
         fresh = build_elsewhere(self.worker.stores.folder, index.id, GENTLE)
-        used = False
         try:
-            used = self.worker.submit(tasks.UseJoined(index, fresh, known)).result()
+            used = self.worker.submit(UseJoinedText(index, fresh, known)).result()
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
         took, ns = (time.monotonic() - started) * 1000, index.workspace.ns
@@ -81,4 +81,4 @@ class IndexMaintenance:
             log.info("joined ns=%s segments=%d ms=%.0f", ns, large, took)
         else:
             log.info("joining ns=%s is put off: it changed meanwhile", ns)
-            self._joins_from = time.monotonic() + RETRY_SECONDS
+            self._join_from = time.monotonic() + RETRY_SECONDS

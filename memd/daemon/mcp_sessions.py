@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memd.daemon.embedding import NICE
-from memd.daemon.server import ClientWriter
+from memd.daemon.server import ClientConnection
 from memd.errors import MemdError, UnknownWorkspace
 from memd.protocol.methods import METHODS
 
@@ -36,7 +36,7 @@ class McpSessions:
     """Every session there is. Sessions come and go on the loop; the writer tells of changes from its own thread."""
 
     def __init__(self) -> None:
-        self._all: dict[Listener, ClientWriter] = {}
+        self._all: dict[Listener, ClientConnection] = {}
         """Replaced, never changed: the writer reads it."""
         self._loading = threading.Lock()
         self._ahead: threading.Thread | None = None
@@ -44,11 +44,11 @@ class McpSessions:
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, session: Listener, line: ClientWriter) -> None:
-        self._all = {**self._all, session: line}
+    def add(self, session: Listener, connection: ClientConnection) -> None:
+        self._all = {**self._all, session: connection}
 
     def remove(self, session: Listener) -> None:
-        self._all = {other: line for other, line in self._all.items() if other is not session}
+        self._all = {other: connection for other, connection in self._all.items() if other is not session}
 
     def load(self) -> ModuleType:
         """What sessions are made of; it takes a second the first time, so never on the loop."""
@@ -73,7 +73,7 @@ class McpSessions:
 
     def applied(self, loop: asyncio.AbstractEventLoop, ns: str, paths: Iterable[str]) -> None:
         """Some files were just taken in; called by the writer."""
-        told = [session for session, line in self._all.items() if line.bound == ns]
+        told = [session for session, connection in self._all.items() if connection.bound == ns]
         if told:
             changed = tuple(paths)
             loop.call_soon_threadsafe(_tell, told, changed)

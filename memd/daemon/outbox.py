@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any, Generic, TypeVar
 
-from memd.daemon.server import ClientWriter
+from memd.daemon.server import ClientConnection
 from memd.errors import Busy
 from memd.protocol import wire
 
@@ -17,10 +17,11 @@ PER_CONNECTION = 64
 IN_ALL = 256
 QUEUED = 2_000
 QUEUED_CHARS = 1 << 21
-"""What waits for one slow reader, at most. A slice of an import fits, so a quick one misses nothing."""
+"""Items and characters that wait for one slow reader, at most. A slice of an import fits, so a quick reader misses
+nothing."""
 
 numbers = itertools.count(1)
-"""Of a process: one connection may have outboxes of several kinds, and ends each by its number."""
+"""One sequence for every kind of outbox: a connection ends each by its number."""
 
 T = TypeVar("T")
 
@@ -31,11 +32,11 @@ class Outbox(ABC, Generic[T]):
     method = ""
     """The method of the notifications."""
 
-    def __init__(self, line: ClientWriter) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self.number = next(numbers)
-        self.line = line
+        self.connection = connection
         self._queue: deque[tuple[T, int] | int] = deque()
-        """What is to be sent, with its size; a number stands where so many were dropped."""
+        """Items to be sent, with their sizes; a number stands for so many that were dropped there."""
         self._chars = 0
         self._dropped = 0
         self._wake = asyncio.Event()
@@ -57,30 +58,30 @@ class Outbox(ABC, Generic[T]):
         self._wake.set()
 
     @abstractmethod
-    def told(self, item: T) -> dict[str, Any]:
-        """How an item is sent."""
+    def params_of(self, item: T) -> dict[str, Any]:
+        """The parameters of the notification that an item is sent as."""
 
     async def _send(self) -> None:
         with contextlib.suppress(ConnectionError):
             while await self._wake.wait():
-                while (message := self._next()) is not None:
-                    params = {"subscription": self.number, **message}
-                    await self.line.notify(wire.encode_notification(self.method, params))
+                while (params := self._next()) is not None:
+                    message = wire.encode_notification(self.method, {"subscription": self.number, **params})
+                    await self.connection.notify(message)
                 self._wake.clear()
 
     def _next(self) -> dict[str, Any] | None:
         if not self._queue:
             dropped, self._dropped = self._dropped, 0
-            return _lost(dropped) if dropped else None
+            return _dropped_params(dropped) if dropped else None
         first = self._queue.popleft()
         if isinstance(first, int):
-            return _lost(first)
+            return _dropped_params(first)
         item, size = first
         self._chars -= size
-        return self.told(item)
+        return self.params_of(item)
 
 
-def _lost(dropped: int) -> dict[str, Any]:
+def _dropped_params(dropped: int) -> dict[str, Any]:
     return {"event": "dropped", "dropped": dropped}
 
 
@@ -97,27 +98,28 @@ class Outboxes(Generic[O]):
     def __len__(self) -> int:
         return len(self.all)
 
-    def room_for(self, line: ClientWriter) -> None:
-        """Busy, when there are enough of them."""
+    def check_room(self, connection: ClientConnection) -> None:
+        """Raise Busy when there are too many."""
         if len(self.all) >= IN_ALL:
             raise Busy(f"memd has {IN_ALL} subscriptions, and takes no more", "end one of them first")
-        if sum(other.line is line for other in self.all.values()) >= PER_CONNECTION:
+        if sum(other.connection is connection for other in self.all.values()) >= PER_CONNECTION:
             raise Busy(f"a connection may have {PER_CONNECTION} subscriptions", "unsubscribe, or open another one")
 
-    def add(self, made: O) -> int:
-        self.all = {**self.all, made.number: made}
-        made.line.closing[made.number] = lambda: self._end(made)
-        return made.number
+    def add(self, outbox: O) -> int:
+        """Add it; returns its number."""
+        self.all = {**self.all, outbox.number: outbox}
+        outbox.connection.subscriptions[outbox.number] = lambda: self._end(outbox)
+        return outbox.number
 
-    def end(self, line: ClientWriter, number: int) -> bool:
+    def end(self, connection: ClientConnection, number: int) -> bool:
         """End one of a connection's; says whether it was there."""
-        known = self.all.get(number)
-        if known is None or known.line is not line:
+        outbox = self.all.get(number)
+        if outbox is None or outbox.connection is not connection:
             return False
-        self._end(known)
+        self._end(outbox)
         return True
 
-    def _end(self, ended: O) -> None:
-        ended.line.closing.pop(ended.number, None)
-        self.all = {number: other for number, other in self.all.items() if other is not ended}
-        ended.end()
+    def _end(self, outbox: O) -> None:
+        outbox.connection.subscriptions.pop(outbox.number, None)
+        self.all = {number: other for number, other in self.all.items() if other is not outbox}
+        outbox.end()

@@ -1,4 +1,4 @@
-"""Runs reflections, one at a time, by the rules in force, giving way to whoever asks or writes meanwhile."""
+"""Runs reflections, one at a time, by the rules in force, and gives way to questions and writes meanwhile."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
-from memd.daemon import lifecycle
 from memd.daemon.health import Health
-from memd.daemon.lifecycle import JobStep
+from memd.daemon.tasks.lifecycle import ReflectionStep, announce_moved
 from memd.daemon.worker import Worker
 from memd.indexer.lifecycle.ageing import ReflectionOptions
 from memd.indexer.lifecycle.reflect import link, reflect
@@ -30,7 +29,7 @@ RULES = "rules"
 
 
 class ActiveRules:
-    """The rules as the config file last said; a wrong one is told as a trouble, and the others hold."""
+    """The rules of the config file; a wrong one degrades health, and the others hold."""
 
     def __init__(self, health: Health, texts: Iterable[tuple[str, str]] = ()) -> None:
         self._health = health
@@ -41,18 +40,20 @@ class ActiveRules:
         return self._rule_book.rules
 
     def take(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Go by these from now on."""
+        """Use these from now on."""
         self._rule_book = rule_book(texts)
         if self._rule_book.problems:
-            said = "; ".join(message for _, message in self._rule_book.problems)
-            log.warning("rules that are not followed: %s", said)
-            self._health.set(RULES, said, "see where: memd config check; mend it with memd rule set, or memd rule rm")
+            problems = "; ".join(message for _, message in self._rule_book.problems)
+            log.warning("rules that are not followed: %s", problems)
+            self._health.set(
+                RULES, problems, "see where: memd config check; mend it with memd rule set, or memd rule rm"
+            )
         else:
             self._health.clear(RULES)
 
 
 class ReflectionRunner:
-    """Who lets memories age: the job, or someone who asked for it."""
+    """Lets memories age, for a job or for someone who asked."""
 
     def __init__(self, stores: Stores, worker: Worker, rules: Callable[[], Sequence[Rule]]) -> None:
         self._stores = stores
@@ -60,29 +61,29 @@ class ReflectionRunner:
         self._rules = rules
         self._one = threading.Lock()
 
-    def reflect(self, ns: str, who: str, dry: bool = False, **what: bool) -> dict[str, Any]:
-        """Age the memories of a workspace and link what is alike; says what was done and what wants an eye.
+    def reflect(self, ns: str, who: str, dry: bool = False, **passes: bool) -> dict[str, Any]:
+        """Age the memories of a workspace and link similar ones; returns what was done and what needs a decision.
 
-        With `moves=False` only what fades is looked after, with `fades=False` all the rest.
+        With `moves=False` only fading is done, with `fades=False` all the rest.
         """
         with self._one:
             options = ReflectionOptions(
-                self._write, _breather(), dry, who, **what, moved=partial(lifecycle.announce_moved, self._worker)
+                self._write, _pacer(), dry, who, **passes, moved=partial(announce_moved, self._worker)
             )
             return reflect(self._stores, self._stores.index(ns), self._rules(), datetime.now(UTC), options)
 
     def link(self, ns: str, who: str) -> int:
-        """Only link what memories mention, share and are like; says how many edges are new."""
+        """Only link memories, by mentions, tags and similarity; returns how many edges are new."""
         with self._one:
-            options = ReflectionOptions(self._write, _breather(), who=who)
+            options = ReflectionOptions(self._write, _pacer(), who=who)
             return link(self._stores, self._stores.index(ns), self._rules(), datetime.now(UTC), options)
 
     def _write(self, work: Callable[[Connection], Any]) -> Any:
-        return self._worker.submit(JobStep(work)).result()
+        return self._worker.submit(ReflectionStep(work)).result()
 
 
-def _breather() -> Callable[[], None]:
-    """Rests as long as was worked since the last rest."""
+def _pacer() -> Callable[[], None]:
+    """A function that sleeps for as long as was worked since it last slept."""
     since = time.monotonic()
 
     def rest() -> None:

@@ -1,4 +1,4 @@
-"""The socket: reads lines, asks the dispatcher, writes answers, and trusts no client to be quick or kind."""
+"""The socket: reads lines, asks the dispatcher, writes answers, and trusts no client to be quick or well-behaved."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import os
 import socket
 import struct
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from memd.config.schema import ServerSettings
-from memd.daemon.rate_limit import RateLimit
 from memd.errors import Busy, MemdError, TooLarge
 from memd.protocol import wire
 from memd.protocol.wire import MAX_REQUEST, RpcRequest
@@ -67,53 +67,56 @@ class Server:
         task = asyncio.current_task()
         assert task is not None
         self._clients.add(task)
-        line = ClientWriter(writer, self._settings.line_timeout_s, self._settings.calls_per_second)
+        connection = ClientConnection(writer, self._settings.line_timeout_s, self._settings.calls_per_second)
         try:
-            if _is_us(writer):
-                await self._serve(ClientReader(reader, self._settings.line_timeout_s), line)
-            line.leave()
-            await line.close()
+            if _same_user(writer):
+                await self._serve(LineReader(reader, self._settings.line_timeout_s), connection)
+            connection.end_subscriptions()
+            await connection.close()
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
             # Cancelled only by `stop`; Python 3.11 would log a conversation that ends so as an error.
             pass
         finally:
             self._clients.discard(task)
-            line.leave()
+            connection.end_subscriptions()
             # What a client has not read by now is thrown away; merely closing would keep it for ever.
             writer.transport.abort()
 
-    async def _serve(self, lines: ClientReader, out: ClientWriter) -> None:
+    async def _serve(self, lines: LineReader, connection: ClientConnection) -> None:
         if len(self._clients) > self._settings.max_clients:
-            await out.send(wire.encode_error(None, Busy("memd has too many connections", "try again in a moment")))
+            await connection.send_error(Busy("memd has too many connections", "try again in a moment"))
             return
         while True:
             try:
                 line = await lines.next()
             except TooLarge as error:
-                await out.send(wire.encode_error(None, error))
+                await connection.send_error(error)
                 return
             if line is None:
                 return
             if line.strip():
-                await self._answer(line, out)
-            if out.successor is not None:
-                await out.successor(lines)
+                await self._answer(line, connection)
+            if connection.successor is not None:
+                await connection.successor(lines)
                 return
 
-    async def _answer(self, line: bytes, out: ClientWriter) -> None:
+    async def _answer(self, line: bytes, connection: ClientConnection) -> None:
         try:
             request = wire.decode_request(line)
         except MemdError as error:
-            await out.send(wire.encode_error(None, error))
+            await connection.send_error(error)
             return
-        answer = await self._call(request, out) if out.pace.allows() else wire.encode_error(request.id, out.too_fast)
+        if connection.pace.allows():
+            answer = await self._call(request, connection)
+        else:
+            answer = wire.encode_error(request.id, connection.too_fast)
         if request.wants_answer:
-            await out.send(answer)
+            await connection.send(answer)
 
-    async def _call(self, request: RpcRequest, out: ClientWriter) -> bytes:
+    async def _call(self, request: RpcRequest, connection: ClientConnection) -> bytes:
         try:
-            told = await self._dispatch(request.method, request.params, IncomingCall(request, out))
-            return wire.encode_result(request.id, told)
+            result = await self._dispatch(request.method, request.params, IncomingCall(request, connection))
+            return wire.encode_result(request.id, result)
         except MemdError as error:
             return wire.encode_error(request.id, error)
         except (ConnectionError, TimeoutError):
@@ -126,21 +129,21 @@ class Server:
 class IncomingCall:
     """The call that a handler answers: where progress is reported, and the connection it came from."""
 
-    def __init__(self, request: RpcRequest, line: ClientWriter) -> None:
+    def __init__(self, request: RpcRequest, connection: ClientConnection) -> None:
         self._request = request
-        self.line = line
+        self.connection = connection
 
     async def progress(self, phase: str, done: int, total: int) -> None:
-        """IncomingCall the caller how far it is."""
+        """Tell the caller how far it is."""
         if self._request.wants_answer:
             params = {"id": self._request.id, "phase": phase, "done": done, "total": total}
-            await self.line.send(wire.encode_notification("progress", params))
+            await self.connection.send(wire.encode_notification("progress", params))
 
 
 Dispatch = Callable[[str, dict[str, Any], IncomingCall], Awaitable[dict[str, Any]]]
 
 
-class ClientReader:
+class LineReader:
     """Lines from a client: any wait before one begins, a short one until it ends, never more than the limit."""
 
     def __init__(self, reader: asyncio.StreamReader, seconds: float) -> None:
@@ -166,8 +169,8 @@ class ClientReader:
         return line
 
 
-class ClientWriter:
-    """The way to a client, which may read slowly or not at all."""
+class ClientConnection:
+    """A client's connection: the way to it, and what it is bound to. The client may read slowly or not at all."""
 
     def __init__(self, writer: asyncio.StreamWriter, seconds: float, per_second: int) -> None:
         self._writer = writer
@@ -175,11 +178,11 @@ class ClientWriter:
         self.pace = RateLimit(per_second)
         self.too_fast = Busy(f"a connection may make {per_second:,} calls a second", "this one was left undone; wait")
         self.bound = ""
-        """The one workspace that this connection speaks of; empty means any."""
-        self.closing: dict[int, Callable[[], None]] = {}
-        """What ends with this connection, by a number of its own."""
-        self.successor: Callable[[ClientReader], Awaitable[None]] | None = None
-        """Who goes on with the connection, in a protocol of its own, once the answer is out."""
+        """The one workspace that this connection may speak of; empty means any."""
+        self.subscriptions: dict[int, Callable[[], None]] = {}
+        """How to end each subscription of this connection, by its number."""
+        self.successor: Callable[[LineReader], Awaitable[None]] | None = None
+        """Takes over the connection, in a protocol of its own, once the answer is out."""
         writer.transport.set_write_buffer_limits(high=WRITE_BUFFER)
 
     async def send(self, line: bytes) -> None:
@@ -187,6 +190,10 @@ class ClientWriter:
         self._writer.write(line)
         async with asyncio.timeout(self._seconds):
             await self._writer.drain()
+
+    async def send_error(self, error: MemdError) -> None:
+        """Answer something that has no id."""
+        await self.send(wire.encode_error(None, error))
 
     async def notify(self, line: bytes) -> None:
         """Send something that was not asked for just now: it waits as long as the client does not read."""
@@ -196,8 +203,8 @@ class ClientWriter:
         # `drain` lets nobody else in while the client keeps up, and there may be thousands of these.
         await asyncio.sleep(0)
 
-    def leave(self) -> None:
-        for end in list(self.closing.values()):
+    def end_subscriptions(self) -> None:
+        for end in list(self.subscriptions.values()):
             end()
 
     async def close(self) -> None:
@@ -207,7 +214,27 @@ class ClientWriter:
             await self._writer.wait_closed()
 
 
-def _is_us(writer: asyncio.StreamWriter) -> bool:
+class RateLimit:
+    """How fast one connection may call: an allowance that fills up by the second and is used up by calls."""
+
+    def __init__(self, per_second: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._clock = clock
+        self._left = float(per_second)
+        self._seen = clock()
+
+    def allows(self) -> bool:
+        """Whether one more call is within the pace; it counts as made then."""
+        now = self._clock()
+        self._left = min(self._per_second, self._left + (now - self._seen) * self._per_second)
+        self._seen = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
+def _same_user(writer: asyncio.StreamWriter) -> bool:
     """Whether the other end belongs to the same user; nobody else is listened to."""
     peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
     _, uid, _ = PEER.unpack(peer)

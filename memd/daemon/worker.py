@@ -1,10 +1,10 @@
-"""The one thread that writes: takes hints and tasks, and brings the stores in step.
+"""The one thread that writes: takes tasks and changed paths, and brings the stores in step.
 
-What it does, in the order of urgency:
-    tasks     asked for by a handler or another thread, each answered by a future (see tasks.py)
-    changes   paths that the watcher saw, when they have been quiet for the settle time
-    imports   what a scan found, in slices, so that tasks and changes get in between
-    tidying   joining small pieces of a text index, when there is nothing else to do
+What it does next, the most urgent first:
+    tasks     submitted by a handler or another thread, each answered by a future (tasks/, task_queue.py)
+    changes   paths that the watcher saw or memd wrote, once they have settled (hints.py)
+    imports   what a scan found, in slices, so that tasks and changes get in between (indexing.py)
+    tidying   joining small segments of a text index, when there is nothing else to do
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 from memd.config.schema import Settings
 from memd.daemon.events import INDEXED, NullEvents
 from memd.daemon.health import Health
 from memd.daemon.hints import DuePaths, Hints
-from memd.daemon.indexing import SETTLED, IndexingJob, IndexingOptions, IndexingSlice, add_up, slices
-from memd.daemon.task_queue import TaskQueue
+from memd.daemon.indexing import PLAIN, SETTLED, IndexingJob, IndexingOptions, IndexingSlice, slices
+from memd.daemon.task_queue import Task, TaskQueue
 from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
@@ -35,70 +35,66 @@ log = logging.getLogger("memd.worker")
 
 RETRY_SECONDS = 2.0
 IMPORT_SECONDS = 0.5
-"""So long an import waits at most for those who always have something to write."""
+"""An import waits at most this long for clients that keep writing."""
 IDLE_SECONDS = 0.5
 QUIET_SECONDS = 5.0
 CROWDED = 24
 """Joining small segments takes a fifth of a second, and a save that comes meanwhile waits. So it is done when
 nobody has saved anything for a while, and sooner only when there are so many that questions get slower."""
 
-
-class WorkerTask(Protocol):
-    """Something the writer is asked to do; tasks.py has the list."""
-
-    def run(self, worker: Worker) -> Any: ...
+T = TypeVar("T")
 
 
 class Worker:
-    """Owns every write. Other threads leave hints and tasks here."""
+    """Owns every write. Other threads leave changed paths and tasks here."""
 
     def __init__(self, stores: Stores, settings: Settings, health: Health) -> None:
         self.stores = stores
         self.settings = settings
         self.health = health
         self.max_bytes = settings.index.max_file_kb * 1024
-        self.on_text: Callable[[int], None] = lambda count: None
-        """Called with the number of chunks that want a vector."""
-        self.on_saved: Callable[[WorkspaceIndex, list[SavedMemory]], None] = lambda index, saved: None
-        """Called with the memories that are new or changed, for those who wait for them."""
-        self.on_applied: Callable[[WorkspaceIndex, tuple[str, ...]], None] = lambda index, paths: None
-        """Called with files of which some say something else now, or went."""
         self.events = NullEvents()
-        """ReportProgress what was indexed and written, for those who watch."""
-        self.on_links: Callable[[WorkspaceIndex], None] = lambda index: None
-        """Called when memories are called otherwise, or mention others, than before."""
-        self.on_rest: Callable[[], None] = lambda: None
+        """Told what was indexed and written."""
+        self.on_unembedded: Callable[[int], None] = lambda count: None
+        """Called with the number of new chunks, which have no vector yet."""
+        self.on_saved: Callable[[WorkspaceIndex, list[SavedMemory]], None] = lambda index, saved: None
+        """Called with the memories that are new or changed."""
+        self.on_applied: Callable[[WorkspaceIndex, tuple[str, ...]], None] = lambda index, paths: None
+        """Called with files some of which changed or went."""
+        self.on_unlinked: Callable[[WorkspaceIndex], None] = lambda index: None
+        """Called when names or links of memories changed."""
+        self.on_idle: Callable[[], None] = lambda: None
         """Called again and again while there has been nothing to do for a while."""
-        self._tasks: TaskQueue[WorkerTask] = TaskQueue()
+        self._tasks = TaskQueue()
         self._imports: deque[IndexingSlice] = deque()
-        self._importing: IndexingJob | None = None
         self._hints = Hints(settings.watch.settle_ms / 1000)
-        self._taken = 0
-        self._own_in_hand = False
+        self._batch: DuePaths | IndexingSlice | None = None
+        """What is being indexed just now."""
         self._behind: set[int] = set()
+        """Workspaces whose text index missed a change because the disk was full."""
         self._wake = threading.Condition()
+        """Guards the tasks, the imports and the hints; notified when one of them grows."""
         self._stopping = False
-        self._active = time.monotonic()
-        self._sliced = time.monotonic()
+        self._last_change = time.monotonic()
+        self._last_slice = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="memd-writer", daemon=True)
 
-    # --- what others leave here ---------------------------------------------------------------------------
+    # --- what other threads call ------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._thread.start()
 
-    def wind_down(self) -> None:
+    def drop_imports(self) -> None:
         """Begin no further slice: the process is about to stop, and the next start finds what is left."""
         with self._wake:
             self._imports.clear()
 
-    def stop(self, seconds: float) -> bool:
-        """Finish what is in hand; says whether it was finished in time."""
+    def stop(self, seconds: float) -> None:
+        """Finish what is being done, if that does not take too long."""
         with self._wake:
             self._stopping = True
             self._wake.notify()
         self._thread.join(seconds)
-        return not self._thread.is_alive()
 
     def note(self, ns: str, path: str) -> None:
         """A hint that a path changed."""
@@ -106,15 +102,8 @@ class Worker:
             self._hints.note(ns, path)
             self._wake.notify()
 
-    def soon(self, ns: str, paths: Iterable[str]) -> int:
-        """Paths that memd wrote itself, told on this thread; answers at which tick from now they are in the index."""
-        with self._wake:
-            for path in paths:
-                self._hints.own(ns, path)
-            return self._hints.turn(ns)
-
-    def submit(self, task: WorkerTask) -> Future[Any]:
-        future: Future[Any] = Future()
+    def submit(self, task: Task[T]) -> Future[T]:
+        future: Future[T] = Future()
         with self._wake:
             if self._stopping:
                 future.set_exception(MemdError("memd is stopping"))
@@ -123,49 +112,53 @@ class Worker:
                 self._wake.notify()
         return future
 
+    def submit_once(self, task: Task[Any]) -> None:
+        """Submit a task unless an equal one waits already; one that has begun may have missed what this one is for."""
+        with self._wake:
+            if task not in self._tasks:
+                self.submit(task)
+
     def applied(self) -> Future[None]:
         """Done when every change noted so far is in the stores."""
         future: Future[None] = Future()
         with self._wake:
-            if self._hints.promise(future):
+            if self._hints.wait_for_all(future):
                 self._wake.notify()
             else:
                 future.set_result(None)
         return future
 
-    # --- what others may know -----------------------------------------------------------------------------
-
     @property
     def pending_files(self) -> int:
         with self._wake:
-            return len(self._hints) + self._taken + sum(len(part.paths) for part in self._imports)
+            batches = [self._batch, *self._imports] if self._batch else self._imports
+            return len(self._hints) + sum(len(batch.paths) for batch in batches)
 
     @property
-    def owes(self) -> bool:
+    def has_own(self) -> bool:
         """Whether something that memd wrote itself is not yet in the index."""
         with self._wake:
-            return self._hints.owes or self._own_in_hand
+            return self._hints.has_own or (isinstance(self._batch, DuePaths) and bool(self._batch.own))
 
     @property
     def importing(self) -> IndexingJob | None:
         with self._wake:
-            return self._importing or (self._imports[0].job if self._imports else None)
+            if isinstance(self._batch, IndexingSlice):
+                return self._batch.job
+            return self._imports[0].job if self._imports else None
 
     @property
     def lag_ms(self) -> float:
         """How long the oldest change that is not yet searchable has waited."""
         with self._wake:
-            begun = [part.job.started for part in self._imports]
-            begun += [self._hints.oldest] if self._hints.oldest is not None else []
-            return max(0.0, round((time.monotonic() - min(begun)) * 1000, 1)) if begun else 0.0
+            since = [part.job.started for part in self._imports]
+            since += [self._hints.oldest] if self._hints.oldest is not None else []
+            return max(0.0, round((time.monotonic() - min(since)) * 1000, 1)) if since else 0.0
 
-    # --- the thread ---------------------------------------------------------------------------------------
+    # --- the loop ---------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while True:
-            step = self._next()
-            if step is None:
-                return
+        while (step := self._next()) is not None:
             try:
                 step()
             except MemdError as error:
@@ -174,45 +167,43 @@ class Worker:
                 log.exception("the writer goes on after an unexpected error")
 
     def _next(self) -> Callable[[], None] | None:
-        """Wait for the next thing to do."""
+        """Wait for the next thing to do; None when it is time to stop."""
         with self._wake:
             while not self._stopping:
-                if self._imports and self._starved():
-                    return self._next_slice()
-                turn = self._tasks.take(self._hints)
-                if turn is not None:
-                    return partial(self._answer, *turn)
-                settled = self._hints.take(hurry=bool(self._tasks.pressing or self._hints.awaited or self._imports))
-                if settled:
-                    self._taken, self._own_in_hand = len(settled.paths), bool(settled.own)
-                    return partial(self._changes, settled)
-                if self._imports:
-                    return self._next_slice()
-                wait = self._hints.wait()
-                if not self._wake.wait(min(wait, IDLE_SECONDS)) and wait > IDLE_SECONDS:
-                    index = self._untidy()
-                    if index is not None:
-                        return partial(self._tidy, index)
-                    if self._quiet():
-                        return self.on_rest
+                if step := self._waiting_step():
+                    return step
+                wait = self._hints.seconds_until_due()
+                if not self._wake.wait(min(wait, IDLE_SECONDS)) and wait > IDLE_SECONDS and (step := self._idle_step()):
+                    return step
             return None
+
+    def _waiting_step(self) -> Callable[[], None] | None:
+        if self._imports and self._import_starves():
+            return self._next_slice()
+        if turn := self._tasks.take(self._hints):
+            return partial(self._run_task, *turn)
+        if due := self._hints.take(hurry=bool(self._tasks.urgent or self._hints.awaited or self._imports)):
+            self._batch = due
+            return partial(self._index_changes, due)
+        return self._next_slice() if self._imports else None
 
     def _next_slice(self) -> Callable[[], None]:
         part = self._imports.popleft()
-        self._taken, self._importing, self._sliced = len(part.paths), part.job, time.monotonic()
-        return partial(self._slice, part)
+        self._batch, self._last_slice = part, time.monotonic()
+        return partial(self._index_slice, part)
 
-    def _starved(self) -> bool:
-        return time.monotonic() - self._sliced > IMPORT_SECONDS and not self._hints.owes
+    def _import_starves(self) -> bool:
+        return time.monotonic() - self._last_slice > IMPORT_SECONDS and not self._hints.has_own
 
-    def _quiet(self) -> bool:
-        return time.monotonic() - self._active > QUIET_SECONDS
+    def _idle_step(self) -> Callable[[], None] | None:
+        quiet = time.monotonic() - self._last_change > QUIET_SECONDS
+        most = 1 if quiet else CROWDED
+        untidy = next((index for index in self.stores.indexes.values() if index.text.loose >= most), None)
+        if untidy is not None:
+            return partial(self._tidy, untidy)
+        return self.on_idle if quiet else None
 
-    def _untidy(self) -> WorkspaceIndex | None:
-        most = 1 if self._quiet() else CROWDED
-        return next((index for index in self.stores.indexes.values() if index.text.loose >= most), None)
-
-    def _answer(self, task: WorkerTask, future: Future[Any]) -> None:
+    def _run_task(self, task: Task[Any], future: Future[Any]) -> None:
         if not future.set_running_or_notify_cancel():
             return
         try:
@@ -229,41 +220,33 @@ class Worker:
         else:
             result.future = future
 
-    def _changes(self, settled: DuePaths) -> None:
-        index = self.stores.indexes.get(settled.ns)
+    def _index_changes(self, due: DuePaths) -> None:
+        index = self.stores.indexes.get(due.ns)
         try:
             if index is not None:
-                self._apply(index, settled.paths, SETTLED, settled.own)
+                self._apply(index, due.paths, SETTLED, due.own)
         finally:
             with self._wake:
-                self._taken, self._own_in_hand = 0, False
-                ready = self._hints.put_down()
+                self._batch = None
+                ready = self._hints.finish()
             for future in ready:
                 future.set_result(None)
 
-    def _slice(self, part: IndexingSlice) -> None:
+    def _index_slice(self, part: IndexingSlice) -> None:
         index, job = self.stores.indexes.get(part.ns), part.job
         try:
             if index is not None:
-                add_up(job.report, self._apply(index, part.paths, part.how))
+                job.add(self._apply(index, part.paths, part.options))
         except Exception as error:
             # Whoever waits for the import must hear of it, or a failed sync would look like a good one.
             job.error = error
             raise
         finally:
-            self._slice_done(job, len(part.paths))
-
-    def _slice_done(self, job: IndexingJob, paths: int) -> None:
-        job.done += paths
-        with self._wake:
-            self._taken, self._importing = 0, None
-        if job.done < job.total:
-            return
-        job.report.took_ms = (time.monotonic() - job.started) * 1000
-        if job.error is None:
-            job.future.set_result(job.report)
-        else:
-            job.future.set_exception(job.error)
+            with self._wake:
+                self._batch = None
+            job.done += len(part.paths)
+            if job.done >= job.total:
+                job.finish()
 
     def _tidy(self, index: WorkspaceIndex) -> None:
         try:
@@ -271,90 +254,98 @@ class Worker:
         except DiskFull as error:
             self.health.set("disk", error.message, error.hint)
 
-    # --- applying -----------------------------------------------------------------------------------------
+    # --- on the writer's thread ---------------------------------------------------------------------------------
+
+    def note_own(self, ns: str, paths: Iterable[str]) -> int:
+        """Note paths that memd wrote itself; returns in how many ticks of the clock they are in the index."""
+        with self._wake:
+            for path in paths:
+                self._hints.note_own(ns, path)
+            return self._hints.ticks_until_indexed(ns)
+
+    def enqueue(
+        self, index: WorkspaceIndex, paths: list[str], sizes: dict[str, int], job: IndexingJob, options: IndexingOptions
+    ) -> None:
+        """Queue an import, cut into slices."""
+        parts = [IndexingSlice(index.workspace.ns, part, job, options) for part in slices(paths, sizes)]
+        with self._wake:
+            self._last_slice = self._last_slice if self._imports else time.monotonic()
+            self._imports = deque([*parts, *self._imports] if options.first else [*self._imports, *parts])
 
     def _apply(
-        self, index: WorkspaceIndex, paths: Iterable[str], how: IndexingOptions, own: frozenset[str] = frozenset()
+        self, index: WorkspaceIndex, paths: tuple[str, ...], options: IndexingOptions, own: frozenset[str] = frozenset()
     ) -> IngestReport:
-        """Bring the stores in step with some paths; what cannot be written now is tried again."""
-        paths = tuple(paths)
-        self._active = time.monotonic()
-        saved: list[SavedMemory] = []
+        """Index some paths; what cannot be written now is tried again."""
+        self._last_change = time.monotonic()
         try:
-            self._catch_up(index)
-            report = ingest.apply(
-                self.stores, index, paths, self.max_bytes, accept_missing=how.accept_missing, deep=how.deep,
-                restless=self._restless(index, own) if how.settle else None, saved=saved,
-            )  # fmt: skip
+            return self.index_paths(index, paths, options, own)
         except DiskFull as error:
             if self.health.set("disk", error.message, error.hint):
                 log.error("%s", error)
             self._behind.add(index.id)
             with self._wake:
-                self._hints.later(index.workspace.ns, paths, RETRY_SECONDS)
-            return IngestReport()
+                self._hints.retry_later(index.workspace.ns, paths, RETRY_SECONDS)
         except StoreBroken as error:
             log.error("%s", error)
             self.stores.renew_text(index)
             reconcile_text(self.stores, index)
-            return IngestReport()
+        return IngestReport()
+
+    def index_paths(
+        self,
+        index: WorkspaceIndex,
+        paths: tuple[str, ...],
+        options: IndexingOptions = PLAIN,
+        own: frozenset[str] = frozenset(),
+    ) -> IngestReport:
+        """Bring the stores in step with some paths, and tell everyone concerned."""
+        if index.id in self._behind:
+            # After a full disk the ledger may know more than the text index does.
+            reconcile_text(self.stores, index)
+            self._behind.discard(index.id)
+        saved: list[SavedMemory] = []
+        try:
+            report = ingest.apply(
+                self.stores, index, paths, self.max_bytes, accept_missing=options.accept_missing, deep=options.deep,
+                restless=partial(self._restless, index.workspace.ns, own) if options.settle else None, saved=saved,
+            )  # fmt: skip
         finally:
             if saved:
                 self.on_saved(index, saved)
         self.health.clear("disk")
-        self._again(index, paths, report.restless)
-        self._tell(index, report)
-        if report.changed:
-            self.on_applied(index, paths)
-        if index.unlinked:
-            self.on_links(index)
+        with self._wake:
+            self._hints.mark_read(index.workspace.ns, paths, report.restless)
+        self._announce(index, paths, report)
         return report
 
-    def _restless(self, index: WorkspaceIndex, own: frozenset[str]) -> Callable[[str, int], bool]:
-        """Tells whether a file was written so short a time ago that what was read may be half of it."""
-        ns, settle = index.workspace.ns, self.settings.watch.settle_ms * 1_000_000
+    def _restless(self, ns: str, own: frozenset[str], path: str, mtime_ns: int) -> bool:
+        """Whether a file was written so short a time ago that what was read may be half of it."""
+        settle_ns = self.settings.watch.settle_ms * 1_000_000
+        fresh = path not in own and 0 <= time.time_ns() - mtime_ns < settle_ns
+        return fresh and self._hints.may_wait(ns, path)
 
-        def restless(path: str, mtime_ns: int) -> bool:
-            fresh = path not in own and 0 <= time.time_ns() - mtime_ns < settle
-            return fresh and self._hints.restless(ns, path)
-
-        return restless
-
-    def _again(self, index: WorkspaceIndex, paths: Iterable[str], restless: list[str]) -> None:
+    def _announce(self, index: WorkspaceIndex, paths: tuple[str, ...], report: IngestReport) -> None:
         ns = index.workspace.ns
-        with self._wake:
-            self._hints.read(ns, paths, restless)
-
-    def _catch_up(self, index: WorkspaceIndex) -> None:
-        """After a full disk the ledger may know more than the text index does."""
-        if index.id in self._behind:
-            reconcile_text(self.stores, index)
-            self._behind.discard(index.id)
-
-    def _tell(self, index: WorkspaceIndex, report: IngestReport) -> None:
-        ns = index.workspace.ns
-        if report.held:
-            many = f"{report.held} files of {ns} vanished at once"
-            why = f"{index.workspace.root} is gone" if index.missing else many
-            if self.health.set(
-                f"held:{ns}", why, f"bring them back, or let them go: memd sync -n {ns} --accept-missing"
-            ):
-                log.warning("%s; their memories are held", why)
-        elif not index.held:
-            self.health.clear(f"held:{ns}")
+        self._report_held(index, report)
         for warning in report.warnings:
             log.warning("%s/%s", ns, warning)
         if report.changed:
             self.events.tell(INDEXED, ns=ns, **report.figures)
             log.info("indexed ns=%s %s", ns, report)
+            self.on_applied(index, paths)
         if report.to_embed:
-            self.on_text(report.to_embed)
+            self.on_unembedded(report.to_embed)
+        if index.unlinked:
+            self.on_unlinked(index)
 
-    def enqueue(
-        self, index: WorkspaceIndex, paths: list[str], sizes: dict[str, int], job: IndexingJob, how: IndexingOptions
-    ) -> None:
-        """Cut an import into slices; called by the scan, on this thread."""
-        cut = [IndexingSlice(index.workspace.ns, part, job, how) for part in slices(paths, sizes)]
-        with self._wake:
-            self._sliced = self._sliced if self._imports else time.monotonic()
-            self._imports = deque([*cut, *self._imports] if how.first else [*self._imports, *cut])
+    def _report_held(self, index: WorkspaceIndex, report: IngestReport) -> None:
+        ns = index.workspace.ns
+        if report.held:
+            why = (
+                f"{index.workspace.root} is gone" if index.missing else f"{report.held} files of {ns} vanished at once"
+            )
+            hint = f"bring them back, or let them go: memd sync -n {ns} --accept-missing"
+            if self.health.set(f"held:{ns}", why, hint):
+                log.warning("%s; their memories are held", why)
+        elif not index.held:
+            self.health.clear(f"held:{ns}")

@@ -10,7 +10,7 @@ from memd.daemon.hints import Hints
 def asked(hints: Hints) -> Future[None] | None:
     """Somebody who waits; None when there is nothing to wait for."""
     future: Future[None] = Future()
-    return future if hints.promise(future) else None
+    return future if hints.wait_for_all(future) else None
 
 
 def test_who_asks_does_not_wait_for_what_comes_later() -> None:
@@ -21,8 +21,8 @@ def test_who_asks_does_not_wait_for_what_comes_later() -> None:
     assert hints.take() is not None
     hints.note("agent", "a.md")
     later = asked(hints)
-    assert hints.put_down() == [waiting]
-    assert hints.take() is not None and hints.put_down() == [later]
+    assert hints.finish() == [waiting]
+    assert hints.take() is not None and hints.finish() == [later]
     assert asked(hints) is None and not hints.awaited
 
 
@@ -31,7 +31,7 @@ def test_what_is_in_hand_is_waited_for() -> None:
     hints.note("agent", "a.md")
     assert hints.take() is not None
     waiting = asked(hints)
-    assert waiting is not None and hints.put_down() == [waiting]
+    assert waiting is not None and hints.finish() == [waiting]
 
 
 def test_another_workspace_that_was_noted_before_is_waited_for_too() -> None:
@@ -40,8 +40,8 @@ def test_another_workspace_that_was_noted_before_is_waited_for_too() -> None:
     hints.note("two", "b.md")
     waiting = asked(hints)
     taken = hints.take()
-    assert taken is not None and taken.ns == "one" and hints.put_down() == []
-    assert hints.take() is not None and hints.put_down() == [waiting]
+    assert taken is not None and taken.ns == "one" and hints.finish() == []
+    assert hints.take() is not None and hints.finish() == [waiting]
 
 
 def test_what_must_be_read_again_is_still_due() -> None:
@@ -51,10 +51,10 @@ def test_what_must_be_read_again_is_still_due() -> None:
         waiting = asked(hints)
         assert hints.take() is not None
         if again == "restless":
-            hints.read("agent", ["a.md"], restless=["a.md"])
+            hints.mark_read("agent", ["a.md"], restless=["a.md"])
         else:
-            hints.later("agent", ["a.md"], 0)
-        assert hints.put_down() == []
+            hints.retry_later("agent", ["a.md"], 0)
+        assert hints.finish() == []
         assert hints.take() is not None
-        hints.read("agent", ["a.md"])
-        assert hints.put_down() == [waiting]
+        hints.mark_read("agent", ["a.md"])
+        assert hints.finish() == [waiting]

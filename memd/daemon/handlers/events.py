@@ -18,16 +18,16 @@ from memd.protocol.methods.events import SubscribeRequest, UnsubscribeRequest, W
 @handles(SubscribeRequest)
 async def subscribe(ctx: HandlerContext, request: SubscribeRequest, call: IncomingCall) -> Result:
     filters = Filters(kind=request.kind or "", tags=request.tags, role=request.role, path=request.path)
-    terms = SubscriptionQuery(_wanted(request), filters, _scope(ctx, request), request.marks)
+    query = SubscriptionQuery(_terms(request), filters, _scope(ctx, request), request.marks)
     # Nothing is awaited from here on, so the answer goes out before the first notification.
-    return {"subscription": ctx.parts.subscriptions.subscribe(call.line, terms), "ns": sorted(terms.ns)}
+    return {"subscription": ctx.subscriptions.subscribe(call.connection, query), "ns": sorted(query.ns)}
 
 
-def _wanted(request: SubscribeRequest) -> AwaitedTerms:
-    found = awaited_terms(request.query, every=request.match == "all")
-    if request.query.strip() and not found.words:
+def _terms(request: SubscribeRequest) -> AwaitedTerms:
+    terms = awaited_terms(request.query, every=request.match == "all")
+    if request.query.strip() and not terms.words:
         raise UsageError(f"there is no word in {request.query!r}", "leave `query` out to be told of every memory")
-    return found
+    return terms
 
 
 def _scope(ctx: HandlerContext, request: Scoped) -> frozenset[str]:
@@ -41,16 +41,16 @@ def _scope(ctx: HandlerContext, request: Scoped) -> frozenset[str]:
 @handles(WatchRequest)
 async def watch(ctx: HandlerContext, request: WatchRequest, call: IncomingCall) -> Result:
     names = _scope(ctx, request)
-    # What was seen before is told to nobody who asks after it.
-    await ctx.catch_up("auto", ())
+    # Changes that were seen before this call are not announced to it.
+    await ctx.catch_up()
     # Nothing is awaited from here on, so the answer goes out before the first notification.
-    number = ctx.parts.events.watch(call.line, names, frozenset(request.events))
+    number = ctx.events.watch(call.connection, names, frozenset(request.events))
     return {"subscription": number, "ns": sorted(names)}
 
 
 @handles(UnsubscribeRequest)
 async def unsubscribe(ctx: HandlerContext, request: UnsubscribeRequest, call: IncomingCall) -> Result:
-    number, parts = request.subscription, ctx.parts
-    if not (parts.subscriptions.end(call.line, number) or parts.events.watching.end(call.line, number)):
-        raise NotFound(f"this connection has no subscription {number}", "`subscribe` and `watch` answer their number")
+    number, connection = request.subscription, call.connection
+    if not (ctx.subscriptions.end(connection, number) or ctx.events.watching.end(connection, number)):
+        raise NotFound(f"this connection has no subscription {number}", "`subscribe` and `watch` return the number")
     return {"unsubscribed": True}

@@ -9,13 +9,15 @@ from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 
-from memd.daemon import tasks
 from memd.daemon.handler_context import HandlerContext, ReportProgress, Result, progress_reporter
 from memd.daemon.handlers.registry import handles
 from memd.daemon.handlers.search import find
+from memd.daemon.handlers.workspace_writer import absolute_path
 from memd.daemon.server import IncomingCall
+from memd.daemon.tasks.lifecycle import SaveExam
 from memd.errors import NotFound, UsageError
-from memd.exam import probes, questions, report
+from memd.exam import probes, questions
+from memd.exam import report as exam_report
 from memd.exam.probes import Probe
 from memd.exam.questions import ExamQuestion, QuestionProblem
 from memd.exam.report import AnsweredQuestion
@@ -34,34 +36,40 @@ GENTLE_SECONDS = 0.03
 
 @handles(EvalRequest)
 async def evaluate(ctx: HandlerContext, request: EvalRequest, call: IncomingCall) -> Result:
-    ns, mode, told = ctx.names(request), request.mode, progress_reporter(request, call)
+    ns, mode, report = ctx.names(request), request.mode, progress_reporter(request, call)
     # The figures speak of the first ten hits.
     asking = Ask("", ns, max(TURN_DEPTH, request.limit or MAX_HITS), mode)
     await ctx.catch_up("auto", ns)
     if mode in ("hybrid", "vector"):
         await ctx.model_loaded()
     if request.self_:
-        return {"ns": list(ns), "mode": mode, **await probed(ctx, asking, told)}
-    given = request.questions
-    read = questions.read(await _text(ctx, request.path)) if given is None else questions.collect(enumerate(given, 1))
-    return {"ns": list(ns), "mode": mode, **await _graded(ctx, asking, *read, told)}
+        return {"ns": list(ns), "mode": mode, **await _probed(ctx, asking, report)}
+    if request.questions is not None:
+        exam = questions.collect(enumerate(request.questions, 1))
+    else:
+        exam = questions.read(await ctx.read(_read, absolute_path(request.path)))
+    return {"ns": list(ns), "mode": mode, **await _graded(ctx, asking, *exam, report)}
 
 
 async def _graded(
-    ctx: HandlerContext, asking: Ask, asked: list[ExamQuestion], bad: list[QuestionProblem], told: ReportProgress | None
+    ctx: HandlerContext,
+    asking: Ask,
+    exam: list[ExamQuestion],
+    bad: list[QuestionProblem],
+    report: ReportProgress | None,
 ) -> Result:
     """The report on those questions whose answer can be there."""
-    doubts = await ctx.read(lambda: [_impossible(ctx, asking, question) for question in asked])
-    sound = [question for question, why in zip(asked, doubts, strict=True) if not why]
-    bad = bad + [QuestionProblem(question.line, why) for question, why in zip(asked, doubts, strict=True) if why]
+    reasons = await ctx.read(lambda: [_impossible(ctx, asking, question) for question in exam])
+    sound = [question for question, why in zip(exam, reasons, strict=True) if not why]
+    bad = bad + [QuestionProblem(question.line, why) for question, why in zip(exam, reasons, strict=True) if why]
     bad.sort(key=lambda problem: problem.line)
     if not sound:
-        raise UsageError("the exam has no question that can be asked", _first(bad))
-    answers = await _sit(ctx, [_ask(asking, question.text, question.ns) for question in sound], told)
-    return {**report.graded(sound, answers), "problems": [asdict(problem) for problem in bad]}
+        raise UsageError("the exam has no question that can be asked", _problem_hint(bad))
+    answers = await _ask_all(ctx, [_ask(asking, question.text, question.ns) for question in sound], report)
+    return {**exam_report.graded(sound, answers), "problems": [asdict(problem) for problem in bad]}
 
 
-def _first(problems: Sequence[QuestionProblem]) -> str:
+def _problem_hint(problems: Sequence[QuestionProblem]) -> str:
     if not problems:
         return 'a line looks like this: {"question": "…", "expect": "memory/2026-02-15.md:12"}'
     return "\n".join(f"line {problem.line}: {problem.why}" for problem in problems[:5])
@@ -86,13 +94,13 @@ def _has(index: WorkspaceIndex, path: str) -> bool:
     return path.removeprefix(f"{index.workspace.root}/") in index.files
 
 
-async def probed(ctx: HandlerContext, asking: Ask, told: ReportProgress | None, pause: float = 0.0) -> Result:
+async def _probed(ctx: HandlerContext, asking: Ask, report: ReportProgress | None, pause: float = 0.0) -> Result:
     """The report on probes made from the notes of these workspaces."""
-    stores, made = ctx.stores, []
+    asked: list[Probe] = []
     for ns in asking.ns:
-        made += await ctx.read(_probes, stores, stores.index(ns))
-    answers = await _sit(ctx, [_ask(asking, probe.query, probe.piece.ns) for probe in made], told, pause)
-    return {**report.recalled(made, answers), "problems": []}
+        asked += await ctx.read(_probes, ctx.stores, ctx.stores.index(ns))
+    answers = await _ask_all(ctx, [_ask(asking, probe.query, probe.piece.ns) for probe in asked], report, pause)
+    return {**exam_report.recalled(asked, answers), "problems": []}
 
 
 def _probes(stores: Stores, index: WorkspaceIndex) -> list[Probe]:
@@ -103,8 +111,8 @@ def _ask(asking: Ask, query: str, ns: str) -> Ask:
     return Ask(query, (ns,) if ns else asking.ns, asking.limit, asking.mode)
 
 
-async def _sit(
-    ctx: HandlerContext, asks: Sequence[Ask], told: ReportProgress | None, pause: float = 0.0
+async def _ask_all(
+    ctx: HandlerContext, asks: Sequence[Ask], report: ReportProgress | None, pause: float = 0.0
 ) -> list[AnsweredQuestion]:
     """Ask one after the other, as a client would; others are answered in between."""
     answers = []
@@ -112,43 +120,36 @@ async def _sit(
         started = time.perf_counter()
         answer = await find(ctx, ask)
         answers.append(AnsweredQuestion(answer.hits, (time.perf_counter() - started) * 1000))
-        if told and nth % 20 == 0:
-            await told("questions", nth, len(asks))
+        if report and nth % 20 == 0:
+            await report("questions", nth, len(asks))
         await asyncio.sleep(pause)
     return answers
 
 
-async def _text(ctx: HandlerContext, path: str) -> str:
-    place = Path(path).expanduser()
-    if not place.is_absolute():
-        raise UsageError(f"`path` must be absolute, not {path}")
-    return await ctx.read(_read, place)
-
-
-def _read(place: Path) -> str:
-    if not place.is_file():
-        raise NotFound(f"there is no file {place}")
+def _read(file: Path) -> str:
+    if not file.is_file():
+        raise NotFound(f"there is no file {file}")
     try:
-        if place.stat().st_size > MAX_BYTES:
-            raise UsageError(f"{place} is larger than {MAX_BYTES // 1_000_000} MB")
-        return place.read_text(encoding="utf-8")
+        if file.stat().st_size > MAX_BYTES:
+            raise UsageError(f"{file} is larger than {MAX_BYTES // 1_000_000} MB")
+        return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise NotFound(f"{place} cannot be read: {error.strerror}") from error
+        raise NotFound(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{place} is not UTF-8 text", "an exam has one JSON object a line") from error
+        raise UsageError(f"{file} is not UTF-8 text", "an exam has one JSON object a line") from error
 
 
 # --- every night ---------------------------------------------------------------------------------------------------
 
 
-async def nightly(ctx: HandlerContext, today: date) -> str:
+async def nightly_exam(ctx: HandlerContext, today: date) -> str:
     """Probe every workspace and keep the result; what happened, in a few words."""
-    parts, told = ctx.parts, []
-    if parts.worker.pending_files or not await ctx.read(parts.embedding.caught_up):
+    if ctx.worker.pending_files or not await ctx.read(ctx.embedding.caught_up):
         return "put off: not everything is indexed yet"
-    for ns, index in list(parts.stores.indexes.items()):
-        result = await probed(ctx, Ask("", (ns,), TURN_DEPTH), None, GENTLE_SECONDS)
+    recalls = []
+    for ns, index in list(ctx.stores.indexes.items()):
+        result = await _probed(ctx, Ask("", (ns,), TURN_DEPTH), None, GENTLE_SECONDS)
         if result["questions"]:
-            await ctx.run(tasks.KeepExam(ns, index.id, today.isoformat(), result))
-            told.append(f"{ns} {result['figures']['recall@5']:.0%}")
-    return f"found in the first 5: {', '.join(told)}" if told else "no notes to make probes from"
+            await ctx.run(SaveExam(ns, index.id, today.isoformat(), result))
+            recalls.append(f"{ns} {result['figures']['recall@5']:.0%}")
+    return f"found in the first 5: {', '.join(recalls)}" if recalls else "no notes to make probes from"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from sqlite3 import Row
 
-from memd.daemon import tasks
-from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.handler_context import HandlerContext, Result, namespaces
 from memd.daemon.handlers.registry import handles
 from memd.daemon.handlers.workspace_writer import workspace_writer, written
 from memd.daemon.server import IncomingCall
+from memd.daemon.tasks.writing import UndoAction
 from memd.errors import Conflict, NotFound, Refused
 from memd.indexer.record.actions import in_utc
 from memd.indexer.store.stores import WorkspaceIndex
@@ -28,44 +28,40 @@ from memd.protocol.methods.history import (
 
 @handles(HistoryRequest)
 async def history(ctx: HandlerContext, request: HistoryRequest, call: IncomingCall) -> Result:
-    indexes = ctx.indexes(request)
-    await ctx.catch_up("auto", ())
+    indexes = await ctx.current_indexes(request)
     return await ctx.read(past.versions, ctx.stores, indexes, request.key)
 
 
 @handles(DiffRequest)
 async def diff(ctx: HandlerContext, request: DiffRequest, call: IncomingCall) -> Result:
-    indexes = ctx.indexes(request)
-    await ctx.catch_up("auto", ())
+    indexes = await ctx.current_indexes(request)
     return await ctx.read(past.difference, ctx.stores, indexes, request.key, request.old or 0, request.new or 0)
 
 
 @handles(LogRequest)
 async def log(ctx: HandlerContext, request: LogRequest, call: IncomingCall) -> Result:
-    indexes = ctx.indexes(request)
-    wanted = LogFilter(request.who, request.what, _begin(request.since), request.key, request.limit)
-    await ctx.catch_up("auto", ())
-    return {"entries": await ctx.read(past.entries, ctx.stores, indexes, wanted), "ns": ctx.namespaces(indexes)}
+    log_filter = LogFilter(request.who, request.what, _begin(request.since), request.key, request.limit)
+    indexes = await ctx.current_indexes(request)
+    return {"entries": await ctx.read(past.entries, ctx.stores, indexes, log_filter), "ns": namespaces(indexes)}
 
 
 @handles(TrashRequest)
 async def trash(ctx: HandlerContext, request: TrashRequest, call: IncomingCall) -> Result:
-    indexes = ctx.indexes(request)
-    await ctx.catch_up("auto", ())
-    return {**await ctx.read(past.trash, ctx.stores, indexes, request.limit), "ns": ctx.namespaces(indexes)}
+    indexes = await ctx.current_indexes(request)
+    return {**await ctx.read(past.trash, ctx.stores, indexes, request.limit), "ns": namespaces(indexes)}
 
 
 @handles(RestoreRequest)
 async def restore(ctx: HandlerContext, request: RestoreRequest, call: IncomingCall) -> Result:
     writer, key = workspace_writer(ctx, request), request.key
-    await ctx.catch_up("auto", ())
+    await ctx.catch_up()
     if request.path:
         return await _restore_file(ctx, writer.index, request.path, writer.who)
-    found = await ctx.read(past.known, ctx.stores, [writer.index], key)
-    version, text = await ctx.read(past.text_of, ctx.stores, found, key, request.version or 0)
-    change = await ctx.read(restore_version.restoring_change, ctx.stores, found, text)
+    memory = await ctx.read(past.known, ctx.stores, [writer.index], key)
+    version, text = await ctx.read(past.text_of, ctx.stores, memory, key, request.version or 0)
+    change = await ctx.read(restore_version.restoring_change, ctx.stores, memory, text)
     done = await writer.write("restore", key, change)
-    return {**done, "key": key, "path": found.path, "version": version.number, "was_gone": found.gone is not None}
+    return {**done, "key": key, "path": memory.path, "version": version.number, "was_gone": memory.gone is not None}
 
 
 async def _restore_file(ctx: HandlerContext, index: WorkspaceIndex, path: str, who: str) -> Result:
@@ -78,16 +74,15 @@ async def _restore_file(ctx: HandlerContext, index: WorkspaceIndex, path: str, w
 @handles(UndoRequest)
 async def undo(ctx: HandlerContext, request: UndoRequest, call: IncomingCall) -> Result:
     indexes, who = ctx.indexes(request), request.who or "socket"
-    row = await ctx.read(_meant, ctx, indexes, request.action or 0, who)
+    row = await ctx.read(_action_to_undo, ctx, indexes, request.action or 0, who)
     index = next(index for index in indexes if index.id == row["workspace"])
     undid = {"action": row["id"], **{name: row[name] for name in ("what", "who", "at")}}
     return {**await _undo(ctx, index, row["id"], who), "undid": undid, "key": row["key"]}
 
 
 async def _undo(ctx: HandlerContext, index: WorkspaceIndex, action: int, who: str) -> Result:
-    task = tasks.UndoTask(index.workspace.ns, action, who)
     try:
-        done = await ctx.run(task)
+        done = await ctx.run(UndoAction(index.workspace.ns, action, who))
     except Conflict as error:
         since = await ctx.read(past.since, ctx.stores, index.id, action)
         hint = f"since then: {since}; " if since else ""
@@ -95,12 +90,12 @@ async def _undo(ctx: HandlerContext, index: WorkspaceIndex, action: int, who: st
     return {**written(index, done), "back": done.back}
 
 
-def _meant(ctx: HandlerContext, indexes: list[WorkspaceIndex], number: int, who: str) -> Row:
+def _action_to_undo(ctx: HandlerContext, indexes: list[WorkspaceIndex], number: int, who: str) -> Row:
     """The action that is named, else this client's last change of text."""
     row = past.action(ctx.stores, indexes, number) if number else past.last(ctx.stores, indexes, who)
     if row is None:
-        named = f"there is no action {number} here" if number else f"nothing that {who} wrote is left to undo"
-        raise NotFound(named, "memd log shows what was done, and by whom")
+        missing = f"there is no action {number} here" if number else f"nothing that {who} wrote is left to undo"
+        raise NotFound(missing, "memd log shows what was done, and by whom")
     if row["state"] != "done":
         raise Refused(f"action {row['id']} failed and changed nothing", f"memd log --what {row['what']}")
     if row["undone"] is not None:

@@ -10,22 +10,21 @@ from sqlite3 import Row
 from typing import Any, NoReturn
 
 from memd.config import edit
-from memd.daemon import lifecycle as tasks
-from memd.daemon.handler_context import HandlerContext, Result
-from memd.daemon.handlers.memories import edit_of
+from memd.daemon.handler_context import HandlerContext, Result, namespaces
 from memd.daemon.handlers.registry import handles
-from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer
+from memd.daemon.handlers.workspace_writer import WorkspaceWriter, in_memory, workspace_writer
 from memd.daemon.handlers.workspaces import configure
 from memd.daemon.server import IncomingCall
+from memd.daemon.tasks.lifecycle import CountUseful, MoveTier
 from memd.errors import Refused
 from memd.indexer.lifecycle.preview import preview_rules
-from memd.indexer.views import get, keys
+from memd.indexer.views import get
 from memd.indexer.views.keys import KeyTarget
-from memd.indexer.writing.write_files import FileChange
 from memd.lifecycle import curation, rule_book
 from memd.lifecycle.lives import BASE
 from memd.lifecycle.rule_language import SYSTEM, body, named
 from memd.lifecycle.rules import BUILT_IN, Rule, similar_rules
+from memd.models import Memory
 from memd.notes import revise
 from memd.protocol.methods.lifecycle import (
     CurateRequest,
@@ -41,23 +40,22 @@ from memd.protocol.methods.lifecycle import (
 @handles(UsefulRequest)
 async def useful(ctx: HandlerContext, request: UsefulRequest, call: IncomingCall) -> Result:
     writer = workspace_writer(ctx, request)
-    await ctx.catch_up("auto", ())
-    target = await ctx.read(keys.existing, ctx.stores, writer.index, request.key)
+    target = await writer.target(request.key)
     assert target.memory is not None
-    ns = writer.index.workspace.ns
-    action, count = await ctx.run(tasks.CountUseful(ns, target.memory, request.key, writer.who, writer.request))
-    return {"ns": ns, "key": request.key, "action": action, "useful": count}
+    task = CountUseful(writer.ns, target.memory, request.key, writer.who, writer.request_id)
+    action, count = await ctx.run(task)
+    return {"ns": writer.ns, "key": request.key, "action": action, "useful": count}
 
 
 @handles(ReflectRequest)
 async def reflect(ctx: HandlerContext, request: ReflectRequest, call: IncomingCall) -> Result:
     names = ctx.names(request)
-    await ctx.catch_up("auto", ())
+    await ctx.catch_up()
     # What was shown just before counts.
-    await asyncio.wrap_future(ctx.parts.access_log.hand_over())
+    await asyncio.wrap_future(ctx.access_log.flush())
     # Not among the readers: it takes its time, and they are few.
     run, who = asyncio.get_running_loop().run_in_executor, request.who or "socket"
-    reports = [await run(None, ctx.parts.reflection.reflect, ns, who, request.dry_run) for ns in names]
+    reports = [await run(None, ctx.reflection.reflect, ns, who, request.dry_run) for ns in names]
     return {"ns": list(names), "dry_run": request.dry_run, "workspaces": reports}
 
 
@@ -67,47 +65,44 @@ async def reflect(ctx: HandlerContext, request: ReflectRequest, call: IncomingCa
 @handles(CurateRequest)
 async def curate(ctx: HandlerContext, request: CurateRequest, call: IncomingCall) -> Result:
     verb, writer = request.verb, workspace_writer(ctx, request)
-    await ctx.catch_up("auto", ())
-    target = await ctx.read(keys.existing, ctx.stores, writer.index, request.key)
+    target = await writer.target(request.key)
     _, row = await ctx.read(get.named, ctx.stores, [writer.index], request.key)
-    done = await (_moved if verb in curation.MOVES else _declared)(writer, target, row, verb)
+    done = await (_move if verb in curation.MOVES else _declare)(writer, target, row, verb)
     return {**done, "verb": verb}
 
 
-async def _moved(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: str) -> Result:
-    tier, after = row["tier"], curation.tier_after(verb, row["tier"], row["home"])
-    again = await writer.repeated()
-    if verb != "promote" and json.loads(row["declared"]).get("pinned") and not again:
+async def _move(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: str) -> Result:
+    """Put a memory into another tier, which only the ledger knows."""
+    before, after = row["tier"], curation.tier_after(verb, row["tier"], row["home"])
+    repeated = await writer.repeated()
+    if verb != "promote" and json.loads(row["declared"]).get("pinned") and not repeated:
         raise Refused(f"`{target.key}` is pinned, so it stays at hand", f"memd curate {target.key} unpin")
-    if tier == after and not again:
-        return {**writer.untouched(target.key), **_change_of("tier", tier, tier)}
-    ns, parts = writer.index.workspace.ns, writer.ctx.parts
-    move = tasks.MoveTiers(ns, f"curate {verb}", writer.who, target.key, ((row["id"], after, verb),), writer.request)
-    action, _ = await asyncio.wrap_future(parts.worker.submit(move))
-    told = _change_of("tier", tier, tier if again else after)
-    return {**writer.untouched(target.key), **told, "action": action, "repeated": again}
+    if before == after and not repeated:
+        return {**writer.untouched(target.key), **_change_of("tier", before, before)}
+    task = MoveTier(writer.ns, row["id"], target.key, after, verb, writer.who, writer.request_id)
+    action = await writer.ctx.run(task)
+    change = _change_of("tier", before, before if repeated else after)
+    return {**writer.untouched(target.key), **change, "action": action, "repeated": repeated}
 
 
-async def _declared(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: str) -> Result:
+async def _declare(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: str) -> Result:
+    """Change what a memory declares about itself in its file."""
     fact, facts = curation.fact_of(verb), json.loads(row["declared"])
-    before = bool(facts.get("pinned")) if fact == "pinned" else _importance(facts.get("importance"))
-    changes: list[Any] = [before, before]
+    before = after = bool(facts.get("pinned")) if fact == "pinned" else _importance(facts.get("importance"))
 
-    def change(text: str | None) -> str:
-        memory = revise.memory_in(target.path, text or "", target.slug)
-        if memory is None or text is None:
-            raise KeyError(target.slug)
-        changes[0] = getattr(memory.declared, fact) if fact == "pinned" else _importance(memory.declared.importance)
-        changes[1] = curation.fact_after(verb, changes[0])
-        if verb == "unpin" and changes[0] and not revise.declared_here(target.path, target.slug, text).pinned:
+    def edit(text: str, memory: Memory) -> str:
+        nonlocal before, after
+        before = memory.declared.pinned if fact == "pinned" else _importance(memory.declared.importance)
+        after = curation.fact_after(verb, before)
+        if verb == "unpin" and before and not revise.declared_here(target.path, target.slug, text).pinned:
             raise Refused(f"`{target.key}` is pinned by the front matter of {target.path}", "unpin it there")
-        return revise.declare(target.path, target.slug, text, {fact: changes[1]})
+        return revise.declare(target.path, target.slug, text, {fact: after})
 
     if curation.fact_after(verb, before) == before and not await writer.repeated():
         return {**writer.untouched(target.key), **_change_of(fact, before, before)}
-    done = await writer.write(f"curate {verb}", target.key, FileChange(target.path, edit=edit_of(target, change)))
-    await writer.ctx.catch_up("auto", ())
-    return {**done, **_change_of(fact, *changes)}
+    done = await writer.edit(f"curate {verb}", target, in_memory(target, edit))
+    await writer.ctx.catch_up()
+    return {**done, **_change_of(fact, before, after)}
 
 
 def _importance(declared: float | None) -> float:
@@ -123,7 +118,7 @@ def _change_of(what: str, before: Any, after: Any) -> Result:
 
 @handles(RuleListRequest)
 async def rule_list(ctx: HandlerContext, request: RuleListRequest, call: IncomingCall) -> Result:
-    return {"rules": [_rule_row(rule) for rule in ctx.parts.rules.all()]}
+    return {"rules": [_rule_row(rule) for rule in ctx.rules.all()]}
 
 
 @handles(RuleSetRequest)
@@ -137,7 +132,7 @@ async def rule_set(ctx: HandlerContext, request: RuleSetRequest, call: IncomingC
         }
 
     await _change_rules(ctx, change)
-    return {"rule": _rule_row(rule_book.find(ctx.parts.rules.all(), name))}
+    return {"rule": _rule_row(rule_book.find(ctx.rules.all(), name))}
 
 
 @handles(RuleRmRequest)
@@ -149,7 +144,7 @@ async def rule_rm(ctx: HandlerContext, request: RuleRmRequest, call: IncomingCal
         return dict.fromkeys([one for one in (name, SYSTEM + name) if one in texts] or _refuse(name))
 
     await _change_rules(ctx, change)
-    left = [_rule_row(rule) for rule in ctx.parts.rules.all() if rule.name == name]
+    left = [_rule_row(rule) for rule in ctx.rules.all() if rule.name == name]
     return {"name": name, "removed": True, "rule": left[0] if left else None}
 
 
@@ -160,20 +155,20 @@ def _refuse(name: str) -> NoReturn:
 
 
 async def _change_rules(ctx: HandlerContext, change: edit.Change) -> None:
-    """Change the config file, and go by it from now on."""
-    async with ctx.changing:
-        ctx.parts.rules.take(await configure(ctx, edit.write_rules, change))
+    """Change the rules of the config file, and use them from now on."""
+    async with ctx.config_lock:
+        ctx.rules.take(await configure(ctx, edit.write_rules, change))
 
 
 @handles(RuleTestRequest)
 async def rule_test(ctx: HandlerContext, request: RuleTestRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
-    rules = rule_book.chosen(ctx.parts.rules.all(), request.rule)
-    await ctx.catch_up("auto", ())
-    found = await ctx.read(preview_rules, ctx.stores, indexes, rules, datetime.now(UTC), request.limit)
+    rules = rule_book.chosen(ctx.rules.all(), request.rule)
+    await ctx.catch_up()
+    preview = await ctx.read(preview_rules, ctx.stores, indexes, rules, datetime.now(UTC), request.limit)
     used = [rule.name for rule in rules if rule.enabled and not rule.of_pairs]
     pairs = [rule.name for rule in similar_rules(rules)]
-    return {**found, "rules": used, "of_pairs": pairs, "ns": ctx.namespaces(indexes)}
+    return {**preview, "rules": used, "of_pairs": pairs, "ns": namespaces(indexes)}
 
 
 def _rule_row(rule: Rule) -> dict[str, Any]:

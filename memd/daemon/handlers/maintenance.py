@@ -6,11 +6,12 @@ import asyncio
 import time
 from dataclasses import asdict
 
-from memd.daemon import status, tasks
 from memd.daemon.handler_context import POLL_SECONDS, HandlerContext, Result, progress_reporter
 from memd.daemon.handlers.registry import handles
+from memd.daemon.handlers.server import workspace_status
 from memd.daemon.indexing import IndexingOptions
 from memd.daemon.server import IncomingCall
+from memd.daemon.tasks.stores import ExamineStores, RebuildVectors, UseRebuiltText
 from memd.errors import Busy
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
@@ -23,13 +24,13 @@ START_SECONDS = 30.0
 
 @handles(SyncRequest)
 async def sync(ctx: HandlerContext, request: SyncRequest, call: IncomingCall) -> Result:
-    names, told = ctx.names(request), progress_reporter(request, call)
-    report = await ctx.scan(names, IndexingOptions(accept_missing=request.accept_missing), told)
+    names, report = ctx.names(request), progress_reporter(request, call)
+    done = await ctx.scan(names, IndexingOptions(accept_missing=request.accept_missing), report)
     if request.vectors:
-        await ctx.vectors_made(told)
+        await ctx.vectors_made(report)
     files = sum(len(index.files) for index in ctx.indexes(request))
-    return {"files": files, "changed": report.files, "removed": report.removed, "held": report.held,
-            "took_ms": round(report.took_ms, 1)}  # fmt: skip
+    return {"files": files, "changed": done.files, "removed": done.removed, "held": done.held,
+            "took_ms": round(done.took_ms, 1)}  # fmt: skip
 
 
 @handles(RebuildRequest)
@@ -39,23 +40,23 @@ async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCa
     await ctx.scan(names, IndexingOptions(deep=True), progress_reporter(request, call))
     for name in names:
         fresh = await ctx.read(build_elsewhere, ctx.stores.folder, ctx.stores.index(name).id)
-        await ctx.run(tasks.SwapText(name, fresh))
-        await ctx.run(tasks.RenewVectors(name))
-    found = [await ctx.read(status.workspace_status, ctx.parts, ctx.stores.index(name)) for name in names]
-    totals = {what: sum(entry[what] for entry in found) for what in ("files", "chunks", "vectors")}
+        await ctx.run(UseRebuiltText(name, fresh))
+        await ctx.run(RebuildVectors(name))
+    rows = [await ctx.read(workspace_status, ctx, ctx.stores.index(name)) for name in names]
+    totals = {what: sum(row[what] for row in rows) for what in ("files", "chunks", "vectors")}
     return {**totals, "took_ms": round((time.monotonic() - started) * 1000, 1)}
 
 
 @handles(DoctorRequest)
 async def doctor(ctx: HandlerContext, request: DoctorRequest, call: IncomingCall) -> Result:
-    findings = await ctx.run(tasks.Examine(ctx.parts.settings, request.fix))
-    ok = doctor_checks.sound(findings)
-    if not request.secrets:
-        return {"ok": ok, "findings": [asdict(finding) for finding in findings]}
-    workspaces = [index.workspace for index in ctx.stores.indexes.values()]
-    seen, places = await ctx.read(secret_scan.scan_workspaces, workspaces, ctx.max_bytes)
-    return {"ok": ok, "findings": [asdict(finding) for finding in (*findings, *seen)],
-            "secrets": [asdict(place) for place in places]}  # fmt: skip
+    findings = await ctx.run(ExamineStores(ctx.settings, request.fix))
+    result: Result = {"ok": doctor_checks.sound(findings)}
+    if request.secrets:
+        workspaces = [index.workspace for index in ctx.stores.indexes.values()]
+        more, places = await ctx.read(secret_scan.scan_workspaces, workspaces, ctx.max_bytes)
+        findings += more
+        result["secrets"] = [asdict(place) for place in places]
+    return {**result, "findings": [asdict(finding) for finding in findings]}
 
 
 # --- jobs ---------------------------------------------------------------------------------------------------------
@@ -64,18 +65,18 @@ async def doctor(ctx: HandlerContext, request: DoctorRequest, call: IncomingCall
 @handles(JobListRequest)
 async def job_list(ctx: HandlerContext, request: JobListRequest, call: IncomingCall) -> Result:
     await _scheduler_ready(ctx)
-    return {"jobs": ctx.parts.scheduler.states()}
+    return {"jobs": ctx.scheduler.states()}
 
 
 @handles(JobRunRequest)
 async def job_run(ctx: HandlerContext, request: JobRunRequest, call: IncomingCall) -> Result:
     await _scheduler_ready(ctx)
-    return {"job": await asyncio.wrap_future(ctx.parts.scheduler.ask(request.name))}
+    return {"job": await asyncio.wrap_future(ctx.scheduler.ask(request.name))}
 
 
 async def _scheduler_ready(ctx: HandlerContext) -> None:
     until = time.monotonic() + START_SECONDS
-    while not ctx.parts.scheduler.ready:
+    while not ctx.scheduler.ready:
         if time.monotonic() > until:
             raise Busy("memd is still starting, and knows no jobs yet", "try again in a moment")
         await asyncio.sleep(POLL_SECONDS)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from datetime import timedelta
 from pathlib import PurePosixPath
 
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.registry import handles
-from memd.daemon.handlers.workspace_writer import WorkspaceWriter, only_index, workspace_writer
+from memd.daemon.handlers.workspace_writer import WorkspaceWriter, did_you_mean, workspace_writer
 from memd.daemon.server import IncomingCall
-from memd.errors import NotFound, Refused, UsageError
-from memd.indexer.indexing.scan import is_memory_path, refusal
+from memd.errors import NotFound, UsageError
+from memd.indexer.indexing.scan import refusal
 from memd.indexer.query.lookup import key_of
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.writing.write_files import FileChange
@@ -26,6 +25,7 @@ from memd.protocol.methods.notes import NewSection, NoteRequest, ReadRequest, Re
 TAG = re.compile(r"[^\s,\"'<>#]+")
 ROLE = re.compile(r"[\w][\w .:+-]*")
 LONGEST_ROLE = 100
+ENTRY_FIELDS = ("role", "path", "start_line", "end_line", "title", "time", "text")
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -33,13 +33,13 @@ LONGEST_ROLE = 100
 
 @handles(NoteRequest)
 async def note(ctx: HandlerContext, request: NoteRequest, call: IncomingCall) -> Result:
-    return await _to_daily(workspace_writer(ctx, request), "note", request)
+    return await _add_to_daily(workspace_writer(ctx, request), "note", request)
 
 
 @handles(SaveRequest)
 async def save(ctx: HandlerContext, request: SaveRequest, call: IncomingCall) -> Result:
     daily = request.target == "daily"
-    done = await (_to_daily if daily else _to_long_term)(workspace_writer(ctx, request), "save", request)
+    done = await (_add_to_daily if daily else _add_to_long_term)(workspace_writer(ctx, request), "save", request)
     where = "daily log" if daily else "long-term memory"
     return {**done, "target": request.target, "saved": f"Saved to {where} ({PurePosixPath(done['path']).name})"}
 
@@ -52,7 +52,7 @@ async def write(ctx: HandlerContext, request: WriteRequest, call: IncomingCall) 
     return await _add(writer, "write", path, request.section, FileChange(path, entry), request.text)
 
 
-async def _to_daily(writer: WorkspaceWriter, what: str, request: NewSection) -> Result:
+async def _add_to_daily(writer: WorkspaceWriter, what: str, request: NewSection) -> Result:
     """A section of the day's note, which is made where there is none."""
     now, tags = request.local_time(), _tags(request)
     title, body = (request.title, request.text) if request.title else entries.titled(request.text)
@@ -63,7 +63,7 @@ async def _to_daily(writer: WorkspaceWriter, what: str, request: NewSection) -> 
     return await _add(writer, what, path, f"{now:%H:%M} {title}", change, request.text)
 
 
-async def _to_long_term(writer: WorkspaceWriter, what: str, request: NewSection) -> Result:
+async def _add_to_long_term(writer: WorkspaceWriter, what: str, request: NewSection) -> Result:
     """A section of the long-term memory; where that ends with a list of topics, before it."""
     now, tags, text = request.local_time(), _tags(request), request.text
     title, body = (request.title, text) if request.title else entries.titled(text)
@@ -71,7 +71,7 @@ async def _to_long_term(writer: WorkspaceWriter, what: str, request: NewSection)
     entry = entries.section(heading, body, tags)
     # A place that must not be written to is refused when it is written.
     known = not refusal(writer.index.workspace, path)
-    before = await writer.ctx.read(_reading, writer.index, path, writer.ctx.max_bytes) if known else None
+    before = await writer.ctx.read(_content, writer.index, path, writer.ctx.max_bytes) if known else None
     if before is None or entries.index_start(before.text) is None:
         return await _add(writer, what, path, heading, FileChange(path, entry, "# Memory\n"), text)
 
@@ -84,39 +84,24 @@ async def _to_long_term(writer: WorkspaceWriter, what: str, request: NewSection)
 async def _add(
     writer: WorkspaceWriter, what: str, path: str, heading: str, change: FileChange, text: str, before: str = ""
 ) -> Result:
-    """Do it, once it is known that the text may be written and that questions will find it."""
+    """Add a section, if its text may be written and will be found."""
     if not set(f"{heading}{text}".encode()).isdisjoint(CONTROL):
         raise UsageError("the text has control characters, as binary data has", "write it down in words")
-    writer.may_hold(f"{text}\n{heading}")
-    _must_be_found(writer, path, len(change.append.encode()) or len(text.encode()))
+    writer.refuse_secrets(f"{text}\n{heading}")
+    known = writer.index.files.get(path)
+    more = len(change.append.encode()) or len(text.encode())
+    writer.refuse_unindexed(path, more + (known.size if known else 0))
     key = entries.numbered(_key(writer.index, path, heading), before[: entries.index_start(before)] if before else "")
     done = await writer.write(what, key, change)
     return {**done, "path": done["paths"][0]}
 
 
 def _key(index: WorkspaceIndex, path: str, heading: str) -> str:
-    """What the section will be called, if it is the first of this name."""
+    """The key that the section will have, if it is the first of this name."""
     pure = PurePosixPath(path)
     ending = f"/{pure.name}"
     shared = any(known.endswith(ending) or known == pure.name for known in list(index.files) if known != path)
     return key_of(pure.stem, path, names.slug(heading), {pure.stem} if shared else set())
-
-
-def _must_be_found(writer: WorkspaceWriter, path: str, more: int) -> None:
-    """Refuse to write what no question would ever find."""
-    workspace = writer.index.workspace
-    if not is_memory_path(workspace, path):
-        globs = ", ".join(workspace.globs)
-        raise Refused(
-            f"{path} would not be among the files of {workspace.ns}, which are {globs}",
-            "take it in with a further glob in the config file, then: memd restart",
-        )
-    known, most = writer.index.files.get(path), writer.ctx.max_bytes
-    if more + (known.size if known else 0) > most:
-        raise Refused(
-            f"{path} would be larger than index.max_file_kb = {most // 1024:,} and no longer be indexed",
-            "move a part of it to another file, or raise the limit",
-        )
 
 
 def _tags(request: NewSection) -> tuple[str, ...]:
@@ -132,28 +117,27 @@ def _tags(request: NewSection) -> tuple[str, ...]:
 
 @handles(ReadRequest)
 async def read_role(ctx: HandlerContext, request: ReadRequest, call: IncomingCall) -> Result:
-    role, index = request.role or SHARED, only_index(ctx, request)
+    role, index = request.role or SHARED, ctx.only_index(request)
     path = _role_path(index, role)
-    found = await ctx.read(_reading, index, path, ctx.max_bytes)
+    found = await ctx.read(_content, index, path, ctx.max_bytes)
     if found is None:
-        raise NotFound(f"no file of notes has the role {role} ({path})", _near(index, role))
+        raise NotFound(f"no file of notes has the role {role} ({path})", _role_hint(index, role))
     return {**index.place, "role": role, "path": path, "text": found.text}
 
 
 @handles(RecentRequest)
 async def recent(ctx: HandlerContext, request: RecentRequest, call: IncomingCall) -> Result:
-    index, budget = only_index(ctx, request), request.budget
+    index, budget = ctx.only_index(request), request.budget
     roles = tuple(dict.fromkeys((SHARED, request.role)))
-    paths = [_role_path(index, one) for one in roles]
+    paths = [_role_path(index, role) for role in roles]
     first = f"{request.local_time() - timedelta(days=request.days):%Y-%m-%d}"
-    found = entries.newest(await ctx.read(_entries, index, paths, ctx.max_bytes), first)
-    kept = entries.within(found, budget)
-    left_out = len(found) - len(kept)
-    names_ = ("role", "path", "start_line", "end_line", "title", "time", "text")
+    newest = entries.newest(await ctx.read(_entries, index, paths, ctx.max_bytes), first)
+    kept = entries.within(newest, budget)
+    left_out = len(newest) - len(kept)
     return {
         **index.place,
         "role": request.role,
-        "entries": [{name: getattr(entry, name) for name in names_} for entry in kept],
+        "entries": [{name: getattr(entry, name) for name in ENTRY_FIELDS} for entry in kept],
         "left_out": left_out,
         "tokens": sum(entry.tokens for entry in kept),
         "text": entries.told(kept, roles, left_out, budget),
@@ -171,18 +155,21 @@ def _role_path(index: WorkspaceIndex, role: str) -> str:
     return named[0] if path not in named and len(named) == 1 else path
 
 
-def _near(index: WorkspaceIndex, role: str) -> str:
+def _role_hint(index: WorkspaceIndex, role: str) -> str:
     known = sorted({names.role_of(path) for path in list(index.files)} - {"daily", "memory", "topic"})
-    near = difflib.get_close_matches(role, known, n=3, cutoff=0.4) or known[:5]
-    return f"there are: {', '.join(near)}" if near else f'begin one: memd write TITLE "…" --role {role}'
+    some = f"there are: {', '.join(known[:5])}" if known else f'begin one: memd write TITLE "…" --role {role}'
+    return did_you_mean(role, known, some)
 
 
 def _entries(index: WorkspaceIndex, paths: list[str], max_bytes: int) -> list[entries.RoleEntry]:
-    found = [(path, _reading(index, path, max_bytes)) for path in paths]
-    return [entry for path, one in found if one is not None for entry in entries.entries_of(path, one.text, one.day)]
+    files = [(path, _content(index, path, max_bytes)) for path in paths]
+    return [
+        entry for path, file in files if file is not None for entry in entries.entries_of(path, file.text, file.day)
+    ]
 
 
-def _reading(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
+def _content(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
+    """A file as it is now; None when there is none."""
     why = refusal(index.workspace, path)
     try:
         if why:

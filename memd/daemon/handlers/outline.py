@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from memd.daemon.handler_context import PROGRESS_SECONDS, HandlerContext, ReportProgress, Result, progress_reporter
+from memd.daemon.handler_context import HandlerContext, Result, T, progress_reporter, wait_reporting
 from memd.daemon.handlers.registry import handles
-from memd.daemon.handlers.workspace_writer import only_index
 from memd.daemon.server import IncomingCall
 from memd.indexer.context.code_names import CodeName
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys
+from memd.protocol.methods.base import Progressing
 from memd.protocol.methods.outline import (
     OutlineFileRequest,
     OutlineMapRequest,
@@ -26,45 +25,44 @@ if TYPE_CHECKING:
     from memd.outline.looking import Asked, Looked
     from memd.outline.outline import Outline
 
-Question = Callable[[Any, "Asked", "Outline", Callable[[str], str]], "Looked"]
-"""What is asked of the module that answers, with how the tree is wanted, the outline, and how it names a file."""
+Question = Callable[[Any, "Outline", "Asked", str], "Looked"]
+"""A call of the module that answers (`looking`, loaded late), with the outline, how the tree is wanted, and a path."""
 
 
 @handles(OutlineSymbolRequest)
 async def symbol(ctx: HandlerContext, request: OutlineSymbolRequest, call: IncomingCall) -> Result:
-    return await _answer(ctx, request, call, lambda looking, asked, outline, inside: looking.symbol(
-        outline, asked, request.symbol, inside(request.file) if request.file else ""))  # fmt: skip
+    return await _answer(ctx, request, call, lambda looking, outline, asked, path: looking.symbol(
+        outline, asked, request.symbol, path), request.file)  # fmt: skip
 
 
 @handles(OutlineFileRequest)
 async def file(ctx: HandlerContext, request: OutlineFileRequest, call: IncomingCall) -> Result:
-    return await _answer(ctx, request, call, lambda looking, asked, outline, inside: looking.file(
-        outline, asked, inside(request.file)))  # fmt: skip
+    return await _answer(ctx, request, call, lambda looking, *asked: looking.file(*asked), request.file)
 
 
 @handles(OutlineProjectRequest)
 async def project(ctx: HandlerContext, request: OutlineProjectRequest, call: IncomingCall) -> Result:
-    return await _answer(ctx, request, call, lambda looking, asked, outline, inside: looking.project(
-        outline, asked))  # fmt: skip
+    return await _answer(ctx, request, call, lambda looking, outline, asked, _: looking.project(outline, asked))
 
 
 @handles(OutlineMapRequest)
 async def outline_map(ctx: HandlerContext, request: OutlineMapRequest, call: IncomingCall) -> Result:
-    index, started = only_index(ctx, request), time.monotonic()
+    index, started = ctx.only_index(request), time.monotonic()
 
     def ask(outline: Outline) -> dict[str, Any]:
         from memd.outline import looking
 
         return looking.chart(outline, request.language, request.budget)
 
-    found = await _waited(ctx, ctx.parts.outlines.ask(index, ask), progress_reporter(request, call))
-    return {**index.place, **found, "took_ms": round((time.monotonic() - started) * 1000, 2)}
+    chart = await _ask_outline(ctx, index, request, call, ask)
+    return {**index.place, **chart, "took_ms": round((time.monotonic() - started) * 1000, 2)}
 
 
-async def _answer(ctx: HandlerContext, request: OutlineTree, call: IncomingCall, question: Question) -> Result:
-    """Ask the outline, then the notes, and put both together as it was wanted."""
-    index, started = only_index(ctx, request), time.monotonic()
-    told, as_text = progress_reporter(request, call), request.format == "text"
+async def _answer(
+    ctx: HandlerContext, request: OutlineTree, call: IncomingCall, question: Question, path: str = ""
+) -> Result:
+    """Ask the outline, then the notes, and put both together."""
+    index, started, as_text = ctx.only_index(request), time.monotonic(), request.format == "text"
 
     def ask(outline: Outline) -> Looked:
         from memd.outline import looking
@@ -73,45 +71,46 @@ async def _answer(ctx: HandlerContext, request: OutlineTree, call: IncomingCall,
             whole=not as_text, language=request.language, depth=request.depth, relations=request.relations,
             omit_native=request.omit_native,
         )  # fmt: skip
-        return question(looking, asked, outline, lambda path: _inside(outline, index, path, request.cwd))
+        return question(looking, outline, asked, _path_in(outline, index, path, request.cwd) if path else "")
 
-    looked = await _waited(ctx, ctx.parts.outlines.ask(index, ask), told)
+    looked = await _ask_outline(ctx, index, request, call, ask)
     if not request.relations or "mentioned_in" in request.relations:
-        await ctx.catch_up("auto", ())
-        await ctx.read(_mention, ctx, index, looked)
+        await ctx.catch_up()
+        await ctx.read(_add_mentions, ctx, index, looked)
     shown: Result = {"text": looked.text()} if as_text else {"symbols": [entry.node for entry in looked.entries]}
     return {**index.place, "language": looked.language, "format": request.format, **shown,
             "skipped": looked.told_skipped(), "took_ms": round((time.monotonic() - started) * 1000, 2)}  # fmt: skip
 
 
-async def _waited(ctx: HandlerContext, future: Any, told: ReportProgress | None) -> Any:
-    """Wait for the outline's thread; a first read of many sources tells how far it is."""
-    waiting = asyncio.wrap_future(future)
-    while told and not waiting.done():
-        await asyncio.wait([waiting], timeout=PROGRESS_SECONDS)
-        if progress := ctx.parts.outlines.progress:
-            await told("outline", *progress)
-    return await waiting
+async def _ask_outline(
+    ctx: HandlerContext, index: WorkspaceIndex, request: Progressing, call: IncomingCall, ask: Callable[[Outline], T]
+) -> T:
+    """Wait for the outline's thread; a first read of many sources reports how far it is."""
+
+    def progress() -> tuple[str, int, int] | None:
+        state = ctx.outlines.progress
+        return ("outline", *state) if state else None
+
+    return await wait_reporting(ctx.outlines.ask(index, ask), progress, progress_reporter(request, call))
 
 
-def _inside(outline: Outline, index: WorkspaceIndex, path: str, cwd: str) -> str:
-    """A file as the outline names it; as the project has it, or as the shell does."""
+def _path_in(outline: Outline, index: WorkspaceIndex, path: str, cwd: str) -> str:
+    """A file as the outline names it, given as the project has it or as the shell does."""
     plain = path.removeprefix("./")
     if any(plain in family.project.files for family in outline.families.values()):
         return plain
     return keys.file_named(index, path, cwd).removeprefix("./")
 
 
-def _mention(ctx: HandlerContext, index: WorkspaceIndex, looked: Looked) -> None:
+def _add_mentions(ctx: HandlerContext, index: WorkspaceIndex, looked: Looked) -> None:
     """Put under each symbol the memories that name it, and under a file those that are about it."""
-    stores = ctx.stores
-    wanted = [CodeName(one.path, one.segments, one.whole_file, one.alone) for one in looked.entries]
     about: dict[str, list[Result]] = {}
-    for one in keys.touching(stores, [index], str(index.workspace.root), ""):
-        told = {"key": one["key"], "path": one["path"], "line": one["start_line"], "heading": one["heading"]}
-        about.setdefault(one["file"], []).append(told)
-    for entry, found in zip(looked.entries, ctx.parts.code_names.of(stores, index, wanted), strict=True):
+    for row in keys.touching(ctx.stores, [index], str(index.workspace.root), ""):
+        memory = {"key": row["key"], "path": row["path"], "line": row["start_line"], "heading": row["heading"]}
+        about.setdefault(row["file"], []).append(memory)
+    names = [CodeName(entry.path, entry.segments, entry.whole_file, entry.alone) for entry in looked.entries]
+    for entry, naming in zip(looked.entries, ctx.code_names.of(ctx.stores, index, names), strict=True):
         declared = about.get(entry.path, ()) if entry.whole_file else ()
-        named = {one["key"] for one in found}
-        if every := [*found, *(one for one in declared if one["key"] not in named)]:
+        named = {memory["key"] for memory in naming}
+        if every := [*naming, *(memory for memory in declared if memory["key"] not in named)]:
             entry.node["mentioned_in"] = every

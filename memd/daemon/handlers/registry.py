@@ -33,7 +33,7 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
     declared = METHODS.get(method)
     if declared is None:
         raise UnknownMethod(f"there is no method `{method}`", f"known: {', '.join(METHODS)}")
-    request = parse(declared, binding.bound_params(ctx, call.line, declared, params))
-    binding.check_files(ctx, call.line, declared, request)
+    request = parse(declared, binding.bound_params(ctx, call.connection, declared, params))
+    binding.check_files(ctx, call.connection, declared, request)
     result = await HANDLERS[declared.request](ctx, request, call)
-    return {**binding.visible_part(ctx, call.line, result), **ctx.freshness()}
+    return {**binding.visible_part(ctx, call.connection, result), **ctx.freshness()}

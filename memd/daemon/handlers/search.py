@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 
-from memd.daemon import rereading, tasks
-from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.handler_context import HandlerContext, P, Result, T, namespaces
 from memd.daemon.handlers.registry import handles
 from memd.daemon.server import IncomingCall
+from memd.daemon.tasks.indexing import ReadFilesFirst, RereadFiles
+from memd.daemon.tasks.stores import RepairText
 from memd.errors import NotFound, StoreBroken
 from memd.indexer.query import grep as grep_files
 from memd.indexer.query.pattern import Pattern
@@ -43,34 +45,40 @@ async def query(ctx: HandlerContext, request: QueryRequest, call: IncomingCall) 
     started = time.monotonic()
     ask = _ask(ctx, request, request.as_of)
     await ctx.catch_up(request.sync, ask.ns)
-    if ask.mode == "vector":
-        await ctx.model_loaded()
-    answer = await find(ctx, ask)
-    if not answer.hits and ask.mode == "hybrid" and ctx.parts.embedding.warming:
-        # No word of it was found, and meaning has not been asked yet.
-        await ctx.model_loaded()
-        answer = await find(ctx, ask)
-    if answer.unread and request.sync != "none":
-        # Letter by letter means every file that has them, also one that is being taken in just now.
-        for ns, paths in answer.unread.items():
-            await ctx.run(rereading.ReadFirst(ns, tuple(paths)))
-        answer = await find(ctx, ask)
+    answer = await _answer(ctx, ask, request.sync)
     # While an import goes on, only an answer without any hit is worth waiting for its end.
-    doubtful = answer.verdict == "none" and ctx.parts.worker.importing is None
+    doubtful = answer.verdict == "none" and ctx.worker.importing is None
     checked = request.sync != "none" and not ask.as_of and (doubtful or not answer.hits)
     if checked:
         # Never a "no" without a look at the files themselves.
-        await _make_sure(ctx, ask, answer)
+        await _check_files(ctx, ask, answer)
         answer = await find(ctx, ask)
     if request.observer and answer.verdict != "none" and not ask.as_of:
-        ctx.parts.access_log.saw_chunks((hit.id for hit in answer.hits), request.observer)
+        ctx.access_log.saw_chunks((hit.id for hit in answer.hits), request.observer)
     hits = [{name: value for name, value in asdict(hit).items() if value is not None} for hit in answer.hits]
     return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence, "checked": checked,
             "corrected": answer.corrected, "ns": list(ask.ns), "mode": ask.mode, "total": answer.total,
             "took_ms": _took(started)}  # fmt: skip
 
 
-async def _make_sure(ctx: HandlerContext, ask: Ask, answer: Answer) -> None:
+async def _answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:
+    """Search, with the model and the files that the question cannot do without."""
+    if ask.mode == "vector":
+        await ctx.model_loaded()
+    answer = await find(ctx, ask)
+    if not answer.hits and ask.mode == "hybrid" and ctx.embedding.warming:
+        # No word of it was found, and meaning has not been asked yet.
+        await ctx.model_loaded()
+        answer = await find(ctx, ask)
+    if answer.unread and sync != "none":
+        # Letter by letter means every file that has them, also one that is being indexed just now.
+        for ns, paths in answer.unread.items():
+            await ctx.run(ReadFilesFirst(ns, tuple(paths)))
+        answer = await find(ctx, ask)
+    return answer
+
+
+async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> None:
     """Compare every file's stamps, and read files again that have a word which the index does not know."""
     await ctx.scan(ask.ns)
     seconds = LOOK_SECONDS / len(ask.ns)
@@ -79,15 +87,15 @@ async def _make_sure(ctx: HandlerContext, ask: Ask, answer: Answer) -> None:
         found = await ctx.read(grep_files.holding, index, answer.missing, ctx.max_bytes, seconds)
         # Some words are in no chunk for good, as those of front matter are: once is enough for them.
         new = [path for path, word in found.items() if (known := index.files.get(path)) is None
-               or not ctx.tried(ns, path, known.digest, word)]  # fmt: skip
+               or not ctx.reread_before(ns, path, known.digest, word)]  # fmt: skip
         if new:
-            await ctx.run(rereading.ReadAgain(ns, tuple(new)))
+            await ctx.run(RereadFiles(ns, tuple(new)))
 
 
 def _ask(ctx: HandlerContext, request: Search, as_of: str = "") -> Ask:
     if as_of:
         as_of_view.moment(as_of)
-    settings = ctx.parts.settings.search
+    settings = ctx.settings.search
     limit = settings.limit if request.limit is None else request.limit
     return Ask(
         query=request.query,
@@ -104,16 +112,21 @@ def _ask(ctx: HandlerContext, request: Search, as_of: str = "") -> Ask:
 
 
 async def find(ctx: HandlerContext, ask: Ask) -> Answer:
-    """Search; a text index that turns out to be torn is made again first, rather than missing what it held."""
-    max_bytes = ctx.max_bytes
     if ask.as_of:
         return await ctx.read(as_of_view.search_as_of, ctx.stores, ask, as_of_view.moment(ask.as_of))
+    return await repairing_text(ctx, ask.ns, search, ctx.stores, ask, ctx.max_bytes)
+
+
+async def repairing_text(
+    ctx: HandlerContext, names: tuple[str, ...], work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Read; text indexes that turn out to be torn are repaired first, rather than missing what they held."""
     try:
-        return await ctx.read(search, ctx.stores, ask, max_bytes)
+        return await ctx.read(work, *args, **kwargs)
     except StoreBroken:
-        for ns in ask.ns:
-            await ctx.run(tasks.RenewText(ns))
-        return await ctx.read(search, ctx.stores, ask, max_bytes)
+        for ns in names:
+            await ctx.run(RepairText(ns))
+        return await ctx.read(work, *args, **kwargs)
 
 
 @handles(WhyNotRequest)
@@ -135,12 +148,11 @@ def _index_with(ctx: HandlerContext, names: tuple[str, ...], path: str) -> Works
 
 @handles(GetRequest)
 async def get(ctx: HandlerContext, request: GetRequest, call: IncomingCall) -> Result:
-    key, path, indexes = request.key, request.path, ctx.indexes(request)
     moment = as_of_view.moment(request.as_of) if request.as_of else None
-    await ctx.catch_up("auto", ())
-    if path:
+    key, indexes = request.key, await ctx.current_indexes(request)
+    if request.path:
         try:
-            return await ctx.read(get_view.by_path, indexes, path, request.from_, request.lines, ctx.max_bytes)
+            return await ctx.read(get_view.by_path, indexes, request.path, request.from_, request.lines, ctx.max_bytes)
         except OSError as error:
             raise NotFound(f"that path cannot be read: {error.strerror}", "memd workspaces") from error
     if moment:
@@ -148,20 +160,20 @@ async def get(ctx: HandlerContext, request: GetRequest, call: IncomingCall) -> R
     if request.version:
         was = await ctx.read(past.known, ctx.stores, indexes, key)
         return await ctx.read(get_view.by_version, ctx.stores, was.index, was.memory, key, request.version)
-    memory, found = await _current(ctx, indexes, key)
+    memory, result = await _current(ctx, indexes, key)
     if request.observer:
-        ctx.parts.access_log.saw((memory,), request.observer)
-    return found
+        ctx.access_log.saw((memory,), request.observer)
+    return result
 
 
 async def _current(ctx: HandlerContext, indexes: list[WorkspaceIndex], key: str) -> tuple[int, Result]:
     """A memory as its file has it; a text that was written this very moment has its number as soon as it is indexed."""
     for _ in range(VERSION_TRIES):
-        memory, found = await ctx.read(get_view.by_key, ctx.stores, indexes, key, ctx.max_bytes)
-        if found["version"] is not None:
+        memory, result = await ctx.read(get_view.by_key, ctx.stores, indexes, key, ctx.max_bytes)
+        if result["version"] is not None:
             break
-        await ctx.catch_up("auto", ())
-    return memory, found
+        await ctx.catch_up()
+    return memory, result
 
 
 @handles(GrepRequest)
@@ -171,39 +183,37 @@ async def grep(ctx: HandlerContext, request: GrepRequest, call: IncomingCall) ->
     # In a thread: what somebody else wrote may take its time to be read.
     pattern = await ctx.read(Pattern, request.pattern, request.regex, request.case)
     limit = request.max_results or MAX_ROWS
-    wanted = grep_files.GrepQuery(pattern, request.context, limit, request.path, request.after)
-    found = await ctx.read(grep_files.grep, indexes, wanted, ctx.max_bytes)
+    query = grep_files.GrepQuery(pattern, request.context, limit, request.path, request.after)
+    found = await ctx.read(grep_files.grep, indexes, query, ctx.max_bytes)
     return {
         "blocks": [asdict(block) for block in found.blocks],
         "next": found.next,
         "skipped": found.skipped[:MAX_SKIPPED],
-        "ns": ctx.namespaces(indexes),
+        "ns": namespaces(indexes),
         "took_ms": _took(started),
     }
 
 
 @handles(ListRequest)
 async def list_memories(ctx: HandlerContext, request: ListRequest, call: IncomingCall) -> Result:
-    indexes = ctx.indexes(request)
-    await ctx.catch_up("auto", ())
-    limit = request.limit or MAX_ROWS
+    indexes, limit = await ctx.current_indexes(request), request.limit or MAX_ROWS
     page = await ctx.read(inventory.listed, ctx.stores, indexes, request.filters, request.sort, request.offset, limit)
-    return {**page, "ns": ctx.namespaces(indexes)}
+    return {**page, "ns": namespaces(indexes)}
 
 
 @handles(BusRequest)
 async def bus(ctx: HandlerContext, request: BusRequest, call: IncomingCall) -> Result:
     started = time.monotonic()
     indexes, names = ctx.indexes(request), ctx.names(request)
-    limit = (ctx.parts.settings.search.limit if request.limit is None else request.limit) or MAX_HITS
+    limit = (ctx.settings.search.limit if request.limit is None else request.limit) or MAX_HITS
     await ctx.catch_up(request.sync, names)
-    asked = (ctx.stores, indexes, request.query, request.filters, request.offset, limit, ctx.max_bytes)
-    page = await ctx.read(entries.ranked, *asked)
+    args = (ctx.stores, indexes, request.query, request.filters, request.offset, limit, ctx.max_bytes)
+    page = await ctx.read(entries.ranked, *args)
     checked = not page["total"] and request.sync != "none"
     if checked:
         # Never an empty answer without a look at the files themselves.
         await ctx.scan(names)
-        page = await ctx.read(entries.ranked, *asked)
+        page = await ctx.read(entries.ranked, *args)
     return {**page, "checked": checked, "ns": list(names), "took_ms": _took(started)}
 
 

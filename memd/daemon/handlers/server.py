@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import asdict
 
 from memd.config import paths
 from memd.daemon import binding
-from memd.daemon import status as status_of
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.registry import handles
 from memd.daemon.server import IncomingCall
+from memd.indexer.store import catalog
+from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.views import exams
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.base import MAX_HITS, MAX_QUERY
 from memd.protocol.methods.server import HelloRequest, PingRequest, ShutdownRequest, StatusRequest
 from memd.protocol.wire import MAX_REQUEST, PROTOCOL
 from memd.version import __version__
 
+MAX_SKIPPED = 50
+
 
 @handles(HelloRequest)
 async def hello(ctx: HandlerContext, request: HelloRequest, call: IncomingCall) -> Result:
     if request.bind:
-        binding.bind(ctx, call.line, request.bind)
-    per_second = ctx.parts.settings.server.calls_per_second
+        binding.bind(ctx, call.connection, request.bind)
+    per_second = ctx.settings.server.calls_per_second
     limits = {"request_bytes": MAX_REQUEST, "hits": MAX_HITS, "query_chars": MAX_QUERY, "calls_per_second": per_second}
     return {
         "protocol": PROTOCOL,
         "version": __version__,
-        "pid": ctx.parts.pid,
+        "pid": ctx.pid,
         "capabilities": list(METHODS),
         "limits": limits,
-        "bound": call.line.bound or None,
+        "bound": call.connection.bound or None,
     }
 
 
@@ -41,7 +46,7 @@ async def ping(ctx: HandlerContext, request: PingRequest, call: IncomingCall) ->
 
 @handles(ShutdownRequest)
 async def shutdown(ctx: HandlerContext, request: ShutdownRequest, call: IncomingCall) -> Result:
-    ctx.parts.stop_soon()
+    ctx.stop_soon()
     return {"stopping": True}
 
 
@@ -51,25 +56,66 @@ async def status(ctx: HandlerContext, request: StatusRequest, call: IncomingCall
 
 
 def _status(ctx: HandlerContext) -> Result:
-    parts = ctx.parts
     return {
-        "pid": parts.pid,
+        "pid": ctx.pid,
         "version": __version__,
         "protocol": PROTOCOL,
-        "started": parts.started,
-        "uptime_s": round(time.monotonic() - parts.began, 1),
-        "pending_files": parts.worker.pending_files,
-        "pending_vectors": parts.embedding.pending,
-        "eta_s": parts.embedding.eta_s,
-        "embedded": parts.stores.embedded,
-        "subscriptions": len(parts.subscriptions) + len(parts.events.watching),
-        "memory_mb": status_of.memory_mb(),
-        "degraded_details": [asdict(trouble) for trouble in parts.health.troubles],
-        "model": status_of.model_status(parts),
-        "workspaces": [status_of.workspace_status(parts, index) for index in parts.stores.indexes.values()],
-        "jobs": parts.scheduler.states(),
+        "started": ctx.started,
+        "uptime_s": round(time.monotonic() - ctx.began, 1),
+        "pending_files": ctx.worker.pending_files,
+        "pending_vectors": ctx.embedding.pending,
+        "eta_s": ctx.embedding.eta_s,
+        "embedded": ctx.stores.embedded,
+        "subscriptions": len(ctx.subscriptions) + len(ctx.events.watching),
+        "memory_mb": _memory_mb(),
+        "degraded_details": [asdict(trouble) for trouble in ctx.health.troubles],
+        "model": _model_status(ctx),
+        "workspaces": [workspace_status(ctx, index) for index in ctx.stores.indexes.values()],
+        "jobs": ctx.scheduler.states(),
         "log": str(paths.log_file()),
         "state_dir": str(paths.state_dir()),
         "config": str(paths.config_file()),
         "socket": str(paths.socket_path()),
     }
+
+
+def workspace_status(ctx: HandlerContext, index: WorkspaceIndex) -> Result:
+    reader = ctx.stores.ledger.reader
+    counts = catalog.counts(reader, index.id)
+    mode, why = ctx.watcher.mode(index.workspace.ns)
+    vectors = len(index.mirror) if index.mirror is not None else 0
+    changed = reader.execute("SELECT changed FROM workspaces WHERE id = ?", (index.id,)).fetchone()
+    problems = {path: row.problem for path, row in index.files.items() if row.problem} | index.skipped
+    last_exam, exam_before = [*exams.trend(reader, index.id, 2), None, None][:2]
+    return {
+        **index.place,
+        "globs": list(index.workspace.globs),
+        **counts,
+        "vectors": vectors,
+        "pending_vectors": max(0, counts["chunks"] - vectors) if ctx.embedding.phase != "off" else 0,
+        "watch": mode,
+        "watch_note": why,
+        "held": len(index.held),
+        "missing": index.missing,
+        "last_change": changed[0] if changed else None,
+        "skipped": [{"path": path, "why": why} for path, why in sorted(problems.items())[:MAX_SKIPPED]],
+        "exam": {"last": last_exam, "before": exam_before},
+    }
+
+
+def _model_status(ctx: HandlerContext) -> Result:
+    model = ctx.stores.model
+    return {
+        "provider": ctx.settings.embedding.provider,
+        "state": ctx.embedding.phase,
+        "name": model.embedder.name if model else "",
+        "dims": model.embedder.dims if model else 0,
+        "fingerprint": model.embedder.fingerprint if model else "",
+        "note": ctx.embedding.note,
+    }
+
+
+def _memory_mb() -> float:
+    """Resident memory, as the kernel counts it."""
+    with open("/proc/self/statm") as statm:  # noqa: PTH123
+        return round(int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
-from typing import Any
 
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.registry import handles
-from memd.daemon.handlers.workspace_writer import WorkspaceWriter, only_index, workspace_writer
+from memd.daemon.handlers.workspace_writer import WorkspaceWriter, did_you_mean, workspace_writer
 from memd.daemon.server import IncomingCall
-from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, Refused, UsageError
-from memd.indexer.indexing.scan import is_memory_path
+from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, UsageError
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import topics
 from memd.indexer.writing.write_files import FileChange
-from memd.notes import compose, names
+from memd.notes import compose, names, topic_index
 from memd.notes.declared import front_matter, front_matter_span
 from memd.notes.revise import in_bytes
-from memd.notes.topic_index import (
-    GENERAL,
-    check_general,
-    general_of,
-    read_index,
-    with_entry,
-    with_general,
-    without_entry,
-)
 from memd.notes.topics import Refinement, clean_summary, clean_tags, new_name, refined
-from memd.protocol.methods.base import Timed
 from memd.protocol.methods.topics import (
     TopicForgetRequest,
     TopicGeneralRequest,
@@ -39,7 +26,7 @@ from memd.protocol.methods.topics import (
     TopicRefineRequest,
     TopicSearchRequest,
     TopicSetGeneralRequest,
-)
+)  # fmt: skip
 
 NONE = "No topics found"
 
@@ -51,49 +38,50 @@ NONE = "No topics found"
 async def memorize(ctx: HandlerContext, request: TopicMemorizeRequest, call: IncomingCall) -> Result:
     writer, title, tags = workspace_writer(ctx, request), request.title.strip(), clean_tags(request.tags)
     summary, name = clean_summary(request.summary), new_name(request.topic, writer.layout.index)
-    _may_hold(writer, request.content, title, summary)
+    writer.refuse_secrets(request.content, title, summary)
     facts = {"title": title or name, "tags": tags, "summary": summary, "last_updated": _stamp(request)}
-    made = compose.topic_file(facts, request.content.replace("\r\n", "\n"))
-    path = await ctx.read(_path, writer.index, name)
-    _must_be_found(writer, path, made)
+    file = compose.topic_file(facts, request.content.replace("\r\n", "\n"))
+    path = (await ctx.read(topics.paths, writer.index)).get(name) or writer.layout.topic(name)
+    writer.refuse_unindexed(path, len(file.encode()))
 
-    def fresh(found: str | None) -> str:
-        if found is not None:
+    def create(text: str | None) -> str:
+        if text is not None:
             raise AlreadyExists(f"there is a topic `{name}` already ({path})", f"change it: memd topic refine {name}")
-        return made
+        return file
 
-    listing = _index(writer, lambda text: with_entry(text, name, summary))
-    done = await writer.write("topic.memorize", name, FileChange(path, edit=in_bytes(fresh)), listing)
+    listing = _change_index(writer, lambda text: topic_index.with_entry(text, name, summary))
+    done = await writer.write("topic.memorize", name, FileChange(path, edit=in_bytes(create)), listing)
     return {**done, "topic": name, "path": path}
 
 
 @handles(TopicRefineRequest)
 async def refine(ctx: HandlerContext, request: TopicRefineRequest, call: IncomingCall) -> Result:
-    writer, now, wish = workspace_writer(ctx, request), _stamp(request), _wish(request)
-    if not wish:
+    writer, now, refinement = workspace_writer(ctx, request), _stamp(request), _refinement(request)
+    if not refinement:
         raise UsageError("there is nothing to refine", "give tags to add or remove, a title, a summary or a content")
     name = compose.topic_name(request.topic)
-    _may_hold(writer, wish.content or "", wish.title or "", wish.summary or "")
+    writer.refuse_secrets(refinement.content or "", refinement.title or "", refinement.summary or "")
     known = await ctx.read(topics.paths, writer.index)
-    path, told = known.get(name, ""), [name]
+    path, summary = known.get(name, ""), refinement.summary or name
 
-    def better(found: str | None) -> str:
-        if found is None:
-            raise _unknown(writer.index, name, list(known))
-        made = refined(found, wish, now)
-        facts = front_matter(made[: front_matter_span(made)])[0]
-        told.append(facts.summary or facts.title or name)
-        return made
+    def edit(text: str | None) -> str:
+        nonlocal summary
+        if text is None:
+            raise _unknown(writer.index, name, known)
+        edited = refined(text, refinement, now)
+        facts = front_matter(edited[: front_matter_span(edited)])[0]
+        summary = refinement.summary or facts.summary or facts.title or name
+        return edited
 
-    def listed(text: str) -> str:
+    def edit_index(text: str) -> str:
         if not path:
-            raise _unknown(writer.index, name, list(known), text)
-        if wish.summary is None and read_index(text).of(name):
+            raise _unknown(writer.index, name, known, text)
+        if refinement.summary is None and topic_index.read_index(text).of(name):
             return text
-        return with_entry(text, name, wish.summary or told[-1])
+        return topic_index.with_entry(text, name, summary)
 
-    changes = (FileChange(path, edit=in_bytes(better)), _index(writer, listed)) if path else (_index(writer, listed),)
-    done = await writer.write("topic.refine", name, *changes)
+    changes = [FileChange(path, edit=in_bytes(edit))] if path else []
+    done = await writer.write("topic.refine", name, *changes, _change_index(writer, edit_index))
     return {**done, "topic": name, "path": path}
 
 
@@ -103,68 +91,48 @@ async def forget(ctx: HandlerContext, request: TopicForgetRequest, call: Incomin
     known = await ctx.read(topics.paths, writer.index)
     path = known.get(name, "")
 
-    def unlisted(text: str) -> str:
-        if not path and not read_index(text).of(name):
-            raise _unknown(writer.index, name, list(known))
-        return without_entry(text, name)
+    def edit_index(text: str) -> str:
+        if not path and not topic_index.read_index(text).of(name):
+            raise _unknown(writer.index, name, known)
+        return topic_index.without_entry(text, name)
 
-    index = _index(writer, unlisted)
+    listing, kept = _change_index(writer, edit_index), ""
+    deletion = [FileChange(path, edit=lambda data: None)] if path else []
     try:
-        changes = (FileChange(path, edit=lambda found: None), index) if path else (index,)
-        done, kept = await writer.write("topic.forget", name, *changes), ""
+        done = await writer.write("topic.forget", name, *deletion, listing)
     except (Conflict, DiskFull, NotFound):
         raise
     except MemdError as error:
         # The file cannot be deleted; that it is no longer listed is promised all the same.
-        done, kept = await writer.write("topic.forget", name, index), error.message
+        done, kept = await writer.write("topic.forget", name, listing), error.message
     return {**done, "topic": name, "path": path, "deleted": len(done["paths"]) > 1, "kept": kept}
 
 
 @handles(TopicSetGeneralRequest)
 async def set_general(ctx: HandlerContext, request: TopicSetGeneralRequest, call: IncomingCall) -> Result:
     writer, content = workspace_writer(ctx, request), request.content
-    check_general(content)
-    writer.may_hold(content)
-    place = writer.layout.index
-    stem = PurePosixPath(place).stem
-    key = stem if names.is_topic(place) else f"{stem}#{names.slug(GENERAL)}"
-    done = await writer.write("topic.set_general", key, _index(writer, lambda text: with_general(text, content)))
-    return {**done, "path": place}
+    topic_index.check_general(content)
+    writer.refuse_secrets(content)
+    path = writer.layout.index
+    stem = PurePosixPath(path).stem
+    key = stem if names.is_topic(path) else f"{stem}#{names.slug(topic_index.GENERAL)}"
+    change = _change_index(writer, lambda text: topic_index.with_general(text, content))
+    return {**await writer.write("topic.set_general", key, change), "path": path}
 
 
-def _index(writer: WorkspaceWriter, edit: Callable[[str], str]) -> FileChange:
+def _change_index(writer: WorkspaceWriter, edit: Callable[[str], str]) -> FileChange:
     """A change of the file that lists the topics; it is made when there is something to list."""
     path = writer.layout.index
     head = "# Memory\n" if names.is_long_term(path) else "# Project Knowledge\n"
 
-    def change(found: str | None) -> str | None:
-        edited = edit(head if found is None else found)
-        return None if found is None and edited == head else edited
+    def change(text: str | None) -> str | None:
+        edited = edit(head if text is None else text)
+        return None if text is None and edited == head else edited
 
     return FileChange(path, edit=in_bytes(change))
 
 
-def _must_be_found(writer: WorkspaceWriter, path: str, text: str) -> None:
-    """Refuse a file that memd itself would never read."""
-    workspace, most = writer.index.workspace, writer.ctx.max_bytes
-    if not is_memory_path(workspace, path):
-        raise Refused(f"{path} would not be among the files of {workspace.ns}: {', '.join(workspace.globs)}",
-                      "choose another name, or add a glob that takes it in")  # fmt: skip
-    if len(text.encode()) > most:
-        raise Refused(f"{path} would have more than index.max_file_kb = {most // 1024:,}", "make two topics of it")
-
-
-def _path(index: WorkspaceIndex, name: str) -> str:
-    return topics.paths(index).get(name) or topics.layout(index).topic(name)
-
-
-def _may_hold(writer: WorkspaceWriter, content: str, *rest: str) -> None:
-    writer.may_hold(content)
-    for text in rest:
-        writer.may_hold(text)
-
-
-def _wish(request: TopicRefineRequest) -> Refinement:
+def _refinement(request: TopicRefineRequest) -> Refinement:
     summary = request.summary.strip()
     return Refinement(
         add=clean_tags(request.add_tags),
@@ -175,17 +143,17 @@ def _wish(request: TopicRefineRequest) -> Refinement:
     )
 
 
-def _stamp(request: Timed) -> str:
+def _stamp(request: TopicMemorizeRequest | TopicRefineRequest) -> str:
     return request.local_time().isoformat(timespec="minutes")
 
 
-def _unknown(workspace_index: WorkspaceIndex, name: str, known: list[str], index: str = "") -> NotFound:
-    if index and read_index(index).of(name):
+def _unknown(index: WorkspaceIndex, name: str, known: Iterable[str], listing: str = "") -> NotFound:
+    """The error for a topic without a file; `listing` is the file that lists the topics."""
+    if listing and topic_index.read_index(listing).of(name):
         hint = f"the index lists it; to take it from there: memd topic forget {name}"
         return NotFound(f"the topic `{name}` has no file", hint)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-    hint = f"did you mean {', '.join(f'`{one}`' for one in near)}?" if near else "what there is: memd topic list"
-    return NotFound(f"no topic of {workspace_index.workspace.ns} is called `{name}`", hint)
+    hint = did_you_mean(name, known, "what there is: memd topic list")
+    return NotFound(f"no topic of {index.workspace.ns} is called `{name}`", hint)
 
 
 # --- reading ------------------------------------------------------------------------------------------------
@@ -193,75 +161,71 @@ def _unknown(workspace_index: WorkspaceIndex, name: str, known: list[str], index
 
 @handles(TopicRecallRequest)
 async def recall(ctx: HandlerContext, request: TopicRecallRequest, call: IncomingCall) -> Result:
-    return await ctx.read(_recalled, ctx.indexes(request), compose.topic_name(request.topic), ctx.max_bytes)
+    return await ctx.read(_recall, ctx.indexes(request), compose.topic_name(request.topic), ctx.max_bytes)
 
 
-def _recalled(indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Result:
+def _recall(indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Result:
     having = [(index, path) for index in indexes if (path := topics.paths(index).get(name))]
     if len(having) > 1:
         there = ", ".join(index.workspace.ns for index, _ in having)
         raise UsageError(f"several workspaces have the topic `{name}` ({there})", "name one: -n NS")
     index, path = having[0] if having else (indexes[0], "")
-    found = topics.topic(index, name, path, max_bytes) if path else None
-    if found is None:
-        raise _unknown(index, name, list(topics.paths(index)), topics.index_text(index, max_bytes))
-    return {"ns": index.workspace.ns, "root": str(index.workspace.root), "path": path, "topic": name,
-            "title": found.title, "tags": list(found.tags), "summary": found.summary,
-            "last_updated": found.last_updated, "content": found.content, "markdown": found.markdown()}  # fmt: skip
+    topic = topics.topic(index, name, path, max_bytes) if path else None
+    if topic is None:
+        raise _unknown(index, name, topics.paths(index), topics.index_text(index, max_bytes))
+    return {**index.place, "path": path, "topic": name, "title": topic.title, "tags": list(topic.tags),
+            "summary": topic.summary, "last_updated": topic.last_updated, "content": topic.content,
+            "markdown": topic.markdown()}  # fmt: skip
 
 
 @handles(TopicGeneralRequest)
 async def general(ctx: HandlerContext, request: TopicGeneralRequest, call: IncomingCall) -> Result:
-    return await ctx.read(_general, only_index(ctx, request), ctx.max_bytes)
-
-
-def _general(index: WorkspaceIndex, max_bytes: int) -> Result:
-    text = topics.index_text(index, max_bytes)
-    listed = [{"topic": entry.topic, "summary": entry.summary} for entry in read_index(text).entries]
-    return {"ns": index.workspace.ns, "root": str(index.workspace.root), "path": topics.layout(index).index,
-            "content": general_of(text), "topics": listed}  # fmt: skip
+    index = ctx.only_index(request)
+    text = await ctx.read(topics.index_text, index, ctx.max_bytes)
+    entries = [{"topic": entry.topic, "summary": entry.summary} for entry in topic_index.read_index(text).entries]
+    return {**index.place, "path": topics.layout(index).index, "content": topic_index.general_of(text),
+            "topics": entries}  # fmt: skip
 
 
 @handles(TopicSearchRequest)
 async def search(ctx: HandlerContext, request: TopicSearchRequest, call: IncomingCall) -> Result:
     wanted = {tag.casefold() for tag in clean_tags(request.tags)}
-    found = await ctx.read(_with_tags, ctx, ctx.indexes(request), wanted, request.match == "all")
-    return {"topics": found, "text": _joined(found) or NONE}
+    rows = await ctx.read(_with_tags, ctx, ctx.indexes(request), wanted, request.match == "all")
+    return {"topics": rows, "text": _joined(rows) or NONE}
 
 
-def _with_tags(
-    ctx: HandlerContext, indexes: list[WorkspaceIndex], wanted: set[str], every: bool
-) -> list[dict[str, Any]]:
+def _with_tags(ctx: HandlerContext, indexes: list[WorkspaceIndex], wanted: set[str], every: bool) -> list[Result]:
     """The topics that have the tags; those that have more of them come first."""
-    found = []
+    rows = []
     for index in indexes:
         known = topics.paths(index)
         for name, tags in topics.tags(ctx.stores, index, known, ctx.max_bytes).items():
             matched = [tag for tag in tags if tag.casefold() in wanted]
             if matched and (len(matched) == len(wanted) or not every):
-                found.append({"ns": index.workspace.ns, "topic": name, "path": known[name], "tags": list(tags),
-                              "matched": matched})  # fmt: skip
-    return sorted(found, key=lambda entry: -len(entry["matched"]))
+                rows.append({"ns": index.workspace.ns, "topic": name, "path": known[name], "tags": list(tags),
+                             "matched": matched})  # fmt: skip
+    return sorted(rows, key=lambda row: -len(row["matched"]))
 
 
 @handles(TopicListRequest)
 async def topic_list(ctx: HandlerContext, request: TopicListRequest, call: IncomingCall) -> Result:
-    rows, missing = await ctx.read(_listed, ctx.indexes(request), ctx.max_bytes)
+    rows, missing = await ctx.read(_list, ctx.indexes(request), ctx.max_bytes)
     return {"topics": rows, "missing": missing, "text": _joined(rows)}
 
 
-def _listed(indexes: list[WorkspaceIndex], max_bytes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _list(indexes: list[WorkspaceIndex], max_bytes: int) -> tuple[list[Result], list[Result]]:
     """Every topic that has a file, and those that the index lists without one."""
     rows, missing = [], []
     for index in indexes:
         ns, known = index.workspace.ns, topics.paths(index)
-        entries = {entry.topic: entry.summary for entry in read_index(topics.index_text(index, max_bytes)).entries}
-        rows += [{"ns": ns, "topic": name, "path": path, "summary": entries.get(name, ""), "listed": name in entries}
-                 for name, path in known.items()]  # fmt: skip
-        missing += [{"ns": ns, "topic": name, "summary": summary} for name, summary in entries.items()
+        entries = topic_index.read_index(topics.index_text(index, max_bytes)).entries
+        summaries = {entry.topic: entry.summary for entry in entries}
+        rows += [{"ns": ns, "topic": name, "path": path, "summary": summaries.get(name, ""),
+                  "listed": name in summaries} for name, path in known.items()]  # fmt: skip
+        missing += [{"ns": ns, "topic": name, "summary": summary} for name, summary in summaries.items()
                     if name not in known]  # fmt: skip
     return rows, missing
 
 
-def _joined(rows: list[dict[str, Any]]) -> str:
+def _joined(rows: list[Result]) -> str:
     return ", ".join(dict.fromkeys(row["topic"] for row in rows))

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
-from memd.daemon.handler_context import HandlerContext, Result, progress_reporter
+from memd.daemon.handler_context import HandlerContext, ReportProgress, Result, namespaces, progress_reporter
 from memd.daemon.handlers.registry import handles
-from memd.daemon.import_runner import ImportTally, carry_out, refuse_secrets, restore
+from memd.daemon.handlers.workspace_writer import absolute_path
 from memd.daemon.server import IncomingCall
-from memd.errors import UnknownWorkspace, UsageError
+from memd.daemon.tasks.writing import ImportFiles, RestoreEdges, RestoreGone, RestoreLives
+from memd.errors import SecretFound, UnknownWorkspace
 from memd.indexer.maintenance import backups
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.transfer import export as exporting
 from memd.indexer.transfer import import_plan, import_sources
-from memd.indexer.transfer.import_plan import ExportedWorkspace, ImportPlan
+from memd.indexer.transfer.import_plan import ExportedWorkspace, FileImport, ImportPlan
+from memd.indexer.writing.write_files import FileChange, WriteAction
+from memd.notes import incoming_file, safe_write
 from memd.notes.layout import layout_of
 from memd.protocol.methods.transfer import BackupRequest, ExportRequest, ImportRequest, Incoming, IngestRequest
+
+BATCH = 50
+"""Files that are one action, so that other writers get in between."""
+LIVES = 500
+"""Lives or edges that are restored in one transaction."""
+LISTED = 1_000
+"""The most that an answer lists of one thing."""
+SHOWN = 10
 
 
 @handles(ExportRequest)
@@ -29,85 +40,147 @@ async def export(ctx: HandlerContext, request: ExportRequest, call: IncomingCall
     return {**page, "workspaces": [index.place for index in indexes]}
 
 
-@handles(ImportRequest)
-async def import_(ctx: HandlerContext, request: ImportRequest, call: IncomingCall) -> Result:
-    names, told = ctx.names(request), progress_reporter(request, call)
-    exported_workspaces = await ctx.read(import_plan.load, _place(request.path))
-    aimed = [(ctx.stores.index(ns), exported) for ns, exported in _aims(names, exported_workspaces)]
-    await ctx.scan(tuple(index.workspace.ns for index, _ in aimed))
-    tally, plans = ImportTally(), list[tuple[WorkspaceIndex, ExportedWorkspace, ImportPlan]]()
-    for index, exported in aimed:
-        plan = await ctx.read(import_plan.plan, index, exported.incoming_files, request.overwrite)
-        tally.count(index, plan)
-        plans.append((index, exported, plan))
-    refuse_secrets(tally, request)
-    for index, exported, plan in plans:
-        if request.dry_run:
-            tally.gone += len(await ctx.read(import_plan.absent, ctx.stores, index, exported))
-        else:
-            await carry_out(ctx, index, plan, "import", request, tally, told)
-            await restore(ctx, index, exported, tally)
-    return _answer(ctx, [index for index, _ in aimed], request, tally)
-
-
-def _aims(
-    names: Sequence[str], exported_workspaces: Sequence[ExportedWorkspace]
-) -> list[tuple[str, ExportedWorkspace]]:
-    """Which workspace each part of an export goes to: the one that is meant, or the one of the same name."""
-    if len(exported_workspaces) == 1 and len(names) == 1:
-        return [(names[0], exported_workspaces[0])]
-    aims = [(exported.ns, exported) for exported in exported_workspaces if exported.ns in names]
-    if not aims or (len(names) > 1 and len(aims) < len(exported_workspaces)):
-        held = ", ".join(exported.ns for exported in exported_workspaces) or "nothing"
-        raise UnknownWorkspace(
-            f"the export has {held}; known here: {', '.join(names)}",
-            "make the workspace with memd add, or name one: -n NS",
-        )
-    return aims
-
-
-@handles(IngestRequest)
-async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall) -> Result:
-    names, told = ctx.names(request), progress_reporter(request, call)
-    if len(names) > 1:
-        raise UsageError("which workspace is meant?", f"name it with -n: {', '.join(names)}")
-    await ctx.scan(names)
-    stores, worker = ctx.stores, ctx.parts.worker
-    index, tally = stores.index(names[0]), ImportTally()
-    files = sorted(index.files)
-    here = [_place(place) for place in request.paths]
-    found = await ctx.read(import_sources.gather, here, layout_of(files), files, index.workspace.root, worker.max_bytes)
-    known = await ctx.read(import_plan.known_texts, stores, index)
-    plan = await ctx.read(import_plan.plan, index, found.incoming_files, request.overwrite, known)
-    tally.problems += found.problems
-    tally.count(index, plan)
-    refuse_secrets(tally, request)
-    if not request.dry_run:
-        await carry_out(ctx, index, plan, "ingest", request, tally, told)
-    return _answer(ctx, [index], request, tally)
-
-
-def _answer(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], request: Incoming, tally: ImportTally) -> Result:
-    return {
-        "ns": [index.workspace.ns for index in indexes],
-        "dry_run": request.dry_run,
-        **tally.told(),
-        "visible": ctx.stores.ledger.clock,
-    }
-
-
 @handles(BackupRequest)
 async def backup(ctx: HandlerContext, request: BackupRequest, call: IncomingCall) -> Result:
-    folder = _place(request.path) if request.path else ctx.stores.folder / backups.FOLDER
+    folder = absolute_path(request.path) if request.path else ctx.stores.folder / backups.FOLDER
     made = await ctx.read(backups.make, ctx.stores.ledger, folder, datetime.now().astimezone())
     return {"backup": str(made.file), "bytes": made.size}
 
 
-def _place(given: str) -> Path:
-    try:
-        place = Path(given).expanduser()
-    except RuntimeError:
-        raise UsageError(f"{given} is of no user of this machine") from None
-    if not place.is_absolute() or "\0" in given:
-        raise UsageError(f"a path must be absolute, not {given!r}")
-    return place
+# --- imports --------------------------------------------------------------------------------------------------------
+
+
+@handles(ImportRequest)
+async def import_(ctx: HandlerContext, request: ImportRequest, call: IncomingCall) -> Result:
+    names, report = ctx.names(request), progress_reporter(request, call)
+    exports = await ctx.read(import_plan.load, absolute_path(request.path))
+    targets = [(ctx.stores.index(ns), exported) for ns, exported in _targets(names, exports)]
+    await ctx.scan(tuple(namespaces([index for index, _ in targets])))
+    tally, plans = ImportTally(), list[ImportPlan]()
+    for index, exported in targets:
+        plans.append(await ctx.read(import_plan.plan, index, exported.incoming_files, request.overwrite))
+        tally.count(index, plans[-1])
+    tally.refuse_secrets(request)
+    for (index, exported), plan in zip(targets, plans, strict=True):
+        if request.dry_run:
+            tally.gone += len(await ctx.read(import_plan.absent, ctx.stores, index, exported))
+        else:
+            await _write_plan(ctx, index, plan, "import", request, tally, report)
+            await _restore(ctx, index, exported, tally)
+    return tally.result(ctx, [index for index, _ in targets], request)
+
+
+def _targets(names: Sequence[str], exports: Sequence[ExportedWorkspace]) -> list[tuple[str, ExportedWorkspace]]:
+    """Which workspace each part of an export goes to: the one that is meant, or the one of the same name."""
+    if len(exports) == 1 and len(names) == 1:
+        return [(names[0], exports[0])]
+    targets = [(exported.ns, exported) for exported in exports if exported.ns in names]
+    if not targets or (len(names) > 1 and len(targets) < len(exports)):
+        held = ", ".join(exported.ns for exported in exports) or "nothing"
+        raise UnknownWorkspace(
+            f"the export has {held}; known here: {', '.join(names)}",
+            "make the workspace with memd add, or name one: -n NS",
+        )
+    return targets
+
+
+@handles(IngestRequest)
+async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall) -> Result:
+    index, report = ctx.only_index(request), progress_reporter(request, call)
+    root, tally = index.workspace.root, ImportTally()
+    await ctx.scan((index.workspace.ns,))
+    files, sources = sorted(index.files), [absolute_path(path) for path in request.paths]
+    found = await ctx.read(import_sources.gather, sources, layout_of(files), files, root, ctx.max_bytes)
+    known = await ctx.read(import_plan.known_texts, ctx.stores, index)
+    plan = await ctx.read(import_plan.plan, index, found.incoming_files, request.overwrite, known)
+    tally.problems += found.problems
+    tally.count(index, plan)
+    tally.refuse_secrets(request)
+    if not request.dry_run:
+        await _write_plan(ctx, index, plan, "ingest", request, tally, report)
+    return tally.result(ctx, [index], request)
+
+
+async def _write_plan(
+    ctx: HandlerContext,
+    index: WorkspaceIndex,
+    plan: ImportPlan,
+    what: str,
+    request: Incoming,
+    tally: ImportTally,
+    report: ReportProgress | None,
+) -> None:
+    """Write what was planned; each batch is an action that can be undone as one."""
+    for nth in range(0, len(plan.steps), BATCH):
+        steps = plan.steps[nth : nth + BATCH]
+        changes = tuple(FileChange(step.incoming.path, edit=_edit(step, request.overwrite)) for step in steps)
+        request_id = f"{request.request_id}:{index.workspace.ns}:{nth}" if request.request_id else ""
+        write_action = WriteAction(what, request.who or "socket", changes, request=request_id)
+        done = await ctx.run(ImportFiles(index, write_action, steps))
+        tally.actions.append(done.action)
+        tally.conflicts += done.conflicts
+        if report:
+            await report(what, nth + len(steps), len(plan.steps))
+
+
+def _edit(step: FileImport, overwrite: bool) -> safe_write.Edit:
+    """Decided anew on the bytes that are there when it is written."""
+    return lambda data: incoming_file.merged(step.incoming, data, overwrite).data
+
+
+async def _restore(ctx: HandlerContext, index: WorkspaceIndex, exported: ExportedWorkspace, tally: ImportTally) -> None:
+    """Give the memories back what was observed of them, the gone ones their history, and all of them their links."""
+    paths = [file.path for file in exported.incoming_files]
+    for nth in range(0, len(paths), LIVES):
+        await ctx.run(RestoreLives(index, exported, paths[nth : nth + LIVES]))
+    gone = await ctx.read(import_plan.absent, ctx.stores, index, exported)
+    for nth in range(0, len(gone), LIVES):
+        await ctx.run(RestoreGone(index, gone[nth : nth + LIVES]))
+    tally.gone += len(gone)
+    places = import_plan.places(exported)
+    for nth in range(0, len(exported.edges), LIVES):
+        await ctx.run(RestoreEdges(index, places, exported.edges[nth : nth + LIVES]))
+
+
+@dataclass(slots=True)
+class ImportTally:
+    """What came of an import, over all workspaces."""
+
+    files: int = 0
+    paths: list[str] = field(default_factory=list)
+    added: int = 0
+    replaced: int = 0
+    same: int = 0
+    gone: int = 0
+    kept: list[Result] = field(default_factory=list)
+    problems: list[Result] = field(default_factory=list)
+    secrets: list[Result] = field(default_factory=list)
+    actions: list[int] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+
+    def count(self, index: WorkspaceIndex, plan: ImportPlan) -> None:
+        self.files += len(plan.steps)
+        self.paths += [step.incoming.path for step in plan.steps]
+        self.added += plan.added
+        self.replaced += plan.replaced
+        self.same += plan.same
+        self.kept += [{"ns": index.workspace.ns, **conflict} for conflict in plan.conflicts]
+        self.problems += plan.problems
+        self.secrets += plan.secrets
+
+    def refuse_secrets(self, request: Incoming) -> None:
+        """Refuse all of it, and say where the secrets are; never what they are."""
+        if not self.secrets or request.allow_secret or request.dry_run:
+            return
+        places = "\n".join(f"{secret['place']}: {secret['kind']}" for secret in self.secrets[:SHOWN])
+        more = f"\nand {len(self.secrets) - SHOWN} more" if len(self.secrets) > SHOWN else ""
+        raise SecretFound(
+            f"{len(self.secrets)} places look like secrets; nothing was written\n{places}{more}",
+            "take them out, or say --allow-secret",
+        )
+
+    def result(self, ctx: HandlerContext, indexes: list[WorkspaceIndex], request: Incoming) -> Result:
+        counts = {name: getattr(self, name) for name in ("files", "added", "replaced", "same", "gone", "actions")}
+        lists = {name: getattr(self, name)[:LISTED] for name in ("paths", "kept", "problems", "secrets", "conflicts")}
+        return {"ns": namespaces(indexes), "dry_run": request.dry_run, **counts, **lists, "kept_count": len(self.kept),
+                "visible": ctx.stores.ledger.clock}  # fmt: skip

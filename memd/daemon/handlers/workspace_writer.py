@@ -1,16 +1,26 @@
-"""What every writing method needs: one workspace, the author, a check for secrets, and the action itself."""
+"""What writing methods share: one workspace, who writes, a look for secrets, edits of a memory, the action itself."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
-from memd.daemon import tasks
-from memd.daemon.handler_context import HandlerContext, InWorkspace, Result
-from memd.errors import SecretFound, UsageError
-from memd.indexer.record import actions
+from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.tasks.writing import WriteFiles
+from memd.errors import Conflict, Refused, SecretFound, UsageError
+from memd.indexer.indexing.scan import is_memory_path
+from memd.indexer.query import lookup
+from memd.indexer.record import actions, history
 from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.views import keys
+from memd.indexer.views.keys import KeyTarget
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction
+from memd.models import Memory
+from memd.notes import revise
 from memd.notes.layout import Layout, layout_of
+from memd.notes.revise import TextEdit
 from memd.notes.secrets import secrets_in
 from memd.protocol.methods.base import Writing
 
@@ -22,33 +32,89 @@ class WorkspaceWriter:
     ctx: HandlerContext
     index: WorkspaceIndex
     who: str
-    request: str
-    allow_secret: bool
+    request_id: str = ""
+    allow_secret: bool = True
+
+    @property
+    def ns(self) -> str:
+        return self.index.workspace.ns
 
     @property
     def layout(self) -> Layout:
         return layout_of(list(self.index.files))
 
-    def may_hold(self, text: str) -> None:
+    def refuse_secrets(self, *texts: str) -> None:
         """Refuse what looks like a secret, unless it was allowed."""
-        found = [] if self.allow_secret else secrets_in(text)
-        if found:
-            kinds = ", ".join(dict.fromkeys(f"{secret.kind} (line {secret.line})" for secret in found))
-            raise SecretFound(f"the text seems to hold {kinds}", "leave it out, or say --allow-secret")
+        for text in () if self.allow_secret else texts:
+            if secrets := secrets_in(text):
+                kinds = ", ".join(dict.fromkeys(f"{secret.kind} (line {secret.line})" for secret in secrets))
+                raise SecretFound(f"the text seems to hold {kinds}", "leave it out, or say --allow-secret")
+
+    def refuse_unindexed(self, path: str, size: int) -> None:
+        """Refuse to write a file that memd itself would never read."""
+        workspace, most = self.index.workspace, self.ctx.max_bytes
+        if not is_memory_path(workspace, path):
+            raise Refused(
+                f"{path} would not be among the files of {workspace.ns}, which are {', '.join(workspace.globs)}",
+                "choose another name, or take it in with a further glob in the config file, then: memd restart",
+            )
+        if size > most:
+            raise Refused(
+                f"{path} would be larger than index.max_file_kb = {most // 1024:,} and no longer be indexed",
+                "move a part of it to another file, or raise the limit",
+            )
+
+    async def target(self, key: str) -> KeyTarget:
+        """The memory that has a key, with the changes that were seen so far."""
+        await self.ctx.catch_up()
+        return await self.ctx.read(keys.existing, self.ctx.stores, self.index, key)
 
     async def repeated(self) -> bool:
         """Whether this request was carried out before: then it is not checked against its own outcome."""
-        ledger = self.ctx.stores.ledger
-        return await self.ctx.read(lambda: actions.by_request(ledger.reader, self.request)) is not None
+        return await self.ctx.read(self._repeated)
+
+    def _repeated(self) -> bool:
+        return actions.by_request(self.ctx.stores.ledger.reader, self.request_id) is not None
 
     async def write(self, what: str, key: str, *changes: FileChange) -> Result:
         """Carry out an action; returns when its files are on the disk."""
-        write_action = WriteAction(what, self.who, changes, key, self.request)
-        return written(self.index, await self.ctx.run(tasks.Write(self.index.workspace.ns, write_action)))
+        done = await self.ctx.run(WriteFiles(self.ns, WriteAction(what, self.who, changes, key, self.request_id)))
+        return written(self.index, done)
 
     def untouched(self, key: str) -> Result:
         """The result of a write that had nothing to write."""
         return {**written(self.index, ActionResult(0, key=key, visible=self.ctx.stores.ledger.clock)), "action": None}
+
+    async def edit(self, what: str, target: KeyTarget, edit: TextEdit) -> Result:
+        """Change the file that a memory is in."""
+        return await self.write(what, target.key, edit_of(target, edit))
+
+    async def edit_version(self, what: str, target: KeyTarget, edit: Callable[[str | None], str]) -> Result:
+        """Change the text of a memory; the result has the number of the version that was written.
+
+        That is None where others wrote over it before it was indexed.
+        """
+        digest: str | None = None
+
+        def noting_digest(text: str | None) -> str:
+            nonlocal digest
+            edited = edit(text)
+            digest = keys.digest_in(target, edited)
+            return edited
+
+        done = await self.edit(what, target, noting_digest)
+        await self.ctx.catch_up()
+        return {**done, "version": await self.ctx.read(self._version, target, digest)}
+
+    def _version(self, target: KeyTarget, digest: str | None) -> int | None:
+        reader, memory = self.ctx.stores.ledger.reader, target.memory
+        if memory is None:
+            rows = lookup.memories(reader, self.index.id, target.key, "")
+            memory = rows[0]["id"] if rows else None
+        versions = history.versions(reader, memory) if memory is not None else []
+        # Not simply the last one: that may be someone else's, whom a later `if_version` would then overwrite unread.
+        fitting = [version.number for version in versions if digest in (None, version.digest)]
+        return fitting[-1] if fitting else None
 
 
 def written(index: WorkspaceIndex, done: ActionResult) -> Result:
@@ -66,13 +132,50 @@ def written(index: WorkspaceIndex, done: ActionResult) -> Result:
 
 def workspace_writer(ctx: HandlerContext, request: Writing) -> WorkspaceWriter:
     """Whoever calls, and the one workspace that is meant."""
-    who = request.who or "socket"
-    return WorkspaceWriter(ctx, only_index(ctx, request), who, request.request_id, request.allow_secret)
+    return WorkspaceWriter(
+        ctx, ctx.only_index(request), request.who or "socket", request.request_id, request.allow_secret
+    )
 
 
-def only_index(ctx: HandlerContext, request: InWorkspace) -> WorkspaceIndex:
-    """The one workspace that is meant: to write to all of them would be nobody's wish."""
-    names = ctx.names(request)
-    if len(names) > 1:
-        raise UsageError("which workspace is meant?", f"name it with -n: {', '.join(names)}")
-    return ctx.stores.index(names[0])
+def edit_of(target: KeyTarget, edit: TextEdit) -> FileChange:
+    """A change of a memory's file; a conflict where the memory went meanwhile."""
+
+    def checked(text: str | None) -> str | None:
+        try:
+            return edit(text)
+        except KeyError as error:
+            raise Conflict(f"`{target.key}` is no longer in {target.path}", "memd sync, and look again") from error
+
+    return FileChange(target.path, edit=revise.in_bytes(checked))
+
+
+def in_memory(target: KeyTarget, edit: Callable[[str, Memory], str]) -> Callable[[str | None], str]:
+    """An edit of a file that must have the memory; it is given the file's text and the memory."""
+
+    def checked(text: str | None) -> str:
+        memory = revise.memory_in(target.path, text or "", target.slug)
+        if text is None or memory is None:
+            raise KeyError(target.slug)
+        return edit(text, memory)
+
+    return checked
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """A hint that names what is spelled alike; where nothing is, another hint."""
+    similar = difflib.get_close_matches(name, list(known), n=3, cutoff=0.4)
+    return f"did you mean {', '.join(f'`{one}`' for one in similar)}?" if similar else otherwise
+
+
+def absolute_path(given: str) -> Path:
+    """An absolute path of this machine; `~` is allowed."""
+    try:
+        path = Path(given).expanduser()
+        path.exists()
+    except RuntimeError:
+        raise UsageError(f"the home directory in {given} belongs to no user of this machine") from None
+    except OSError as error:
+        raise UsageError(f"this path cannot be used: {error.strerror}") from None
+    if not path.is_absolute() or "\0" in given:
+        raise UsageError(f"the path must be absolute, not {given!r}")
+    return path

@@ -1,4 +1,4 @@
-"""Directories that hold memory: listed, added, removed."""
+"""Directories that hold memory: `workspace.list`, `workspace.add` and `workspace.rm`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import TypeVar
 
 from memd.config import edit, paths
 from memd.config.load import NS, glob_ok
-from memd.daemon import status
 from memd.daemon.handler_context import HandlerContext, Result, progress_reporter
 from memd.daemon.handlers.registry import handles
-from memd.daemon.indexing import IndexingOptions
+from memd.daemon.handlers.server import workspace_status
+from memd.daemon.handlers.workspace_writer import absolute_path
 from memd.daemon.server import IncomingCall
+from memd.daemon.tasks.indexing import ForgetWorkspace, OpenWorkspace
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import DEFAULT_GLOBS, Workspace
@@ -27,32 +28,34 @@ R = TypeVar("R")
 @handles(WorkspaceListRequest)
 async def workspace_list(ctx: HandlerContext, request: WorkspaceListRequest, call: IncomingCall) -> Result:
     indexes = list(ctx.stores.indexes.values())
-    return {"workspaces": [await ctx.read(status.workspace_status, ctx.parts, index) for index in indexes]}
+    return {"workspaces": [await ctx.read(workspace_status, ctx, index) for index in indexes]}
 
 
 @handles(WorkspaceAddRequest)
 async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call: IncomingCall) -> Result:
     workspace = _workspace(request)
-    async with ctx.changing:
-        known = _same(ctx, workspace, ns_given=bool(request.ns))
+    async with ctx.config_lock:
+        known = _added_before(ctx, workspace, ns_given=bool(request.ns))
         if known is None:
             await configure(ctx, edit.add_workspace, workspace)
-            await ctx.parts.open_workspace(workspace)
+            await ctx.run(OpenWorkspace(workspace))
+            ctx.watcher.add(workspace)
+            ctx.outlines.begin(workspace.ns)
     ns = known.workspace.ns if known else workspace.ns
-    scanned = ctx.scan((ns,), IndexingOptions(), progress_reporter(request, call))
+    scan = ctx.scan((ns,), report=progress_reporter(request, call))
     if request.wait:
-        await scanned
+        await scan
     else:
-        ctx.in_background(scanned)
-    told = await ctx.read(status.workspace_status, ctx.parts, ctx.stores.index(ns))
-    return {"workspace": told, "files": told["files"], "chunks": told["chunks"], "added": known is None}
+        ctx.in_background(scan)
+    row = await ctx.read(workspace_status, ctx, ctx.stores.index(ns))
+    return {"workspace": row, "files": row["files"], "chunks": row["chunks"], "added": known is None}
 
 
-def _same(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> WorkspaceIndex | None:
+def _added_before(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> WorkspaceIndex | None:
     """The index of this very directory; a name that another one has is refused."""
     for index in ctx.stores.indexes.values():
         if index.workspace.root == workspace.root:
-            return _unless_changed(index, workspace, ns_given)
+            return _check_same(index, workspace, ns_given)
         if index.workspace.ns == workspace.ns:
             raise AlreadyExists(
                 f"`{workspace.ns}` is {index.workspace.root} already",
@@ -61,11 +64,11 @@ def _same(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> Workspac
     return None
 
 
-def _unless_changed(index: WorkspaceIndex, wanted: Workspace, ns_given: bool) -> WorkspaceIndex:
+def _check_same(index: WorkspaceIndex, workspace: Workspace, ns_given: bool) -> WorkspaceIndex:
     """Adding a directory again is fine; adding it differently would be ignored, and is refused instead."""
     known = index.workspace
-    same = wanted.globs in (known.globs, DEFAULT_GLOBS) and (known.ns == wanted.ns or not ns_given)
-    if same and wanted.follow in (known.follow, False):
+    same = workspace.globs in (known.globs, DEFAULT_GLOBS) and (known.ns == workspace.ns or not ns_given)
+    if same and workspace.follow in (known.follow, False):
         return index
     raise AlreadyExists(
         f"{known.root} is added already, as `{known.ns}` with other settings", f"first: memd remove {known.ns}"
@@ -74,39 +77,27 @@ def _unless_changed(index: WorkspaceIndex, wanted: Workspace, ns_given: bool) ->
 
 @handles(WorkspaceRmRequest)
 async def workspace_rm(ctx: HandlerContext, request: WorkspaceRmRequest, call: IncomingCall) -> Result:
-    ns = request.ns
-    async with ctx.changing:
-        index = ctx.stores.index(ns) if ns else _at(ctx, _place(request.path))
-        await configure(ctx, edit.remove_workspace, index.workspace.ns)
-        await ctx.parts.forget_workspace(index.workspace.ns)
-    return {"ns": index.workspace.ns, "root": str(index.workspace.root), "removed": True}
+    async with ctx.config_lock:
+        index = ctx.stores.index(request.ns) if request.ns else _index_at(ctx, absolute_path(request.path))
+        ns = index.workspace.ns
+        await configure(ctx, edit.remove_workspace, ns)
+        ctx.watcher.remove(ns)
+        ctx.outlines.forget(ns, index.id)
+        await ctx.run(ForgetWorkspace(ns))
+    return {**index.place, "removed": True}
 
 
-async def configure(ctx: HandlerContext, change: Callable[[T], R], what: T) -> R:
+async def configure(ctx: HandlerContext, change: Callable[[T], R], argument: T) -> R:
     """Change the config file, or say why that cannot be done."""
     try:
-        return await ctx.read(change, what)
+        return await ctx.read(change, argument)
     except OSError as error:
         kind = DiskFull if error.errno == errno.ENOSPC else MemdError
         file = paths.config_file()
         raise kind(f"{file} could not be changed: {error.strerror}", f"look at it: ls -la {file.parent}") from error
 
 
-def _place(given: str) -> Path:
-    """An absolute directory, `~` allowed."""
-    try:
-        path = Path(given).expanduser()
-        path.exists()
-    except RuntimeError:
-        raise UsageError(f"{given} is of no user of this machine") from None
-    except OSError as error:
-        raise UsageError(f"this path cannot be used: {error.strerror}") from None
-    if not path.is_absolute() or "\0" in given:
-        raise UsageError(f"`path` must be absolute, not {given!r}")
-    return path
-
-
-def _at(ctx: HandlerContext, directory: Path) -> WorkspaceIndex:
+def _index_at(ctx: HandlerContext, directory: Path) -> WorkspaceIndex:
     for index in ctx.stores.indexes.values():
         if index.workspace.root == directory:
             return index
@@ -115,7 +106,7 @@ def _at(ctx: HandlerContext, directory: Path) -> WorkspaceIndex:
 
 def _workspace(request: WorkspaceAddRequest) -> Workspace:
     """The workspace that a call of `workspace.add` describes."""
-    path = _place(request.path)
+    path = absolute_path(request.path)
     globs, ns = request.globs or DEFAULT_GLOBS, request.ns or path.name
     workspace = Workspace(ns, path, globs, request.follow)
     if not NS.fullmatch(ns):

@@ -10,6 +10,7 @@ from sqlite3 import Connection, Row
 from typing import Any
 
 from memd.indexer.query import lookup
+from memd.indexer.record import life_changes
 from memd.indexer.record.actions import in_utc
 from memd.lifecycle.edges import (
     CONTAINS,
@@ -84,6 +85,16 @@ def contained(connection: Connection, workspace: int) -> dict[int, list[int]]:
     for edge in all_of(connection, workspace, rel=CONTAINS):
         found.setdefault(edge.one, []).append(edge.other)
     return found
+
+
+def remove(connection: Connection, action: int, edges: Sequence[Edge]) -> None:
+    """Take edges away, as part of an action that can be undone."""
+    for nth, edge in enumerate(edges):
+        row = connection.execute("SELECT removed FROM edges WHERE id = ?", (edge.id,)).fetchone()
+        ends = {"one": edge.one, "other": edge.other, "rel": edge.rel}
+        connection.execute("UPDATE edges SET removed = ? WHERE id = ?", (TAKEN, edge.id))
+        before, after = {**ends, "removed": row["removed"]}, {**ends, "removed": TAKEN}
+        life_changes.keep(connection, action, nth, edge.one, "edge", before, after)
 
 
 def _strongest(edge: Edge) -> tuple[float, int, int, str]:

@@ -294,3 +294,12 @@ def _insert(connection: Connection, workspace: int, triple: Triple, weight: floa
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (workspace, *triple, weight, weight, origin, now),
     ).rowcount
+
+
+def between(connection: Connection, one: int, other: int, rel: str) -> list[Row]:
+    """The mentions that make an edge of two memories; where it has no direction, those of either."""
+    return connection.execute(
+        "SELECT memory, target, origin FROM mentions WHERE rel = ?3 AND ((memory = ?1 AND found = ?2)"
+        " OR (?4 AND memory = ?2 AND found = ?1))",
+        (one, other, rel, rel == RELATED),
+    ).fetchall()

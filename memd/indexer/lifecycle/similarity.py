@@ -21,7 +21,7 @@ from memd.indexer.model.scale import Scale, scale_of
 from memd.indexer.record.actions import in_utc
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
-from memd.lifecycle.edges import OBSERVED, RELATED, strengthened
+from memd.lifecycle.edges import OBSERVED, RELATED, ends, strengthened
 
 LINK, MERGE, DEDUP = 0.80, 0.90, 0.92
 """How similar memories must be to be linked, to be the same thing said again, to be the very same: the numbers that are
@@ -285,3 +285,12 @@ def _unlike(connection: Connection, memory: int, wanted: Collection[tuple[int, i
 def _drop(connection: Connection, numbers: Sequence[int]) -> int:
     connection.executemany("DELETE FROM edges WHERE id = ?", [(number,) for number in numbers])
     return len(numbers)
+
+
+def refuse(connection: Connection, workspace: int, one: int, other: int, now: datetime) -> None:
+    """Keep two memories from being linked again for being alike."""
+    connection.execute(
+        "INSERT INTO edges (workspace, one, other, rel, base, weight, origin, made, removed)"
+        " VALUES (?, ?, ?, ?, 0, 0, ?, ?, ?) ON CONFLICT DO UPDATE SET removed = excluded.removed",
+        (workspace, *ends(one, other, RELATED), RELATED, SIMILAR, in_utc(now), TAKEN),
+    )

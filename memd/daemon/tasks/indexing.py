@@ -1,0 +1,123 @@
+"""Tasks that bring the index in step with the files of a workspace."""
+
+from __future__ import annotations
+
+from memd.daemon.indexing import PLAIN, IndexingJob, IndexingOptions
+from memd.daemon.task_queue import Task
+from memd.daemon.tasks.stores import repair_text, repair_vectors
+from memd.daemon.worker import Worker
+from memd.indexer.indexing.ingest import IngestReport
+from memd.indexer.indexing.read_files import changed_paths
+from memd.indexer.indexing.scan import ScanResult, newest_first, scan
+from memd.indexer.store import catalog
+from memd.indexer.store.stores import WorkspaceIndex
+from memd.models import Workspace
+from memd.notes import parse
+
+NOTES_FORMAT = "notes_format"
+"""The ledger's setting that says by which `FORMAT` the notes were parsed."""
+
+
+class OpenWorkspace(Task[WorkspaceIndex]):
+    """Begin to keep a workspace: open its index and repair what a killed process left."""
+
+    workspace: Workspace
+
+    def run(self, worker: Worker) -> WorkspaceIndex:
+        index = worker.stores.open_index(self.workspace)
+        worker.stores.load_mirror(index)
+        worker.stores.open_collection(index)
+        return index
+
+
+class ForgetWorkspace(Task[None]):
+    """Drop a workspace's index and rows, never its files."""
+
+    ns: str
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.forget(worker.stores.index(self.ns))
+        worker.health.clear(f"held:{self.ns}")
+
+
+class ScanWorkspaces(Task[IngestReport]):
+    """Compare every file with the ledger and import what differs; without names, in all workspaces."""
+
+    ns: tuple[str, ...] = ()
+    options: IndexingOptions = PLAIN
+
+    def run(self, worker: Worker) -> IndexingJob:
+        indexes = [worker.stores.index(ns) for ns in self.ns or worker.stores.indexes]
+        scans = [(index, _scan(worker, index)) for index in indexes]
+        todo = [(index, seen, _reading_order(index, seen, self.options.deep)) for index, seen in scans]
+        job = IndexingJob(sum(len(paths) for _, _, paths in todo))
+        for index, seen, paths in todo:
+            worker.enqueue(index, paths, _sizes(seen), job, self.options)
+        return job
+
+
+class RereadFiles(Task[IngestReport]):
+    """Read some files whatever their stamps say, and compare the text index: they have a word that it lacks."""
+
+    ns: str
+    paths: tuple[str, ...]
+
+    def run(self, worker: Worker) -> IndexingJob:
+        index = worker.stores.index(self.ns)
+        repair_text(worker, index)
+        job = IndexingJob(len(self.paths))
+        worker.enqueue(index, list(self.paths), {}, job, IndexingOptions(deep=True))
+        return job
+
+
+class ReadFilesFirst(Task[IngestReport]):
+    """Index some files before whatever else an import has to do; what vanished comes before them, as in a scan."""
+
+    ns: str
+    paths: tuple[str, ...]
+
+    def run(self, worker: Worker) -> IndexingJob:
+        index = worker.stores.index(self.ns)
+        seen = scan(index.workspace)
+        paths = [*sorted(index.files.keys() - seen.files.keys()), *self.paths]
+        job = IndexingJob(len(paths))
+        worker.enqueue(index, paths, _sizes(seen), job, IndexingOptions(first=True))
+        return job
+
+
+class SaveNotesFormat(Task[None]):
+    """Remember that all notes have been parsed by the present `FORMAT`."""
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.ledger.remember(NOTES_FORMAT, str(parse.FORMAT))
+
+
+def _scan(worker: Worker, index: WorkspaceIndex) -> ScanResult:
+    _repair_dirty(worker, index)
+    seen = scan(index.workspace)
+    index.missing, index.skipped = seen.missing, seen.skipped
+    if not seen.missing and not (index.held - seen.files.keys()):
+        index.held = frozenset()
+        worker.health.clear(f"held:{index.workspace.ns}")
+    return seen
+
+
+def _repair_dirty(worker: Worker, index: WorkspaceIndex) -> None:
+    """Compare the caches with the ledger where the ledger says that they may differ."""
+    reader = worker.stores.ledger.reader
+    row = reader.execute("SELECT * FROM workspaces WHERE id = ?", (index.id,)).fetchone()
+    if row["text_dirty"] or index.text.count() != catalog.counts(reader, index.id)["chunks"]:
+        repair_text(worker, index)
+    if index.collection is not None and row["vectors_dirty"]:
+        repair_vectors(worker, index)
+
+
+def _reading_order(index: WorkspaceIndex, seen: ScanResult, deep: bool) -> list[str]:
+    """What vanished first, so that a renamed file finds its memories; then the newest."""
+    paths = changed_paths(index, seen) | (seen.files.keys() if deep else set())
+    gone = sorted(path for path in paths if path not in seen.files)
+    return gone + list(newest_first(paths - set(gone), seen.files))
+
+
+def _sizes(seen: ScanResult) -> dict[str, int]:
+    return {path: stat.size for path, stat in seen.files.items()}

@@ -1,0 +1,214 @@
+"""Tasks that look after the stores: the text index, the model and its vectors, the ledger's file."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from sqlite3 import Row
+from typing import TYPE_CHECKING
+
+from memd.config.schema import Settings
+from memd.daemon.task_queue import BackgroundTask, Task
+from memd.daemon.worker import Worker
+from memd.errors import StoreBroken
+from memd.indexer.indexing import ingest
+from memd.indexer.maintenance import doctor
+from memd.indexer.maintenance.doctor import DoctorFinding
+from memd.indexer.maintenance.reconcile import reconcile_text, reconcile_vectors
+from memd.indexer.model.pooling import Vectors
+from memd.indexer.store import vector_table
+from memd.indexer.store.stores import WorkspaceIndex
+
+if TYPE_CHECKING:
+    from memd.indexer.model.embedder import Embedder
+    from memd.indexer.store.vectors import VectorStore
+
+log = logging.getLogger("memd.tasks")
+
+MOST_CHANGED = 500
+"""Chunks that may differ from what was joined elsewhere: adding them takes less than a second."""
+
+
+# --- the text index -------------------------------------------------------------------------------------------
+
+
+class RepairText(Task[int]):
+    """Compare a text index with the ledger, after making it anew if it cannot be read; returns what differed."""
+
+    ns: str
+
+    def run(self, worker: Worker) -> int:
+        index = worker.stores.index(self.ns)
+        try:
+            index.text.verify()
+        except StoreBroken as error:
+            log.warning("ns=%s: %s", self.ns, error)
+            worker.stores.renew_text(index)
+        return repair_text(worker, index)
+
+
+class UseRebuiltText(Task[int]):
+    """Use a text index that another process built, and add what changed meanwhile."""
+
+    ns: str
+    fresh: Path
+
+    def run(self, worker: Worker) -> int:
+        index = worker.stores.index(self.ns)
+        worker.stores.swap_text(index, self.fresh)
+        return repair_text(worker, index)
+
+
+class UseJoinedText(Task[bool]):
+    """Use a text index that was joined elsewhere, or leave it when too much happened meanwhile; says which."""
+
+    index: WorkspaceIndex
+    fresh: Path
+    known: set[int]
+    """The chunks of the index when the joining began."""
+
+    def run(self, worker: Worker) -> bool:
+        stores, index = worker.stores, self.index
+        if stores.indexes.get(index.workspace.ns) is not index or worker.importing:
+            return False
+        if len(self.known ^ index.text.ids()) > MOST_CHANGED:
+            return False
+        stores.swap_text(index, self.fresh)
+        repair_text(worker, index)
+        return True
+
+
+def repair_text(worker: Worker, index: WorkspaceIndex) -> int:
+    try:
+        differed = reconcile_text(worker.stores, index)
+    except StoreBroken as error:
+        log.warning("%s", error)
+        worker.stores.renew_text(index)
+        differed = reconcile_text(worker.stores, index)
+    level = logging.INFO if differed else logging.DEBUG
+    log.log(level, "text compared ns=%s differed=%d", index.workspace.ns, differed)
+    return differed
+
+
+# --- the model and its vectors --------------------------------------------------------------------------------
+
+
+class UseModel(Task[None]):
+    """Begin to embed with a model; vectors of another one are not used."""
+
+    embedder: Embedder
+    source: str
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.use_model(self.embedder, self.source)
+
+
+class UseFormerModel(Task[None]):
+    """Let the former model answer questions while the vectors are made anew."""
+
+    number: int
+    embedder: Embedder
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.use_former(self.number, self.embedder)
+
+
+class UseVectors(Task[None]):
+    """Begin to use the collections, comparing those that may differ."""
+
+    vectors: VectorStore
+
+    def run(self, worker: Worker) -> None:
+        stores = worker.stores
+        stores.use_vectors(self.vectors)
+        for leftover in self.vectors.workspaces() - {index.id for index in stores.indexes.values()}:
+            self.vectors.drop(leftover)
+        dirty = {row[0] for row in stores.ledger.reader.execute("SELECT id FROM workspaces WHERE vectors_dirty")}
+        for index in stores.indexes.values():
+            mirrored = len(index.mirror) if index.mirror is not None else 0
+            if index.collection is not None and (index.id in dirty or index.collection.count() != mirrored):
+                repair_vectors(worker, index)
+
+
+class CloseVectors(Task[None]):
+    """Close a Chroma that fails, so that it can be looked at and opened again."""
+
+    why: str
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.drop_vectors(self.why)
+
+
+class SaveVectors(BackgroundTask[int]):
+    """Keep freshly made vectors: in the ledger, then in the collection."""
+
+    rows: list[Row]
+    vectors: Vectors
+
+    def run(self, worker: Worker) -> int:
+        return ingest.save_vectors(worker.stores, self.rows, self.vectors)
+
+
+class RepairVectors(Task[int]):
+    """Compare a collection with the vectors in the ledger; returns how many differed."""
+
+    ns: str
+
+    def run(self, worker: Worker) -> int:
+        return repair_vectors(worker, worker.stores.index(self.ns))
+
+
+class RebuildVectors(Task[int]):
+    """Make a workspace's collection anew from the vectors in the ledger."""
+
+    ns: str
+
+    def run(self, worker: Worker) -> int:
+        stores, index = worker.stores, worker.stores.index(self.ns)
+        stores.load_mirror(index)
+        if stores.vectors is not None:
+            stores.vectors.drop(index.id)
+            stores.open_collection(index)
+        return reconcile_vectors(stores, index)
+
+
+class ForgetOldModels(Task[None]):
+    """Drop the vectors and collections of models that are no longer used."""
+
+    def run(self, worker: Worker) -> None:
+        stores = worker.stores
+        if stores.model is None:
+            return
+        stores.drop_former()
+        with stores.ledger.write() as connection:
+            vector_table.forget_other_models(connection, stores.model.id)
+            vector_table.sweep(connection)
+        if stores.vectors is not None:
+            for index in stores.indexes.values():
+                stores.vectors.drop(index.id, keep_model=stores.model.id)
+
+
+def repair_vectors(worker: Worker, index: WorkspaceIndex) -> int:
+    differed = reconcile_vectors(worker.stores, index)
+    log.info("vectors compared ns=%s differed=%d", index.workspace.ns, differed)
+    return differed
+
+
+# --- all of them ----------------------------------------------------------------------------------------------
+
+
+class ExamineStores(Task[list[DoctorFinding]]):
+    """Check the stores against each other, and repair them with `fix`; no other write may happen meanwhile."""
+
+    settings: Settings
+    fix: bool
+
+    def run(self, worker: Worker) -> list[DoctorFinding]:
+        return doctor.examine(worker.stores, self.settings, self.fix, running=True)
+
+
+class CompactLedger(Task[str]):
+    """Give the free pages of the ledger's file back to the disk; says why when that did not work."""
+
+    def run(self, worker: Worker) -> str:
+        return worker.stores.ledger.compact()

@@ -1,0 +1,148 @@
+"""Tasks that change files, and those that change what the ledger knows of the past."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from memd.daemon.events import WRITTEN, written
+from memd.daemon.task_queue import Task, WriteTask
+from memd.daemon.tasks.lifecycle import announce_moved_by
+from memd.daemon.worker import Worker
+from memd.indexer.record import history
+from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.transfer import import_plan, imported_lives
+from memd.indexer.transfer.import_plan import ExportedWorkspace, FileImport
+from memd.indexer.writing import purge, write_files
+from memd.indexer.writing.undo import undo
+from memd.indexer.writing.write_files import ActionResult, WriteAction
+from memd.notes import safe_write
+
+
+class WriteFiles(WriteTask[ActionResult]):
+    """Change files for someone; done when they are on the disk, the index follows at once."""
+
+    ns: str
+    write_action: WriteAction
+
+    def run(self, worker: Worker) -> ActionResult:
+        done = write_files.perform(worker.stores, worker.stores.index(self.ns), self.write_action)
+        if not done.repeated:
+            worker.events.tell(WRITTEN, ns=self.ns, **written(self.write_action.who, self.write_action.what, done))
+        return _with_tick(worker, self.ns, done)
+
+
+class UndoAction(WriteTask[ActionResult]):
+    """Take back what an action changed."""
+
+    ns: str
+    action: int
+    who: str
+
+    def run(self, worker: Worker) -> ActionResult:
+        done = undo(worker.stores, worker.stores.index(self.ns), self.action, self.who)
+        worker.events.tell(WRITTEN, ns=self.ns, **written(self.who, "undo", done))
+        announce_moved_by(worker, done.action)
+        return _with_tick(worker, self.ns, done)
+
+
+def _with_tick(worker: Worker, ns: str, done: ActionResult) -> ActionResult:
+    """The action with the clock at which questions see it; only this thread moves the clock."""
+    ledger = worker.stores.ledger
+    ticks = worker.note_own(ns, done.paths if done.changed else ())
+    return replace(done, visible=f"c:{ledger.id}:{ledger.seq + ticks}")
+
+
+class RecoverActions(Task[list[str]]):
+    """Decide what became of actions that a killed process left half-way, before anything else is read or written."""
+
+    def run(self, worker: Worker) -> list[str]:
+        return [copy for index in worker.stores.indexes.values() for copy in write_files.recover(worker.stores, index)]
+
+
+# --- imports --------------------------------------------------------------------------------------------------
+
+
+class ImportFiles(Task[ActionResult]):
+    """Write one batch of an import and index it, so that the memories are there for what is restored next."""
+
+    index: WorkspaceIndex
+    write_action: WriteAction
+    steps: Sequence[FileImport]
+
+    def run(self, worker: Worker) -> ActionResult:
+        action = self.write_action
+        done = write_files.perform(worker.stores, self.index, action)
+        if not done.repeated:
+            for step in self.steps:
+                _keep_time(self.index, step)
+            worker.events.tell(WRITTEN, ns=self.index.workspace.ns, **written(action.who, action.what, done))
+            worker.index_paths(self.index, tuple(done.paths))
+        return done
+
+
+def _keep_time(index: WorkspaceIndex, step: FileImport) -> None:
+    """A new file keeps the time that it had: it is the day of a note that names none."""
+    modified = step.incoming.modified
+    if step.new and modified and modified < datetime.now().timestamp():
+        with suppress(OSError):
+            os.utime(safe_write.place_of(index.workspace.root, step.incoming.path), (modified, modified))
+
+
+class RestoreLives(Task[None]):
+    """Give imported memories the life and the versions that they had."""
+
+    index: WorkspaceIndex
+    exported: ExportedWorkspace
+    paths: Sequence[str]
+
+    def run(self, worker: Worker) -> None:
+        import_plan.restore_lives(worker.stores, self.index, self.exported, self.paths)
+
+
+class RestoreGone(Task[None]):
+    """Keep the history of memories that were gone already where they come from."""
+
+    index: WorkspaceIndex
+    gone: Sequence[dict[str, Any]]
+
+    def run(self, worker: Worker) -> None:
+        import_plan.restore_gone(worker.stores, self.index, self.gone)
+
+
+class RestoreEdges(Task[None]):
+    """Link imported memories as they were linked, where both are here."""
+
+    index: WorkspaceIndex
+    places: Mapping[str, tuple[str, str]]
+    edges: Sequence[dict[str, Any]]
+
+    def run(self, worker: Worker) -> None:
+        imported_lives.restore_edges(worker.stores, self.index, self.places, self.edges)
+
+
+# --- forgetting -----------------------------------------------------------------------------------------------
+
+
+class DropOldVersions(Task[int]):
+    """Drop versions that ceased to be current before a moment; returns how many texts went."""
+
+    before: str
+
+    def run(self, worker: Worker) -> int:
+        with worker.stores.ledger.write() as connection:
+            return history.expire(connection, self.before)
+
+
+class PurgeMemory(Task[dict[str, Any]]):
+    """Forget a memory that is gone from the files: its history, its vectors, every copy."""
+
+    ns: str
+    memory: int
+
+    def run(self, worker: Worker) -> dict[str, Any]:
+        return dict(purge.purge(worker.stores, worker.stores.index(self.ns), self.memory))
