@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import Implementation
@@ -53,8 +53,10 @@ async def until(holds: Callable[[], bool], seconds: float = 30) -> None:
             await asyncio.sleep(0.02)
 
 
-def valid(tool: Any, result: Any) -> None:
-    jsonschema.Draft202012Validator(tool.output_schema).validate(result.structured_content)
+@pytest.fixture
+def structured(home: Home) -> None:
+    """Answers also come as data: `server.structured_content`."""
+    home.env["MEMD_SERVER__STRUCTURED_CONTENT"] = "true"
 
 
 def text_of(result: Any) -> str:

@@ -88,7 +88,7 @@ CALLS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         {"from_key": "sourdough", "to_key": "x", "rel": "hates"},
         "edge.rm",
     ),
-    ("ghost_edge_candidates", {"limit": 5}, {"limit": 0}, "edge_candidates"),
+    ("ghost_edge_candidates", {"limit": 5}, {"limit": 0}, "edge.candidates"),
     ("ghost_patch", {"key": "sourdough", "patch": PATCH}, {"key": "sourdough", "patch": "no diff at all"}, "patch"),
     (
         "memorize_new_topic",
@@ -157,3 +157,61 @@ OUTLINE_CALLS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ),
 ]
 """The same for the tools that `--experimental` adds, in a workspace that has `CODE`."""
+
+WRITTEN = {"ns", "key", "paths", "action", "version"}
+MEMORY = {"ns", "key", "path", "start_line", "end_line", "kind", "tier", "tags", "date", "content"}
+CONTEXT = {"text", "memories", "tokens", "budget", "compaction_suggested"}
+TOPIC_WRITTEN = {"topic", "path", "action"}
+FIELDS: dict[str, set[str]] = {
+    "memory_search": {"results", "verdict"},
+    "memory_get": {"path", "startLine", "endLine", "text"},
+    "memory_save": {"saved", "path", "key", "target", "action"},
+    "memory_context": CONTEXT,
+    "ghost_put": {*WRITTEN, "similar"},
+    "ghost_get": {*MEMORY, "version"},
+    "ghost_search": {"results", "verdict"},
+    "ghost_context": CONTEXT,
+    "ghost_expand": {"nodes"},
+    "ghost_consolidate": {*WRITTEN, "sources"},
+    "ghost_curate": {"key", "op", "what", "before", "after", "changed", "action"},
+    "ghost_reflect": {"ns", "dry_run", "workspaces"},
+    "ghost_edge": {"op", "edges", "action"},
+    "ghost_edge_candidates": {"candidates"},
+    "ghost_patch": WRITTEN,
+    "recall_general_memory": {"content", "topics", "path"},
+    "recall_memory": {"topic", "title", "tags", "summary", "last_updated", "path", "content"},
+    "search_memories": {"topics"},
+    "list_memories": {"topics"},
+    "memorize_new_topic": TOPIC_WRITTEN,
+    "refine_memory": TOPIC_WRITTEN,
+    "memorize_general_info": TOPIC_WRITTEN,
+    "forget_memory": TOPIC_WRITTEN,
+    **{name: {"language", "format", "skipped"} for name in OUTLINE},
+}
+"""The data that each tool answers with, beside `notes`."""
+OPTIONAL: dict[str, set[str]] = {"memory_get": {"key"}, **{name: {"text", "symbols"} for name in OUTLINE}}
+ROWS: dict[tuple[str, str], set[str]] = {
+    ("memory_search", "results"): {
+        *("path", "startLine", "endLine", "score", "vectorScore", "textScore", "snippet", "source", "key")
+    },
+    ("memory_context", "memories"): {"key", "path", "start_line", "end_line", "date", "tokens"},
+    ("ghost_context", "memories"): {"key", "path", "start_line", "end_line", "date", "tokens"},
+    ("ghost_put", "similar"): {"key", "path"},
+    ("ghost_search", "results"): {*MEMORY, "score"},
+    ("ghost_expand", "nodes"): {"key", "path", "title", "children", "content"},
+    ("ghost_edge", "edges"): {"from", "rel", "to", "weight"},
+    ("ghost_edge_candidates", "candidates"): {"from", "to", "weight", "from_text", "to_text"},
+    ("recall_general_memory", "topics"): {"topic", "summary"},
+    ("search_memories", "topics"): {"topic", "tags"},
+    ("list_memories", "topics"): {"topic", "summary"},
+}
+"""The same for the rows of lists. What rows of an outline hold is tested where its answers are."""
+
+
+def check_data(tool: str, data: dict[str, Any]) -> None:
+    """The data of a good call has what it should have, and nothing else."""
+    assert FIELDS[tool] | {"notes"} <= set(data) <= FIELDS[tool] | {"notes"} | OPTIONAL.get(tool, set()), (tool, data)
+    assert all(isinstance(note, str) for note in data["notes"])
+    for (name, field), columns in ROWS.items():
+        if name == tool:
+            assert all(set(row) == columns for row in data[field]), (tool, data[field])

@@ -47,8 +47,8 @@ VENDORS = {
     "tokenizers": {"indexer/model/embedder.py"},
     "tree_sitter": {"outline/grammar.py"},
     "pathspec": {"outline/sources.py"},
-    "mcp": {"mcp/service.py", "mcp/session.py"},
-    "mcp_types": {"mcp/service.py", "mcp/session.py"},
+    "mcp": {"mcp/sdk_server.py", "mcp/session.py"},
+    "mcp_types": {"mcp/sdk_server.py", "mcp/session.py"},
     "anyio": {"mcp/session.py"},
     "pydantic": {"mcp/session.py"},
 }
@@ -71,8 +71,6 @@ KNOWN_REPEATS = frozenset({
     "Asked",
     "Entry",
     "Found",
-    "Lines",
-    "Session",
 })  # fmt: skip
 """Names that more than one class has. This list only gets shorter: a name that no longer repeats is taken out."""
 

@@ -12,9 +12,12 @@ from memd.errors import Refused
 from memd.mcp.profiles import EXPERIMENTAL as ADDED
 from memd.mcp.profiles import PROFILES
 from memd.protocol.methods import METHODS
-from tests.agents import MODERN, NAME, agent, code_of, played, text_of, valid
+from memd.protocol.methods.parameters import parameters_of
+from tests.agents import MODERN, NAME, agent, code_of, played, structured, text_of  # noqa: F401 (a fixture)
 from tests.conftest import NOTES, Home, write_notes
-from tests.mcp_calls import CALLS, CODE, EXPERIMENTAL, OUTLINE, OUTLINE_CALLS, TOOLS
+from tests.mcp_calls import CALLS, CODE, EXPERIMENTAL, OUTLINE, OUTLINE_CALLS, TOOLS, check_data
+
+pytestmark = pytest.mark.usefixtures("structured")
 
 # --- profiles and tools ---------------------------------------------------------------------------------------
 
@@ -30,7 +33,7 @@ def test_each_profile_lists_its_tools_with_schemas_and_hints(served: Home, works
             assert [tool.name for tool in tools] == [*names, *EXPERIMENTAL[profile]]
             for tool in tools:
                 jsonschema.Draft202012Validator.check_schema(tool.input_schema)
-                jsonschema.Draft202012Validator.check_schema(tool.output_schema)
+                assert tool.output_schema is None
                 assert tool.input_schema["additionalProperties"] is False
                 assert len(tool.description) > 60 and all(
                     one["description"] for one in tool.input_schema["properties"].values()
@@ -43,7 +46,10 @@ def test_each_profile_lists_its_tools_with_schemas_and_hints(served: Home, works
 
 def test_an_agent_is_offered_nothing_that_forgets_for_good_or_leaves_the_workspace() -> None:
     for tool in (*PROFILES["all"], *ADDED["all"]):
-        assert not {"hard", "allow_secret", "cwd", "root", "config"} & set(tool.takes), tool.name
+        assert not {"hard", "allow_secret", "cwd", "root", "config"} & {
+            *tool.takes,
+            *(argument.parameter for argument in tool.takes.values()),
+        }, tool.name
         assert not any(word in tool.name for word in ("gc", "rm", "config", "workspace", "shutdown")), tool.name
 
 
@@ -58,15 +64,36 @@ def test_every_tool_answers_good_and_bad_arguments_as_it_declares(served: Home, 
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             for name, good, bad, _ in (*CALLS, *OUTLINE_CALLS):
                 refused = await client.call_tool(name, bad)
-                valid(tools[name], refused)
                 assert code_of(refused) == f"{name}_args", (name, bad, refused.structured_content)
                 jsonschema.validate(good, tools[name].input_schema)
-                told = await client.call_tool(name, good)
-                assert not told.is_error, (name, good, told.structured_content)
-                valid(tools[name], told)
-                assert text_of(told).strip()
+                reply = await client.call_tool(name, good)
+                assert not reply.is_error, (name, good, reply.structured_content)
+                check_data(name, reply.structured_content)
+                assert text_of(reply).strip()
 
     played(scene)
+
+
+def test_a_model_gets_text_alone_unless_the_config_asks_for_data(home: Home, workspace: Path) -> None:
+    del home.env["MEMD_SERVER__STRUCTURED_CONTENT"]
+
+    async def scene() -> None:
+        async with agent(home, cwd=workspace) as client:
+            for query in ("router", ""):
+                reply = await client.call_tool("memory_search", {"query": query})
+                assert reply.structured_content is None and reply.is_error is (not query)
+                assert text_of(reply).startswith("Memory Result 1: " if query else "memory_search_args: ")
+
+    with home.start() as memory:
+        memory.workspace_add(str(workspace))
+        memory.sync()
+        played(scene)
+
+
+def test_arguments_are_parameters_of_the_tools_method() -> None:
+    own = {(tool.name, name) for tool in (*PROFILES["all"], *ADDED["all"]) for name, argument in tool.takes.items()
+           if (argument.parameter or name) not in parameters_of(tool.method)}  # fmt: skip
+    assert own == {("ghost_edge", "op")}
 
 
 @pytest.mark.parametrize("method", sorted({method for *_, method in (*CALLS, *OUTLINE_CALLS)}))
@@ -257,14 +284,13 @@ def test_an_outline_that_is_too_much_is_cut_at_a_symbol_and_said(served: Home, w
 
     async def scene() -> None:
         async with agent(served, "--profile", "knowledge", "--experimental", cwd=workspace) as client:
-            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             named = {"symbol": "everything", "language": "python", "format": "json", "depth": 3}
             for name, asked, total in (
                 ("outline_project", {"language": "python", "format": "json"}, 602),
                 ("outline_symbol", named, 1),
             ):
                 told = await client.call_tool(name, asked)
-                valid(tools[name], told)
+                check_data(name, told.structured_content)
                 shown = told.structured_content["symbols"]
                 assert len(text_of(told)) <= 40_000 and shown[0]["relations"]
                 assert told.structured_content["notes"] == [

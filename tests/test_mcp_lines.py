@@ -10,7 +10,7 @@ import pytest
 
 from memd.cli.session import EDGE, Lines, TooLong
 from memd.protocol.wire import MAX_REQUEST
-from tests.agents import agent, played, text_of
+from tests.agents import agent, played, structured, text_of  # noqa: F401 (a fixture)
 from tests.conftest import Home
 from tests.test_pump import INITIALIZE, READY, call
 
@@ -106,6 +106,7 @@ def test_taking_back_what_was_never_asked_harms_nobody(served: Home, workspace: 
     assert "fjord" in str(told["result"])
 
 
+@pytest.mark.usefixtures("structured")
 def test_a_budget_into_which_nothing_fits_is_said_to_be_too_small(served: Home, workspace: Path) -> None:
     words = "The zeppelin engines are tuned with a strobe lamp, one after the other, never two at once. " * 9
     (workspace / "memory" / "2026-02-18.md").write_text(f"## How to tune the engines of a zeppelin\n\n{words}\n")

@@ -22,6 +22,7 @@ import pytest
 from memd.cli import pump
 from memd.cli.session import Lines, TooLong
 from memd.protocol.wire import MAX_REQUEST
+from tests.agents import structured  # noqa: F401 (a fixture)
 from tests.conftest import ROOT, Home, write_notes
 from tests.test_light_imports import HEAVY, Answerer, answerer, imported_by  # noqa: F401 (a fixture)
 
@@ -242,6 +243,7 @@ def test_what_had_no_answer_when_the_daemon_was_killed_is_asked_again_and_done_o
     assert (workspace / "MEMORY.md").read_text().count("The heron is back.") == 1
 
 
+@pytest.mark.usefixtures("structured")
 def test_a_write_that_is_asked_for_again_in_the_same_session_is_done_once(served: Home, workspace: Path) -> None:
     """The answer was lost, not the write: what the pump then sends is this."""
     opening = {"id": 1, "method": "mcp.open", "params": {"ns": "agent", "session": "s-1"}}
@@ -341,6 +343,7 @@ def test_an_agent_that_calls_too_fast_is_told_busy(home: Home, workspace: Path) 
     assert any("result" in answer for answer in answers)
 
 
+@pytest.mark.usefixtures("structured")
 def test_notes_take_the_day_of_the_agents_time_zone(served: Home, workspace: Path) -> None:
     """Kiritimati and Midway are 25 hours apart: their days always differ."""
     paths = set()

@@ -140,6 +140,11 @@ class ServerSettings:
     cross_workspace: bool = setting(
         False, "Let a connection that is bound to one workspace, as an agent's is, name others."
     )
+    structured_content: bool = setting(
+        False,
+        "Send the answer of each MCP tool also as data (`structuredContent`). Most clients then show the model the data"
+        " instead of the text.",
+    )
 
 
 def hook_setting(name: str, doc: str) -> Any:

@@ -1,4 +1,4 @@
-"""MCP sessions inside the daemon: which workspace each is bound to, in whose name it calls, what it is told."""
+"""MCP sessions inside the daemon: the list of them, and in whose name and at what time each calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from types import ModuleType
@@ -17,29 +17,28 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from memd.daemon.embedding import NICE
 from memd.daemon.server import ClientConnection
 from memd.errors import MemdError, UnknownWorkspace
+from memd.mcp.tools import Call
 from memd.protocol.methods import METHODS
 
 log = logging.getLogger("memd.mcp")
 
-Call = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
-
-LONGEST_NAME = 40
+MAX_CLIENT_NAME = 40
 
 
 class Listener(Protocol):
-    """A session, as far as it is told of changes."""
+    """A session, as far as changes concern it."""
 
-    def changed(self, paths: tuple[str, ...]) -> None: ...
+    def files_changed(self, paths: tuple[str, ...]) -> None: ...
 
 
 class McpSessions:
-    """Every session there is. Sessions come and go on the loop; the writer tells of changes from its own thread."""
+    """Every open session. Sessions come and go on the loop; the writer reports changes from its own thread."""
 
     def __init__(self) -> None:
         self._all: dict[Listener, ClientConnection] = {}
         """Replaced, never changed: the writer reads it."""
         self._loading = threading.Lock()
-        self._ahead: threading.Thread | None = None
+        self._loader: threading.Thread | None = None
 
     def __len__(self) -> int:
         return len(self._all)
@@ -51,7 +50,7 @@ class McpSessions:
         self._all = {other: connection for other, connection in self._all.items() if other is not session}
 
     def load(self) -> ModuleType:
-        """What sessions are made of; it takes a second the first time, so never on the loop."""
+        """The module `memd.mcp.session`; its import takes a second the first time, so never on the loop."""
         try:
             with self._loading:
                 return importlib.import_module("memd.mcp.session")
@@ -59,10 +58,10 @@ class McpSessions:
             raise MemdError(f"agents that speak MCP cannot be served: {error}", "install memd again") from error
 
     def load_ahead(self) -> None:
-        """Spare the first agent that second; called again and again by a writer that rests."""
-        if self._ahead is None:
-            self._ahead = threading.Thread(target=self._load_gently, name="memd-mcp", daemon=True)
-            self._ahead.start()
+        """Import it once, before the first agent has to wait; called whenever the writer rests."""
+        if self._loader is None:
+            self._loader = threading.Thread(target=self._load_gently, name="memd-mcp", daemon=True)
+            self._loader.start()
 
     def _load_gently(self) -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
@@ -72,76 +71,81 @@ class McpSessions:
             log.warning("%s", error)
 
     def applied(self, loop: asyncio.AbstractEventLoop, ns: str, paths: Iterable[str]) -> None:
-        """Some files were just taken in; called by the writer."""
-        told = [session for session, connection in self._all.items() if connection.bound == ns]
-        if told:
-            changed = tuple(paths)
-            loop.call_soon_threadsafe(_tell, told, changed)
+        """Report files that were just indexed to the sessions of their workspace; called by the writer."""
+        sessions = [session for session, connection in self._all.items() if connection.bound == ns]
+        if sessions:
+            loop.call_soon_threadsafe(_report, sessions, tuple(paths))
 
 
-def _tell(sessions: list[Listener], paths: tuple[str, ...]) -> None:
+def _report(sessions: list[Listener], paths: tuple[str, ...]) -> None:
     for session in sessions:
-        session.changed(paths)
+        session.files_changed(paths)
 
 
-@dataclass(slots=True)
-class Agreement:
-    """What was agreed when a session opened."""
+@dataclass(frozen=True, slots=True)
+class SessionIdentity:
+    """In whose name, at what time and under what ids a session calls."""
 
-    cwd: str
     who: str
+    """The author, where the client was started with one."""
     zone: ZoneInfo | None
-    token: str
-    """A name of the session's own, so that a write which is asked for again is known as the same."""
+    """The client's time zone; None means the daemon's."""
+    session: str
+    """The session's own name, by which a repeated write is known as the same."""
 
     def now(self) -> str:
         return datetime.now(self.zone).replace(tzinfo=None).isoformat(timespec="seconds")
 
-    def signed(self, client: str) -> str:
+    def author(self, client: str) -> str:
         """Who calls, for the log: `mcp:claude-code`."""
-        name = "".join(char for char in client if char.isprintable() and not char.isspace())[:LONGEST_NAME]
+        name = "".join(char for char in client if char.isprintable() and not char.isspace())[:MAX_CLIENT_NAME]
         return self.who or (f"mcp:{name}" if name else "mcp")
 
+    def sign(self, method: str, params: dict[str, Any], client: str, request_id: str) -> dict[str, Any]:
+        """The parameters with author, time and id, as far as the method takes them."""
+        declared, signature = METHODS[method], {}
+        if declared.writes and self.session:
+            signature["request_id"] = f"{self.session}:{request_id}"
+        if declared.signed:
+            signature["who"] = self.author(client)
+        if declared.writes and "now" in declared.parameters:
+            signature["now"] = self.now()
+        return {**params, **signature}
 
-def zone_of(name: str) -> ZoneInfo | None:
-    """The client's time zone, where it has one of its own that is known here."""
+
+def time_zone(name: str) -> ZoneInfo | None:
+    """The time zone of this name; None where it has none or it is not known here."""
     try:
         return ZoneInfo(name) if name else None
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return None
 
 
-class Caller:
+class SessionCalls:
     """The way from the requests of one session to the daemon's methods."""
 
-    def __init__(self, call: Call, bound: Callable[[], str], agreed: Agreement) -> None:
+    def __init__(self, call: Call, bind: Callable[[], None], identity: SessionIdentity) -> None:
         self._call = call
-        self._bound = bound
-        self._agreed = agreed
+        self._bind = bind
+        self._identity = identity
 
-    def of(self, client: str, request: str) -> Call:
-        """A way for one request; the writes it makes are numbered, so that the request can be made again."""
-        agreed, writes = self._agreed, 0
+    def call_for(self, client: str, request: str) -> Call:
+        """The way for one request; its writes are numbered, so that the request can be repeated."""
+        calls = 0
 
-        async def ask(method: str, params: dict[str, Any]) -> dict[str, Any]:
-            nonlocal writes
-            self._bound()
-            given, declared = dict(params), METHODS[method]
-            if declared.writes and agreed.token:
-                writes += 1
-                given["request_id"] = f"{agreed.token}:{request}:{writes}"
-            if declared.signed:
-                given["who"] = agreed.signed(client)
-            if declared.writes and "now" in declared.parameters:
-                given["now"] = agreed.now()
-            # Shielded: a request that is taken back must not leave a write half waited for.
-            return await asyncio.shield(asyncio.ensure_future(self._call(method, given)))
+        async def call(method: str, params: dict[str, Any]) -> dict[str, Any]:
+            nonlocal calls
+            calls += 1
+            self._bind()
+            signed = self._identity.sign(method, params, client, f"{request}:{calls}")
+            # Shielded: cancelling a request must not abandon a write half-way.
+            return await asyncio.shield(asyncio.ensure_future(self._call(method, signed)))
 
-        return ask
+        return call
 
 
-def one_of(names: tuple[str, ...]) -> str:
-    """The one workspace that a session can mean; where there are several, which to name and how."""
+def only_workspace(names: tuple[str, ...]) -> str:
+    """The one workspace that a session can mean; UnknownWorkspace names them where there are several."""
     if len(names) > 1:
         raise UnknownWorkspace(
             f"this session was started outside of every workspace, and memd knows several: {', '.join(sorted(names))}",

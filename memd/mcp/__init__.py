@@ -1,1 +1,1 @@
-"""memd for agents that speak MCP: tools, resources and a prompt over one callable, `ask(method, params)`."""
+"""memd for agents that speak MCP: tools, resources and a prompt over one callable, `call(method, params)`."""

@@ -3,74 +3,59 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
-from memd.mcp import shapes
-from memd.mcp.shapes import Schema
-from memd.mcp.telling import MOST, ROOM, clean, remarks, sourced
-from memd.mcp.tools import Arguments, Ask, Reply, Tool
+from memd.mcp.arguments import Argument, takes
+from memd.mcp.tool_text import MAX_ANSWER, MAX_TEXT, sanitize, with_source
+from memd.mcp.tools import Reply, Result, pick, tool
 
 Symbol = dict[str, Any]
+NARROW = "ask for fewer relations, less depth, or one file or symbol"
 
-CUT = "ask for fewer relations, less depth, or one file or symbol"
-
-
-async def _symbol(ask: Ask, given: Arguments) -> Reply:
-    return _told(await ask("outline.symbol", given))
+# --- what they answer ---------------------------------------------------------------------------------------
 
 
-async def _file(ask: Ask, given: Arguments) -> Reply:
-    return _told(await ask("outline.file", given))
+def _outline_reply(result: Result) -> Reply:
+    data = pick(result, "language", "format", "skipped")
+    if result["format"] == "text":
+        text = with_source(f"code outline, {result['language']}", result["text"])
+        return Reply(text, {**data, "text": result["text"][:MAX_ANSWER]})
+    symbols = result["symbols"]
+    # Sanitized before they are written as JSON, whose escapes would hide the characters.
+    shown = _first_that_fit(map(sanitize, symbols), MAX_TEXT)
+    complete = len(shown) == len(symbols)
+    if symbols and not shown:
+        shown = [_shallow(sanitize(symbols[0]))]
+    cut = f"the outline was cut: {len(shown):,} of {len(symbols):,} symbols are here; {NARROW}"
+    return Reply(_json({"symbols": shown}), {**data, "symbols": shown}, [] if complete else [cut])
 
 
-async def _project(ask: Ask, given: Arguments) -> Reply:
-    return _told(await ask("outline.project", given))
-
-
-def _told(found: dict[str, Any]) -> Reply:
-    data = {name: found[name] for name in ("language", "format", "skipped")}
-    if found["format"] == "text":
-        text = sourced(f"code outline, {found['language']}", found["text"])
-        return Reply(text, {**data, "text": found["text"][:MOST]}, remarks(found))
-    every = found["symbols"]
-    shown, whole = _within(every)
-    cut = [] if whole else [f"the outline was cut: {len(shown):,} of {len(every):,} symbols are here; {CUT}"]
-    return Reply(_json({"symbols": shown}), {**data, "symbols": shown}, [*remarks(found), *cut])
-
-
-def _within(every: list[Symbol]) -> tuple[list[Symbol], bool]:
-    """As many symbols as an answer has room for, and whether these are all, each with all that belongs to it."""
-    shown: list[Symbol] = []
-    room = ROOM
-    for symbol in every:
-        # Before it is written as JSON: hidden characters that are escaped there could no longer be found.
-        safe = clean(symbol)
-        room -= len(_json(safe)) + 1
+def _first_that_fit(values: Iterable[Any], room: int) -> list[Any]:
+    """The first values, each whole, that take no more than so many characters as JSON."""
+    kept = []
+    for value in values:
+        room -= len(_json(value)) + 1
         if room < 0:
-            return shown or [_near(safe)], False
-        shown.append(safe)
-    return shown, True
+            break
+        kept.append(value)
+    return kept
 
 
-def _near(symbol: Symbol) -> Symbol:
-    """A symbol whose tree is too much: only what is next to it, as far as there is room."""
-    lists = {"relations": [_flat(one) for one in symbol.get("relations", ())],
-             "mentioned_in": symbol.get("mentioned_in", [])}  # fmt: skip
-    near = {name: value for name, value in symbol.items() if name not in lists}
-    room = ROOM - len(_json(near))
+def _shallow(symbol: Symbol) -> Symbol:
+    """A symbol whose tree is too long: only what is next to it, as far as there is room."""
+    lists = {
+        "relations": [_without_tree(relation) for relation in symbol.get("relations", ())],
+        "mentioned_in": symbol.get("mentioned_in", []),
+    }
+    shallow = {name: value for name, value in symbol.items() if name not in lists}
     for name, entries in lists.items():
-        kept = []
-        for entry in entries:
-            room -= len(_json(entry)) + 1
-            if room < 0:
-                break
-            kept.append(entry)
-        if kept:
-            near[name] = kept
-    return near
+        if kept := _first_that_fit(entries, MAX_TEXT - len(_json(shallow))):
+            shallow[name] = kept
+    return shallow
 
 
-def _flat(relation: Symbol) -> Symbol:
+def _without_tree(relation: Symbol) -> Symbol:
     if "to" not in relation:
         return relation
     return {**relation, "to": {name: value for name, value in relation["to"].items() if name != "relations"}}
@@ -80,101 +65,53 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-# --- the table ----------------------------------------------------------------------------------------------
+# --- the tools ----------------------------------------------------------------------------------------------
 
-HOW: dict[str, Schema] = {
-    "depth": shapes.whole("Levels of relations to follow.", 1, 8, default=2),
-    "relations": shapes.texts(
+LANGUAGE = takes("Target language: python, go, javascript, typescript, rust, java, c or cpp.", required=True)
+OPTIONS: dict[str, Argument] = {
+    "depth": takes("Levels of relations to follow."),
+    "relations": takes(
         "Only these relations: contains, calls, called_by, imports, imported_by, inherits, inherited_by, implements,"
         " uses_type, decorates, mentioned_in (memories that name it). All, if left out."
     ),
-    "omit_native": shapes.flag("Leave out what comes with the language: its library and built-ins.", default=False),
-    "format": shapes.choice("How to answer.", ("text", "json"), default="text"),
-}
-LANGUAGE = shapes.text("Target language: python, go, javascript, typescript, rust, java, c or cpp.")
-
-GIVES: dict[str, Schema] = {
-    "language": shapes.TEXT,
-    "format": shapes.TEXT,
-    "text": shapes.text("The tree, one relation a line; with format text."),
-    "symbols": shapes.rows(
-        "The same as data; with format json.",
-        {
-            "name": shapes.TEXT,
-            "kind": shapes.TEXT,
-            "path": shapes.TEXT,
-            "line": shapes.LINE,
-            "end_line": shapes.LINE,
-            "signature": shapes.TEXT,
-            "relations": shapes.rows(
-                "What it relates to: `to` a symbol with relations of its own, to `candidates`, or to neither.",
-                {
-                    "relation": shapes.TEXT,
-                    "name": shapes.TEXT,
-                    "path": shapes.TEXT,
-                    "line": shapes.LINE,
-                    "how": shapes.TEXT,
-                    "times": shapes.COUNT,
-                    "to": {"type": "object"},
-                    "candidates": {"type": "array", "items": {"type": "object"}},
-                },
-                ("how", "times", "to", "candidates"),
-            ),
-            "mentioned_in": shapes.rows(
-                "The memories that name it.",
-                {"key": shapes.TEXT, "path": shapes.TEXT, "line": shapes.LINE, "heading": shapes.TEXT},
-            ),
-        },
-        ("relations", "mentioned_in"),
-    ),
-    "skipped": shapes.rows("Sources not read, or not wholly.", {"path": shapes.TEXT, "why": shapes.TEXT}),
+    "omit_native": takes("Leave out what comes with the language: its library and built-ins."),
+    "format": takes("How to answer."),
 }
 
-TOOLS = (
-    Tool(
-        name="outline_symbol",
-        title="Outline a symbol",
-        about="Show how a symbol of the source code relates to the others: what it calls and who calls it, what it"
-        " holds, imports and inherits, and which memories name it. Call it before you change a function or a class."
-        " Returns a tree with the path and line of each.",
-        takes={
-            "symbol": shapes.text("The symbol: its whole name, or any end of it that only one has (`Store.save`)."),
-            "language": LANGUAGE,
-            "file": shapes.text("Only in this file, relative to the project's root."),
-            **HOW,
-        },
-        needs=("symbol", "language"),
-        gives=GIVES,
-        may_lack=("text", "symbols"),
-        run=_symbol,
-        reads=True,
-        again=True,
-    ),
-    Tool(
-        name="outline_file",
-        title="Outline a source file",
-        about="Show every symbol that a source file declares, and how each relates to the rest of the project. Call it"
-        " to know a file without reading all of it. Returns a tree for each symbol.",
-        takes={"file": shapes.text("The source file, relative to the project's root."), "language": LANGUAGE, **HOW},
-        needs=("file", "language"),
-        gives=GIVES,
-        may_lack=("text", "symbols"),
-        run=_file,
-        reads=True,
-        again=True,
-    ),
-    Tool(
-        name="outline_project",
-        title="Outline the project",
-        about="Show every symbol of one language in the whole project, and how they relate. It is long: name the"
-        " relations that you need, or ask for a file or a symbol. Returns a tree for each symbol, as far as there is"
-        " room.",
-        takes={"language": LANGUAGE, **HOW},
-        needs=("language",),
-        gives=GIVES,
-        may_lack=("text", "symbols"),
-        run=_project,
-        reads=True,
-        again=True,
-    ),
+
+@tool(
+    "outline.symbol",
+    "Outline a symbol",
+    {
+        "symbol": takes("The symbol: its whole name, or any end of it that only one has (`Store.save`)."),
+        "language": LANGUAGE,
+        "file": takes("Only in this file, relative to the project's root."),
+        **OPTIONS,
+    },
 )
+def outline_symbol(result: Result) -> Reply:
+    """Show how a symbol of the source code relates to the others: what it calls and who calls it, what it holds,
+    imports and inherits, and which memories name it. Call it before you change a function or a class. Returns a tree
+    with the path and line of each.
+    """
+    return _outline_reply(result)
+
+
+@tool(
+    "outline.file",
+    "Outline a source file",
+    {"file": takes("The source file, relative to the project's root."), "language": LANGUAGE, **OPTIONS},
+)
+def outline_file(result: Result) -> Reply:
+    """Show every symbol that a source file declares, and how each relates to the rest of the project. Call it to know a
+    file without reading all of it. Returns a tree for each symbol.
+    """
+    return _outline_reply(result)
+
+
+@tool("outline.project", "Outline the project", {"language": LANGUAGE, **OPTIONS})
+def outline_project(result: Result) -> Reply:
+    """Show every symbol of one language in the whole project, and how they relate. It is long: name the relations that
+    you need, or ask for a file or a symbol. Returns a tree for each symbol, as far as there is room.
+    """
+    return _outline_reply(result)

@@ -1,26 +1,29 @@
-"""Which tools an agent gets: a short list is read with more care than a long one."""
+"""Which tools an agent gets: a model chooses better from a short list."""
 
 from __future__ import annotations
 
-from memd.mcp import ghost_life_tools, ghost_tools, knowledge_tools, outline_tools, search_tools
+from types import ModuleType
+
+from memd.mcp import ghost_tools, knowledge_tools, outline_tools, search_tools
 from memd.mcp.tools import Tool
 
-GHOST = ("put", "get", "search", "context", "expand", "consolidate", "curate", "reflect", "edge", "edge_candidates",
-         "patch")  # fmt: skip
-_GHOST = {tool.name: tool for tool in (*ghost_tools.TOOLS, *ghost_life_tools.TOOLS)}
 
-PROFILES: dict[str, tuple[Tool, ...]] = {
-    "search": search_tools.TOOLS,
-    "ghost": tuple(_GHOST[f"ghost_{name}"] for name in GHOST),
-    "knowledge": knowledge_tools.TOOLS,
+def _declared_in(*modules: ModuleType) -> tuple[Tool, ...]:
+    """The tools of some modules, in the order of their declarations."""
+    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Tool))
+
+
+PROFILES = {
+    "search": _declared_in(search_tools),
+    "ghost": _declared_in(ghost_tools),
+    "knowledge": _declared_in(knowledge_tools),
+    "all": _declared_in(search_tools, ghost_tools, knowledge_tools),
 }
-PROFILES["all"] = tuple(tool for tools in list(PROFILES.values()) for tool in tools)
-
-EXPERIMENTAL: dict[str, tuple[Tool, ...]] = {"knowledge": outline_tools.TOOLS, "all": outline_tools.TOOLS}
-"""What `--experimental` adds to each profile; a profile that is not named here gets nothing."""
+EXPERIMENTAL = dict.fromkeys(("knowledge", "all"), _declared_in(outline_tools))
+"""What `--experimental` adds to a profile; to the others it adds nothing."""
 
 
 def tools_of(profile: str, experimental: bool) -> dict[str, Tool]:
-    """The tools of a profile by their names, in the order in which they are listed."""
+    """The tools of a profile by name, in the order in which they are listed."""
     tools = PROFILES[profile] + (EXPERIMENTAL.get(profile, ()) if experimental else ())
     return {tool.name: tool for tool in tools}

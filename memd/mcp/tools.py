@@ -1,4 +1,4 @@
-"""What a tool is, and what comes of calling one: a text for the model, data for its program, or a typed failure."""
+"""What a tool is, and what a call of one answers: text for the model, data for its program, or a typed failure."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memd.errors import ConfigError, MemdError, UnknownMethod, UnknownWorkspace, UsageError
-from memd.mcp import shapes
-from memd.mcp.arguments import checked
-from memd.mcp.shapes import Schema
-from memd.mcp.telling import clean, fitted
+from memd.mcp.arguments import Argument, Arguments, Schema, check, input_schema
+from memd.mcp.tool_text import degraded_note, sanitize, truncate, with_notes
+from memd.protocol.methods import METHODS
+from memd.protocol.methods.parameters import Parameter
 from memd.protocol.safe_text import one_line
 
-Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+Result = dict[str, Any]
+Call = Callable[[str, dict[str, Any]], Awaitable[Result]]
 """Calls a method of the daemon, in the session's workspace and in its client's name."""
+Run = Callable[[Call, Arguments], Awaitable[Result]]
 
-Arguments = dict[str, Any]
-NOT_THE_CALLERS = (UnknownWorkspace, UnknownMethod, ConfigError)
-"""Mistakes that no other arguments would mend."""
+NOT_ABOUT_ARGUMENTS = (UnknownWorkspace, UnknownMethod, ConfigError)
+"""Usage errors that other arguments would not avoid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a tool found: for reading, and as data."""
+    """What a tool answers: text for the model, and the same as data."""
 
     text: str
     data: dict[str, Any]
@@ -33,53 +34,72 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One thing that an agent may do with memory."""
+    """A method of the daemon, offered to a model."""
 
     name: str
     title: str
     about: str
-    """Written for the model: when to call it, and what comes back."""
-    takes: dict[str, Schema]
-    gives: dict[str, Schema]
-    run: Callable[[Ask, Arguments], Awaitable[Reply]]
-    needs: tuple[str, ...] = ()
-    """Which arguments must be given."""
-    may_lack: tuple[str, ...] = ()
-    """What of `gives` an answer may leave out."""
-    reads: bool = False
-    destroys: bool = False
-    again: bool = False
-    """Whether a second call with the same arguments changes nothing more."""
+    """Written for the model: when to call it, and what it returns."""
+    method: str
+    takes: dict[str, Argument]
+    reply: Callable[[Result], Reply]
+    run: Run | None
+    """Makes the result where that takes more than one call of the method."""
+    destroys: bool
+    """It may replace or remove text."""
+    repeatable: bool
+    """It writes, and a second call with the same arguments changes nothing more."""
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """The arguments by name, as the method declares them and the tool changes them."""
+        return {name: argument.declare(self.method, name) for name, argument in self.takes.items()}
+
+    @property
+    def reads(self) -> bool:
+        return METHODS[self.method].reads
 
     @property
     def input_schema(self) -> Schema:
-        schema = {"type": "object", "properties": self.takes, "additionalProperties": False}
-        return {**schema, "required": list(self.needs)} if self.needs else schema
+        return input_schema(self.parameters)
 
-    @property
-    def output_schema(self) -> Schema:
-        """What a good call gives, or an error and nothing else."""
-        good = [name for name in self.gives if name not in self.may_lack]
-        return {
-            "type": "object",
-            "properties": {**self.gives, "notes": shapes.NOTES, "error": shapes.ERROR},
-            "anyOf": [{"required": [*good, "notes"]}, {"required": ["error"]}],
-        }
-
-    async def call(self, ask: Ask, given: Arguments) -> Reply:
-        """Check the arguments and do it; whatever memd has to say against it is the reply."""
+    async def answer(self, call: Call, arguments: Arguments) -> Reply:
+        """Check the arguments and run the tool; an error of memd is a reply too."""
         try:
-            told = await self.run(ask, checked(self.name, self.input_schema, given))
+            params = self._params(check(self.name, self.parameters, arguments))
+            result = await (self.run(call, params) if self.run else call(self.method, params))
+            reply = self.reply(result)
         except MemdError as error:
             return self.failure(error)
-        body, cut = fitted(told.text)
-        notes = [*told.notes, *cut]
-        text = "\n\n".join(part for part in (body, *(f"[memd: {note}]" for note in notes)) if part)
-        return Reply(text, {**clean(told.data), "notes": notes})
+        text, cut = truncate(reply.text)
+        notes = [*degraded_note(result), *reply.notes, *cut]
+        return Reply(with_notes(text, notes), {**sanitize(reply.data), "notes": notes})
+
+    def _params(self, arguments: Arguments) -> dict[str, Any]:
+        """The arguments under the names that the method has for them."""
+        return {self.takes[name].parameter or name: value for name, value in arguments.items()}
 
     def failure(self, error: MemdError) -> Reply:
-        theirs = isinstance(error, UsageError) and not isinstance(error, NOT_THE_CALLERS)
-        code = f"{self.name}_{'args' if theirs else 'fail'}"
+        wrong_arguments = isinstance(error, UsageError) and not isinstance(error, NOT_ABOUT_ARGUMENTS)
+        code = f"{self.name}_{'args' if wrong_arguments else 'fail'}"
         message, hint = one_line(error.message), one_line(error.hint)
-        told = {"code": code, "cause": error.code, "message": message, "hint": hint, "retryable": error.retryable}
-        return Reply(f"{code}: {message}{f' ({hint})' if hint else ''}", {"error": told}, failed=True)
+        data = {"code": code, "cause": error.code, "message": message, "hint": hint, "retryable": error.retryable}
+        return Reply(f"{code}: {message}{f' ({hint})' if hint else ''}", {"error": data}, failed=True)
+
+
+def tool(
+    method: str, title: str, takes: dict[str, Argument], run: Run | None = None, *, destroys: bool = False,
+    repeatable: bool = False,
+) -> Callable[[Callable[[Result], Reply]], Tool]:  # fmt: skip
+    """Declare a tool: the function that follows has its name, and its docstring tells the model when to call it."""
+
+    def declare(reply: Callable[[Result], Reply]) -> Tool:
+        about = " ".join((reply.__doc__ or "").split())
+        return Tool(reply.__name__, title, about, method, takes, reply, run, destroys, repeatable)
+
+    return declare
+
+
+def pick(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Some fields of a result."""
+    return {name: row[name] for name in names}

@@ -4,25 +4,47 @@ from __future__ import annotations
 
 import pytest
 
-from memd.daemon.mcp_sessions import Agreement, one_of, zone_of
+from memd.daemon.mcp_sessions import SessionIdentity, only_workspace, time_zone
 from memd.errors import Busy, NotFound, TooLarge, UnknownWorkspace, UsageError
-from memd.mcp import shapes
-from memd.mcp.arguments import checked
-from memd.mcp.resources import same, uris_of
-from memd.mcp.search_tools import SEARCH, context_reply
-from memd.mcp.telling import MOST, clean, fitted, quoted
+from memd.mcp.arguments import check, input_schema
+from memd.mcp.resources import canonical, uris_of
+from memd.mcp.search_tools import context_reply, memory_search
+from memd.mcp.tool_text import MAX_ANSWER, quote, sanitize, truncate
+from memd.protocol.methods.parameters import Parameter
 
-SCHEMA = {
-    "properties": {
-        "name": shapes.text("A name."),
-        "count": shapes.whole("How many.", 1, 9, default=5),
-        "share": shapes.share("How much."),
-        "tags": shapes.texts("Tags.", minItems=1),
-        "mode": shapes.choice("How.", ("fast", "slow")),
-        "loud": shapes.flag("Whether."),
-    },
-    "required": ["name"],
+PARAMETERS = {
+    one.name: one
+    for one in (
+        Parameter("name", "text", "A name.", required=True),
+        Parameter("count", "whole number", "How many.", low=1, high=9, default=5),
+        Parameter("share", "number", "How much.", low=0, high=1),
+        Parameter("tags", "list of texts", "Tags.", low=1),
+        Parameter("mode", "text", "How.", choices=("fast", "slow")),
+        Parameter("loud", "true or false", "Whether."),
+    )
 }
+
+
+def test_a_schema_says_what_a_tool_takes():
+    assert input_schema(PARAMETERS) == {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "A name."},
+            "count": {"type": "integer", "minimum": 1, "maximum": 9, "default": 5, "description": "How many."},
+            "share": {"type": "number", "minimum": 0, "maximum": 1, "description": "How much."},
+            "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "Tags."},
+            "mode": {"type": "string", "enum": ["fast", "slow"], "description": "How."},
+            "loud": {"type": "boolean", "description": "Whether."},
+        },
+        "additionalProperties": False,
+        "required": ["name"],
+    }
+
+
+def test_what_a_tool_does_not_change_is_as_its_method_declares_it():
+    limit, query = memory_search.parameters["max_results"], memory_search.parameters["query"]
+    assert (limit.type, limit.low, limit.high, limit.default) == ("whole number", 1, 50, 5)
+    assert query.required and query.max_length == 10_000 and query.about.startswith("What you want")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +58,7 @@ SCHEMA = {
     ],
 )
 def test_good_arguments_come_back_with_their_defaults(given, told):
-    assert checked("tool", SCHEMA, given) == told
+    assert check("tool", PARAMETERS, given) == told
 
 
 @pytest.mark.parametrize(
@@ -51,6 +73,7 @@ def test_good_arguments_come_back_with_their_defaults(given, told):
         ({"name": "x", "share": 1.1}, "from 0 to 1"),
         ({"name": "x", "share": False}, "a number"),
         ({"name": "x", "tags": []}, "1 or more entries"),
+        ({"name": "x", "tags": [""]}, "a list of texts"),
         ({"name": "x", "tags": ["a", 7]}, "a list of texts"),
         ({"name": "x", "tags": "a"}, "a list of texts"),
         ({"name": "x", "mode": "x" * 500}, "one of fast, slow"),
@@ -60,13 +83,13 @@ def test_good_arguments_come_back_with_their_defaults(given, told):
 )
 def test_bad_arguments_are_named(given, words):
     with pytest.raises(UsageError) as refused:
-        checked("tool", SCHEMA, given)
+        check("tool", PARAMETERS, given)
     assert words in refused.value.message and len(refused.value.message) < 200
 
 
 def test_a_misspelt_argument_gets_a_hint():
     with pytest.raises(UsageError) as refused:
-        checked("tool", SCHEMA, {"name": "x", "cuont": 3})
+        check("tool", PARAMETERS, {"name": "x", "cuont": 3})
     assert refused.value.hint == "did you mean `count`?"
 
 
@@ -81,32 +104,40 @@ def test_a_misspelt_argument_gets_a_hint():
     ],
 )
 def test_failures_are_typed(error, code, retryable):
-    told = SEARCH.failure(error)
+    told = memory_search.failure(error)
     assert told.failed and told.text == f"{code}: x"
     assert (told.data["error"]["code"], told.data["error"]["cause"]) == (code, error.code)
     assert told.data["error"]["retryable"] is retryable
 
 
 def test_a_note_cannot_pretend_to_be_memd():
-    text = quoted("one\nMemory Result 7: [source: x]\n[source: y]\n[memd: z]\nMemory Resultant\n")
+    text = quote("one\nMemory Result 7: [source: x]\n[source: y]\n[memd: z]\nMemory Resultant\n")
     lines = text.splitlines()
     assert lines == ["one", "> Memory Result 7: [source: x]", "> [source: y]", "> [memd: z]", "Memory Resultant"]
-    assert quoted("a" * 20, 8) == "aaaaaaaa… [cut: 8 of 20 characters]"
+    assert quote("a" * 20, 8) == "aaaaaaaa… [cut: 8 of 20 characters]"
 
 
 def test_what_is_too_long_is_cut_at_a_line_and_said():
-    assert fitted("x" * MOST) == ("x" * MOST, [])
-    kept, words = fitted(("x" * 99 + "\n") * (MOST // 50))
-    assert len(kept) <= MOST and set(kept.splitlines()) == {"x" * 99} and len(words) == 1
+    assert truncate("x" * MAX_ANSWER) == ("x" * MAX_ANSWER, [])
+    kept, words = truncate(("x" * 99 + "\n") * (MAX_ANSWER // 50))
+    assert len(kept) <= MAX_ANSWER and set(kept.splitlines()) == {"x" * 99} and len(words) == 1
 
 
 def test_data_is_cleaned_wherever_text_stands():
-    assert clean({"a": ["x\u202ey", {"b": "\u200b"}], "n": 1, "t": None}) == {"a": ["xy", {"b": ""}], "n": 1, "t": None}
+    assert sanitize({"a": ["x\u202ey", {"b": "\u200b"}], "n": 1, "t": None}) == {
+        "a": ["xy", {"b": ""}],
+        "n": 1,
+        "t": None,
+    }
 
 
-def test_addresses_that_mean_the_same_are_the_same():
+def test_addresses_that_mean_the_same_are_the_canonical():
     assert uris_of("memory/a b.md") == ("memory://file/memory/a%20b.md", "memory://topic/a%20b")
-    assert same("memory://file/memory/a b.md") == same("memory://file/memory/a%20b.md") == uris_of("memory/a b.md")[0]
+    assert (
+        canonical("memory://file/memory/a b.md")
+        == canonical("memory://file/memory/a%20b.md")
+        == uris_of("memory/a b.md")[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,19 +151,19 @@ def test_addresses_that_mean_the_same_are_the_same():
     ],
 )
 def test_a_session_signs_with_its_clients_name(who, client, signed):
-    assert Agreement("/", who, None, "").signed(client) == signed
+    assert SessionIdentity(who, None, "").author(client) == signed
 
 
 def test_a_time_zone_that_is_not_known_is_the_daemons():
-    assert str(zone_of("Europe/Oslo")) == "Europe/Oslo"
+    assert str(time_zone("Europe/Oslo")) == "Europe/Oslo"
     for name in ("", "CET-1CEST,M3.5.0", "/etc/localtime", "../../etc/passwd", "Nowhere/Land"):
-        assert zone_of(name) is None
+        assert time_zone(name) is None
 
 
 def test_one_workspace_is_meant_or_the_names_are_told():
-    assert one_of(("agent",)) == "agent"
+    assert only_workspace(("agent",)) == "agent"
     with pytest.raises(UnknownWorkspace) as several:
-        one_of(("vault", "agent"))
+        only_workspace(("vault", "agent"))
     assert "agent, vault" in several.value.message and "memd mcp -n agent" in several.value.hint
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from memd.daemon import binding
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.handlers.registry import dispatch, handles
-from memd.daemon.mcp_sessions import Agreement, Caller, one_of, zone_of
+from memd.daemon.mcp_sessions import SessionCalls, SessionIdentity, only_workspace, time_zone
 from memd.daemon.server import ClientConnection, IncomingCall, LineReader
 from memd.mcp.profiles import EXPERIMENTAL, tools_of
 from memd.protocol.methods.base import Scoped
@@ -18,23 +18,28 @@ from memd.protocol.methods.server import McpOpenRequest
 
 @handles(McpOpenRequest)
 async def mcp_open(ctx: HandlerContext, request: McpOpenRequest, call: IncomingCall) -> Result:
-    cwd, connection = request.cwd, call.connection
-    agreed = Agreement(cwd, request.who, zone_of(request.tz), request.session)
-    # The first session of all waits for the SDK to be imported; usually that was done in a quiet moment.
-    made = await asyncio.get_running_loop().run_in_executor(None, ctx.mcp.load)
-    _bind_early(ctx, connection, request.ns[0] if request.ns else "", cwd)
-    caller = Caller(partial(_call, ctx, call), partial(_bound, ctx, connection, cwd), agreed)
-    tools = tools_of(request.profile, request.experimental)
+    connection = call.connection
+    # The first session waits until the SDK is imported; usually that was done while the daemon was idle.
+    module = await asyncio.get_running_loop().run_in_executor(None, ctx.mcp.load)
+    _bind_early(ctx, connection, request)
     if request.experimental and request.profile in EXPERIMENTAL and not ctx.outlines.on:
         ctx.outlines.turn_on()
-    connection.successor = partial(_run, ctx, made.Session(tools, caller.of, connection), connection)
+    calls = SessionCalls(
+        partial(_call, ctx, call),
+        partial(_bind, ctx, connection, request.cwd),
+        SessionIdentity(request.who, time_zone(request.tz), request.session),
+    )
+    tools = tools_of(request.profile, request.experimental)
+    structured_content = ctx.settings.server.structured_content
+    session = module.McpSession(tools, calls.call_for, connection, structured_content=structured_content)
+    connection.successor = partial(_run, ctx, session, connection)
     return {"profile": request.profile, "ns": connection.bound or None, "tools": list(tools)}
 
 
-async def _run(ctx: HandlerContext, session: Any, connection: ClientConnection, lines: LineReader) -> None:
+async def _run(ctx: HandlerContext, session: Any, connection: ClientConnection, reader: LineReader) -> None:
     ctx.mcp.add(session, connection)
     try:
-        await session.run(lines)
+        await session.run(reader)
     finally:
         ctx.mcp.remove(session)
 
@@ -43,20 +48,19 @@ async def _call(ctx: HandlerContext, call: IncomingCall, method: str, params: di
     return await dispatch(ctx, method, params, call)
 
 
-def _bind_early(ctx: HandlerContext, connection: ClientConnection, named: str, cwd: str) -> None:
-    """Bind the session where it is clear to which workspace; else each call says what is missing."""
-    known = _known(ctx, cwd) if ctx.stores.indexes else ()
-    if named or len(known) == 1:
-        binding.bind(ctx, connection, named or known[0])
+def _bind_early(ctx: HandlerContext, connection: ClientConnection, request: McpOpenRequest) -> None:
+    """Bind the session where it is clear to which workspace; else each call says which can be named."""
+    names = request.ns[:1] or (_candidates(ctx, request.cwd) if ctx.stores.indexes else ())
+    if len(names) == 1:
+        binding.bind(ctx, connection, names[0])
 
 
-def _bound(ctx: HandlerContext, connection: ClientConnection, cwd: str) -> str:
-    """The session's workspace; one that was added since it opened may have made clear which."""
+def _bind(ctx: HandlerContext, connection: ClientConnection, cwd: str) -> None:
+    """Bind a session that is not bound yet: workspaces may have been added or removed since it opened."""
     if not connection.bound:
-        binding.bind(ctx, connection, one_of(_known(ctx, cwd)))
-    return connection.bound
+        binding.bind(ctx, connection, only_workspace(_candidates(ctx, cwd)))
 
 
-def _known(ctx: HandlerContext, cwd: str) -> tuple[str, ...]:
+def _candidates(ctx: HandlerContext, cwd: str) -> tuple[str, ...]:
     """The workspace around a directory, or all of them."""
     return ctx.names(Scoped(cwd=cwd))

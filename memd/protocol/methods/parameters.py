@@ -47,20 +47,20 @@ class Parameter:
     type: str
     """text, whole number, number, true or false, list of texts, or list of objects."""
     about: str
-    required: bool
-    default: Any
+    required: bool = False
+    default: Any = None
     """None where there is none."""
-    unset: str
+    unset: str = ""
     """What holds when it is left out, where that is no plain value."""
-    choices: tuple[str, ...]
-    low: float | None
-    high: float | None
-    max_length: int | None
-    place: bool
+    choices: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    max_length: int | None = None
+    place: bool = False
     """It is a path, which need not be valid Unicode."""
-    opened: bool
+    opened: bool = False
     """It is a path that the daemon opens, wherever it is."""
-    nullable: bool
+    nullable: bool = False
     """Leaving it out differs from every value."""
 
     @property

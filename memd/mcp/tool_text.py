@@ -1,0 +1,62 @@
+"""How memory is shown to a model: as data with its source, without hidden characters, and within a limit."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from memd.protocol.safe_text import neutralise, one_line
+
+MAX_ANSWER = 40_000
+"""Characters of one answer: about 10,000 tokens, above which clients warn or cut by themselves."""
+
+MAX_TEXT = MAX_ANSWER - 2_000
+"""The same without the line that names the source and what quoting adds."""
+
+MAX_EXCERPT = 8_000
+"""Characters of one memory among several."""
+
+LIKE_OURS = re.compile(r"^(?=(?:Memory Result \d+:|\[source:|\[memd:))", re.MULTILINE)
+"""Lines of a note that look like memd's own, by which a note could pretend to be another one or memd itself."""
+
+
+def quote(text: str, limit: int = MAX_EXCERPT) -> str:
+    """A note's text, safe to stand among memd's own lines; where it is cut, its end says so."""
+    safe = LIKE_OURS.sub("> ", neutralise(text).rstrip())
+    return safe if len(safe) <= limit else f"{safe[:limit]}… [cut: {limit:,} of {len(safe):,} characters]"
+
+
+def with_source(source: str, text: str, limit: int = MAX_ANSWER) -> str:
+    """A note's text under a line that names where it comes from."""
+    return f"[source: {one_line(source)}]\n{quote(text, limit)}"
+
+
+def with_notes(text: str, notes: list[str]) -> str:
+    """A text with memd's own remarks below it."""
+    return "\n\n".join(part for part in (text, *(f"[memd: {note}]" for note in notes)) if part)
+
+
+def truncate(text: str) -> tuple[str, list[str]]:
+    """As much of an answer as a model should get at once, and a note about the rest."""
+    if len(text) <= MAX_ANSWER:
+        return text, []
+    end = text.rfind("\n", MAX_ANSWER // 2, MAX_ANSWER)
+    kept = text[: end if end > 0 else MAX_ANSWER]
+    return kept, [f"the answer was cut: {len(kept):,} of {len(text):,} characters; ask for less at once"]
+
+
+def sanitize(value: Any) -> Any:
+    """Data with every text in it made safe: some clients show a model the data instead of the text."""
+    if isinstance(value, str):
+        return neutralise(value)
+    if isinstance(value, list):
+        return [sanitize(entry) for entry in value]
+    if isinstance(value, dict):
+        return {name: sanitize(entry) for name, entry in value.items()}
+    return value
+
+
+def degraded_note(result: dict[str, Any]) -> list[str]:
+    """A note where the daemon says that its answer may be incomplete."""
+    missing = ", ".join(result.get("degraded") or ())
+    return [f"memory is degraded ({missing}): results may be incomplete; `memd status` says more"] if missing else []
