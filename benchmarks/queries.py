@@ -20,8 +20,8 @@ from figures import Figure, median, percentile, table
 from home import workplace
 from run import noise
 from store import Store, prepare, say
+from whoosh_scorer import query_terms, search, search_by_whoosh
 
-from memd.indexer.language.words import query_terms
 from memd.indexer.store.text import TextIndex
 from memd.models import Chunk
 from memd.protocol.client import Client
@@ -164,12 +164,12 @@ def _scorers(folder: Path, asked: list[Asked]) -> list[Figure]:
     for terms, exact in asked[:COLD]:
         with _opened(folder) as index:
             index.postings()
-            cold.append(_timed(lambda index=index, terms=terms, exact=exact: index.search(terms, exact, DEPTH)))
+            cold.append(_timed(lambda index=index, terms=terms, exact=exact: search(index, terms, exact, DEPTH)))
     with _opened(folder) as index:
         for terms, exact in asked:
-            index.search(terms, exact, DEPTH)
-        warm = [_timed(lambda ask=ask: index.search(*ask, DEPTH)) for ask in asked]
-        whoosh = [_timed(lambda ask=ask: index.search_by_whoosh(*ask, DEPTH)) for ask in asked]
+            search(index, terms, exact, DEPTH)
+        warm = [_timed(lambda ask=ask: search(index, *ask, DEPTH)) for ask in asked]
+        whoosh = [_timed(lambda ask=ask: search_by_whoosh(index, *ask, DEPTH)) for ask in asked]
     ratio = median(whoosh) / median(warm)
     return [
         *_spread("numpy, every term new", cold),
@@ -183,11 +183,11 @@ def _after_edits(folder: Path, asked: list[Asked]) -> list[Figure]:
     """One chunk is replaced before each question: what was read of the other segments must still be there."""
     with _opened(folder) as index:
         for ask in asked:
-            index.search(*ask, DEPTH)
+            search(index, *ask, DEPTH)
         times = []
         for number in range(EDITS):
             index.apply([(10**9 + number, Chunk("a wren in the garden", 1, 1, ("Birds",)))], [10**9 + number - 1])
-            times.append(_timed(lambda number=number: index.search(*asked[number], DEPTH)))
+            times.append(_timed(lambda number=number: search(index, *asked[number], DEPTH)))
     return _spread("numpy, the first after a commit", times)
 
 

@@ -184,7 +184,7 @@ def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:
 
     def ask() -> None:
         while not done.is_set():
-            found = index.text.search(["wren"], ["wren"], 5)
+            found = index.text.postings().of("exact", "wren").docs
             if len(found) != 1:
                 wrong.append(found)
 

@@ -22,8 +22,9 @@ from memd.errors import (
     UsageError,
     VersionConflict,
 )
-from memd.indexer.language import times
+from memd.indexer.language.question import parse
 from memd.indexer.query import evidence, lookup
+from memd.indexer.query.candidates import Voices
 from memd.indexer.store import catalog
 from memd.models import Filters
 from memd.protocol.client import Client
@@ -540,10 +541,11 @@ def test_a_file_that_cannot_be_written_is_left_and_said(memory: Client, workspac
 def test_a_chunk_that_goes_while_a_question_is_answered_is_no_hit(tmp_path: Path) -> None:
     stores, index = opened(tmp_path / "state", write_notes(tmp_path / "agent"))
     sync(stores, index)
-    reader, today = stores.ledger.reader, date(2026, 2, 16)
+    reader = stores.ledger.reader
     rows = list(lookup.join(reader, lookup.allowed(reader, index.id, Filters()), Filters()).values())
     gone = rows[0]["id"]
     with stores.ledger.write() as connection:
         catalog.drop_chunks(connection, [gone])
-    found = evidence.weigh(reader, index, rows, evidence.EvidenceQuery(None, None, times.asked("tea", today), today), 8)
+    voices = Voices(index.text.postings(), None, None)
+    found = evidence.weigh(reader, index, rows, parse("tea", date(2026, 2, 16)), voices, 8)
     assert {row["id"] for row in found.rows} == {row["id"] for row in rows} - {gone}

@@ -511,7 +511,7 @@ def _unreadable(place: Path) -> None:
         ingest.apply(stores, index, ["MEMORY.md"], 1_000_000)
         assert index.files["MEMORY.md"].problem.startswith(problem)
         assert index.files["MEMORY.md"].problem == "" or mode == 0
-        assert index.text.search(["fjord"], ["fjord"], 5), "the old entry stays"
+        assert index.text.postings().frequency("exact", "fjord"), "the old entry stays"
     assert sorted(file.name for file in root.iterdir()) == ["MEMORY.md"], "no temporary files"
 
 

@@ -8,11 +8,11 @@ from datetime import date
 import numpy as np
 import pytest
 
-from memd.indexer.language import times
-from memd.indexer.language.line_units import LineUnit, units_of
+from memd.indexer.language.times import question_times
+from memd.indexer.language.words import words
 from memd.indexer.query import ranking
-from memd.indexer.query.best_lines import ChunkLines, LineFinder
-from memd.indexer.query.wording import question_words
+from memd.indexer.query.lines import ChunkLines, LineFinder, LineUnit, units_of
+from memd.indexer.query.wording import match_words
 from memd.indexer.store.text import TextIndex
 from memd.models import Chunk
 
@@ -37,7 +37,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TextIndex]:
 
 
 def reader(index: TextIndex, question: str) -> LineFinder:
-    return LineFinder(question_words(index.postings(), question), times.asked(question, NOW))
+    return LineFinder(match_words(index.postings(), list(words(question))), question_times(question, NOW))
 
 
 def unit(text: str) -> LineUnit:
@@ -159,9 +159,9 @@ def test_a_whole_word_counts_as_one_beside_a_word_that_is_a_part_of_it(index: Te
     both, one = part(index, "build rebuild", "line", passage("build and rebuild"), passage("the rebuild"))
     assert both == pytest.approx(1)
     assert 0.4 < one < 0.7
-    heard = question_words(index.postings(), "build fjord")
+    heard = match_words(index.postings(), list(words("build fjord")))
     (alone,) = part(index, "build fjord", "line", passage("building"))
-    assert alone == pytest.approx(heard.sought[0].idf / heard.weight)
+    assert alone == pytest.approx(heard.matches[0].idf / heard.weight)
 
 
 # Labels and times

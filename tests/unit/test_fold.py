@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from memd.indexer.query.fold import ALIKE, CROWDED, FREE, fold
+from memd.indexer.query.hits import ALIKE, CROWDED, FREE, fold
 
 
 class Workspace(NamedTuple):
@@ -26,7 +26,7 @@ class Candidate:
     score: float = 3.0
     index: Workspace = ONE
     ranks: dict[str, int] = field(default_factory=lambda: {"text": 1})
-    weighed: object | None = None
+    parts: dict[str, float] = field(default_factory=dict)
     line: int = 1
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memd.indexer.query.fusion import reciprocal_ranks
+from memd.indexer.query.ranking import reciprocal_ranks
 
 
 def test_what_both_voices_know_rises_above_what_one_knows_best():

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from whoosh import query
 
+from benchmarks.whoosh_scorer import K1, B, Scores, bm25, mean_length, query_terms, search, search_by_whoosh, whoosh_idf
 from memd.errors import StoreBroken
-from memd.indexer.language.words import query_terms
-from memd.indexer.store.bm25f import Scores, bm25, probabilistic_idf
 from memd.indexer.store.postings import SETTLED, PostingCache
 from memd.indexer.store.segment import PostingList
 from memd.indexer.store.text import TextIndex, document
@@ -66,14 +65,14 @@ def assert_as_whoosh(index: TextIndex) -> None:
     """
     for question in questions():
         terms, exact = query_terms(question)
-        whoosh, mine = index.search_by_whoosh(terms, exact, None), index.search(terms, exact, None)
+        whoosh, mine = search_by_whoosh(index, terms, exact, None), search(index, terms, exact, None)
         scores = dict(whoosh)
         assert len(scores) == len(mine) == len(dict(mine)), question
         for (_, theirs), (number, score) in zip(whoosh, mine, strict=True):
             # Place by place the scores agree, and each chunk has its own: two may only change places as equals.
             assert math.isclose(score, theirs, rel_tol=SAME), question
             assert math.isclose(score, scores[number], rel_tol=SAME), question
-        assert index.search(terms, exact, 10) == mine[:10]
+        assert search(index, terms, exact, 10) == mine[:10]
 
 
 @pytest.mark.parametrize(("matcher", "settled"), [(query.Or.DEFAULT_MATCHER, SETTLED), (query.Or.ARRAY_MATCHER, 10)])
@@ -125,8 +124,8 @@ def test_the_arrays_hold_what_was_put_in(index: TextIndex):
 def test_an_empty_index_has_empty_arrays(index: TextIndex):
     postings = index.postings()
     assert (postings.count, postings.size, postings.lexicon("body"), len(postings.lengths("body"))) == (0, 0, [], 0)
-    assert postings.mean_length("body") == postings.mean_length_with_deleted("body") == 1.0
-    assert index.search(["backup"], ["backup"], 5) == []
+    assert postings.mean_length("body") == mean_length(index, postings, "body") == 1.0
+    assert search(index, ["backup"], ["backup"], 5) == []
 
 
 def test_what_is_cached_cannot_be_written(index: TextIndex):
@@ -206,23 +205,23 @@ def test_a_commit_leaves_what_was_read_of_other_segments(
     monkeypatch.setattr("memd.indexer.store.postings.SETTLED", settled)
     index.apply([(1, chunk("wren goshawk", "Birds")), (2, chunk("wren"))], ())
     (file,) = index.folder.glob("*.pst")
-    before = index.search(["wren"], ["wren"], None)
+    before = search(index, ["wren"], ["wren"], None)
     assert {number for number, _ in before} == {1, 2}
     overwrite(file)
     index.apply([(3, chunk("wren", "Birds"))], [2])
     assert len(index.postings().runs) == runs
-    assert {number for number, _ in index.search(["wren"], ["wren"], None)} == {1, 3}
+    assert {number for number, _ in search(index, ["wren"], ["wren"], None)} == {1, 3}
     with pytest.raises(StoreBroken):
-        index.search(["goshawk"], [], None)
+        search(index, ["goshawk"], [], None)
 
 
 def test_joined_segments_are_let_go(index: TextIndex):
     for number in range(1, 10):
         index.apply([(number, chunk("wren"))], ())
-    index.search(["wren"], ["wren"], None)
+    search(index, ["wren"], ["wren"], None)
     old = [segment.id for segment in index.postings().segments]
     index.tidy()
-    index.search(["wren"], ["wren"], None)
+    search(index, ["wren"], ["wren"], None)
     (new,) = (segment.id for segment in index.postings().segments)
     held = {segment for key in index._segments.lists._lists for segment in key[0]}
     assert new not in old
@@ -255,7 +254,7 @@ def test_a_torn_file_is_told(index: TextIndex, pattern: str, damage: Callable[[P
         index.verify()
     with pytest.raises(StoreBroken):
         for word in WORDS:
-            index.search(*query_terms(word), None)
+            search(index, *query_terms(word), None)
 
 
 def test_a_torn_lexicon_is_told(index: TextIndex):
@@ -272,7 +271,7 @@ def test_searching_while_a_writer_commits(index: TextIndex):
     index.apply([(1, chunk("wren", "Birds")), *made(50, first=1_000)], ())
     done, latest, wrong = threading.Event(), [1], []
 
-    def search(ask: Callable[[], Sequence[int]]) -> None:
+    def ask_on(ask: Callable[[], Sequence[int]]) -> None:
         try:
             while not done.is_set():
                 least = latest[0]
@@ -283,7 +282,7 @@ def test_searching_while_a_writer_commits(index: TextIndex):
             wrong.append(error)
 
     def by_score() -> list[int]:
-        return [number for number, _ in index.search(["wren"], ["wren"], 5)]
+        return [number for number, _ in search(index, ["wren"], ["wren"], 5)]
 
     def by_word() -> list[int]:
         postings = index.postings()
@@ -291,9 +290,9 @@ def test_searching_while_a_writer_commits(index: TextIndex):
         return postings.chunks[postings.of("heading", "bird").docs].tolist()
 
     def by_whoosh() -> list[int]:
-        return [number for number, _ in index.search_by_whoosh(["wren"], ["wren"], 5)]
+        return [number for number, _ in search_by_whoosh(index, ["wren"], ["wren"], 5)]
 
-    threads = [threading.Thread(target=search, args=(ask,)) for ask in (by_score, by_score, by_word, by_whoosh)]
+    threads = [threading.Thread(target=ask_on, args=(ask,)) for ask in (by_score, by_score, by_word, by_whoosh)]
     for thread in threads:
         thread.start()
     for number in range(2, 42):
@@ -332,10 +331,10 @@ def test_kept_lists_are_bounded_and_the_last_asked_stay():
 
 def test_a_term_earns_by_the_formula():
     lengths = np.array([10, 0, 40], np.float32)
-    earned = bm25(np.array([0, 2]), np.array([1.0, 3.0]), lengths, 25.0, 100, 2, k1=1.5, b=0.4)
-    idf = math.log(1 + 98.5 / 2.5)
-    assert probabilistic_idf(100, 2) == idf
-    assert np.allclose(earned, [idf * 2.5 / (1 + 1.5 * (0.6 + 0.16)), idf * 7.5 / (3 + 1.5 * (0.6 + 0.64))])
+    earned = bm25(np.array([0, 2]), np.array([1.0, 3.0]), lengths, 25.0, 100, 2)
+    idf = math.log(100 / 3) + 1
+    assert (whoosh_idf(100, 2), K1, B) == (idf, 1.2, 0.75)
+    assert np.allclose(earned, [idf * 2.2 / (1 + 1.2 * (0.25 + 0.3)), idf * 6.6 / (3 + 1.2 * (0.25 + 1.2))])
 
 
 def test_the_best_come_first_and_equals_in_order():

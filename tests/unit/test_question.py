@@ -3,44 +3,66 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.indexer.language.question import ParsedQuestion, narrow, parse
+from memd.indexer.language.question import ParsedQuestion, narrow, parse, phrase
+from memd.indexer.language.words import words
 from memd.models import Filters
 
 NOW = date(2026, 2, 18)
 """A Wednesday."""
 
 
+@dataclass(frozen=True)
+class Expected:
+    """A question taken apart, in plain texts."""
+
+    text: str = ""
+    phrases: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    filters: Filters = field(default_factory=Filters)
+
+
+def assert_parsed(question: ParsedQuestion, expected: Expected) -> None:
+    assert question.text == expected.text
+    assert question.words == tuple(words(expected.text))
+    assert question.phrases == tuple(map(phrase, expected.phrases))
+    assert question.without == tuple(map(phrase, expected.without))
+    assert question.prefixes == tuple(tuple(words(prefix)) for prefix in expected.prefixes)
+    assert question.filters == expected.filters
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", ParsedQuestion()),
-        ("what did  we decide", ParsedQuestion(words="what did we decide")),
-        ('"release plan" of May', ParsedQuestion(words="release plan of May", phrases=("release plan",))),
-        ('see ("Release  plan")?', ParsedQuestion(words="see (Release plan)?", phrases=("Release plan",))),
-        ("“release plan”", ParsedQuestion(words="release plan", phrases=("release plan",))),
-        ("deploy -draft", ParsedQuestion(words="deploy", without=("draft",))),
-        ("-draft, deploy", ParsedQuestion(words="deploy", without=("draft",))),
-        ('-"old plan" new', ParsedQuestion(words="new", without=("old plan",))),
-        ("-éclair tea", ParsedQuestion(words="tea", without=("éclair",))),
-        ("-猫 犬", ParsedQuestion(words="犬", without=("猫",))),
-        ("migrat* plan", ParsedQuestion(words="plan", prefixes=("migrat",))),
-        ("who is Jo*?", ParsedQuestion(words="who is ?", prefixes=("Jo",))),
-        ("get_user* 2026-0*", ParsedQuestion(prefixes=("get_user", "2026-0"))),
-        ("-draft, ,", ParsedQuestion(without=("draft",))),
+        ("", Expected()),
+        ("what did  we decide", Expected(text="what did we decide")),
+        ('"release plan" of May', Expected(text="release plan of May", phrases=("release plan",))),
+        ('see ("Release  plan")?', Expected(text="see (Release plan)?", phrases=("Release plan",))),
+        ("“release plan”", Expected(text="release plan", phrases=("release plan",))),
+        ("deploy -draft", Expected(text="deploy", without=("draft",))),
+        ("-draft, deploy", Expected(text="deploy", without=("draft",))),
+        ('-"old plan" new', Expected(text="new", without=("old plan",))),
+        ("-éclair tea", Expected(text="tea", without=("éclair",))),
+        ("-猫 犬", Expected(text="犬", without=("猫",))),
+        ("migrat* plan", Expected(text="plan", prefixes=("migrat",))),
+        ("who is Jo*?", Expected(text="who is ?", prefixes=("Jo",))),
+        ("get_user* 2026-0*", Expected(prefixes=("get_user", "2026-0"))),
+        ("-draft, ,", Expected(without=("draft",))),
     ],
 )
-def test_words_phrases_exclusions_and_prefixes(text: str, expected: ParsedQuestion):
-    assert parse(text, NOW) == expected
+def test_words_phrases_exclusions_and_prefixes(text: str, expected: Expected):
+    assert_parsed(parse(text, NOW), expected)
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "filters"),
+    ("text", "left", "filters"),
     [
         ("tag:infra disk", "disk", Filters(tags=("infra",))),
         ("disk tags:infra,#home tag:x", "disk", Filters(tags=("infra", "home", "x"))),
@@ -71,8 +93,8 @@ def test_words_phrases_exclusions_and_prefixes(text: str, expected: ParsedQuesti
         ("on:2026-02 before:2026-02-10", "", Filters(since="2026-02-01", until="2026-02-09")),
     ],
 )
-def test_filters(text: str, words: str, filters: Filters):
-    assert parse(text, NOW) == ParsedQuestion(words=words, filters=filters)
+def test_filters(text: str, left: str, filters: Filters):
+    assert_parsed(parse(text, NOW), Expected(left, filters=filters))
 
 
 def test_before_and_after_one_day_part_the_notes_without_a_gap():
@@ -82,13 +104,26 @@ def test_before_and_after_one_day_part_the_notes_without_a_gap():
 
 def test_everything_at_once():
     text = 'why did "the disk" fill -swap log* tag:infra after:yesterday path:daily'
-    assert parse(text, NOW) == ParsedQuestion(
-        words="why did the disk fill",
+    expected = Expected(
+        text="why did the disk fill",
         phrases=("the disk",),
         without=("swap",),
         prefixes=("log",),
         filters=Filters(tags=("infra",), path="daily", since="2026-02-17"),
     )
+    assert_parsed(parse(text, NOW), expected)
+
+
+def test_a_question_knows_its_times_and_what_else_it_asks():
+    question = parse("what did we plant last week", NOW)
+    assert [span.text for span in question.times.spans] == ["last week"]
+    assert [word.exact[0] for word in question.undated] == ["what", "did", "we", "plant"]
+    assert not question.only_time and parse("what did we do last week", NOW).only_time
+    assert parse("yesterday pla*", NOW).only_time is parse("plant", NOW).only_time is False
+    plain = parse("plant", NOW, Filters(tags=("garden",), since="2026-01"))
+    assert (plain.undated, plain.filters) == (plain.words, Filters(tags=("garden",), since="2026-01"))
+    assert plain.has_words and parse("pla*", NOW).has_words
+    assert not parse("tag:garden -rose", NOW).has_words
 
 
 @pytest.mark.parametrize(
@@ -102,7 +137,7 @@ def test_everything_at_once():
     ],
 )  # fmt: skip
 def test_what_is_not_well_formed_is_plain_words(text: str):
-    assert parse(text, NOW) == ParsedQuestion(words=text)
+    assert_parsed(parse(text, NOW), Expected(text=text))
 
 
 @pytest.mark.parametrize(
@@ -130,12 +165,13 @@ PIECES = st.sampled_from([*OPERATORS.split(), " "])
 @given(st.lists(PIECES, max_size=12).map("".join) | st.lists(PIECES, max_size=12).map(" ".join) | st.text())
 def test_any_text_is_a_question(text: str):
     asked = parse(text, NOW)
-    assert asked.words == " ".join(asked.words.split())
-    assert all(any(char.isalnum() for char in part) for part in asked.phrases + asked.without + asked.prefixes)
+    assert asked.text == " ".join(asked.text.split())
+    assert all(any(char.isalnum() for char in phrase.text) for phrase in asked.phrases + asked.without)
+    assert all(asked.prefixes)
 
 
 @given(st.text(st.characters(exclude_characters='-*:"“”', exclude_categories=["Cs"])))
 def test_no_word_is_lost_from_a_text_without_operators(text: str):
     asked = parse(text, NOW)
-    assert asked == ParsedQuestion(words=asked.words)
-    assert re.findall(r"\w+", asked.words) == re.findall(r"\w+", text)
+    assert_parsed(asked, Expected(asked.text))
+    assert re.findall(r"\w+", asked.text) == re.findall(r"\w+", text)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexer.language import times
+from memd.indexer.language.question import parse
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.query import evidence, lookup, meaning
-from memd.indexer.query.wording import question_words
+from memd.indexer.query.candidates import Voices
+from memd.indexer.query.wording import match_words
 from memd.indexer.store.vectors import VectorStore
 from memd.models import Answer, Filters
 from tests.lab import TODAY, Lab, Narrow
@@ -163,10 +164,10 @@ def test_a_chunk_that_goes_between_two_looks_is_left_out(lab: Lab):
     index = lab.add(NOTES)
     connection = lab.stores.ledger.reader
     rows = list(lookup.join(connection, lookup.allowed(connection, index.id, Filters()), Filters()).values())
-    wording = question_words(index.text.postings(), "router apple")
+    question, postings = parse("router apple", TODAY), index.text.postings()
+    voices = Voices(postings, match_words(postings, question.words), None)
     lab.save({"memory/2026-02-10.md": "## Other\n\nThe secret is out.\n"})
-    asked = evidence.EvidenceQuery(wording, None, times.AskedTimes(), TODAY)
-    weighed = evidence.weigh(connection, index, rows, asked, 8)
+    weighed = evidence.weigh(connection, index, rows, question, voices, 8)
     assert [row["path"] for row in weighed.rows] == ["memory/2026-02-01.md"]
     assert {len(values) for values in weighed.parts.values()} == {1}
 

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.indexer.language import times
-from memd.indexer.language.times import AskedTimes, asked, nearness, newness, tells
+from memd.indexer.language.times import QuestionTimes, names_asked_days, nearness, newness, question_times
 
 TODAY = date(2026, 2, 18)
 """A Wednesday."""
 
 
 def near(question: str, day: str) -> float:
-    return nearness(date.fromisoformat(day), asked(question, TODAY))
+    return nearness(date.fromisoformat(day), question_times(question, TODAY))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_names_no_year_is_told_across_the_new_year():
 def test_of_several_times_the_nearest_counts():
     question = "from the call on 3 May 2023 or the one on 9 July 2023"
     assert near(question, "2023-07-09") == near(question, "2023-05-03") == 1
-    assert nearness(None, asked(question, TODAY)) == 0
+    assert nearness(None, question_times(question, TODAY)) == 0
 
 
 TIMES = (
@@ -64,28 +64,30 @@ TIMES = (
 
 @given(st.one_of(st.dates(), st.sampled_from([date.min, date.max])), st.dates(), st.sampled_from(TIMES))
 def test_nearness_is_a_share_whatever_the_calendar(day: date, today: date, question: str):
-    assert 0 <= nearness(day, asked(question, today)) <= 1
+    assert 0 <= nearness(day, question_times(question, today)) <= 1
 
 
 def test_a_line_speaks_of_the_days_that_are_asked_for():
-    what = asked("what did we do on 3 May 2023", TODAY)
-    assert tells("Yesterday we painted.", date(2023, 5, 4), what)
-    assert tells("We painted on May 3.", date(2023, 5, 20), what)
-    assert not tells("Today we painted.", date(2023, 5, 4), what)
-    assert not tells("Yesterday we painted.", None, what)
-    assert not tells("Yesterday we painted.", date(2023, 5, 4), AskedTimes())
+    what = question_times("what did we do on 3 May 2023", TODAY)
+    assert names_asked_days("Yesterday we painted.", date(2023, 5, 4), what)
+    assert names_asked_days("We painted on May 3.", date(2023, 5, 20), what)
+    assert not names_asked_days("Today we painted.", date(2023, 5, 4), what)
+    assert not names_asked_days("Yesterday we painted.", None, what)
+    assert not names_asked_days("Yesterday we painted.", date(2023, 5, 4), QuestionTimes())
 
 
 def test_a_long_time_is_told_by_too_many_lines():
-    assert not tells("We painted on May 3.", date(2023, 5, 20), asked("what happened in 2023", TODAY))
-    assert not tells("We paint all of 2023.", date(2023, 5, 3), asked("on 3 May 2023", TODAY))
+    assert not names_asked_days(
+        "We painted on May 3.", date(2023, 5, 20), question_times("what happened in 2023", TODAY)
+    )
+    assert not names_asked_days("We paint all of 2023.", date(2023, 5, 3), question_times("on 3 May 2023", TODAY))
 
 
 def test_what_a_question_asks_of_time():
-    assert asked("when did we paint", TODAY) == AskedTimes((), temporal=True, recent=False)
-    assert asked("the latest plan", TODAY) == AskedTimes((), temporal=True, recent=True)
-    assert asked("who painted", TODAY) == AskedTimes()
-    assert asked("what did we do last week", TODAY).spans[0].first == date(2026, 2, 9)
+    assert question_times("when did we paint", TODAY) == QuestionTimes((), temporal=True, recent=False)
+    assert question_times("the latest plan", TODAY) == QuestionTimes((), temporal=True, recent=True)
+    assert question_times("who painted", TODAY) == QuestionTimes()
+    assert question_times("what did we do last week", TODAY).spans[0].first == date(2026, 2, 9)
 
 
 def test_newness_fades_and_what_is_ageless_does_not():

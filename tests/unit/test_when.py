@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.indexer.language.when import TimeSpan, recent, resolve, single, spans, temporal
+from memd.indexer.language.times import TimeSpan, question_times, single, spans
 
 NOW = date(2026, 2, 18)
 """A Wednesday."""
@@ -213,7 +213,7 @@ def test_a_span_says_where_it_stands():
 
 
 def test_a_note_is_read_from_its_own_day():
-    spoken = resolve("We met last Saturday and will go again next month.", date(2023, 5, 8))
+    spoken = spans("We met last Saturday and will go again next month.", date(2023, 5, 8))
     assert [(span.first, span.last) for span in spoken] == [
         (date(2023, 5, 6), date(2023, 5, 6)),
         (date(2023, 6, 1), date(2023, 6, 30)),
@@ -297,7 +297,8 @@ def test_other_texts_are_no_single_expression(text: str):
     ],
 )
 def test_whether_a_question_asks_about_time(text: str, about_time: bool, about_newest: bool):
-    assert (temporal(text), recent(text)) == (about_time, about_newest)
+    asked = question_times(text, NOW)
+    assert (asked.temporal, asked.recent) == (about_time, about_newest)
 
 
 PIECES = st.sampled_from(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memd.indexer.query.wording import QuestionWords, question_words
+from memd.indexer.language.words import words
+from memd.indexer.query.wording import WordMatches, match_words
+from memd.indexer.store.postings import Postings
 from memd.indexer.store.text import TextIndex
 from memd.models import Chunk
 
@@ -55,7 +57,11 @@ def of(tmp_path: Path, *texts: str) -> TextIndex:
     return made
 
 
-def earned(heard: QuestionWords) -> dict[int, float]:
+def question_words(postings: Postings, text: str, prefixes: Sequence[str] = ()) -> WordMatches:
+    return match_words(postings, list(words(text)), [list(words(prefix)) for prefix in prefixes])
+
+
+def earned(heard: WordMatches) -> dict[int, float]:
     return dict(zip(heard.postings.chunks.tolist(), heard.earned().tolist(), strict=True))
 
 
@@ -83,7 +89,7 @@ def test_a_part_of_a_word_never_outweighs_the_word_however_common_it_is(tmp_path
 def test_a_longer_word_that_is_asked_for_counts_in_full_beside_its_part(index: TextIndex):
     for question in ("build rebuild", "rebuild build"):
         heard = question_words(index.postings(), question)
-        whole = {form for word in heard.sought if word.share == 1.0 for form in word.forms}
+        whole = {form for word in heard.matches if word.share == 1.0 for form in word.forms}
         assert {"build", "rebuild"} <= whole
         assert heard.had_by(3) > 0.4
 

@@ -6,17 +6,13 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from memd.indexer.context import render
 from memd.indexer.context.inputs import ContextInputs, ContextTask, rows, standing
 from memd.indexer.context.render import AssembledContext
-from memd.indexer.language.question import narrow, parse
+from memd.indexer.language.question import parse
 from memd.indexer.lifecycle import edges
 from memd.indexer.query import certainty, lookup, ranking, search
-from memd.indexer.query.candidate import Candidate
-from memd.indexer.query.evidence import WeighedCandidates
-from memd.indexer.query.ranking import Floats
+from memd.indexer.query.candidates import Candidate
 from memd.indexer.store.stores import Stores
 from memd.lifecycle import composite, spreading
 from memd.lifecycle.composite import MemoryStanding
@@ -95,18 +91,14 @@ def _pinned(inputs: ContextInputs) -> list[int]:
 def _searched(inputs: ContextInputs) -> SearchRelevance:
     """Ask as any question asks; a memory is as relevant as its best piece."""
     ask = replace(inputs.wanted.ask, limit=DEEP)
-    question, indexes = parse(ask.query, ask.day), list(inputs.indexes.values())
-    filters = narrow(ask.filters, question.filters)
-    if question.words or question.prefixes:
-        found, places = search.weighed_places(inputs.stores, indexes, ask, question, filters)
-        sure = search.sure(places, found)
-    else:
-        places, sure = search.newest(inputs.stores, indexes, question, filters)[:MOST_PLACES], 1.0
+    question = parse(ask.query, ask.day, ask.filters)
+    found = search.find(inputs.stores, list(inputs.indexes.values()), ask, question)
+    places = found.candidates if question.has_words else found.candidates[:MOST_PLACES]
     best: dict[int, float] = {}
     for place, how in zip(places, relevances(places, ask), strict=True):
         memory = place.row["memory"]
         best[memory] = max(best.get(memory, 0.0), how)
-    return SearchRelevance(best, certainty.verdict(bool(places), sure if places else 0.0), len(places))
+    return SearchRelevance(best, certainty.verdict(bool(places), found.confidence), len(places))
 
 
 def relevances(places: Sequence[Candidate], ask: Ask) -> list[float]:
@@ -116,24 +108,18 @@ def relevances(places: Sequence[Candidate], ask: Ask) -> list[float]:
     that, since a passage that has every word once earns about half. What else is weighed (recency, importance, tier)
     is left out. Where only ranks count, they do here too.
     """
-    known: dict[int, Floats] = {}
-    found = []
-    for place in places:
-        weighed = place.weighed
-        if weighed is None:
-            found.append(min(1.0, place.score * (ask.rrf_k + 1) / VOICES) if place.ranks else 1.0)
-            continue
-        if id(weighed) not in known:
-            known[id(weighed)] = _relevance(weighed)
-        found.append(float(known[id(weighed)][place.at]))
-    return found
+    return [_relevance(place.parts) if place.parts else _rank_relevance(place, ask) for place in places]
 
 
-def _relevance(weighed: WeighedCandidates) -> Floats:
-    most = sum(ranking.WEIGHTS[name] for name in CORE if name in weighed.parts)
-    heard = [ranking.WEIGHTS[name] * weighed.parts[name] for name in (*CORE, *EXTRA) if name in weighed.parts]
-    shares: Floats = np.clip(np.sum(heard, axis=0) / most, 0.0, 1.0) if most else np.zeros(len(weighed.rows))
-    return 1 - (1 - shares) ** 2
+def _rank_relevance(place: Candidate, ask: Ask) -> float:
+    return min(1.0, place.score * (ask.rrf_k + 1) / VOICES) if place.ranks else 1.0
+
+
+def _relevance(parts: Mapping[str, float]) -> float:
+    most = sum(ranking.WEIGHTS[name] for name in CORE if name in parts)
+    total = sum(ranking.WEIGHTS[name] * parts[name] for name in (*CORE, *EXTRA) if name in parts)
+    share = min(1.0, max(0.0, total / most)) if most else 0.0
+    return 1 - (1 - share) ** 2
 
 
 def _standings(inputs: ContextInputs, relevant: Mapping[int, float]) -> list[MemoryStanding]:
@@ -176,7 +162,7 @@ def _spread(inputs: ContextInputs, seeds: Mapping[int, float], web: EdgeNeighbou
 def _passing(inputs: ContextInputs, memories: AbstractSet[int]) -> AbstractSet[int]:
     """Those that the filters of the task let through."""
     ask = inputs.wanted.ask
-    filters = narrow(ask.filters, parse(ask.query, ask.day).filters)
+    filters = parse(ask.query, ask.day, ask.filters).filters
     if not filters or not memories:
         return memories
     chunks = [chunk for chunk, _ in lookup.siblings(inputs.connection, memories)]

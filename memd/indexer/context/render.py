@@ -28,7 +28,7 @@ class AssembledContext:
 
 def packer(inputs: ContextInputs, memories: Sequence[int], against: Mapping[int, Sequence[int]]) -> tuple[Packer, bool]:
     count, estimated = tokens.counter(inputs.stores)
-    sought = set(query_terms(inputs.wanted.ask.query)[0])
+    sought = set(query_terms(inputs.wanted.ask.query))
     _name(inputs, {*memories, *(other for memory in memories for other in against.get(memory, ()))})
 
     def body(memory: int) -> str:

@@ -61,7 +61,7 @@ class AwaitedTerms:
 
 def awaited_terms(query: str, every: bool) -> AwaitedTerms:
     """The telling words of a query: without those that every text has."""
-    telling = set(query_terms(query)[0])
+    telling = set(query_terms(query))
     return AwaitedTerms(tuple(word.terms for word in words(query) if telling.intersection(word.terms)), every)
 
 

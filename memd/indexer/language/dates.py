@@ -126,15 +126,15 @@ IN = re.compile(
 RANGE = re.compile(r"\b(?:between|from)\s+[a-z]+(?:\s+[0-9,]+)*\s+(?:and|to|until|till|through)\s+$")
 
 
-def _before(found: re.Match[str]) -> str:
+def _before(match: re.Match[str]) -> str:
     """The preposition that stands before an expression."""
-    lead = IN.search(found.string, max(0, found.start() - 16), found.start())
+    lead = IN.search(match.string, max(0, match.start() - 16), match.start())
     return lead[1].split()[-1] if lead else ""
 
 
-def _in_range(found: re.Match[str]) -> bool:
+def _in_range(match: re.Match[str]) -> bool:
     """Whether it is the second of "from March to May"."""
-    return bool(RANGE.search(found.string, max(0, found.start() - 40), found.start()))
+    return bool(RANGE.search(match.string, max(0, match.start() - 40), match.start()))
 
 
 def count_of(words: str) -> tuple[int, int]:
@@ -170,56 +170,56 @@ def away(words: str, unit: str, day: date, way: int) -> Period:
 Reader = Callable[[re.Match[str], str, date], Reading]
 
 
-def _iso(found: re.Match[str], text: str, now: date) -> Reading:
-    year = int(found["year"])
-    if found["alone"]:
-        return month_of(year, int(found["alone"])), False
-    day = date(year, int(found["month"]), int(found["day"]))
+def _iso(match: re.Match[str], text: str, now: date) -> Reading:
+    year = int(match["year"])
+    if match["alone"]:
+        return month_of(year, int(match["alone"])), False
+    day = date(year, int(match["month"]), int(match["day"]))
     return (day, day), False
 
 
-def _numeric(found: re.Match[str], text: str, now: date) -> Reading:
-    year = int(found["year"])
-    if found["month"]:
-        return month_of(year, int(found["month"])), False
-    one, two = int(found["one"]), int(found["two"])
-    if found["mark"] != "." and one <= 12 and two <= 12 and one != two:
+def _numeric(match: re.Match[str], text: str, now: date) -> Reading:
+    year = int(match["year"])
+    if match["month"]:
+        return month_of(year, int(match["month"])), False
+    one, two = int(match["one"]), int(match["two"])
+    if match["mark"] != "." and one <= 12 and two <= 12 and one != two:
         return None
-    day_first = found["mark"] == "." or one > 12
+    day_first = match["mark"] == "." or one > 12
     day = date(year, two, one) if day_first else date(year, one, two)
     return (day, day), False
 
 
-def _named_month(found: re.Match[str], text: str, now: date) -> Reading:
-    if not _is_month(found, text):
+def _named_month(match: re.Match[str], text: str, now: date) -> Reading:
+    if not _is_month(match, text):
         return None
-    month, days = MONTHS[found["month"]], [int(found[name]) for name in ("d0", "d1", "d2", "d3") if found[name]]
+    month, days = MONTHS[match["month"]], [int(match[name]) for name in ("d0", "d1", "d2", "d3") if match[name]]
 
     def make(year: int) -> Period:
         if days:
             return date(year, month, days[0]), date(year, month, days[-1])
-        return _third(month_of(year, month), found["part"])
+        return _third(month_of(year, month), match["part"])
 
-    return (make(int(found["year"])), False) if found["year"] else _nearest(make, found["which"], now)
+    return (make(int(match["year"])), False) if match["year"] else _nearest(make, match["which"], now)
 
 
-def _is_month(found: re.Match[str], text: str) -> bool:
+def _is_month(match: re.Match[str], text: str) -> bool:
     """A month rather than a verb, a name or a syllable."""
-    if found["month"] in SURE_MONTHS or found["year"]:
+    if match["month"] in SURE_MONTHS or match["year"]:
         return True
-    capital = text[found.start("month")].isupper()
-    if found["d1"] or found["d2"]:
+    capital = text[match.start("month")].isupper()
+    if match["d1"] or match["d2"]:
         return capital
-    if found["part"] or found["which"] == "last" or _in_range(found):
+    if match["part"] or match["which"] == "last" or _in_range(match):
         return True
-    before = _before(found)
+    before = _before(match)
     if capital:
-        return bool(found["which"]) or before not in ("", "on", "by")
+        return bool(match["which"]) or before not in ("", "on", "by")
     return before in ("in", "since", "during", "until", "till", "between", "throughout", "of")
 
 
-def _named_day(found: re.Match[str], text: str, now: date) -> Reading:
-    word = found.group()
+def _named_day(match: re.Match[str], text: str, now: date) -> Reading:
+    word = match.group()
     if "before" in word:
         away = -2
     else:
@@ -227,10 +227,10 @@ def _named_day(found: re.Match[str], text: str, now: date) -> Reading:
     return (now + DAY * away, now + DAY * away), False
 
 
-def _unit(found: re.Match[str], text: str, now: date) -> Reading:
+def _unit(match: re.Match[str], text: str, now: date) -> Reading:
     """This, last and next week, weekend, month, quarter and year."""
-    which, unit, part = found["which"], found["unit"], found["part"]
-    rolling = which == "past" or (which == "last" and found.string.endswith("the ", 0, found.start()))
+    which, unit, part = match["which"], match["unit"], match["part"]
+    rolling = which == "past" or (which == "last" and match.string.endswith("the ", 0, match.start()))
     if rolling and unit in UNIT_DAYS:
         return (units_on(now, -1, unit), now), False
     step = {"this": 0, "current": 0, "next": 1, "coming": 1}.get(which, -1)
@@ -244,11 +244,11 @@ def _unit(found: re.Match[str], text: str, now: date) -> Reading:
     return _third((sunday - DAY if unit == "weekend" else monday, sunday), part if unit == "week" else None), False
 
 
-def _weekday(found: re.Match[str], text: str, now: date) -> Reading:
-    name, which = found["weekday"], found["which"]
-    if not (which or found["hour"] or _before(found) or _in_range(found)):
+def _weekday(match: re.Match[str], text: str, now: date) -> Reading:
+    name, which = match["weekday"], match["which"]
+    if not (which or match["hour"] or _before(match) or _in_range(match)):
         return None
-    if not name.endswith("day") and not text[found.start("weekday")].isupper():
+    if not name.endswith("day") and not text[match.start("weekday")].isupper():
         return None
     ahead = (WEEKDAYS[name] - now.weekday()) % 7
     if which in ("this", "next", "coming"):
@@ -258,51 +258,51 @@ def _weekday(found: re.Match[str], text: str, now: date) -> Reading:
     return (now + DAY * days, now + DAY * days), False
 
 
-def _ago(found: re.Match[str], text: str, now: date) -> Reading:
-    first, last = away(found["count"], found["unit"], now, -1)
-    if found["unit"] == "year":
-        least, most = count_of(found["count"])
+def _ago(match: re.Match[str], text: str, now: date) -> Reading:
+    first, last = away(match["count"], match["unit"], now, -1)
+    if match["unit"] == "year":
+        least, most = count_of(match["count"])
         return (date(now.year - most, 1, 1), date(now.year - least, 12, 31)), False
     return (first, min(last, now)), False
 
 
-def _rolling(found: re.Match[str], text: str, now: date) -> Reading:
-    if found["count"] in ("a", "an"):
+def _rolling(match: re.Match[str], text: str, now: date) -> Reading:
+    if match["count"] in ("a", "an"):
         return None  # "Does it last a week?"
-    far = units_on(now, count_of(found["count"])[1] * (1 if found["which"] == "next" else -1), found["unit"])
+    far = units_on(now, count_of(match["count"])[1] * (1 if match["which"] == "next" else -1), match["unit"])
     return (min(now, far), max(now, far)), False
 
 
-def _season(found: re.Match[str], text: str, now: date) -> Reading:
+def _season(match: re.Match[str], text: str, now: date) -> Reading:
     def make(year: int) -> Period:
-        return _third(month_of(year, SEASONS[found["season"]], 3), found["part"])
+        return _third(month_of(year, SEASONS[match["season"]], 3), match["part"])
 
-    if found["year"]:
-        return make(int(found["year"])), False
+    if match["year"]:
+        return make(int(match["year"])), False
     # With a capital it may be a framework, and a fall may be one from a ladder.
-    small = text[found.start("season")].islower()
-    if found["which"] or (small and _before(found) in ("in", "during", "since")):
-        return _nearest(make, found["which"], now)
+    small = text[match.start("season")].islower()
+    if match["which"] or (small and _before(match) in ("in", "during", "since")):
+        return _nearest(make, match["which"], now)
     return None
 
 
-def _quarter(found: re.Match[str], text: str, now: date) -> Reading:
-    nth = int(found["nth"] or found["nth2"] or ORDINALS[found["word"]])
-    if year := found["year"] or found["year2"] or found["year3"]:
+def _quarter(match: re.Match[str], text: str, now: date) -> Reading:
+    nth = int(match["nth"] or match["nth2"] or ORDINALS[match["word"]])
+    if year := match["year"] or match["year2"] or match["year3"]:
         return month_of(int(year), 3 * nth - 2, 3), False
-    if found["which"] or _before(found):
-        return _nearest(lambda year: month_of(year, 3 * nth - 2, 3), found["which"], now)
+    if match["which"] or _before(match):
+        return _nearest(lambda year: month_of(year, 3 * nth - 2, 3), match["which"], now)
     return None
 
 
-def _year(found: re.Match[str], text: str, now: date) -> Reading:
-    year = int(found["year"])
-    if found["decade"]:
-        return (_third(year_of(year, 10), found["part"]), False) if year % 10 == 0 else None
-    in_range = "-" in found.string[max(0, found.start() - 1) : found.end() + 1]
+def _year(match: re.Match[str], text: str, now: date) -> Reading:
+    year = int(match["year"])
+    if match["decade"]:
+        return (_third(year_of(year, 10), match["part"]), False) if year % 10 == 0 else None
+    in_range = "-" in match.string[max(0, match.start() - 1) : match.end() + 1]
     # A number of this size that nothing marks as a year is more likely to be one when notes could be of it.
-    if found["part"] or in_range or _before(found) or 1990 <= year <= now.year + 1:
-        return _third(year_of(year), found["part"]), False
+    if match["part"] or in_range or _before(match) or 1990 <= year <= now.year + 1:
+        return _third(year_of(year), match["part"]), False
     return None
 
 

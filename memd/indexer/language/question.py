@@ -1,21 +1,24 @@
-"""Reads a question: its plain words, and the phrases, exclusions, prefixes and filters written in it.
+"""Reads a question once, into one value: its words, times, phrases, exclusions, prefixes and filters.
 
     "a phrase"   -word   -"a phrase"   word*   tag:a   tags:a,b   role:r   path:"a b/c.md"   kind:k   tier:t
     since:2026-02-03   after:2026-02-03   from that day on        until:2026-02   to the end of that month
     before:2026-02-03   to the day before it                      on:2026   on:yesterday   on:"last week"
 
-`after:` takes in its day, as it does in the mail search that made it known, so that `before:X` and `after:X` part the
-notes in two and lose none; a filter that hides a day too many is the worse mistake. Filters of one sort narrow each
-other (tags and times) or the last one counts. Whatever is not well formed is plain words: nothing here is an error.
+`after:` includes its day, as in mail search, so that `before:X` and `after:X` split the notes in two and lose none: a
+filter that hides a day too many is the worse mistake. Filters of one sort narrow each other (tags and times), or the
+last one counts. Whatever is not well formed is plain words: nothing here is an error.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from memd.indexer.language import when
+from memd.indexer.language import times
+from memd.indexer.language.times import QuestionTimes
+from memd.indexer.language.words import STOPWORDS, Word, distinct_terms, words
 from memd.models import KINDS, PINNED, TIERS, Filters
 
 QUOTED = r'"[^"]*"|“[^“”]*”'
@@ -29,36 +32,72 @@ OPERATOR = re.compile(
 )
 TRAILING = ".,;:!?)]*"
 
+Words = tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A phrase that a chunk must have, or must not have."""
+
+    text: str
+    terms: tuple[str, ...]
+    """The terms to look up; a stop word is one only in a phrase of nothing else."""
+    forms: tuple[str, ...]
+    """Every word as written, in order."""
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question, taken apart.
+    """A question, as every part of the search takes it."""
 
-    `words` is what is left to be searched as plain words and by meaning, in its order and spelling; the words of
-    phrases are in it, those of the other operators are not. It is empty where there is nothing but operators.
-    """
+    text: str
+    """What the question says besides its operators, in its order and spelling; it includes the words of phrases."""
+    words: Words
+    """The words of `text`."""
+    undated: Words
+    """The same without the words that name a time: "last week" stands in no note of last week."""
+    prefixes: tuple[Words, ...]
+    phrases: tuple[Phrase, ...]
+    without: tuple[Phrase, ...]
+    filters: Filters
+    times: QuestionTimes
+    today: date
 
-    words: str = ""
-    phrases: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    prefixes: tuple[str, ...] = ()
-    filters: Filters = field(default_factory=Filters)
+    @property
+    def has_words(self) -> bool:
+        """Whether there is anything to search for besides filters and exclusions."""
+        return bool(self.text or self.prefixes)
+
+    @property
+    def only_time(self) -> bool:
+        """Whether it asks for nothing but a time: "what did we do last week"."""
+        says_more = self.prefixes or any(word.exact[0] not in STOPWORDS for word in self.undated)
+        return bool(self.times.spans) and not says_more
 
 
-def parse(text: str, now: date) -> ParsedQuestion:
-    """Take a question apart; `now` is the day that "yesterday" is counted from."""
-    asked = ParsedQuestion()
-    words: list[str] = []
+def parse(text: str, today: date, filters: Filters | None = None) -> ParsedQuestion:
+    """Read a question; `today` is the day that "yesterday" is counted from, and `filters` hold besides its own."""
+    operators = _Operators(filters or Filters())
+    plain: list[str] = []
     end = 0
-    for found in OPERATOR.finditer(text):
-        more = _read(asked, found, now)
-        if more is None:
+    for match in OPERATOR.finditer(text):
+        if not operators.read(match, today):
             continue
-        words += text[end : found.start()], _unquoted(found["phrase"]) if found["phrase"] and not found["minus"] else ""
-        asked, end = more, found.end()
-    left = " ".join("".join([*words, text[end:]]).split())
+        plain += text[end : match.start()], _unquoted(match["phrase"]) if match["phrase"] and not match["minus"] else ""
+        end = match.end()
+    left = " ".join("".join([*plain, text[end:]]).split())
     # Beside operators a lone comma or bracket is no question; without any it may be one (an emoji).
-    return replace(asked, words=left if end == 0 or _tells(left) else "")
+    return operators.question(left if end == 0 or _says_something(left) else "", today)
+
+
+def phrase(text: str) -> Phrase:
+    cut = tuple(words(text))
+    return Phrase(text, tuple(distinct_terms(cut)), phrase_forms(cut))
+
+
+def phrase_forms(cut: Iterable[Word]) -> tuple[str, ...]:
+    """Every word as written; in a script without spaces the pairs, each of which holds the next one's first half."""
+    return tuple(max(word.exact[0], word.terms[0], key=len) for word in cut)
 
 
 def narrow(one: Filters, other: Filters) -> Filters:
@@ -69,51 +108,76 @@ def narrow(one: Filters, other: Filters) -> Filters:
         role=other.role or one.role,
         path=other.path or one.path,
         since=max(one.since, other.since),
-        # "2026-02" takes in its days, so that it ends after 2026-02-03.
+        # "2026-02" includes its days, so it ends after 2026-02-03.
         until=min(filter(None, (one.until, other.until)), key=lambda day: f"{day}~", default=""),
         tier=other.tier or one.tier,
     )
 
 
-def _read(asked: ParsedQuestion, found: re.Match[str], now: date) -> ParsedQuestion | None:
-    """The question with one more operator, or nothing where it is none."""
-    if found["name"]:
-        filters = _filter(found["name"].lower(), found["value"], now)
-        return replace(asked, filters=narrow(asked.filters, filters)) if filters else None
-    if found["prefix"]:
-        return replace(asked, prefixes=(*asked.prefixes, found["prefix"]))
-    if found["without"]:
-        return replace(asked, without=(*asked.without, found["without"].rstrip(TRAILING)))
-    phrase = " ".join(_unquoted(found["phrase"]).split())
-    if not _tells(phrase):
-        return None
-    if found["minus"]:
-        return replace(asked, without=(*asked.without, phrase))
-    return replace(asked, phrases=(*asked.phrases, phrase))
+@dataclass(slots=True)
+class _Operators:
+    """The operators read so far."""
+
+    filters: Filters
+    phrases: list[str] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+    prefixes: list[str] = field(default_factory=list)
+
+    def read(self, match: re.Match[str], today: date) -> bool:
+        """Add one operator; False when it is none after all."""
+        if match["name"]:
+            filters = _filter(match["name"].lower(), match["value"], today)
+            self.filters = narrow(self.filters, filters)
+            return bool(filters)
+        if match["prefix"]:
+            self.prefixes.append(match["prefix"])
+        elif match["without"]:
+            self.without.append(match["without"].rstrip(TRAILING))
+        else:
+            text = " ".join(_unquoted(match["phrase"]).split())
+            if not _says_something(text):
+                return False
+            (self.without if match["minus"] else self.phrases).append(text)
+        return True
+
+    def question(self, text: str, today: date) -> ParsedQuestion:
+        cut, named = tuple(words(text)), times.question_times(text, today)
+        return ParsedQuestion(
+            text=text,
+            words=cut,
+            undated=tuple(words(times.without_times(text, named))) if named.spans else cut,
+            prefixes=tuple(tuple(words(prefix)) for prefix in self.prefixes),
+            phrases=tuple(map(phrase, self.phrases)),
+            without=tuple(map(phrase, self.without)),
+            filters=self.filters,
+            times=named,
+            today=today,
+        )
 
 
-def _filter(name: str, value: str, now: date) -> Filters | None:
+def _filter(name: str, value: str, today: date) -> Filters:
+    """The filter that `name:value` means; an empty one when it means none."""
     value = _unquoted(value).strip() if value[0] in '"“' else value.rstrip(TRAILING.replace("*", ""))
-    if not _tells(value):
-        return None
+    if not _says_something(value):
+        return Filters()
     if name in ("tag", "tags"):
         tags = (tag.strip().lstrip("#") for tag in value.split(","))
         return Filters(tags=tuple(tag for tag in tags if tag))
     if name == "kind":
-        return Filters(kind=value.lower()) if value.lower() in KINDS else None
+        return Filters(kind=value.lower()) if value.lower() in KINDS else Filters()
     if name == "tier":
-        return Filters(tier=value.lower()) if value.lower() in (*TIERS, PINNED) else None
+        return Filters(tier=value.lower()) if value.lower() in (*TIERS, PINNED) else Filters()
     if name == "role":
         return Filters(role=value)
     if name == "path":
         return Filters(path=value)
-    return _time(name, value, now)
+    return _time(name, value, today)
 
 
-def _time(name: str, value: str, now: date) -> Filters | None:
-    span = when.single(value, now) if name in ("since", "after", "until", "before", "on") else None
+def _time(name: str, value: str, today: date) -> Filters:
+    span = times.single(value, today) if name in ("since", "after", "until", "before", "on") else None
     if span is None:
-        return None
+        return Filters()
     first = "" if span.first == date.min else span.first.isoformat()
     last = "" if span.last == date.max else span.last.isoformat()
     if name == "on":
@@ -121,7 +185,7 @@ def _time(name: str, value: str, now: date) -> Filters | None:
     if name == "until":
         return Filters(until=last)
     if name == "before":
-        return Filters(until=(span.first - timedelta(days=1)).isoformat()) if first else None
+        return Filters(until=(span.first - timedelta(days=1)).isoformat()) if first else Filters()
     return Filters(since=first)
 
 
@@ -129,5 +193,5 @@ def _unquoted(quoted: str) -> str:
     return quoted[1:-1]
 
 
-def _tells(text: str) -> bool:
+def _says_something(text: str) -> bool:
     return any(char.isalnum() for char in text)

@@ -1,4 +1,4 @@
-"""Cuts text into the words that are indexed and searched, with the place of each.
+"""Cuts text into the words that memd indexes and searches, with their places.
 
 A word has exact forms (as written, NFC, case folded) and terms (accents folded, English stems, the parts of
 a code identifier). Scripts without spaces become pairs of characters; a single character is an exact form.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ UNSPACED = (
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
-"""Signs that belong to the letter before them and that `\\w` does not know."""
+"""Marks that belong to the letter before them; `\\w` does not match them."""
 
 LETTER = rf"(?:(?![{UNSPACED}])[\w{MARKS}])"
 TOKEN = re.compile(rf"[{UNSPACED}]+|{LETTER}+(?:[-.'’]{LETTER}+)*")
@@ -50,14 +50,14 @@ class Word(NamedTuple):
 
 def words(text: str) -> Iterator[Word]:
     """Every word of `text`, in order."""
-    for found in TOKEN.finditer(text):
-        token = found.group()
+    for match in TOKEN.finditer(text):
+        token = match.group()
         if UNSPACED_RUN.match(token):
-            yield from _pairs(token, found.start())
+            yield from _pairs(token, match.start())
         else:
             exact, terms = _forms(token[:MAX_WORD])
             if terms:
-                yield Word(found.start(), found.end(), exact, terms)
+                yield Word(match.start(), match.end(), exact, terms)
 
 
 def terms_of(text: str) -> tuple[list[str], list[str]]:
@@ -85,28 +85,20 @@ def only_terms(text: str) -> list[str]:
     return [term for token in ASCII_TOKEN.findall(text) for term in _forms(token[:MAX_WORD])[1]]
 
 
-def telling_words(text: str) -> list[Word]:
-    """The words of a question without those that every text has, unless it has no others."""
-    found = list(words(text))
-    return [word for word in found if word.exact[0] not in STOPWORDS] or found
+def telling_words(words: Iterable[Word]) -> list[Word]:
+    """The words of a question without stop words, unless it has no others."""
+    cut = list(words)
+    return [word for word in cut if word.exact[0] not in STOPWORDS] or cut
 
 
-def says_something(text: str) -> bool:
-    """Whether it has a word that not every text has."""
-    return any(word.exact[0] not in STOPWORDS for word in words(text))
+def distinct_terms(words: Iterable[Word]) -> list[str]:
+    """The terms of a question's telling words, each once."""
+    return list(dict.fromkeys(term for word in telling_words(words) for term in word.terms))
 
 
-def query_terms(text: str) -> tuple[list[str], list[str]]:
-    """The distinct terms and exact forms of a question, without the words that every text has."""
-    telling = telling_words(text)
-    terms = dict.fromkeys(term for word in telling for term in word.terms)
-    exact = dict.fromkeys(form for word in telling for form in word.exact if not _is_pair(word))
-    return list(terms), list(exact)
-
-
-def _is_pair(word: Word) -> bool:
-    """A pair says more than its two characters, which stand in many other words."""
-    return word.end - word.start == 2 and len(word.terms[0]) == 2 and bool(UNSPACED_RUN.fullmatch(word.terms[0]))
+def query_terms(text: str) -> list[str]:
+    """The distinct terms of a text, without stop words."""
+    return distinct_terms(words(text))
 
 
 def _pairs(run: str, start: int) -> Iterator[Word]:

@@ -158,7 +158,7 @@ def same_words(one: str, other: str) -> bool:
 
 
 def _words_in_common(one: str, other: str) -> float:
-    mine, theirs = (set(query_terms(NUMBER.sub(" ", _plain(text)))[0]) for text in (one, other))
+    mine, theirs = (set(query_terms(NUMBER.sub(" ", _plain(text)))) for text in (one, other))
     return len(mine & theirs) / len(mine | theirs) if mine | theirs else 1.0
 
 

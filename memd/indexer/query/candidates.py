@@ -4,138 +4,169 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from sqlite3 import Connection
+from sqlite3 import Connection, Row
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.language import times
-from memd.indexer.language.question import ParsedQuestion
-from memd.indexer.language.words import query_terms, words
-from memd.indexer.query import lookup, meaning
-from memd.indexer.query.wording import QuestionWords
+from memd.indexer.language.question import ParsedQuestion, Phrase, phrase_forms
+from memd.indexer.language.times import nearness
+from memd.indexer.language.words import words
+from memd.indexer.query import lookup
+from memd.indexer.query.meaning import QuestionVector
+from memd.indexer.query.wording import WordMatches
 from memd.indexer.store.postings import Postings
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.models import Filters
 
 Ids = NDArray[np.int64]
+
+DEPTH = 50
+"""How many chunks each voice names."""
+
+DEPTH_DATED = 200
+"""The same for a question that names a time: a chunk of the right day may be far down by its words."""
 
 NAME_LETTERS = 4
 MOST_NAMED = 50
 MOST_READ = 2_000
-"""Chunks that are read to find a phrase; they have all its words, and the best of them come first."""
+"""Chunks that are read to find a phrase; they have all its words, and the newest come first."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Voices:
+    """What one workspace knows of a question: by its words and by its meaning; None for a voice that was not asked."""
+
+    postings: Postings
+    words: WordMatches | None
+    meaning: QuestionVector | None
+
+
+@dataclass(frozen=True, slots=True)
 class CandidatePool:
-    """Chunks by voice, best first, with what the voice says of each."""
+    """The chunks that were found."""
 
-    voices: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    by_voice: dict[str, list[int]]
+    """By `text` and `vector`, best first."""
+    besides: list[int]
+    """By the file's name or by the day."""
+    best_cosine: float | None
+    """Of the chunk nearest in meaning."""
 
     @property
     def ids(self) -> set[int]:
-        return {chunk for scored in self.voices.values() for chunk, _ in scored}
+        return set(self.besides).union(*self.by_voice.values())
 
-    def ranks(self, voice: str, known: Iterable[int]) -> dict[int, int]:
-        """The place of each chunk in a voice, counted from 1, among those that the ledger has."""
-        there = set(known)
-        order = [chunk for chunk, _ in self.voices.get(voice, ()) if chunk in there]
-        return {chunk: rank for rank, chunk in enumerate(order, 1)}
+    def known_to(self, rows: dict[int, Row]) -> dict[str, list[int]]:
+        """The voices without the chunks that the ledger does not have."""
+        return {voice: [chunk for chunk in chunks if chunk in rows] for voice, chunks in self.by_voice.items()}
 
 
-def allowed(
-    connection: Connection, index: WorkspaceIndex, question: ParsedQuestion, filters: Filters, postings: Postings
-) -> Ids | None:
-    """The chunks that filters, phrases and exclusions leave; None when they leave all."""
-    if not (filters or question.phrases or question.without):
-        return None
-    chunks = postings.chunks[postings.live]
-    if filters:
-        chunks = np.array(lookup.allowed(connection, index.id, filters), np.int64)
-    for phrase in question.phrases:
-        chunks = chunks[np.isin(chunks, _with(connection, postings, phrase, chunks))]
-    for phrase in question.without:
-        chunks = chunks[~np.isin(chunks, _with(connection, postings, phrase, chunks))]
-    return chunks
+@dataclass(slots=True)
+class Candidate:
+    """A chunk on its way to being a hit."""
 
-
-def _with(connection: Connection, postings: Postings, phrase: str, among: Ids) -> Ids:
-    """The chunks that have all words of a phrase, and where there are several, in this order."""
-    terms, _ = query_terms(phrase)
-    if not terms:
-        return among[:0]
-    having = among
-    for term in terms:
-        docs = np.concatenate([postings.of(name, term).docs for name in ("body", "heading")])
-        having = having[np.isin(having, postings.chunks[docs])]
-    sought = _forms(phrase)
-    if len(sought) < 2:
-        return having
-    # The newest chunks have the highest numbers.
-    texts = lookup.texts(connection, np.sort(having)[-MOST_READ:].tolist())
-    return np.array([chunk for chunk, text in texts.items() if _in_order(text, sought)], np.int64)
-
-
-def _in_order(text: str, sought: list[str]) -> bool:
-    forms = _forms(text)
-    return any(forms[at : at + len(sought)] == sought for at in range(len(forms) - len(sought) + 1))
-
-
-def _forms(text: str) -> list[str]:
-    """Every word as it is written; of a script without spaces the pairs, of which each holds its neighbour's end."""
-    return [max(word.exact[0], word.terms[0], key=len) for word in words(text)]
-
-
-def by_words(wording: QuestionWords, depth: int, among: Ids | None) -> list[tuple[int, float]]:
-    """The chunks that earn most from the question's words."""
-    earned = wording.earned()
-    docs = np.flatnonzero(earned)
-    if among is not None:
-        docs = docs[np.isin(wording.postings.chunks[docs], among)]
-    if len(docs) > depth:
-        docs = docs[earned[docs] >= np.partition(earned[docs], len(docs) - depth)[len(docs) - depth]]
-    order = docs[np.lexsort((wording.postings.chunks[docs], -earned[docs]))][:depth]
-    return list(zip(wording.postings.chunks[order].tolist(), earned[order].tolist(), strict=True))
-
-
-def by_name(connection: Connection, index: WorkspaceIndex, text: str, among: Ids | None) -> list[tuple[int, float]]:
-    """The first chunks of files that have a word of the question in their name."""
-    sought = {word.exact[0] for word in words(text) if len(word.exact[0]) >= NAME_LETTERS}
-    paths = [path for name, path in index.names() if any(word in name for word in sought)]
-    if not paths or len(paths) > MOST_NAMED:
-        return []
-    chunks = lookup.first_chunks(connection, [index.files[path].id for path in paths])
-    kept = set(among.tolist()) if among is not None else None
-    return [(chunk, 1.0) for chunk in chunks if kept is None or chunk in kept]
-
-
-def by_day(
-    connection: Connection, index: WorkspaceIndex, asked: times.AskedTimes, depth: int, among: Ids | None
-) -> list[int]:
-    """The chunks of the days that a question names, the nearest days first."""
-    worth = {day: times.nearness(day, asked) for day in lookup.days(connection, index.id)} if asked.spans else {}
-    near = sorted((day for day in worth if worth[day]), key=lambda day: (-worth[day], -day.toordinal()))
-    chunks = lookup.chunks_of_days(connection, index.id, near[:depth])
-    kept = set(among.tolist()) if among is not None else None
-    return [chunk for chunk in chunks if kept is None or chunk in kept][:depth]
+    index: WorkspaceIndex
+    row: Row
+    score: float
+    ranks: dict[str, int]
+    """Its place in each voice that found it."""
+    parts: dict[str, float] = field(default_factory=dict)
+    """What its score is made of; empty where only ranks count, or nothing does."""
 
 
 def gather(
-    stores: Stores,
-    index: WorkspaceIndex,
-    wording: QuestionWords | None,
-    sense: meaning.QuestionVector | None,
-    text: str,
-    asked: times.AskedTimes,
-    depth: int,
-    among: Ids | None,
+    stores: Stores, index: WorkspaceIndex, question: ParsedQuestion, voices: Voices, limit: int
 ) -> CandidatePool:
-    """The best of each voice."""
-    pool = CandidatePool()
-    pool.voices["day"] = [(chunk, 1.0) for chunk in by_day(stores.ledger.reader, index, asked, depth, among)]
-    if wording is not None:
-        pool.voices["text"] = by_words(wording, depth, among)
-        pool.voices["name"] = by_name(stores.ledger.reader, index, text, among)
-    if sense is not None:
-        pool.voices["vector"] = sense.nearest(stores, index, depth, among)
-    return pool
+    """The best chunks of each voice, and those of the files and days that the question names."""
+    connection = stores.ledger.reader
+    depth = max(DEPTH_DATED if question.times.spans else DEPTH, 2 * limit)
+    among = allowed(connection, index, question, voices.postings)
+    by_voice: dict[str, list[int]] = {}
+    besides = _by_day(connection, index, question, depth, among)
+    best_cosine = None
+    if voices.words is not None:
+        by_voice["text"] = _by_words(voices.words, depth, among)
+        besides += _by_name(connection, index, question, among)
+    if voices.meaning is not None:
+        nearest = voices.meaning.nearest(stores, index, depth, among)
+        by_voice["vector"] = [chunk for chunk, _ in nearest]
+        best_cosine = nearest[0][1] if nearest else None
+    return CandidatePool(by_voice, besides, best_cosine)
+
+
+# --- what the question allows -------------------------------------------------------------------------------
+
+
+def allowed(connection: Connection, index: WorkspaceIndex, question: ParsedQuestion, postings: Postings) -> Ids | None:
+    """The chunks that filters, phrases and exclusions leave; None when they leave all."""
+    if not (question.filters or question.phrases or question.without):
+        return None
+    chunks = postings.chunks[postings.live]
+    if question.filters:
+        chunks = np.array(lookup.allowed(connection, index.id, question.filters), np.int64)
+    for phrase in question.phrases:
+        chunks = having(connection, postings, phrase, chunks)
+    for phrase in question.without:
+        chunks = chunks[~np.isin(chunks, having(connection, postings, phrase, chunks))]
+    return chunks
+
+
+def having(connection: Connection, postings: Postings, phrase: Phrase, among: Ids) -> Ids:
+    """Those of some chunks that have all words of a phrase, in its order."""
+    if not phrase.terms:
+        return among[:0]
+    chunks = among
+    for term in phrase.terms:
+        docs = np.concatenate([postings.of(name, term).docs for name in ("body", "heading")])
+        chunks = chunks[np.isin(chunks, postings.chunks[docs])]
+    if len(phrase.forms) < 2:
+        return chunks
+    # The newest chunks have the highest numbers.
+    texts = lookup.texts(connection, np.sort(chunks)[-MOST_READ:].tolist())
+    return chunks[np.isin(chunks, [chunk for chunk, text in texts.items() if _in_order(text, phrase)])]
+
+
+def _in_order(text: str, phrase: Phrase) -> bool:
+    forms, length = phrase_forms(words(text)), len(phrase.forms)
+    return any(forms[at : at + length] == phrase.forms for at in range(len(forms) - length + 1))
+
+
+# --- the best of each voice ---------------------------------------------------------------------------------
+
+
+def _by_words(matches: WordMatches, depth: int, among: Ids | None) -> list[int]:
+    """The chunks that earn most from the question's words."""
+    earned, chunks = matches.earned(), matches.postings.chunks
+    docs = np.flatnonzero(earned)
+    if among is not None:
+        docs = docs[np.isin(chunks[docs], among)]
+    if len(docs) > depth:
+        docs = docs[earned[docs] >= np.partition(earned[docs], len(docs) - depth)[len(docs) - depth]]
+    order = docs[np.lexsort((chunks[docs], -earned[docs]))][:depth]
+    best: list[int] = chunks[order].tolist()
+    return best
+
+
+def _by_name(connection: Connection, index: WorkspaceIndex, question: ParsedQuestion, among: Ids | None) -> list[int]:
+    """The first chunks of files that have a word of the question in their name."""
+    sought = {word.exact[0] for word in question.words if len(word.exact[0]) >= NAME_LETTERS}
+    paths = [path for name, path in index.names() if any(word in name for word in sought)]
+    if not paths or len(paths) > MOST_NAMED:
+        return []
+    return _among(lookup.first_chunks(connection, [index.files[path].id for path in paths]), among)
+
+
+def _by_day(
+    connection: Connection, index: WorkspaceIndex, question: ParsedQuestion, depth: int, among: Ids | None
+) -> list[int]:
+    """The chunks of the days that a question names, the nearest days first."""
+    if not question.times.spans:
+        return []
+    worth = {day: nearness(day, question.times) for day in lookup.days(connection, index.id)}
+    near = sorted((day for day in worth if worth[day]), key=lambda day: (-worth[day], -day.toordinal()))
+    return _among(lookup.chunks_of_days(connection, index.id, near[:depth]), among)[:depth]
+
+
+def _among(chunks: Iterable[int], among: Ids | None) -> list[int]:
+    kept = set(among.tolist()) if among is not None else None
+    return [chunk for chunk in chunks if kept is None or chunk in kept]

@@ -1,7 +1,7 @@
 """How sure an answer is: what the best hit has of the question, and how near the nearest note is. Pure.
 
-The numbers are those of a logistic fit on questions put to the right conversation against the same questions put to
-another one; docs/retrieval.md has the figures. A question whose words are all in the best hit is never called unknown.
+The numbers are a logistic fit on questions put to the right conversation against the same questions put to another one;
+docs/retrieval.md has the figures. A question whose words are all in the best hit is never called unknown.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 import math
 
 WEAK, FOUND = 0.03, 0.6
-"""Below the first nothing is claimed; from the second on the best hit is taken for the answer. The first is low on
-purpose: a "none" hides what was found, and a note that says it in quite other words is no rarity."""
+"""Below the first the verdict is "none", from the second on it is "found". The first is low on purpose: a "none" hides
+what was found, and notes often say it in quite other words."""
 
 BOTH = (3.0, 6.0, 18.0, -12.9)
 WORDS_ONLY = (5.3, 7.8, 0.0, -5.9)
 MEANING_ONLY = (0.0, 0.0, 21.0, -10.5)
-"""What each is worth: the words that any note has, the words that the best hit has, the nearest meaning; a constant."""
+"""The weights of: the words that any note has, the words that the best hit has, the nearest meaning; and a constant."""
 
 ALL_WORDS = 0.999
 BELOW_FOUND = FOUND - 0.01
 
 
 def confidence(known: float | None, had: float, near: float | None, guessed: bool = False) -> float:
-    """From 0 to 1: the share of the question's words that any note knows and that the best hit has, and the meaning.
+    """From 0 to 1, by the shares of the question's words that any note and the best hit have, and by the meaning.
 
-    `known` is None when words were not asked, `near` is None when meaning was not. An answer to a word that was only
-    `guessed` is never more than weak.
+    `known` is None when words were not searched, `near` when meaning was not. If a word of the question was `guessed`,
+    the answer is never more than weak.
     """
     weights = MEANING_ONLY if known is None else WORDS_ONLY if near is None else BOTH
     evidence = weights[0] * (known or 0.0) + weights[1] * had + weights[2] * (near or 0.0) + weights[3]

@@ -3,57 +3,50 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from sqlite3 import Connection, Row
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memd.indexer.language import times
-from memd.indexer.language.line_units import LineUnit, first_unit, last_unit, units_of
-from memd.indexer.query import lookup, meaning, ranking
-from memd.indexer.query.best_lines import ChunkLines, LineFinder
+from memd.indexer.language.question import ParsedQuestion
+from memd.indexer.query import lookup, ranking
+from memd.indexer.query.candidates import Ids, Voices
+from memd.indexer.query.lines import ChunkLines, LineFinder, LineUnit, first_unit, last_unit, units_of
+from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.ranking import Floats
-from memd.indexer.query.wording import QuestionWords
+from memd.indexer.query.wording import WordMatches
 from memd.indexer.store.stores import WorkspaceIndex
-
-Ids = NDArray[np.int64]
 
 READ = 30
 """How many of the best are read line by line: reading 60 or all of them found next to nothing more."""
 
 PRIORITY = {"low": -1.0, "high": 0.6, "critical": 1.0}
 TIER = {"dormant": -1.0, "sensory": -0.5}
-"""Enough to let the other of two equals be first, never to hide an only answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceQuery:
-    """A question as the evidence for it is gathered: its words, its meaning, its times."""
-
-    wording: QuestionWords | None
-    sense: meaning.QuestionVector | None
-    times: times.AskedTimes
-    today: date
+"""Enough to put the other of two equals first, never to hide an only answer."""
 
 
 @dataclass(slots=True)
-class WeighedCandidates:
-    """Candidates with the parts of their scores, best first."""
+class Evidence:
+    """What speaks for each row, part by part, and the scores; best first."""
 
     rows: list[Row]
     parts: dict[str, Floats]
     scores: Floats
 
-    def only(self, places: Ids) -> WeighedCandidates:
-        return WeighedCandidates(
+    def only(self, places: Ids) -> Evidence:
+        return Evidence(
             [self.rows[at] for at in places],
             {name: values[places] for name, values in self.parts.items()},
             self.scores[places],
         )
+
+    def parts_by_row(self) -> list[dict[str, float]]:
+        columns = np.column_stack(list(self.parts.values())).tolist()
+        return [dict(zip(self.parts, values, strict=True)) for values in columns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +58,12 @@ class CandidateMemories:
     """By place: which of the memories, counted from 0."""
     place: dict[int, int]
 
+    @property
+    def count(self) -> int:
+        return int(self.memory.max(initial=-1)) + 1
+
     def next_to(self, chunk: int, step: int) -> int | None:
-        """The chunk before or after one in its memory."""
+        """The chunk before or after another one in its memory."""
         at = self.place[chunk]
         other = at + step
         inside = 0 <= other < len(self.chunks) and self.memory[other] == self.memory[at]
@@ -74,75 +71,79 @@ class CandidateMemories:
 
 
 def weigh(
-    connection: Connection, index: WorkspaceIndex, rows: Sequence[Row], asked: EvidenceQuery, most: int
-) -> WeighedCandidates:
-    """Everything that speaks for these candidates; the best of them, at least `most`, are read line by line."""
-    family = _family(connection, rows)
+    connection: Connection,
+    index: WorkspaceIndex,
+    rows: Iterable[Row],
+    question: ParsedQuestion,
+    voices: Voices,
+    limit: int,
+) -> Evidence:
+    """Everything that speaks for these rows; the best of them, at least `limit`, are read line by line."""
+    rows = list(rows)
+    memories = _memories(connection, rows)
     # A chunk may have gone, or moved to another memory, since its row was read.
-    rows = [row for row in rows if row["id"] in family.place]
-    parts = _parts(index, rows, family, asked)
-    found = WeighedCandidates(rows, parts, ranking.score(parts))
-    found = found.only(_order(found))
-    if asked.wording is None or not rows:
+    rows = [row for row in rows if row["id"] in memories.place]
+    parts = _parts(index, rows, memories, question, voices)
+    found = _sorted(Evidence(rows, parts, ranking.score(parts)))
+    if voices.words is None or not rows:
         return found
-    read = found.rows[: max(READ, most)]
-    best = LineFinder(asked.wording, asked.times).best(_passages(connection, read, family))
+    read = found.rows[: max(READ, limit)]
+    best = LineFinder(voices.words, question.times).best(_lines(connection, read, memories))
     for name, values in best.items():
         found.parts[name] = np.concatenate((values, np.zeros(len(found.rows) - len(read))))
-    found.scores = ranking.score(found.parts)
-    return found.only(_order(found))
+    return _sorted(Evidence(found.rows, found.parts, ranking.score(found.parts)))
 
 
-def _order(found: WeighedCandidates) -> Ids:
-    """By score; among equals by where they stand, so that order never wavers."""
-    where = [(-found.scores[at], row["path"], row["start_line"], row["id"]) for at, row in enumerate(found.rows)]
-    return np.array(sorted(range(len(where)), key=where.__getitem__), np.int64)
+def _sorted(found: Evidence) -> Evidence:
+    """By score; equals by their place, so that the order never wavers."""
+    keys = [(-found.scores[at], row["path"], row["start_line"], row["id"]) for at, row in enumerate(found.rows)]
+    return found.only(np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64))
 
 
 # --- the parts of a chunk -----------------------------------------------------------------------------------
 
 
 def _parts(
-    index: WorkspaceIndex, rows: Sequence[Row], family: CandidateMemories, asked: EvidenceQuery
+    index: WorkspaceIndex, rows: Sequence[Row], memories: CandidateMemories, question: ParsedQuestion, voices: Voices
 ) -> dict[str, Floats]:
-    own = np.array([family.place[row["id"]] for row in rows], np.int64)
+    own = np.array([memories.place[row["id"]] for row in rows], np.int64)
     days = [_day(row) for row in rows]
+    ages = [times.newness(day, question.today, row["role"] == "memory") for row, day in zip(rows, days, strict=True)]
     parts = {
-        "date": np.array([times.nearness(day, asked.times) for day in days]),
-        "recency": np.array([_newness(row, day, asked) for row, day in zip(rows, days, strict=True)]),
+        "date": np.array([times.nearness(day, question.times) for day in days]),
+        "recency": np.array(ages),
         "importance": np.array([_importance(row["declared"], row["importance"]) for row in rows]),
         "tier": np.array([TIER.get(row["tier"], 0.0) for row in rows]),
         "outdated": np.array([float(row["outdated"]) for row in rows]),
     }
-    if asked.times.recent:
+    if question.times.recent:
         parts["newest"] = parts["recency"]
-    if asked.times.temporal:
+    if question.times.temporal:
         parts["episode"] = np.array([row["kind"] == "episodic" for row in rows], float)
-    if asked.wording is not None:
-        parts |= _by_words(family, own, asked.wording)
-        parts["name"] = np.array([asked.wording.in_name(row["stem"]) for row in rows])
-    if asked.sense is not None:
-        parts |= _by_meaning(index, family, own, asked.sense)
+    if voices.words is not None:
+        parts |= _by_words(memories, own, voices.words)
+        parts["name"] = np.array([voices.words.in_name(row["stem"]) for row in rows])
+    if voices.meaning is not None:
+        parts |= _by_meaning(index, memories, own, voices.meaning)
     return parts
 
 
-def _by_words(family: CandidateMemories, own: Ids, wording: QuestionWords) -> dict[str, Floats]:
-    docs = wording.postings.places(family.chunks)
+def _by_words(memories: CandidateMemories, own: Ids, words: WordMatches) -> dict[str, Floats]:
+    docs = words.postings.places(memories.chunks)
     known = docs >= 0
     earned = np.zeros(len(docs))
-    earned[known] = wording.earned()[docs[known]]
-    count = int(family.memory.max(initial=-1)) + 1
-    sections = wording.of_sections(docs[known], family.memory[known], count)
-    return {"words": earned[own], "section": sections[family.memory[own]]}
+    earned[known] = words.earned()[docs[known]]
+    sections = words.of_sections(docs[known], memories.memory[known], memories.count)
+    return {"words": earned[own], "section": sections[memories.memory[own]]}
 
 
 def _by_meaning(
-    index: WorkspaceIndex, family: CandidateMemories, own: Ids, sense: meaning.QuestionVector
+    index: WorkspaceIndex, memories: CandidateMemories, own: Ids, meaning: QuestionVector
 ) -> dict[str, Floats]:
-    near = sense.near(index, family.chunks.tolist())
-    best = np.full(int(family.memory.max(initial=-1)) + 1, -1.0)
-    np.maximum.at(best, family.memory, near)
-    return {"meaning": near[own], "section_meaning": best[family.memory[own]]}
+    near = meaning.near(index, memories.chunks.tolist())
+    best = np.full(memories.count, -1.0)
+    np.maximum.at(best, memories.memory, near)
+    return {"meaning": near[own], "section_meaning": best[memories.memory[own]]}
 
 
 def _day(row: Row) -> date | None:
@@ -150,12 +151,8 @@ def _day(row: Row) -> date | None:
     return None if row["role"] == "memory" else lookup.day_of(row)
 
 
-def _newness(row: Row, day: date | None, asked: EvidenceQuery) -> float:
-    return times.newness(day, asked.today, row["role"] == "memory")
-
-
 def _importance(facts: str, importance: float) -> float:
-    """From -1 to 1: the priority that the note declares, and its importance as fading has left it."""
+    """From -1 to 1: the priority that the note declares, and its faded importance."""
     return max(-1.0, min(1.0, _priority(facts) + 2 * importance - 1))
 
 
@@ -167,20 +164,21 @@ def _priority(facts: str) -> float:
 # --- the lines ----------------------------------------------------------------------------------------------
 
 
-def _family(connection: Connection, rows: Sequence[Row]) -> CandidateMemories:
-    found = lookup.siblings(connection, {row["memory"] for row in rows})
-    chunks = np.array([chunk for chunk, _ in found], np.int64)
-    _, memory = np.unique(np.array([number for _, number in found], np.int64), return_inverse=True)
-    return CandidateMemories(chunks, memory, {chunk: at for at, (chunk, _) in enumerate(found)})
+def _memories(connection: Connection, rows: Sequence[Row]) -> CandidateMemories:
+    siblings = lookup.siblings(connection, {row["memory"] for row in rows})
+    chunks = np.array([chunk for chunk, _ in siblings], np.int64)
+    _, memory = np.unique(np.array([number for _, number in siblings], np.int64), return_inverse=True)
+    return CandidateMemories(chunks, memory, {chunk: at for at, (chunk, _) in enumerate(siblings)})
 
 
-def _passages(connection: Connection, rows: Sequence[Row], family: CandidateMemories) -> list[ChunkLines]:
+def _lines(connection: Connection, rows: Sequence[Row], memories: CandidateMemories) -> list[ChunkLines]:
+    """The lines of each chunk, with the nearest line of the chunks beside it."""
     texts = {row["id"]: row["text"] for row in rows}
-    around = {other for row in rows for step in (-1, 1) if (other := family.next_to(row["id"], step)) is not None}
+    around = {other for row in rows for step in (-1, 1) if (other := memories.next_to(row["id"], step)) is not None}
     texts |= lookup.texts(connection, around - texts.keys())
 
     def beside(row: Row, step: int, unit: Callable[[str], LineUnit]) -> LineUnit | None:
-        text = texts.get(family.next_to(row["id"], step) or 0)
+        text = texts.get(memories.next_to(row["id"], step) or 0)
         return unit(text) if text else None
 
     return [

@@ -1,21 +1,102 @@
-"""Makes a hit of a candidate: where it stands, what it says, and why it came up."""
+"""Makes hits of ranked candidates: one hit of what says the same, no file crowds out the rest, and why each came up."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from sqlite3 import Row
 
-from memd.indexer.language.words import query_terms, words
-from memd.indexer.query import lookup, ranking
-from memd.indexer.query.candidate import Candidate
-from memd.models import Ask, Hit
+from memd.indexer.language.words import query_terms, terms_of, words
+from memd.indexer.query import certainty, lookup, ranking
+from memd.indexer.query.candidates import Candidate
+from memd.indexer.query.lines import units_of
+from memd.indexer.store.stores import Stores
+from memd.models import Answer, Ask, Hit
+
+ALIKE = 0.9
+"""The share of words that two chunks have in common when they say the same."""
+
+FREE = 3
+"""Hits of one file that keep their score."""
+
+CROWDED = 0.02
+"""What each further hit of the file loses."""
+
+LOOKED_AT = 3
+"""How many candidates are looked at for each hit asked for."""
 
 TINY = 1e-9
-"""Less than this is a rounding, and not what a hit gave up because its file has many."""
+"""A smaller difference is rounding, not what a hit lost because its file has many."""
 
 
-def hit_of(candidate: Candidate, also: Sequence[Row], shared: set[str], ask: Ask) -> Hit:
+def answer(stores: Stores, ask: Ask, candidates: Sequence[Candidate], confidence: float) -> Answer:
+    """The hits, and how sure they are."""
+    alone = ask.mode == "exact"
+    folded = [(candidate, []) for candidate in candidates[: ask.limit]] if alone else fold(candidates, ask.limit)
+    stems: dict[int, set[str]] = {}
+    for candidate, _ in folded:
+        stems.setdefault(candidate.index.id, set()).add(candidate.row["stem"])
+    shared = {number: lookup.shared_stems(stores.ledger.reader, number, names) for number, names in stems.items()}
+    # As typed: the words of operators are marked too.
+    terms = frozenset(query_terms(ask.query)) if ask.marks else frozenset()
+    hits = [_hit(candidate, also, shared[candidate.index.id], ask, terms) for candidate, also in folded]
+    confidence = confidence if hits else 0.0
+    return Answer(hits, certainty.verdict(bool(hits), confidence), confidence, len(candidates))
+
+
+# --- folding ------------------------------------------------------------------------------------------------
+
+
+def fold(candidates: Sequence[Candidate], limit: int) -> list[tuple[Candidate, list[Row]]]:
+    """The hits in their final order, each with the rows that say the same elsewhere in its workspace."""
+    kept: list[tuple[Candidate, list[Row], frozenset[str]]] = []
+    for candidate in _spread(candidates[: LOOKED_AT * limit]):
+        terms = _terms(candidate.row)
+        twin = next((other for other in kept if other[0].index is candidate.index and _alike(terms, other[2])), None)
+        if twin is not None:
+            twin[1].append(candidate.row)
+        elif len(kept) < limit:
+            kept.append((candidate, [], terms))
+    return [(candidate, also) for candidate, also, _ in kept]
+
+
+def _terms(row: Row) -> frozenset[str]:
+    """The words of a chunk and of its headings: the same line under another heading says something else."""
+    headings = (line for line in row["text"].split("\n") if line.startswith("#"))
+    terms = {term for unit in units_of(row["text"]) for term in unit.counts}
+    terms.update(terms_of(" ".join(headings))[0])
+    # A text without words (an emoji, a rule of dashes) is compared as it is.
+    return frozenset(terms or (row["text"],))
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    few, many = sorted((len(one), len(other)))
+    # Most sets differ so much in size that they need no comparing.
+    if few < ALIKE * many:
+        return False
+    both = len(one & other)
+    return both >= ALIKE * (few + many - both)
+
+
+def _spread(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """By score, with the later hits of a file a little lower each; a list that nothing ranked keeps its order."""
+    seen: dict[tuple[int, str], int] = {}
+    # Scores that are sums of 1 / (60 + rank) are small: a step for large ones would reverse their order.
+    step = CROWDED * min(1.0, max((candidate.score for candidate in candidates), default=0.0))
+    for candidate in candidates:
+        if not (candidate.ranks or candidate.parts):
+            continue
+        file = candidate.index.id, candidate.row["path"]
+        nth = seen[file] = seen.get(file, 0) + 1
+        candidate.score -= max(0.0, step) * max(0, nth - FREE)
+    return sorted(candidates, key=lambda candidate: -candidate.score)
+
+
+# --- one hit ------------------------------------------------------------------------------------------------
+
+
+def _hit(candidate: Candidate, also: Sequence[Row], shared: set[str], ask: Ask, terms: AbstractSet[str]) -> Hit:
     row, workspace = candidate.row, candidate.index.workspace
     return Hit(
         id=row["id"],
@@ -35,22 +116,21 @@ def hit_of(candidate: Candidate, also: Sequence[Row], shared: set[str], ask: Ask
         date=row["date"],
         ranks=candidate.ranks,
         also=[{name: other[name] for name in ("path", "start_line", "end_line")} for other in also],
-        marks=_marks(row["text"], ask) if ask.marks else None,
+        marks=_marks(row["text"], ask, terms) if ask.marks else None,
         explain=_explain(candidate, ask) if ask.explain else None,
     )
 
 
-def _marks(text: str, ask: Ask) -> list[tuple[int, int]]:
-    """Where the question's words stand in a hit, for a reader's eye."""
-    if ask.mode == "exact":
-        needle, folded = ask.query.casefold(), text.casefold()
-        # Folding can change the length ("ß"); then the places would be wrong and are left out.
-        if len(folded) != len(text) or not needle:
-            return []
-        starts = [at for at in range(len(folded)) if folded.startswith(needle, at)]
-        return [(at, at + len(needle)) for at in starts]
-    wanted = set(query_terms(ask.query)[0])
-    return [(word.start, word.end) for word in words(text) if wanted.intersection(word.terms)]
+def _marks(text: str, ask: Ask, terms: AbstractSet[str]) -> list[tuple[int, int]]:
+    """Where the question's words are in a hit, for highlighting."""
+    if ask.mode != "exact":
+        return [(word.start, word.end) for word in words(text) if not terms.isdisjoint(word.terms)]
+    needle, folded = ask.query.casefold(), text.casefold()
+    # Folding can change the length ("ß"): the places would be wrong.
+    if len(folded) != len(text) or not needle:
+        return []
+    starts = [at for at in range(len(folded)) if folded.startswith(needle, at)]
+    return [(at, at + len(needle)) for at in starts]
 
 
 def _explain(candidate: Candidate, ask: Ask) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The vector voice: how near every chunk is to the question in meaning."""
+"""The voice of meaning: how near every chunk is to the question's vector."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from memd.indexer.store.stores import Stores, WorkspaceIndex
 Ids = NDArray[np.int64]
 
 EXACT_UP_TO = 30_000
-"""Chunks up to which every vector is compared: nothing is missed, in the time that Chroma takes for its best guess."""
+"""Up to so many chunks every vector is compared: it takes as long as Chroma's approximation, and misses nothing."""
 
-REMEMBERED = 256
-"""Questions whose vector is kept."""
+CACHED = 256
+"""Questions whose vectors are cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionVector:
-    """What a question means to the model in use."""
+    """A question's vector, and how to read the cosines of its model."""
 
     vector: Vectors
     scale: Scale
     former: bool = False
-    """Whether it is the model before that answers, whose vectors are in mirrors of their own."""
+    """Whether it is of the previous model, whose vectors are in mirrors of their own."""
 
     def mirror(self, index: WorkspaceIndex) -> Mirror | None:
-        """The vectors that this question can be compared with; a workspace may have none of the model before."""
+        """The vectors to compare it with; a workspace may have none of the previous model."""
         return index.former if self.former else index.mirror
 
     def nearest(
         self, stores: Stores, index: WorkspaceIndex, depth: int, allowed: Ids | None
     ) -> list[tuple[int, float]]:
-        """The chunks nearest to the question with their cosines, among `allowed` where given.
+        """The chunks nearest to the question with their cosines, among `allowed` if given.
 
-        Compared one by one in memory where there are few of them or a filter stands; by Chroma where there are many.
+        Few or filtered chunks are compared one by one in memory, many by Chroma.
         """
         mirror = self.mirror(index)
         few = mirror is not None and len(mirror) <= EXACT_UP_TO
@@ -55,13 +55,13 @@ class QuestionVector:
         return mirror.search(self.vector, depth) if mirror is not None else []
 
     def nearness(self, cosine: float | None) -> float | None:
-        """A cosine on the model's scale; without one nothing is known, which is not the same as far."""
+        """A cosine on the model's scale; None for none, since unknown is not the same as far."""
         return float(self.scale.near(np.array([cosine]))[0]) if cosine is not None else None
 
     def near(self, index: WorkspaceIndex, chunks: Sequence[int]) -> NDArray[np.float64]:
         """How near each of some chunks is: 0 has nothing in common with the question, 1 says the same.
 
-        One that has no vector yet has nothing in common: its words decide.
+        A chunk without a vector yet counts as 0: its words decide.
         """
         mirror = self.mirror(index)
         if mirror is None:
@@ -70,15 +70,15 @@ class QuestionVector:
 
 
 def question_vector(stores: Stores, text: str) -> QuestionVector | None:
-    """The question's meaning; None while there is no model, and for a question without words."""
+    """The vector of a question; None while there is no model, and for a question without words."""
     former = stores.former
     model = former or stores.model
     if model is None or not text.strip():
         return None
-    known = stores.asked.get((model.id, text))
-    if known is None:
-        known = model.embedder.embed([text])[0]
-        if len(stores.asked) >= REMEMBERED:
-            stores.asked.clear()
-        stores.asked[model.id, text] = known
-    return QuestionVector(known, scale_of(model.embedder), former is not None)
+    vector = stores.question_vectors.get((model.id, text))
+    if vector is None:
+        vector = model.embedder.embed([text])[0]
+        if len(stores.question_vectors) >= CACHED:
+            stores.question_vectors.clear()
+        stores.question_vectors[model.id, text] = vector
+    return QuestionVector(vector, scale_of(model.embedder), former is not None)

@@ -1,15 +1,15 @@
-"""Everything that ranking weighs, number by number with its reason. Pure: parts in, scores out.
+"""Everything that ranking weighs, each number with its reason. Pure: parts or ranks in, scores out.
 
 A chunk's score is a sum of parts, each on a scale of its own that means the same in every workspace: a share of what
-the question's words could earn at most, a nearness in meaning, a nearness in days. Stretching each voice to the best
-and worst of its own list, as is common, makes a loud voice of one that found nothing; docs/retrieval.md has what each
-part gave.
+the question's words could earn at most, a nearness in meaning, a nearness in days. Scaling each voice to the best and
+worst of its own list, as is common, makes a voice that found nothing loud; docs/retrieval.md has what each part gave.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +19,23 @@ Floats = NDArray[np.float64]
 # --- words --------------------------------------------------------------------------------------------------
 
 K1 = 1.2
-"""How soon a repeated word stops counting: the usual value; 0.9 and 2.0 did the same."""
+"""How soon a repeated word stops counting: the usual value; 0.9 and 2.0 gave the same results."""
 
 B = 0.4
-"""How much a long chunk is held against it: less than the usual 0.75, since chunks are of about one size."""
+"""The penalty for length: less than the usual 0.75, since chunks are of about one size."""
 
 HEADING = 2.0
-"""A heading says what all below it is about: a word there counts as two in the text."""
+"""A heading says what the text below is about: a word there counts as two in the text."""
 
 PART = 0.2
 """A word found only inside another one ("build" in "rebuild") earns this share of the whole word."""
 
-SLIP = 0.7
-"""A word that no note has counts this much when a near spelling of it is found."""
+MISSPELT = 0.7
+"""A word that no note has earns this share when a near spelling of it is found."""
 
 
 def idf(count: int, holders: int) -> float:
-    """How telling a word is that so many of all chunks have."""
+    """How telling a word is that so many of all chunks hold."""
     return math.log(1 + (count - holders + 0.5) / (holders + 0.5))
 
 
@@ -46,7 +46,7 @@ def dampened(often: Floats) -> Floats:
 
 
 def by_length(lengths: Floats, mean: float) -> Floats:
-    """By what a count of words is divided in a text of this length."""
+    """What a word's count is divided by in a text of this length."""
     share: Floats = 1 - B + B * lengths / mean
     return share
 
@@ -101,3 +101,25 @@ def score(parts: Mapping[str, Floats]) -> Floats:
     """The sum of all parts, each with its weight."""
     total: Floats = np.sum([WEIGHTS[name] * values for name, values in parts.items()], axis=0)
     return total
+
+
+# --- by ranks only ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class FusedRank:
+    """A chunk's score and its place in each voice, counted from 1."""
+
+    score: float = 0.0
+    ranks: dict[str, int] = field(default_factory=dict)
+
+
+def reciprocal_ranks(voices: Mapping[str, Sequence[int]], k: int) -> dict[int, FusedRank]:
+    """Reciprocal rank fusion: each voice gives 1 / (k + rank); what several voices found rises."""
+    fused: dict[int, FusedRank] = {}
+    for voice, chunks in voices.items():
+        for rank, chunk in enumerate(chunks, 1):
+            ranked = fused.setdefault(chunk, FusedRank())
+            ranked.score += 1.0 / (k + rank)
+            ranked.ranks[voice] = rank
+    return fused

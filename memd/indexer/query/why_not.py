@@ -2,113 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from memd.errors import NotFound
-from memd.indexer.language.question import ParsedQuestion, narrow, parse
-from memd.indexer.query import candidates, fold, lookup, meaning, ranking
-from memd.indexer.query.candidate import Candidate
-from memd.indexer.query.search import WorkspaceCandidates, weighed_places
+from memd.indexer.language.question import ParsedQuestion, parse
+from memd.indexer.query import candidates, hits, lookup, ranking, search
+from memd.indexer.query.candidates import Candidate, Voices
+from memd.indexer.query.search import SearchResult
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Ask, Filters
 
 
 def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: Ask) -> dict[str, Any]:
     """The place of the passage at a line for a question, and what stands in its way."""
-    question = parse(ask.query, ask.day)
-    filters = narrow(ask.filters, question.filters)
     chunk = _chunk(stores, index, path, line)
     if isinstance(chunk, str):
         return {"indexed": False, "shown": False, "reasons": [chunk]}
     row = lookup.join(stores.ledger.reader, [chunk], Filters(), expired=True)[chunk]
-    told = {name: row[name] for name in ("path", "start_line", "end_line", "text")}
-    if reasons := _left_out(stores, index, chunk, question, filters):
-        return {"indexed": True, "shown": False, "reasons": reasons, **told}
-    found, places = weighed_places(stores, [index], ask, question, filters, also=[chunk])
-    mine = next((candidate for candidate in places if candidate.row["id"] == chunk), None)
-    if mine is None:
-        return {
-            "indexed": True,
-            "shown": False,
-            "reasons": ["it is not in the index yet: ask again in a moment"],
-            **told,
-        }
-    return {"indexed": True, **told, **_placed(stores, index, ask, question, found[index.id], places, mine)}
+    passage = {
+        "indexed": True,
+        "shown": False,
+        **{name: row[name] for name in ("path", "start_line", "end_line", "text")},
+    }
+    question = parse(ask.query, ask.day, ask.filters)
+    if reasons := _filtered_by(stores, index, chunk, question):
+        return {**passage, "reasons": reasons}
+    found = search.rank(stores, [index], ask, question, also=[chunk])
+    own = next((candidate for candidate in found.candidates if candidate.row["id"] == chunk), None)
+    if own is None:
+        return {**passage, "reasons": ["it is not in the index yet: ask again in a moment"]}
+    return {**passage, **_place(ask, found, own)}
 
 
 def _chunk(stores: Stores, index: WorkspaceIndex, path: str, line: int) -> int | str:
     """The chunk at a line, or why there is none."""
     known = index.files.get(path)
     if known is None:
-        where = index.workspace.root / path
-        if not where.exists():
+        if not (index.workspace.root / path).exists():
             raise NotFound(f"{index.workspace.ns} has no file {path}", "memd list shows what it has")
         return f"{path} is not a memory file: {index.skipped.get(path) or 'no glob of the workspace takes it in'}"
     if known.problem:
         return f"{path} is left out: {known.problem}"
-    found = lookup.chunks_at(stores.ledger.reader, index.id, path, [line])
-    return found.get(line, f"line {line} of {path} is in no chunk: it is blank, past the end, or only an index line")
+    chunks = lookup.chunks_at(stores.ledger.reader, index.id, path, [line])
+    return chunks.get(line, f"line {line} of {path} is in no chunk: it is blank, past the end, or only an index line")
 
 
-def _left_out(
-    stores: Stores, index: WorkspaceIndex, chunk: int, question: ParsedQuestion, filters: Filters
-) -> list[str]:
-    """Filters, phrases and exclusions that the passage does not pass, one by one."""
+def _filtered_by(stores: Stores, index: WorkspaceIndex, chunk: int, question: ParsedQuestion) -> list[str]:
+    """The filters, phrases and exclusions that the passage does not pass."""
     connection, reasons = stores.ledger.reader, []
-    empty = Filters()
-    if chunk not in lookup.join(connection, [chunk], empty):
+    if chunk not in lookup.join(connection, [chunk], Filters()):
         return ["its ttl has run out: memd gc lists it"]
     for name in ("kind", "tags", "role", "path", "since", "until", "tier"):
-        wanted = getattr(filters, name)
-        if wanted and chunk not in lookup.join(connection, [chunk], replace(empty, **{name: wanted})):
-            shown = ",".join(wanted) if isinstance(wanted, tuple) else wanted
+        value = getattr(question.filters, name)
+        if value and chunk not in lookup.join(connection, [chunk], replace(Filters(), **{name: value})):
+            shown = ",".join(value) if isinstance(value, tuple) else value
             reasons.append(f"filtered: it does not pass {name} {shown}")
-    postings = index.text.postings()
+    postings, passage = index.text.postings(), np.array([chunk])
     for phrase in question.phrases:
-        if chunk not in _allowed(stores, index, ParsedQuestion(phrases=(phrase,)), postings):
-            reasons.append(f"filtered: it does not have the phrase “{phrase}”")
+        if not len(candidates.having(connection, postings, phrase, passage)):
+            reasons.append(f"filtered: it does not have the phrase “{phrase.text}”")
     for phrase in question.without:
-        if chunk not in _allowed(stores, index, ParsedQuestion(without=(phrase,)), postings):
-            reasons.append(f"filtered: it has “{phrase}”, which the question excludes")
+        if len(candidates.having(connection, postings, phrase, passage)):
+            reasons.append(f"filtered: it has “{phrase.text}”, which the question excludes")
     return reasons
 
 
-def _allowed(stores: Stores, index: WorkspaceIndex, question: ParsedQuestion, postings: Any) -> Sequence[int]:
-    left = candidates.allowed(stores.ledger.reader, index, question, Filters(), postings)
-    return [] if left is None else left.tolist()
-
-
-def _placed(
-    stores: Stores,
-    index: WorkspaceIndex,
-    ask: Ask,
-    question: ParsedQuestion,
-    found: WorkspaceCandidates,
-    places: Sequence[Candidate],
-    mine: Candidate,
-) -> dict[str, Any]:
-    rank = places.index(mine) + 1
-    hits = fold.fold(places, ask.limit)
-    twin = next((candidate for candidate, also in hits if any(row["id"] == mine.row["id"] for row in also)), None)
-    shown = any(candidate is mine for candidate, _ in hits)
-    ranks = _ranks(stores, index, ask, question, found, mine.row["id"])
+def _place(ask: Ask, found: SearchResult, own: Candidate) -> dict[str, Any]:
+    rank, best = found.candidates.index(own) + 1, found.candidates[0]
+    folded = hits.fold(found.candidates, ask.limit)
+    twin = next((candidate for candidate, also in folded if any(row["id"] == own.row["id"] for row in also)), None)
+    shown = any(candidate is own for candidate, _ in folded)
+    voices = found.by_workspace[own.index.id].voices
+    ranks = _ranks(voices, own)
+    reasons: list[str] = []
+    if twin is not None:
+        where = f"{twin.row['path']}:{twin.row['start_line']}"
+        reasons = [f"it says the same as {where} and is listed there under `also`"]
+    elif not shown:
+        reasons = _outranked(ask.limit, rank, ranks, voices.words.lacking(own.row["id"]) if voices.words else [])
     return {
         "shown": shown,
         "rank": rank,
         "ranks": ranks,
-        "score": round(mine.score, 4),
-        "parts": _parts(mine),
+        "score": round(own.score, 4),
+        "parts": _parts(own),
         "best": {
-            "path": places[0].row["path"],
-            "start_line": places[0].row["start_line"],
-            "score": round(places[0].score, 4),
-            "parts": _parts(places[0]),
+            "path": best.row["path"],
+            "start_line": best.row["start_line"],
+            "score": round(best.score, 4),
+            "parts": _parts(best),
         },
-        "reasons": _reasons(found, ask, mine, rank, ranks, twin) if not shown else [],
+        "reasons": reasons,
     }
 
 
@@ -116,37 +103,18 @@ def _parts(candidate: Candidate) -> dict[str, float]:
     return {name: round(ranking.WEIGHTS[name] * value, 4) for name, value in candidate.parts.items() if value}
 
 
-def _reasons(
-    found: WorkspaceCandidates,
-    ask: Ask,
-    mine: Candidate,
-    rank: int,
-    ranks: dict[str, int | None],
-    twin: Candidate | None,
-) -> list[str]:
-    if twin is not None:
-        return [f"it says the same as {twin.row['path']}:{twin.row['start_line']} and is listed there under `also`"]
-    reasons = [f"it is number {rank} and {ask.limit} were asked for"]
-    for voice, candidate in ranks.items():
-        said = f"number {candidate} by {voice}" if candidate else f"not found by {voice}"
-        reasons.append(said)
-    if found.wording is not None:
-        lacking = found.wording.lacking(mine.row["id"])
-        reasons += [f"it lacks: {', '.join(lacking)}"] if lacking else []
-    return reasons
+def _outranked(limit: int, rank: int, ranks: dict[str, int | None], lacking: list[str]) -> list[str]:
+    reasons = [f"it is number {rank} and {limit} were asked for"]
+    reasons += [f"number {place} by {voice}" if place else f"not found by {voice}" for voice, place in ranks.items()]
+    return reasons + ([f"it lacks: {', '.join(lacking)}"] if lacking else [])
 
 
-def _ranks(
-    stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQuestion, found: WorkspaceCandidates, chunk: int
-) -> dict[str, int | None]:
+def _ranks(voices: Voices, own: Candidate) -> dict[str, int | None]:
     """The passage's place in each voice among all chunks, however far down."""
     ranks: dict[str, int | None] = {}
-    if found.wording is not None:
-        earned = found.wording.earned()
-        doc = int(found.wording.postings.places(np.array([chunk]))[0])
-        ranks["text"] = int((earned > earned[doc]).sum()) + 1 if doc >= 0 and earned[doc] else None
-    sense = meaning.question_vector(stores, question.words) if ask.mode != "text" else None
-    mirror = sense.mirror(index) if sense is not None else None
-    if sense is not None and mirror is not None:
-        ranks["vector"] = mirror.rank(sense.vector, chunk)
+    if voices.words is not None:
+        ranks["text"] = voices.words.rank(own.row["id"])
+    mirror = voices.meaning.mirror(own.index) if voices.meaning is not None else None
+    if voices.meaning is not None and mirror is not None:
+        ranks["vector"] = mirror.rank(voices.meaning.vector, own.row["id"])
     return ranks

@@ -184,10 +184,6 @@ class Postings:
         """Of the documents that are not deleted."""
         return float(self.lengths(field).sum(where=self.live, dtype=np.float64)) / (self.count or 1) or 1.0
 
-    def mean_length_with_deleted(self, field: str) -> float:
-        """As Whoosh has it: from the true lengths, of all documents."""
-        return sum(segment.total_lengths[field] for segment in self.segments) / (self.size or 1) or 1.0
-
     # --- terms --------------------------------------------------------------------------------------------
 
     def of(self, field: str, term: str) -> PostingList:
@@ -197,10 +193,6 @@ class Postings:
     def frequency(self, field: str, term: str) -> int:
         """In how many documents a term is."""
         return len(self.of(field, term).docs)
-
-    def frequency_with_deleted(self, field: str, term: str) -> int:
-        """As Whoosh has it, which asks its term file."""
-        return sum(len(self._in(run, field, term).docs) for run in self.runs)
 
     def _join(self, field: str, term: str) -> PostingList:
         held = _joined_lists([(run.base, self._in(run, field, term)) for run in self.runs])

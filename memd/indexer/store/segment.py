@@ -82,7 +82,6 @@ class Segment:
         if not self.chunks.all():
             raise ValueError("a chunk's number is missing")
         self.lengths = {name: decoded[self._column(reader, f"_{name}_len", "u1")] for name in scored}
-        self.total_lengths = {name: int(reader.field_length(name)) for name in scored}
         weakref.finalize(self, reader.close)
 
     def _column(self, reader: Any, name: str, form: str) -> NDArray[Any]:

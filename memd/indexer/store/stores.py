@@ -97,8 +97,8 @@ class Stores:
         self.former: ActiveModel | None = None
         self.trouble = ""
         """What is wrong with Chroma, until it is opened again; the mirror answers meanwhile."""
-        self.asked: dict[tuple[int, str], Vectors] = {}
-        """The vectors of the last questions, by model and text."""
+        self.question_vectors: dict[tuple[int, str], Vectors] = {}
+        """A cache of the last questions' vectors, by model and text."""
         self.embedded = 0
         """Texts that went through the model since the start."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from whoosh import columns, fields, index, query, scoring
+from whoosh import columns, fields, index
 from whoosh.analysis import Token
 from whoosh.codec.whoosh3 import W3Codec
 from whoosh.filedb.filestore import FileStorage
@@ -24,7 +24,6 @@ from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
 from memd.indexer.language.words import terms_of
 from memd.indexer.store import checksums
-from memd.indexer.store.bm25f import K1, B, Scores, bm25, whoosh_idf
 from memd.indexer.store.postings import Postings, Segments
 from memd.indexer.store.segment import TORN, Segment
 from memd.models import Chunk
@@ -32,8 +31,6 @@ from memd.models import Chunk
 FORMAT = 2
 """The number of this index's form; another number on disk means: make it again."""
 
-HEADING_BOOST = 2.0
-EXACT_BOOST = 0.5
 MEMORY_MB = 64
 BLOCK = 4_096
 """Postings that are packed together; Whoosh's 128 let it skip some, but every list is read whole here."""
@@ -90,7 +87,6 @@ class TextIndex:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = threading.Lock()
-        self._searcher: Any = None
         self._segments = Segments()
         self._postings: Postings | None = None
         self._index = self._open_or_make()
@@ -182,12 +178,12 @@ class TextIndex:
         return found
 
     def _swap_at_commit(self, writer: Any) -> None:
-        """Let go of the searcher in the moment that the files are removed which it would open only when asked."""
+        """Let go of removed segments in the moment that the commit removes their files."""
         write_toc = writer._commit_toc
 
         def commit_toc(segments: list[Any]) -> None:
             with self._lock:
-                self._drop_searcher()
+                self._postings = None
                 self._segments.keep({segment.segment_id() for segment in segments})
                 write_toc(segments)
 
@@ -209,61 +205,19 @@ class TextIndex:
 
     def _renew(self) -> None:
         with self._lock:
-            self._drop_searcher()
-
-    def _drop_searcher(self) -> None:
-        if self._searcher is not None:
-            self._searcher.close()
-        self._searcher = None
-        self._postings = None
+            self._postings = None
 
     # --- reading ------------------------------------------------------------------------------------------
 
-    def search(self, terms: Sequence[str], exact: Sequence[str], limit: int | None) -> list[tuple[int, float]]:
-        """Chunk numbers with their BM25F score, best first; `None` means every chunk that matches.
-
-        The same chunks and scores as Whoosh's own scorer, in a tenth of its time or less.
-        """
-        postings = self.postings()
-        scores = Scores(postings.size)
-        for field, term, boost in _asked(terms, exact):
-            docs, often = postings.of(field, term)
-            if len(docs):
-                df, mean = postings.frequency_with_deleted(field, term), postings.mean_length_with_deleted(field)
-                earned = bm25(docs, often, postings.lengths(field), mean, postings.size, df, K1, B, whoosh_idf)
-                scores.add(docs, earned, boost)
-        found, sums = scores.best(limit)
-        return list(zip(postings.chunks[found].tolist(), sums.tolist(), strict=True))
-
     def postings(self) -> Postings:
-        """What the last commit holds, as arrays; good to use after the next one too."""
+        """What the last commit holds, as arrays; usable after the next commit too."""
         with _reading(), self._lock:
-            return self._postings_now()
-
-    def _postings_now(self) -> Postings:
-        if self._postings is None:
-            self._postings = self._segments.at(self._index._segments(), self._open_segment)
-        return self._postings
+            if self._postings is None:
+                self._postings = self._segments.at(self._index._segments(), self._open_segment)
+            return self._postings
 
     def _open_segment(self, segment: Any) -> Segment:
         return Segment(SegmentReader(self._index.storage, _schema(), segment), LENGTHS)
-
-    def search_by_whoosh(
-        self, terms: Sequence[str], exact: Sequence[str], limit: int | None
-    ) -> list[tuple[int, float]]:
-        """The yardstick for `search`."""
-        parts = [query.Term(field, term, boost=boost) for field, term, boost in _asked(terms, exact)]
-        if not parts:
-            return []
-        with _reading(), self._lock:
-            numbers = self._postings_now().chunks
-            hits = self._current().search(query.Or(parts), limit=limit, scored=True)
-            return [(int(numbers[hit.docnum]), float(hit.score)) for hit in hits]
-
-    def _current(self) -> Any:
-        if self._searcher is None:
-            self._searcher = self._index.searcher(weighting=scoring.BM25F(B=B, K1=K1))
-        return self._searcher
 
     def count(self) -> int:
         return int(self._index.doc_count())
@@ -324,14 +278,6 @@ def document(chunk_id: int, chunk: Chunk) -> dict[str, Any]:
     body, exact = terms_of(chunk.text)
     heading, _ = terms_of(" ".join((*chunk.heading, chunk.context)))
     return {"number": chunk_id, "heading": heading, "body": body, "exact": exact}
-
-
-def _asked(terms: Sequence[str], exact: Sequence[str]) -> list[tuple[str, str, float]]:
-    """Field, term and weight of everything that a question looks for, once each."""
-    asked = [("body", term, 1.0) for term in terms]
-    asked += [("heading", term, HEADING_BOOST) for term in terms]
-    asked += [("exact", form, EXACT_BOOST) for form in exact]
-    return list(dict.fromkeys(asked))
 
 
 def disk_error(error: OSError) -> DiskFull | StoreBroken:

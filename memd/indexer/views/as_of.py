@@ -22,8 +22,8 @@ import numpy as np
 
 from memd.errors import NotFound, UsageError
 from memd.indexer.model.recipe import embedded_text
-from memd.indexer.query import lookup, search
-from memd.indexer.query.candidate import Candidate
+from memd.indexer.query import hits, lookup, search
+from memd.indexer.query.candidates import Candidate
 from memd.indexer.record import history
 from memd.indexer.record.actions import in_utc
 from memd.indexer.store import vector_table
@@ -144,7 +144,7 @@ def _letters(then: Stores, ask: Ask) -> Answer:
         having = [row for row in rows if needle in row["text"].casefold()]
         found += [(index, row) for row in sorted(having, key=lambda row: (row["path"], row["start_line"]))]
     places = [Candidate(index, row, 1.0, {"exact": rank}) for rank, (index, row) in enumerate(found, 1)]
-    return search.answered(then, ask, places, 1.0)
+    return hits.answer(then, ask, places, 1.0)
 
 
 def _shadow(stores: Stores) -> sqlite3.Connection:

@@ -63,7 +63,7 @@ def purge(stores: Stores, index: WorkspaceIndex, memory: int) -> dict[str, Any]:
     trace = _trace(stores, index, memory)
     with stores.ledger.forgetting() as connection:
         gone = _from_ledger(connection, index, trace)
-    stores.asked.clear()
+    stores.question_vectors.clear()
     _text_anew(stores, index)
     gone["collection"] = _vectors_anew(stores, index)
     problem = stores.ledger.compact()

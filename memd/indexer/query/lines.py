@@ -1,0 +1,181 @@
+"""Cuts chunks into lines, and finds the line of each that answers best: its words, its label, its times. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.indexer.language.times import QuestionTimes, names_asked_days, spans_in_line
+from memd.indexer.language.words import only_terms, terms_of
+from memd.indexer.query import ranking
+from memd.indexer.query.ranking import Floats
+from memd.indexer.query.wording import WordMatches
+
+Places = NDArray[np.int64]
+
+LONG = 300
+PIECE = 220
+"""A longer paragraph is cut into pieces of about this many characters: an answer rarely needs more."""
+
+PARAGRAPH = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*+]|\d+[.)])[ \t])")
+HEADINGS = re.compile(r"\A(?:\s*#{1,6}(?:[ \t][^\n]*)?(?:\n|\Z))+")
+"""Not every writer leaves a blank line below a heading."""
+
+SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]*\s+")
+LABEL = re.compile(r"(?:[-*+]\s+|\d+[.)]\s+)?\*{0,2}([^\W_][\w .'’-]{0,30}?)\*{0,2}:\*{0,2}(?:\s|$)")
+"""The text before the colon that opens a line: who speaks, or what it is about."""
+
+ASIDE = re.compile(r"\s*\[[^\]]*\]\s*$")
+CACHED = 20_000
+"""Texts whose lines are cached: question after question reads the same notes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineUnit:
+    """One line, with what ranking looks at in it."""
+
+    text: str
+    counts: Mapping[str, int]
+    """How often it has each term."""
+    length: int
+    label: frozenset[str]
+    asks: bool
+    """It is a question itself, so the answer is in the line after it."""
+
+
+def units_of(text: str) -> tuple[LineUnit, ...]:
+    """The lines of a chunk that can answer by themselves: a turn of a talk, an item, a few sentences."""
+    return tuple(_unit(piece) for piece in _pieces(text))
+
+
+def first_unit(text: str) -> LineUnit:
+    return _unit(_pieces(text)[0])
+
+
+def last_unit(text: str) -> LineUnit:
+    return _unit(_pieces(text)[-1])
+
+
+@lru_cache(maxsize=CACHED)
+def _pieces(text: str) -> list[str]:
+    pieces: list[str] = []
+    for paragraph in PARAGRAPH.split(text):
+        plain = HEADINGS.sub("", paragraph).strip()
+        if plain:
+            pieces += [plain] if len(plain) <= LONG else _sentences(plain)
+    return pieces or [text.strip()]
+
+
+def _sentences(paragraph: str) -> list[str]:
+    """Sentences, joined up to the length of a piece."""
+    pieces: list[str] = []
+    for sentence in SENTENCE.split(paragraph):
+        if pieces and len(pieces[-1]) + len(sentence) < PIECE:
+            pieces[-1] += f" {sentence}"
+        else:
+            pieces.append(sentence)
+    return pieces
+
+
+@lru_cache(maxsize=3 * CACHED)
+def _unit(text: str) -> LineUnit:
+    label, terms = LABEL.match(text) if ":" in text[:40] else None, only_terms(text)
+    return LineUnit(
+        text=text,
+        counts=Counter(terms),
+        length=len(terms),
+        label=frozenset(only_terms(label.group(1))) if label else frozenset(),
+        asks=_asks(text),
+    )
+
+
+def _asks(text: str) -> bool:
+    """Whether it ends with a question mark, not counting an aside in brackets."""
+    end = text.rstrip("*_ ")
+    return (ASIDE.sub("", end).rstrip("*_ ") if end.endswith("]") else end).endswith("?")
+
+
+# --- the best line ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkLines:
+    """The lines of one chunk, with the line before and the line after it in its memory."""
+
+    units: tuple[LineUnit, ...]
+    before: LineUnit | None
+    after: LineUnit | None
+    day: date | None
+
+
+class LineFinder:
+    """Finds a question's words and times in lines."""
+
+    def __init__(self, words: WordMatches, times: QuestionTimes) -> None:
+        self.times = times
+        self.most = words.most
+        self.weight = words.weight or 1.0
+        self.mean = words.postings.mean_length("body")
+        self.worth = np.array([match.idf * match.share for match in words.matches])
+        self.forms: list[tuple[str, ...]] = [()] * len(words.matches)
+        self.all_forms: set[str] = set()
+        # Whole words first: "building" in a line is "build", and not also a longer word that contains "build".
+        for nth in sorted(range(len(self.forms)), key=lambda nth: -words.matches[nth].share):
+            self.forms[nth] = tuple(term for term in _terms(words.matches[nth].forms) if term not in self.all_forms)
+            self.all_forms.update(self.forms[nth])
+
+    def best(self, chunks: Sequence[ChunkLines]) -> dict[str, Floats]:
+        """The parts of each chunk at its best line."""
+        # All lines in one list, with a gap after each chunk, so that one pass of arithmetic does for all.
+        run: list[LineUnit | None] = []
+        owner: list[int] = []
+        for nth, chunk in enumerate(chunks):
+            run += [chunk.before, *chunk.units, chunk.after, None]
+            owner += [-1, *[nth] * len(chunk.units), -1, -1]
+        own = np.array([at for at, nth in enumerate(owner) if nth >= 0], int)
+        of = np.array(owner, int)[own]
+        parts = self._parts(run, own, [chunks[nth].day for nth in of])
+        worth = parts @ np.array([ranking.WEIGHTS[name] for name in ranking.OF_A_LINE])
+        order = np.lexsort((-worth, of))
+        firsts = order[np.searchsorted(of[order], np.arange(len(chunks)))]
+        return {name: parts[firsts, nth] for nth, name in enumerate(ranking.OF_A_LINE)}
+
+    def _parts(self, run: list[LineUnit | None], own: Places, days: Sequence[date | None]) -> Floats:
+        """A row for each line, a column for each part."""
+        counts = np.array([self._counts(unit) for unit in run], float).reshape(len(run), len(self.worth))
+        lengths = np.array([unit.length if unit else 0 for unit in run], float)
+        around = [np.roll(rows, 1, 0) + rows + np.roll(rows, -1, 0) for rows in (counts, lengths)]
+        often = around[0][own] / ranking.by_length(around[1][own], self.mean)[:, None]
+        units = [unit for unit in (run[at] for at in own) if unit is not None]
+        return np.column_stack(
+            (
+                # A line may have a word and longer words that contain it: that is not more than all.
+                np.minimum(1.0, ranking.dampened(often) @ self.worth / self.most),
+                np.minimum(1.0, (counts[own] > 0) @ self.worth / self.weight),
+                [not self.all_forms.isdisjoint(unit.label) for unit in units],
+                [self._names_a_time(unit, day) for unit, day in zip(units, days, strict=True)],
+                [names_asked_days(unit.text, day, self.times) for unit, day in zip(units, days, strict=True)],
+                [unit.asks for unit in units],
+            )
+        ).astype(float)
+
+    def _names_a_time(self, unit: LineUnit, day: date | None) -> bool:
+        return self.times.temporal and day is not None and bool(spans_in_line(unit.text, day))
+
+    def _counts(self, unit: LineUnit | None) -> list[int]:
+        if unit is None or self.all_forms.isdisjoint(unit.counts):
+            return [0] * len(self.forms)
+        count = unit.counts.get
+        return [sum(count(form, 0) for form in forms) for forms in self.forms]
+
+
+def _terms(forms: Iterable[str]) -> tuple[str, ...]:
+    """The terms that some forms have in a line; of "self-care" only the whole, since "self" is another word."""
+    return tuple(dict.fromkeys(term for form in forms for term in (form, *terms_of(form)[0][:1])))
