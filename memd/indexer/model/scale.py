@@ -1,4 +1,4 @@
-"""Measures what a model's cosines mean: how near any two notes are to it, and how near two that say the same."""
+"""Measures what a model's cosines mean: those of unrelated texts, and those of paraphrases."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ PAIRS = (
     ("Use a mutex around the shared counter.", "Guard the counter that threads share with a lock."),
     ("Grandmother's bread needs two hours to rise.", "Let the dough of grandma's bread rest for two hours."),
 )
-"""Each says one thing twice; no two pairs have anything in common."""
+"""Each pair says one thing twice; different pairs have nothing in common."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The cosine of what has nothing in common, and of what says the same."""
+    """The mean cosine of unrelated texts, and of paraphrases."""
 
     unrelated: float
     related: float
 
     def near(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
-        """0 for what has nothing in common, 1 for a paraphrase, whatever the model."""
+        """0 for unrelated texts, 1 for a paraphrase, whatever the model."""
         nearness: NDArray[np.float64] = (cosines - self.unrelated) / (self.related - self.unrelated)
         return nearness
 
@@ -48,7 +48,7 @@ _measured: dict[str, Scale] = {}
 
 
 def scale_of(embedder: Embedder) -> Scale:
-    """The scale of a model, measured when it is first asked for: a fifth of a second."""
+    """The scale of a model; measuring it the first time takes a fifth of a second."""
     if embedder.fingerprint not in _measured:
         _measured[embedder.fingerprint] = measure(embedder.embed)
     return _measured[embedder.fingerprint]
@@ -62,5 +62,5 @@ def measure(embed: Callable[[Sequence[str]], Vectors]) -> Scale:
     same = pair[:, None] == pair[None, :]
     alone = ~np.eye(len(vectors), dtype=bool)
     unrelated, related = float(cosines[~same].mean()), float(cosines[same & alone].mean())
-    # A model that cannot tell them apart must not be trusted with a wide scale.
+    # A model that cannot tell them apart must not get a scale that magnifies noise.
     return Scale(unrelated, max(related, unrelated + 0.05))

@@ -1,4 +1,4 @@
-"""Exact search: reads the files themselves, so that it is right even when the index is not."""
+"""Exact search in the files themselves, which is right even when the index is not."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from fnmatch import fnmatchcase
 from memd.errors import UsageError
 from memd.indexer.indexing.scan import LINK, FileStat, scan
 from memd.indexer.language.words import terms_of
-from memd.indexer.query.pattern import MAX_LINE, Matches, Pattern
+from memd.indexer.query.pattern import MAX_LINE, Pattern
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import Workspace
 from memd.notes.names import date_of
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
 
 MAX_CHARS = 1_000_000
-"""An answer ends with the block that reaches this; `next` says where to go on."""
+"""An answer ends with the block that reaches this; `next` says where the rest begins."""
 
 Place = tuple[int, int, str, str]
-"""Sorts files: newest first, by the day in the name or else of the last change, then by the last change."""
+"""Sorts files, newest first: by the day in the name, or else of the last change; then by the last change."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrepBlock:
-    """Lines of a file around one match or several that are near each other."""
+    """Lines of a file around one match, or around several near each other."""
 
     ns: str
     root: str
     path: str
     line: int
-    """Of the first match."""
+    """The line of the first match."""
     start_line: int
     end_line: int
     lines: list[str]
@@ -42,7 +42,7 @@ class GrepBlock:
 
 @dataclass(frozen=True, slots=True)
 class GrepQuery:
-    """What to look for, and how much to show of it."""
+    """What to search for, and how much to show."""
 
     pattern: Pattern
     context: int = 3
@@ -53,60 +53,59 @@ class GrepQuery:
 
 @dataclass(slots=True)
 class GrepMatches:
-    """The blocks, where to go on when there are more, and which files could not be read."""
+    """The blocks, where the rest begins if there is more, and the files that could not be read."""
 
     blocks: list[GrepBlock] = field(default_factory=list)
     next: str = ""
     skipped: list[dict[str, str]] = field(default_factory=list)
 
 
-def grep(indexes: Sequence[WorkspaceIndex], wanted: GrepQuery, max_bytes: int) -> GrepMatches:
+def grep(indexes: Sequence[WorkspaceIndex], query: GrepQuery, max_bytes: int) -> GrepMatches:
     """The blocks of every file that match, newest file first."""
-    found = GrepMatches()
-    begin, passed = _place_in(wanted.after)
+    result = GrepMatches()
+    begin, passed = _place_in(query.after)
     last, size = "", 0
-    for place, workspace, path in _files([index.workspace for index in indexes], wanted.path, found):
+    for place, workspace, path in _files([index.workspace for index in indexes], query.path, result):
         if begin and place < begin:
             continue
-        text = _text(workspace, path, max_bytes, found)
-        for block in _blocks(workspace, path, text, wanted, found, passed if place == begin else 0):
-            if len(found.blocks) == wanted.limit or size >= MAX_CHARS:
-                found.next = last
-                return found
-            found.blocks.append(block)
+        text = _text(workspace, path, max_bytes, result)
+        for block in _blocks(workspace, path, text, query, result, passed if place == begin else 0):
+            if len(result.blocks) == query.limit or size >= MAX_CHARS:
+                result.next = last
+                return result
+            result.blocks.append(block)
             size += sum(len(line) + 1 for line in block.lines)
             last = json.dumps([*place, block.end_line])
-    return found
+    return result
 
 
 def lines_with(index: WorkspaceIndex, needle: str, max_bytes: int) -> Iterator[tuple[str, list[int], str]]:
-    """Each file that has the text, newest first, with the lines it stands on and the digest of the file."""
-    pattern, found = Pattern(needle), GrepMatches()
-    for _, workspace, path in _files([index.workspace], "", found):
-        reading = _reading(workspace, path, max_bytes, found)
-        lines = pattern.matches(reading.text) if reading else {}
-        if reading and lines:
-            yield path, list(lines), reading.digest
+    """Each file that has the text, newest first, with its matching lines and its digest."""
+    pattern, result = Pattern(needle), GrepMatches()
+    for _, workspace, path in _files([index.workspace], "", result):
+        content = _content(workspace, path, max_bytes, result)
+        if content and (lines := pattern.matches(content.text)):
+            yield path, list(lines), content.digest
 
 
-def holding(index: WorkspaceIndex, sought: Iterable[str], max_bytes: int, seconds: float) -> dict[str, str]:
-    """The files that have any of some words, with the word, as far as time allows to look, the newest first."""
-    wanted, found, until = set(sought), GrepMatches(), time.monotonic() + seconds
+def holding(index: WorkspaceIndex, words: Iterable[str], max_bytes: int, seconds: float) -> dict[str, str]:
+    """The files that have any of some words, with the word, newest first, as far as the time allows."""
+    sought, result, until = set(words), GrepMatches(), time.monotonic() + seconds
     paths: dict[str, str] = {}
-    for _, workspace, path in _files([index.workspace], "", found):
-        if not wanted or time.monotonic() > until:
+    for _, workspace, path in _files([index.workspace], "", result):
+        if not sought or time.monotonic() > until:
             break
-        text = _text(workspace, path, max_bytes, found)
+        text = _text(workspace, path, max_bytes, result)
         folded = text.casefold()
-        if any(word in folded for word in wanted):
-            # As a whole word: "cat" is in "location" too, and no index would find it there.
-            there = wanted.intersection(terms_of(text)[1])
+        if any(word in folded for word in sought):
+            # Whole words only: "cat" is in "location" too, and no index would find it there.
+            there = sought.intersection(terms_of(text)[1])
             paths |= {path: min(there)} if there else {}
     return paths
 
 
 def under(path: str, wanted: str) -> bool:
-    """Whether a file is the one that is meant, stands below it, or has a name of that pattern."""
+    """Whether a path is the wanted file, is below the wanted folder, or matches the wanted pattern."""
     wanted = wanted.rstrip("/")
     return not wanted or path == wanted or path.startswith(f"{wanted}/") or fnmatchcase(path, wanted)
 
@@ -114,16 +113,16 @@ def under(path: str, wanted: str) -> bool:
 # --- files --------------------------------------------------------------------------------------------------
 
 
-def _files(workspaces: Iterable[Workspace], wanted: str, found: GrepMatches) -> list[tuple[Place, Workspace, str]]:
+def _files(workspaces: Iterable[Workspace], wanted: str, result: GrepMatches) -> list[tuple[Place, Workspace, str]]:
     files = []
     for workspace in workspaces:
-        seen = scan(workspace)
-        if seen.missing:
-            _skip(found, workspace, "", "the directory is not there")
-        for path, why in seen.skipped.items():
+        listing = scan(workspace)
+        if listing.missing:
+            _skip(result, workspace, "", "the directory is not there")
+        for path, why in listing.skipped.items():
             if why != LINK and under(path, wanted):
-                _skip(found, workspace, path, why)
-        files += [(_place(workspace, path, stat), workspace, path) for path, stat in seen.files.items()]
+                _skip(result, workspace, path, why)
+        files += [(_place(workspace, path, stat), workspace, path) for path, stat in listing.files.items()]
     return sorted((file for file in files if under(file[2], wanted)), key=lambda file: file[0])
 
 
@@ -133,73 +132,68 @@ def _place(workspace: Workspace, path: str, stat: FileStat) -> Place:
 
 
 def _place_in(after: str) -> tuple[Place | None, int]:
-    """Where the answer before ended: the file, and its last line that was told."""
+    """Where the previous answer ended: the file, and the last line that was shown."""
     if not after:
         return None, 0
     try:
         day, changed, ns, path, line = json.loads(after)
-        place = int(day), int(changed), str(ns), str(path)
-        return place, int(line)
+        return (int(day), int(changed), str(ns), str(path)), int(line)
     except (ValueError, TypeError) as error:
-        raise UsageError("`after` must be the `next` of the answer before") from error
+        raise UsageError("`after` must be the `next` of the previous answer") from error
 
 
-def _reading(workspace: Workspace, path: str, max_bytes: int, found: GrepMatches) -> FileContent | None:
+def _content(workspace: Workspace, path: str, max_bytes: int, result: GrepMatches) -> FileContent | None:
     try:
         return read(workspace.root / path, max_bytes)
     except FileNotFoundError:
         return None
     except (SkippedFile, UnreadableFile) as error:
-        _skip(found, workspace, path, str(error))
+        _skip(result, workspace, path, str(error))
         return None
 
 
-def _text(workspace: Workspace, path: str, max_bytes: int, found: GrepMatches) -> str:
-    reading = _reading(workspace, path, max_bytes, found)
-    return reading.text if reading else ""
+def _text(workspace: Workspace, path: str, max_bytes: int, result: GrepMatches) -> str:
+    content = _content(workspace, path, max_bytes, result)
+    return content.text if content else ""
 
 
-def _skip(found: GrepMatches, workspace: Workspace, path: str, why: str) -> None:
-    found.skipped.append({"ns": workspace.ns, "path": path, "why": why})
+def _skip(result: GrepMatches, workspace: Workspace, path: str, why: str) -> None:
+    result.skipped.append({"ns": workspace.ns, "path": path, "why": why})
 
 
 # --- blocks -------------------------------------------------------------------------------------------------
 
 
 def _blocks(
-    workspace: Workspace, path: str, text: str, wanted: GrepQuery, found: GrepMatches, passed: int
+    workspace: Workspace, path: str, text: str, query: GrepQuery, result: GrepMatches, passed: int
 ) -> Iterator[GrepBlock]:
-    """The matches of a file below the line `passed`, each with its context; contexts that touch are one."""
-    matches = wanted.pattern.matches(text)
-    if wanted.pattern.cut:
-        wanted.pattern.cut = False
-        _skip(found, workspace, path, f"a line is looked at up to its character {MAX_LINE:,}")
-    if not matches:
-        return
+    """The matches of a file below the line `passed`, each with its context; contexts that touch are one block."""
+    matches = query.pattern.matches(text)
+    if query.pattern.cut:
+        query.pattern.cut = False
+        _skip(result, workspace, path, f"only the first {MAX_LINE:,} characters of a line are searched")
     lines = text.removesuffix("\n").split("\n")
-    together: list[int] = []
-    for number in (number for number in matches if number <= len(lines)):
-        if together and number - together[-1] > 2 * wanted.context + 1:
-            yield from _block(workspace, path, lines, matches, together, wanted.context, passed)
-            together = []
-        together.append(number)
-    yield from _block(workspace, path, lines, matches, together, wanted.context, passed)
+    for numbers in _neighbours((number for number in matches if number <= len(lines)), 2 * query.context + 1):
+        start, end = max(1, numbers[0] - query.context), min(len(lines), numbers[-1] + query.context)
+        if end > passed:
+            yield GrepBlock(
+                ns=workspace.ns,
+                root=str(workspace.root),
+                path=path,
+                line=numbers[0],
+                start_line=start,
+                end_line=end,
+                lines=[line.removesuffix("\r") for line in lines[start - 1 : end]],
+                matches=[{"line": number, "spans": matches[number]} for number in numbers],
+            )
 
 
-def _block(
-    workspace: Workspace, path: str, lines: list[str], matches: Matches, together: list[int], context: int, passed: int
-) -> Iterator[GrepBlock]:
-    if not together:
-        return
-    start, end = max(1, together[0] - context), min(len(lines), together[-1] + context)
-    if end > passed:
-        yield GrepBlock(
-            ns=workspace.ns,
-            root=str(workspace.root),
-            path=path,
-            line=together[0],
-            start_line=start,
-            end_line=end,
-            lines=[line.removesuffix("\r") for line in lines[start - 1 : end]],
-            matches=[{"line": number, "spans": matches[number]} for number in together],
-        )
+def _neighbours(numbers: Iterable[int], gap: int) -> list[list[int]]:
+    """Line numbers in groups, with at most `gap` from one to the next."""
+    groups: list[list[int]] = []
+    for number in numbers:
+        if groups and number - groups[-1][-1] <= gap:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups

@@ -1,4 +1,4 @@
-"""Joins what the caches found to the ledger: a chunk that the ledger does not have is never shown."""
+"""Joins what the caches found to the ledger: a chunk that is not in the ledger is never shown."""
 
 from __future__ import annotations
 
@@ -13,20 +13,30 @@ from memd.models import PINNED, Filters
 COLUMNS = (
     "c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.context, c.text, m.slug, m.kind, m.tier,"
     " m.role, m.tags, m.date, m.declared, m.importance, f.path, f.stem,"
-    # A later memory says the same with what is true now.
+    # A later memory says what is true now.
     " EXISTS (SELECT 1 FROM edges e JOIN memories n ON n.id = e.one WHERE e.other = m.id AND e.rel = 'refines'"
     " AND e.removed = 0 AND n.file IS NOT NULL) AS outdated"
 )
 ALIVE = "(m.expires IS NULL OR m.expires > strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now'))"
-"""A memory whose ttl has run out is no answer; its text stays where it is."""
+"""A memory whose ttl has run out is not shown; its text stays in its file."""
 
 IS_PINNED = "json_extract(m.declared, '$.pinned') = 1"
+
+CONDITIONS = {
+    "kind": "m.kind = :kind",
+    "role": "m.role = :role",
+    "tier": "m.tier = :tier",
+    "since": "m.date >= :since",
+    # "2026-02" includes its days: whatever begins with it is not after it.
+    "until": "substr(m.date, 1, length(:until)) <= :until",
+    "path": "(f.path = :path OR f.path GLOB :path OR substr(f.path, 1, length(:path) + 1) = :path || '/')",
+}
 
 TABLES = "chunks c JOIN memories m ON m.id = c.memory JOIN files f ON f.id = c.file"
 
 
 def join(connection: Connection, ids: Iterable[int], filters: Filters, expired: bool = False) -> dict[int, Row]:
-    """The rows of these chunks, as far as they exist and pass the filters; with `expired` also of what has run out."""
+    """The rows of these chunks that exist and pass the filters; with `expired`, also those whose ttl has run out."""
     clause, values = _where(filters, expired)
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM {TABLES} WHERE c.id IN (SELECT value FROM json_each(:ids)){clause}",
@@ -43,7 +53,7 @@ def allowed(connection: Connection, workspace: int, filters: Filters) -> list[in
 
 
 def siblings(connection: Connection, memories: Iterable[int]) -> list[tuple[int, int]]:
-    """Every chunk of some memories with its memory, in the order in which they stand in their files."""
+    """Every chunk of some memories with its memory, in the order of their files."""
     rows = connection.execute(
         "SELECT id, memory FROM chunks WHERE memory IN (SELECT value FROM json_each(?))"
         " ORDER BY memory, start_line, id",
@@ -63,7 +73,7 @@ def texts(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
 def first_chunks(connection: Connection, files: Iterable[int]) -> list[int]:
     """The first chunk of each of some files."""
     rows = connection.execute(
-        # SQLite gives the other columns of the row that has the minimum.
+        # With MIN, SQLite takes the other columns from the row that has the minimum.
         "SELECT id, MIN(start_line) FROM chunks WHERE file IN (SELECT value FROM json_each(?)) GROUP BY file",
         (json.dumps(list(files)),),
     )
@@ -71,7 +81,7 @@ def first_chunks(connection: Connection, files: Iterable[int]) -> list[int]:
 
 
 def days(connection: Connection, workspace: int) -> list[date]:
-    """Every day that a workspace has a memory of."""
+    """Every day of which a workspace has a memory."""
     rows = connection.execute(
         "SELECT DISTINCT date FROM memories WHERE workspace = ? AND file IS NOT NULL", (workspace,)
     )
@@ -89,7 +99,7 @@ def chunks_of_days(connection: Connection, workspace: int, wanted: Sequence[date
 
 
 def day_of(row: Row) -> date | None:
-    """The day of a chunk's memory, where it has one."""
+    """The day of a memory; None if it has none."""
     try:
         return date.fromisoformat(row["date"])
     except ValueError:
@@ -97,32 +107,19 @@ def day_of(row: Row) -> date | None:
 
 
 def _where(filters: Filters, expired: bool = False) -> tuple[str, dict[str, str]]:
-    parts, values = [""] if expired else ["", ALIVE], {}
-    for column in ("kind", "role", "tier"):
-        wanted = getattr(filters, column)
-        if wanted == PINNED and column == "tier":
-            parts.append(IS_PINNED)
-        elif wanted:
-            parts.append(f"m.{column} = :{column}")
-            values[column] = wanted
-    if filters.since:
-        parts.append("m.date >= :since")
-        values["since"] = filters.since
-    if filters.until:
-        # "2026-02" takes in its days: whatever begins with it is not after it.
-        parts.append("substr(m.date, 1, length(:until)) <= :until")
-        values["until"] = filters.until
+    values = {name: value for name in CONDITIONS if (value := getattr(filters, name))}
     if filters.path:
-        parts.append("(f.path = :path OR f.path GLOB :path OR substr(f.path, 1, length(:path) + 1) = :path || '/')")
         values["path"] = filters.path.rstrip("/")
+    parts = [] if expired else [ALIVE]
+    parts += [IS_PINNED if (name, value) == ("tier", PINNED) else CONDITIONS[name] for name, value in values.items()]
     for nth, tag in enumerate(filters.tags):
         parts.append(f"EXISTS (SELECT 1 FROM json_each(m.tags) WHERE lower(value) = :tag{nth})")
         values[f"tag{nth}"] = tag.lstrip("#").lower()
-    return " AND ".join(parts), values
+    return "".join(f" AND {part}" for part in parts), values
 
 
 def shared_stems(connection: Connection, workspace: int, stems: Iterable[str]) -> set[str]:
-    """Those stems that more than one file has: their keys need the whole path."""
+    """Those of some stems that several files share: their keys need the whole path."""
     rows = connection.execute(
         "SELECT stem FROM files WHERE workspace = ? AND stem IN (SELECT value FROM json_each(?))"
         " GROUP BY stem HAVING COUNT(*) > 1",
@@ -146,7 +143,7 @@ def memories(connection: Connection, workspace: int, stem_or_path: str, slug: st
 
 
 def gone(connection: Connection, workspace: int, key: str) -> list[Row]:
-    """The memories that had this key when they went from the files."""
+    """The memories that had this key when they left the files."""
     base, _, slug = key.partition("#")
     rows = connection.execute(
         "SELECT m.*, v.path FROM memories m JOIN versions v ON v.memory = m.id"
@@ -168,21 +165,20 @@ def keys(connection: Connection, workspace: int) -> list[str]:
 
 
 def digest_of(connection: Connection, workspace: int, path: str) -> str:
-    """What a file was when it was taken in; empty for one that was not."""
+    """The digest of a file as it was indexed; empty if it was not."""
     row = connection.execute("SELECT digest FROM files WHERE workspace = ? AND path = ?", (workspace, path)).fetchone()
     return str(row["digest"]) if row else ""
 
 
 def chunks_at(connection: Connection, workspace: int, path: str, lines: Iterable[int]) -> dict[int, int]:
-    """Which chunk stands at each of these lines of a file."""
+    """The chunk at each of these lines of a file."""
     rows = connection.execute(
         "SELECT c.id, c.start_line, c.end_line FROM chunks c JOIN files f ON f.id = c.file"
         " WHERE f.workspace = ? AND f.path = ? ORDER BY c.start_line DESC",
         (workspace, path),
     ).fetchall()
-    found = {}
-    for line in lines:
-        chunk = next((row["id"] for row in rows if row["start_line"] <= line <= row["end_line"]), None)
-        if chunk is not None:
-            found[line] = chunk
-    return found
+    # Of overlapping chunks the last one counts.
+    chunks = {
+        line: next((row["id"] for row in rows if row["start_line"] <= line <= row["end_line"]), None) for line in lines
+    }
+    return {line: chunk for line, chunk in chunks.items() if chunk is not None}

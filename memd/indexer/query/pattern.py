@@ -1,4 +1,4 @@
-"""What `grep` looks for: a text as it stands or a regular expression, with a time limit that works."""
+"""What `grep` searches for: a literal text, or a regular expression with a time limit that works."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from memd.errors import MemdError, TooLarge, UsageError
 from memd.notes.blocks import LineOffsets
 
 SECONDS = 2.0
-"""What a regular expression may take in one call. A careless one takes for ever (`(a+)+$`)."""
+"""The time limit of a regular expression in one call: a careless one takes for ever (`(a+)+$`)."""
 MAX_PATTERN = 1_000
 MAX_LINE = 100_000
-"""Characters of a line that a regular expression sees. What it notes while it tries grows with the line."""
+"""Characters of a line that are searched: the memory that a regular expression takes grows with the line."""
 CALLS_ITSELF = regex.compile(r"(?<!\\)(?:\\\\)*\(\?(?:R|[-+]?\d|&|P>)")
-"""`(?R)` and its kin: they can take a gigabyte before the clock stops them."""
+"""`(?R)` and the like can take a gigabyte before the time limit stops them."""
 
 Spans = list[tuple[int, int]]
 Matches = dict[int, Spans]
-"""Which lines match, counted from 1, and where in them."""
+"""The lines that match, counted from 1, and where in them."""
 
 
 class Pattern:
-    """A pattern, ready to be looked for in one text after another; the time that it takes adds up."""
+    """A compiled pattern for one text after another; the time that it takes adds up."""
 
     def __init__(self, wanted: str, regular: bool = False, case: bool = False) -> None:
         self.seconds_left = SECONDS
         self.cut = False
-        """Whether a line was too long to be seen whole."""
+        """Whether a line was too long to be searched to its end."""
         flags = 0 if case else regex.IGNORECASE | regex.FULLCASE
         self._compiled = _compiled(wanted, flags) if regular else regex.compile(_as_it_stands(wanted), flags)
         self.matches: Callable[[str], Matches] = self._line_by_line if regular else self._anywhere
@@ -62,7 +62,7 @@ class Pattern:
         return matches
 
     def _in_line(self, line: str, until: float) -> Spans | None:
-        """Where it matches, None where it does not. A match of nothing is a match, as in any grep."""
+        """Where it matches; None if it does not. An empty match is a match, as in any grep."""
         left = until - time.monotonic()
         try:
             if left <= 0:
@@ -75,12 +75,12 @@ class Pattern:
         except (TimeoutError, MemoryError):
             raise MemdError(
                 f"the regular expression was stopped after {SECONDS:g} seconds",
-                "repeats inside repeats, such as (a+)+, take for ever; say it more simply, or narrow it with --path",
+                "nested repeats, such as (a+)+, take for ever; simplify it, or narrow it with --path",
             ) from None
 
 
 def _as_it_stands(wanted: str) -> str:
-    """The text, and its other spelling where its accents can be written in two ways."""
+    """A pattern for the text in either encoding of its accents."""
     forms = dict.fromkeys((wanted, *(unicodedata.normalize(form, wanted) for form in ("NFC", "NFD"))))
     return "|".join(regex.escape(form, special_only=True, literal_spaces=True) for form in forms)
 
@@ -95,7 +95,7 @@ def _compiled(wanted: str, flags: int) -> regex.Pattern[str]:
     except regex.error as error:
         raise _wrong(wanted, error.msg, error.pos) from error
     except (RecursionError, OverflowError) as error:
-        raise UsageError("that regular expression is nested too deep or counts too far") from error
+        raise UsageError("the regular expression is nested too deeply or repeats too often") from error
 
 
 def _wrong(wanted: str, what: str, at: int | None) -> UsageError:

@@ -1,4 +1,4 @@
-"""What the ledger knows of files, memories and chunks: the rows of the write path."""
+"""The ledger's rows of workspaces, files, memories and chunks, as the write path reads and writes them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRow:
-    """As much of a memory as finding it again needs."""
+    """What it takes to recognise a memory."""
 
     id: int
     file: int | None
@@ -43,7 +43,7 @@ class MemoryRow:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
-    """As much of a chunk as finding it again needs."""
+    """What it takes to recognise a chunk."""
 
     id: int
     memory: int
@@ -61,7 +61,7 @@ def digest_of_body(memory: Memory) -> str:
 
 
 def digest_of_chunk(chunk: Chunk) -> str:
-    """Changes when anything that the caches hold of the chunk does."""
+    """Changes when anything changes that the caches hold of the chunk."""
     return _digest("\0".join((*chunk.heading, chunk.context, chunk.text)))
 
 
@@ -73,13 +73,13 @@ def _digest(text: str) -> str:
 
 
 def workspace_id(connection: sqlite3.Connection, workspace: Workspace) -> int:
-    """The number of a workspace, made when it is new; a workspace that moved keeps its memories."""
+    """The number of a workspace, a new one if it has none; a workspace that moved keeps its memories."""
     row = connection.execute("SELECT id FROM workspaces WHERE ns = ?", (workspace.ns,)).fetchone()
     if row:
         connection.execute("UPDATE workspaces SET root = ? WHERE id = ?", (str(workspace.root), row["id"]))
         return int(row["id"])
-    made = connection.execute("INSERT INTO workspaces (ns, root) VALUES (?, ?)", (workspace.ns, str(workspace.root)))
-    return int(made.lastrowid or 0)
+    added = connection.execute("INSERT INTO workspaces (ns, root) VALUES (?, ?)", (workspace.ns, str(workspace.root)))
+    return int(added.lastrowid or 0)
 
 
 def workspace_rows(connection: sqlite3.Connection) -> list[sqlite3.Row]:
@@ -93,7 +93,7 @@ def forget_workspace(connection: sqlite3.Connection, workspace: int) -> None:
 def mark(
     connection: sqlite3.Connection, workspace: int, *, text: bool | None = None, vectors: bool | None = None
 ) -> None:
-    """Say that a cache may be behind (True) or is known to be right (False)."""
+    """Mark a cache as possibly behind (True) or known to be right (False)."""
     if text is not None:
         connection.execute("UPDATE workspaces SET text_dirty = ? WHERE id = ?", (text, workspace))
     if vectors is not None:
@@ -101,7 +101,7 @@ def mark(
 
 
 def counts(connection: sqlite3.Connection, workspace: int) -> dict[str, int]:
-    # Memories from an index that has it all: a status is asked for often.
+    # The index covers the query: `status` asks often.
     row = connection.execute(
         "SELECT (SELECT COUNT(*) FROM files WHERE workspace = :w AND problem = '') AS files, (SELECT COUNT(*)"
         " FROM memories INDEXED BY memories_kept WHERE workspace = :w AND file IS NOT NULL) AS memories,"
@@ -142,7 +142,7 @@ def drop_files(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
 
 
 def memories_of(connection: sqlite3.Connection, file: int, but: Collection[str] = ()) -> list[MemoryRow]:
-    """The memories of a file, but for some slugs."""
+    """The memories of a file, without those of some slugs."""
     rows = connection.execute(
         "SELECT id, file, slug, digest, body FROM memories WHERE file = ? ORDER BY start_line", (file,)
     )
@@ -150,7 +150,7 @@ def memories_of(connection: sqlite3.Connection, file: int, but: Collection[str] 
 
 
 def gone_memory(connection: sqlite3.Connection, workspace: int, digest: str, taken: set[int]) -> MemoryRow | None:
-    """A memory that left with this very text, or had it once: it may have come back under another name."""
+    """A memory that had this text when it left the files, or before: it may have come back under another name."""
     rows = connection.execute(
         "SELECT id, file, slug, digest, body FROM memories WHERE workspace = :workspace AND gone IS NOT NULL"
         " AND (digest = :digest OR id IN (SELECT memory FROM versions WHERE digest = :digest))"
@@ -161,7 +161,7 @@ def gone_memory(connection: sqlite3.Connection, workspace: int, digest: str, tak
 
 
 def just_gone(connection: sqlite3.Connection, workspace: int, path: str, file: int, since: str) -> list[MemoryRow]:
-    """What went when an editor emptied or removed its file, not long ago, as if it stood there still."""
+    """Memories that left since then as an editor emptied or removed their file, as if they were still in it."""
     rows = connection.execute(
         "SELECT m.id, :file AS file, m.slug, m.digest, m.body FROM memories m JOIN versions v ON v.memory = m.id"
         " JOIN actions a ON a.id = v.action WHERE m.workspace = :workspace AND m.gone >= :since AND v.at = m.gone"
@@ -172,15 +172,9 @@ def just_gone(connection: sqlite3.Connection, workspace: int, path: str, file: i
 
 
 def save_memory(
-    connection: sqlite3.Connection,
-    workspace: int,
-    file: int,
-    memory: Memory,
-    role: str,
-    known: int | None,
-    now: str,
+    connection: sqlite3.Connection, workspace: int, file: int, memory: Memory, role: str, known: int | None, now: str
 ) -> int:
-    """Write a memory's row: a known one keeps its number and with it its life."""
+    """Write a memory's row; a known one keeps its number and with it its life."""
     values = _memory_values(workspace, file, memory, role, now)
     values["expires"] = _expires(connection, memory, role, known, now)
     if known is not None:
@@ -189,21 +183,21 @@ def save_memory(
             " file = :file, slug = :slug, heading = :heading,"
             " start_line = :start_line, end_line = :end_line, digest = :digest, body = :body, kind = :kind,"
             " role = :role, date = :date, tags = :tags, declared = :declared, expires = :expires, gone = NULL,"
-            # Fading goes on from what is declared; only another declaration begins anew.
+            # Fading goes on from the declared importance; only another declaration resets it.
             " importance = CASE WHEN json_extract(declared, '$.importance') IS json_extract(:declared, '$.importance')"
             " THEN importance ELSE :importance END"
             " WHERE id = :id",
             {**values, "id": known},
         )
         return known
-    made = connection.execute(
+    added = connection.execute(
         "INSERT INTO memories (workspace, file, slug, heading, start_line, end_line, digest, body, kind, tier, role,"
         " date, tags, declared, expires, importance, first_seen, changed)"
         " VALUES (:workspace, :file, :slug, :heading, :start_line, :end_line, :digest, :body, :kind, :tier,"
         " :role, :date, :tags, :declared, :expires, :importance, :now, :now)",
         values,
     )
-    return int(made.lastrowid or 0)
+    return int(added.lastrowid or 0)
 
 
 def _expires(connection: sqlite3.Connection, memory: Memory, role: str, known: int | None, now: str) -> str | None:
@@ -237,12 +231,12 @@ def _memory_values(workspace: int, file: int, memory: Memory, role: str, now: st
 
 @lru_cache(maxsize=1_000)
 def _facts(declared: Declared) -> str:
-    """What a note declares, as the ledger has it; most declare nothing, and each file has many."""
+    """What a note declares, as JSON; cached, since most notes declare nothing."""
     return json.dumps(asdict(declared), ensure_ascii=False)
 
 
 def let_go(connection: sqlite3.Connection, memories: Iterable[int], now: str) -> None:
-    """Memories whose text left the files: the row stays, so that a life goes on if the text comes back."""
+    """Mark memories whose text left the files; their rows stay, so that their lives go on if the text comes back."""
     connection.executemany(
         "UPDATE memories SET gone = ?, file = NULL WHERE id = ?", [(now, memory) for memory in memories]
     )
@@ -260,17 +254,17 @@ def chunks_of(connection: sqlite3.Connection, memories: Iterable[int]) -> list[C
 
 
 def add_chunk(connection: sqlite3.Connection, workspace: int, file: int, memory: int, chunk: Chunk) -> int:
-    made = connection.execute(
+    added = connection.execute(
         "INSERT INTO chunks (workspace, file, memory, start_line, end_line, heading, context, text, digest)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (workspace, file, memory, chunk.start_line, chunk.end_line, json.dumps(chunk.heading, ensure_ascii=False),
          chunk.context, chunk.text, digest_of_chunk(chunk)),
     )  # fmt: skip
-    return int(made.lastrowid or 0)
+    return int(added.lastrowid or 0)
 
 
 def move_chunk(connection: sqlite3.Connection, known: int, file: int, memory: int, chunk: Chunk) -> None:
-    """The same text at another place."""
+    """Move a chunk whose text is the same to another place."""
     connection.execute(
         "UPDATE chunks SET file = ?, memory = ?, start_line = ?, end_line = ? WHERE id = ?",
         (file, memory, chunk.start_line, chunk.end_line, known),
@@ -287,22 +281,12 @@ def chunk_ids(connection: sqlite3.Connection, workspace: int) -> set[int]:
 
 def chunk_texts(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[int, Chunk]]:
     """Chunks by number, as the caches need them."""
-    wanted = json.dumps(list(ids))
     rows = connection.execute(
         "SELECT id, text, start_line, end_line, heading, context FROM chunks"
         " WHERE id IN (SELECT value FROM json_each(?))",
-        (wanted,),
+        (json.dumps(list(ids)),),
     )
     return [
-        (
-            row["id"],
-            Chunk(
-                row["text"],
-                row["start_line"],
-                row["end_line"],
-                tuple(json.loads(row["heading"])),
-                row["context"],
-            ),
-        )
-        for row in rows
+        (number, Chunk(text, start, end, tuple(json.loads(heading)), context))
+        for number, text, start, end, heading, context in rows
     ]

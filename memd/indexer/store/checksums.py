@@ -1,4 +1,4 @@
-"""A seal on a cache's folder: size and checksum of each file, so that damage is seen before a library reads it."""
+"""Sizes and checksums of the files of a cache, so that damage is seen before a library reads them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 NAME = "seal.json"
-UNSEALED = frozenset({NAME, "format.json", "open.json", "MAIN_WRITELOCK"})
+UNCHECKED = frozenset({NAME, "format.json", "open.json", "MAIN_WRITELOCK"})
 PIECE = 1 << 20
 
 Sums = dict[str, list[int]]
 
 
 def write(folder: Path, known: Mapping[str, list[int]] | None = None) -> Sums:
-    """Seal a folder that nobody writes to; `known` are the sums of files that never change."""
+    """Write the checksums of a folder that nobody writes to; `known` are those of files that never change."""
     known = known or {}
     sums = {name: known.get(name) or _sum(folder / name) for name in _names(folder)}
     fresh = folder / f"{NAME}.tmp"
@@ -23,40 +23,40 @@ def write(folder: Path, known: Mapping[str, list[int]] | None = None) -> Sums:
         fresh.write_text(json.dumps(sums))
         fresh.rename(folder / NAME)
     except OSError:
-        # No room: an unsealed folder is opened with less certainty, that is all.
+        # The disk is full: a folder without checksums is opened unchecked.
         fresh.unlink(missing_ok=True)
     return sums
 
 
 def remove(folder: Path) -> None:
-    """Take the seal off before writing: a process that dies while it writes leaves an unsealed folder."""
+    """Remove the checksums before writing, so that a process that dies meanwhile leaves none that are wrong."""
     (folder / NAME).unlink(missing_ok=True)
 
 
 def read(folder: Path) -> Sums:
-    """What the seal says; nothing when there is none."""
+    """The checksums on disk; empty when there are none."""
     try:
-        found = json.loads((folder / NAME).read_text())
+        sums = json.loads((folder / NAME).read_text())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return sums if isinstance(sums, dict) else {}
 
 
 def broken(folder: Path) -> str:
-    """Which file is not as it was sealed; empty when all are, or when nothing is sealed."""
-    for name, told in read(folder).items():
+    """Which file is damaged, and how; empty when none is, or when there are no checksums."""
+    for name, expected in read(folder).items():
         if not (folder / name).is_file():
             return f"{name} is missing"
-        if (folder / name).stat().st_size != told[0]:
+        if (folder / name).stat().st_size != expected[0]:
             return f"{name} has another length than it was written with"
-        if _sum(folder / name) != told:
+        if _sum(folder / name) != expected:
             return f"{name} is not as it was written"
     return ""
 
 
 def _names(folder: Path) -> Iterator[str]:
     for file in folder.rglob("*"):
-        if file.is_file() and file.name not in UNSEALED and file.suffix != ".tmp":
+        if file.is_file() and file.name not in UNCHECKED and file.suffix != ".tmp":
             yield file.relative_to(folder).as_posix()
 
 

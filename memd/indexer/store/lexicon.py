@@ -1,4 +1,4 @@
-"""The words of one field in one segment, in order: by their beginning, by a part, by nearly the same letters."""
+"""The sorted words of one field in one segment: found by a prefix, by a part, by a near spelling."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ JOINT = "\n"
 
 
 class Lexicon:
-    """Sorted words, and in how many documents each is; deleted ones count until their segment is joined."""
+    """Sorted words, and how many documents have each; deleted ones count until their segment is joined."""
 
     def __init__(self, words: list[str], counts: NDArray[np.int64]) -> None:
         self.words = words
         self.counts = counts
 
     def starting(self, prefix: str) -> range:
-        """The places of the words that begin so."""
+        """The places of the words with this prefix."""
         return range(bisect_left(self.words, prefix), bisect_right(self.words, prefix + LAST))
 
     def containing(self, part: str) -> list[int]:
-        """The places of the words with these letters anywhere in them."""
+        """The places of the words that contain these letters."""
         found: list[int] = []
         if not part or JOINT in part:
             return found
@@ -37,11 +37,11 @@ class Lexicon:
         return found
 
     def near(self, word: str, distance: int) -> list[tuple[int, int]]:
-        """Places of the words that so many slips of the hand make of `word`, and how many; not the word itself.
+        """The places of the words within this edit distance of `word`, with the distance; not the word itself.
 
-        A slip is a letter more, less, another, or two exchanged.
+        An edit inserts, deletes or replaces a letter, or swaps two neighbours.
         """
-        # A start need not wait for what only a mistyped word needs.
+        # Imported here: only mistyped words need it, and a start should not wait for it.
         from rapidfuzz import process
         from rapidfuzz.distance import OSA
 
@@ -49,17 +49,17 @@ class Lexicon:
         for length in range(len(word) - distance, len(word) + distance + 1):
             places, words = self._by_length.get(length, ([], []))
             close = process.extract_iter(word, words, scorer=OSA.distance, score_cutoff=distance)
-            found += [(places[nth], int(slips)) for _, slips, nth in close if slips]
+            found += [(places[nth], int(edits)) for _, edits, nth in close if edits]
         return found
 
     def warm(self) -> None:
-        """Make all that is made when it is first asked for."""
+        """Fill the caches."""
         self.near("warming", 1)
         self.containing("warming")
 
     @cached_property
     def _joined(self) -> str:
-        """All words in one string: looking through it is faster than looking at each."""
+        """All words in one string: searching it is faster than searching each."""
         return JOINT.join(self.words)
 
     @cached_property

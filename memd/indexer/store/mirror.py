@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from memd.indexer.model.pooling import Vectors
 
 SLICE = 4_096
-"""Rows that many vectors are compared with at a time, so that a question waits a few milliseconds at most."""
+"""Rows that are compared under one lock, so that a question waits a few milliseconds at most."""
 
 
 class Mirror:
-    """Rows of unit vectors by chunk number; grows by doubling, drops by swapping the last row in."""
+    """Unit vectors by chunk number; it grows by doubling and fills the gap of a dropped row with the last one."""
 
     def __init__(self, dims: int) -> None:
         self._rows = np.zeros((64, dims), np.float32)
@@ -53,7 +53,7 @@ class Mirror:
                     self._place[int(self._ids[at])] = at
 
     def search(self, vector: Vectors, limit: int, allowed: Iterable[int] | None = None) -> list[tuple[int, float]]:
-        """Chunk numbers with their cosine, nearest first, among `allowed` where given."""
+        """Chunk numbers with their cosine, nearest first, among `allowed` if given."""
         with self._lock:
             if allowed is None:
                 ids, rows = self._ids[: len(self._place)], self._rows[: len(self._place)]
@@ -69,7 +69,7 @@ class Mirror:
             return [(int(ids[nth]), float(scores[nth])) for nth in order]
 
     def rank(self, vector: Vectors, chunk: int) -> int | None:
-        """The place of one chunk among all, counted from 1; None when it is not here."""
+        """The place of a chunk among all, counted from 1; None when it is not here."""
         with self._lock:
             at = self._place.get(chunk)
             if at is None:
@@ -79,28 +79,29 @@ class Mirror:
 
     def cosines(self, vector: Vectors, chunks: Sequence[int]) -> NDArray[np.float64]:
         """The cosine of each of some chunks; NaN for one that is not here."""
-        found = np.full(len(chunks), np.nan)
+        cosines = np.full(len(chunks), np.nan)
         with self._lock:
-            known = [(nth, self._place[chunk]) for nth, chunk in enumerate(chunks) if chunk in self._place]
-            if known:
-                nths, places = zip(*known, strict=True)
-                found[list(nths)] = self._rows[list(places)] @ vector
-        return found
+            here, rows = self._rows_of(chunks)
+            cosines[here] = rows @ vector
+        return cosines
 
     def take(self, chunks: Sequence[int]) -> Vectors:
         """The vectors of some chunks; NaN for one that is not here."""
+        vectors = np.full((len(chunks), self._rows.shape[1]), np.nan, np.float32)
         with self._lock:
-            rows = np.full((len(chunks), self._rows.shape[1]), np.nan, np.float32)
-            known = [(nth, self._place[chunk]) for nth, chunk in enumerate(chunks) if chunk in self._place]
-            if known:
-                nths, places = zip(*known, strict=True)
-                rows[list(nths)] = self._rows[list(places)]
-        return rows
+            here, rows = self._rows_of(chunks)
+            vectors[here] = rows
+        return vectors
+
+    def _rows_of(self, chunks: Sequence[int]) -> tuple[list[int], Vectors]:
+        """Which of some chunks are here, by their place in the list, and their vectors."""
+        here = [nth for nth, chunk in enumerate(chunks) if chunk in self._place]
+        return here, self._rows[[self._place[chunks[nth]] for nth in here]]
 
     def nearest(self, vectors: Vectors, depth: int) -> list[dict[int, float]]:
         """The chunks nearest to each of some vectors, with their cosines.
 
-        Others come in between two slices. A row that then changes its place may be missed: whoever put it there is
+        Other threads may change rows between two slices. A row that then moves may be missed: its chunk is new, and is
         compared in turn.
         """
         best = np.full((len(vectors), depth), -np.inf, np.float32)

@@ -1,11 +1,11 @@
-"""Whoosh's postings as arrays: what the text index holds at one commit, read once and kept while it is true."""
+"""Whoosh's postings as arrays: what the text index holds at one commit, read once and cached while it holds."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from itertools import accumulate, takewhile
+from itertools import accumulate, islice, takewhile
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -14,25 +14,25 @@ from numpy.typing import NDArray
 from memd.indexer.store.segment import NOTHING, Floats, PostingList, Segment, frozen
 
 MOST_POSTINGS = 6_000_000
-"""How many postings of an index are kept from commit to commit; six bytes each."""
+"""Postings of an index that are cached from commit to commit; six bytes each."""
 
 MOST_JOINED = 1_000_000
-"""How many are kept besides, of the last commit only: joined, and without what was deleted."""
+"""Postings of the last commit that are cached besides, joined and without deleted documents."""
 
 SETTLED = 512
-"""Segments of so many documents are never joined with others, so that the first ones of an index stay the first."""
+"""Segments of so many documents are never joined with others, so the first ones of an index stay the first."""
 
 ENTRY = 32
-"""What an entry costs beside its postings, counted in postings."""
+"""The overhead of a cached list, counted in postings."""
 
-SLIPS = ((8, 2), (5, 1))
-"""Words of so many letters may have so many slips: in a shorter word one slip makes another word."""
+EDITS = ((8, 2), (5, 1))
+"""Words of so many letters may have so many typing errors: in a shorter word one error makes another word."""
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class PostingCache(Generic[Key]):
-    """Posting lists by key, up to a number of postings; what was not asked for longest goes first."""
+    """Posting lists by key, up to a number of postings; the least recently used go first."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -45,7 +45,7 @@ class PostingCache(Generic[Key]):
             if key in self._lists:
                 self._lists.move_to_end(key)
                 return self._lists[key]
-        # Two threads may read the same list at once: the same bytes, and nobody waits for the other's disk.
+        # Not under the lock: two threads may read the same list, but nobody waits for another's disk.
         found = read()
         with self._lock:
             self._drop(key)
@@ -56,6 +56,7 @@ class PostingCache(Generic[Key]):
         return found
 
     def keep(self, wanted: Callable[[Key], bool]) -> None:
+        """Drop every list whose key is not wanted."""
         with self._lock:
             for key in [key for key in self._lists if not wanted(key)]:
                 self._drop(key)
@@ -67,7 +68,7 @@ class PostingCache(Generic[Key]):
 
 
 class SegmentRun:
-    """Segments that follow each other and are read as one: where there are forty, a term has one list and not forty."""
+    """Consecutive segments that are read as one, so that a term has one list instead of forty."""
 
     def __init__(self, segments: Sequence[Segment], base: int) -> None:
         self.id = tuple(segment.id for segment in segments)
@@ -76,7 +77,7 @@ class SegmentRun:
         self._bases = bases(segments)
 
     def held(self, field: str, term: str) -> PostingList:
-        """Documents by their number in the run, deleted ones included."""
+        """The documents that hold a term, by their number in the run, deleted ones included."""
         parts = [segment.held(field, term) for segment in self._segments]
         return _joined_lists(list(zip(self._bases, parts, strict=True)))
 
@@ -87,7 +88,7 @@ def bases(segments: Iterable[Segment]) -> list[np.int32]:
 
 
 def runs_of(segments: Sequence[Segment]) -> list[SegmentRun]:
-    """The large ones that an index begins with are one run; each of the others, which come and go, is its own."""
+    """One run of the large segments at the beginning, and one for each of the others, which come and go."""
     settled = list(takewhile(lambda segment: segment.size >= SETTLED, segments))
     others = list(zip(segments, bases(segments), strict=True))[len(settled) :]
     first = [SegmentRun(settled, 0)] if settled else []
@@ -95,7 +96,7 @@ def runs_of(segments: Sequence[Segment]) -> list[SegmentRun]:
 
 
 def _joined_lists(parts: list[tuple[np.int32, PostingList]]) -> PostingList:
-    """Lists of documents that follow each other as one, each counted from its base."""
+    """Consecutive lists as one; each counts its documents from its base."""
     parts = [(base, held) for base, held in parts if len(held.docs)]
     if not parts:
         return NOTHING
@@ -114,12 +115,12 @@ class Segments:
     Its owner calls `at` and `keep` one at a time, and not while a commit removes files.
     """
 
-    def __init__(self, most: int = MOST_POSTINGS) -> None:
-        self.lists: Lists = PostingCache(most)
+    def __init__(self) -> None:
+        self.lists: Lists = PostingCache(MOST_POSTINGS)
         self._open: dict[str, Segment] = {}
 
     def at(self, present: Iterable[Any], opened: Callable[[Any], Segment]) -> Postings:
-        """The postings of a commit that has these of Whoosh's segments; what is open already stays as it is."""
+        """The postings of a commit with these segments of Whoosh's; those that are open stay open."""
         parts = []
         for segment in present:
             number = segment.segment_id()
@@ -132,27 +133,27 @@ class Segments:
         return postings
 
     def keep(self, numbers: set[str]) -> None:
-        """Let go of every segment but these."""
+        """Close every segment but these."""
         self._open = {number: segment for number, segment in self._open.items() if number in numbers}
         self.lists.keep(lambda key: numbers.issuperset(key[0]))
 
 
 class Postings:
-    """One commit: documents counted through all segments, in Whoosh's order, the deleted ones left out of answers.
+    """One commit: documents are numbered through all segments, in Whoosh's order; answers leave out deleted ones.
 
-    It can be used after the commit that follows: it then still tells what was true before it.
+    It can be used after the next commit, and then still answers as before it.
     """
 
     def __init__(self, parts: Sequence[tuple[Segment, NDArray[np.int64]]], lists: Lists) -> None:
         self.segments = [segment for segment, _ in parts]
         self.runs = runs_of(self.segments)
         self.size = sum(segment.size for segment in self.segments)
-        """Documents with the deleted ones, which are the length of every array by document."""
+        """The number of documents, deleted ones included: the length of every array by document."""
         self.live = np.ones(self.size, bool)
         for base, (_, deleted) in zip(bases(self.segments), parts, strict=True):
             self.live[base + deleted] = False
         self.count = int(self.live.sum())
-        """Documents that are not deleted."""
+        """The number of documents that are not deleted."""
         self.chunks: NDArray[np.int64] = _joined([segment.chunks for segment in self.segments], np.int64)
         """The chunk number of each document."""
         self._lists = lists
@@ -161,7 +162,7 @@ class Postings:
         self._sorted: NDArray[np.int64] | None = None
 
     def places(self, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The document of each of some chunks; -1 for one that this commit does not have."""
+        """The document of each chunk; -1 for a chunk that this commit does not have."""
         if self._sorted is None:
             alive = np.flatnonzero(self.live)
             self._sorted = alive[np.argsort(self.chunks[alive])]
@@ -174,7 +175,7 @@ class Postings:
     # --- fields -------------------------------------------------------------------------------------------
 
     def lengths(self, field: str) -> Floats:
-        """How many terms each document has, as near as Whoosh keeps it: in one byte."""
+        """How many terms each document has, rounded as Whoosh stores it: in one byte."""
         if field not in self._lengths:
             parts = [segment.lengths[field] for segment in self.segments]
             self._lengths[field] = _joined(parts, np.float32)
@@ -191,7 +192,7 @@ class Postings:
         return self._whole.get((field, term), lambda: self._join(field, term))
 
     def frequency(self, field: str, term: str) -> int:
-        """In how many documents a term is."""
+        """How many documents hold a term."""
         return len(self.of(field, term).docs)
 
     def _join(self, field: str, term: str) -> PostingList:
@@ -212,32 +213,31 @@ class Postings:
         return words[0] if len(words) == 1 else sorted(set().union(*words))
 
     def starting(self, field: str, prefix: str, most: int) -> list[str]:
-        """Terms that begin so, the most frequent first."""
+        """Terms with this prefix, the most frequent first."""
         return self._frequent(field, lambda segment: segment.lexicon(field).starting(prefix), most)
 
     def containing(self, field: str, part: str, most: int) -> list[str]:
-        """Terms with these letters anywhere in them, the most frequent first."""
+        """Terms that contain these letters, the most frequent first."""
         return self._frequent(field, lambda segment: segment.lexicon(field).containing(part), most)
 
     def near(self, field: str, word: str, most: int) -> list[str]:
-        """Terms that a slip of the hand makes of `word`: the fewest slips, the same first letter, the most frequent."""
-        distance = next((slips for letters, slips in SLIPS if len(word) >= letters), 0)
+        """Near spellings of `word`, ordered by errors, the same first letter, and frequency."""
+        distance = next((most for letters, most in EDITS if len(word) >= letters), 0)
         # A number with another digit is another number.
         if not distance or word.isdecimal():
             return []
-        slips: dict[str, int] = {}
+        edits: dict[str, int] = {}
         for segment in self.segments:
             lexicon = segment.lexicon(field)
-            slips |= {lexicon.words[nth]: count for nth, count in lexicon.near(word, distance)}
-        counted = {term: self.frequency(field, term) for term in slips}
-        if len(word) < SLIPS[0][0]:
-            # Few slip on the first letter, and in a short word another one makes another word: bike, like.
-            slips = {term: count for term, count in slips.items() if term[0] == word[0]}
-        order = sorted(slips, key=lambda term: (slips[term], term[0] != word[0], -counted[term], term))
-        return [term for term in order if counted[term]][:most]
+            edits |= {lexicon.words[nth]: count for nth, count in lexicon.near(word, distance)}
+        if len(word) < EDITS[0][0]:
+            # Few mistype the first letter, and in a short word another one makes another word: bike, like.
+            edits = {term: count for term, count in edits.items() if term[0] == word[0]}
+        counted = {term: count for term in edits if (count := self.frequency(field, term))}
+        return sorted(counted, key=lambda term: (edits[term], term[0] != word[0], -counted[term], term))[:most]
 
     def warm(self) -> None:
-        """Read ahead what the first question would wait for, above all one with a mistyped word."""
+        """Read ahead what the first question would wait for, above all if it has a mistyped word."""
         for segment in self.segments:
             segment.lexicon("exact").warm()
         for field in self.segments[0].lengths if self.segments else ():
@@ -250,13 +250,8 @@ class Postings:
             for nth in places(segment):
                 term = lexicon.words[nth]
                 counted[term] = counted.get(term, 0) + int(lexicon.counts[nth])
-        found: list[str] = []
-        for term in sorted(counted, key=lambda term: (-counted[term], term)):
-            if len(found) == most:
-                break
-            if self.count == self.size or self.frequency(field, term):
-                found.append(term)
-        return found
+        frequent = sorted(counted, key=lambda term: (-counted[term], term))
+        return list(islice((term for term in frequent if self.count == self.size or self.frequency(field, term)), most))
 
 
 def _joined(parts: list[NDArray[Any]], form: type[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""One segment of a Whoosh index, read into arrays: the only place that knows how Whoosh 2.7.4 lays out its files."""
+"""One segment of a Whoosh index, read into arrays: the only file that knows the file formats of Whoosh 2.7.4."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ MD5 = 0
 INT = struct.Struct("!i")
 SLOT = struct.Struct("!Iq")
 TERM = struct.Struct("!BfIBBfIIqi")
-"""What the term file says of a term: the third value is in how many documents it is, the last two where."""
+"""A term's entry in the term file: the third value is its number of documents, the last two say where its list is."""
 
 MOST_OFTEN = 65_535
 TERM_DOCS = 5
 KEY = 8
-"""Before each key stand two lengths, its own and that of its value; the key begins with two bytes for the field."""
+"""Before each key come two lengths, its own and its value's; the key begins with two bytes for the field."""
 
 TORN = (
     pickle.UnpicklingError, struct.error, zlib.error, OSError, EOFError, ValueError, LookupError, TypeError,
     AttributeError, NameError, AssertionError, ArithmeticError, MemoryError,
 )  # fmt: skip
-"""What reading a torn file raises; only reading is guarded so widely."""
+"""What reading a damaged file raises; only reading is guarded so widely."""
 
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Whatever is raised inside means that the files are damaged."""
+    """Any of these errors inside means that the files are damaged."""
     try:
         yield
     except TORN as error:
@@ -63,7 +63,7 @@ NOTHING = PostingList(np.zeros(0, np.int32), np.zeros(0, np.uint16))
 
 
 class Segment:
-    """A segment never changes but for its deletions, which are not its own but each commit's.
+    """A segment never changes except for its deletions, which belong to the commits.
 
     Its files stay open until nobody uses it, so that it can be read after a commit has removed them.
     """
@@ -77,7 +77,7 @@ class Segment:
         if self._terms._tindex.hashtype != MD5:
             raise ValueError("the terms are not found by the hash that they should be")
         scored = [name for name, field in reader.schema.items() if field.scorable]
-        # Columns are files of their own, opened when asked: after a commit it would be too late.
+        # Whoosh opens the files of columns on demand: after a commit they may be gone.
         self.chunks = self._column(reader, "number", ">i8").astype(np.int64)
         if not self.chunks.all():
             raise ValueError("a chunk's number is missing")
@@ -85,13 +85,13 @@ class Segment:
         weakref.finalize(self, reader.close)
 
     def _column(self, reader: Any, name: str, form: str) -> NDArray[Any]:
-        """A number for each document; Whoosh leaves out zeros at the end, and a column of nothing else."""
+        """A number for each document; Whoosh omits trailing zeros, and columns of zeros only."""
         values = np.zeros(self.size, form)
         if reader._perdoc.has_column(name):
             file, start, length = reader._perdoc._get_column_file(name)
             with file:
-                found = np.frombuffer(file.get(start, length), form)
-            values[: len(found)] = found
+                stored = np.frombuffer(file.get(start, length), form)
+            values[: len(stored)] = stored
         return values
 
     def held(self, field: str, term: str) -> PostingList:
@@ -104,9 +104,9 @@ class Segment:
             return _decode(os.pread(self._terms._postfile.fileno(), length, offset), count)
 
     def _find(self, key: bytes) -> bytes | None:
-        """What the term file says of a key: Whoosh's own search, in a quarter of its time.
+        """The entry of a key in the term file, found as Whoosh does, in a quarter of its time.
 
-        Whoosh also seeks and reads, so that two threads would read each other's bytes.
+        Whoosh seeks and then reads: two threads would read each other's bytes.
         """
         file = self._terms._dbfile.fileno()
         hashed = int.from_bytes(md5(key, usedforsecurity=False).digest()[-4:], "big")
@@ -122,7 +122,7 @@ class Segment:
         return None
 
     def verify(self) -> None:
-        """Read everything; StoreBroken when a file is torn."""
+        """Read everything; StoreBroken when a file is damaged."""
         for field in self.lengths:
             lexicon = self.lexicon(field)
             for term, count in zip(lexicon.words, lexicon.counts.tolist(), strict=True):
@@ -139,7 +139,7 @@ class Segment:
 
 
 def _decode(raw: bytes, count: int) -> PostingList:
-    """The blocks of one posting list: documents as steps from the one before, frequencies as four bytes each."""
+    """Decode the blocks of a posting list: documents as differences, frequencies in four bytes each."""
     if raw[:4] != MAGIC:
         raise ValueError("a posting list does not begin where it should")
     steps: list[int] = []
@@ -152,7 +152,7 @@ def _decode(raw: bytes, count: int) -> PostingList:
         _, last, _, packed, *_ = pickle.load(stream)
         data = stream.read()
         ids, _, values = pickle.loads(zlib.decompress(data) if packed else data)
-        # Each block counts from zero.
+        # Each block starts from zero.
         steps.append(ids[0] - before)
         steps += ids[1:]
         often += values
@@ -165,13 +165,13 @@ def _decode(raw: bytes, count: int) -> PostingList:
 
 
 def frozen(docs: Docs, weights: Counts) -> PostingList:
-    """What is cached is shared: nobody may write to it."""
+    """Make the arrays read-only: cached lists are shared."""
     docs.flags.writeable = weights.flags.writeable = False
     return PostingList(docs, weights)
 
 
 def _lexicon(terms: Any, field: str) -> Lexicon:
-    """The keys of one field stand together and in order; the places of all keys, in order, stand at the file's end."""
+    """The terms of a field. Its keys are together and in order; the places of all keys are at the end of the file."""
     number = terms._fieldmap.get(field)
     table = terms._tindex
     if number is None:
@@ -190,7 +190,7 @@ def _lexicon(terms: Any, field: str) -> Lexicon:
 
 
 def _unsigned(numbers: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The four-byte numbers that begin at some places, highest byte first."""
+    """The big-endian four-byte numbers at some places."""
     total = np.zeros(len(places), np.int64)
     for nth in range(4):
         total = total * 256 + numbers[places + nth]

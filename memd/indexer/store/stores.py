@@ -1,4 +1,4 @@
-"""Holds the open stores: the ledger, each workspace's index of caches, and the model's vectors."""
+"""The open stores: the ledger, the caches of each workspace, and the model."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("memd.stores")
 
 CACHES_OF = "caches-of"
-"""The file that says which ledger the caches beside it were made from."""
+"""The file that says which ledger the caches beside it were built from."""
 
 BUILDING = "building"
-"""The folder for what is being made and for what it has just replaced; whatever a start finds in it is left over."""
+"""The folder for an index under construction and the one it replaces; a start deletes what it finds there."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,25 +46,25 @@ class WorkspaceIndex:
     collection: Collection | None = None
     mirror: Mirror | None = None
     former: Mirror | None = None
-    """The vectors of the model before, while those of the new one are being made."""
+    """The vectors of the previous model, while those of the new one are being made."""
     held: frozenset[str] = frozenset()
-    """Files that vanished together and are kept until they come back or the user lets them go."""
+    """Files that vanished together; their entries stay until the files come back or the user accepts the loss."""
     missing: bool = False
     skipped: dict[str, str] = field(default_factory=dict)
     unlinked: set[int] = field(default_factory=set)
-    """Memories that are called otherwise, or mention others, than when their edges were last looked at."""
+    """Memories whose names or mentions changed since their edges were last updated."""
     parse_cache: ParseCache = field(default_factory=ParseCache)
     applied: dict[str, tuple[str, Note]] = field(default_factory=dict)
-    """What the ledger took in of the files that were changed lately: the digest of the file, and the note."""
+    """Recently changed files as they were last indexed: the digest of the file, and the note."""
     _names: tuple[dict[str, FileRow], int, list[tuple[str, str]]] | None = None
 
     @property
     def place(self) -> dict[str, str]:
-        """Its name and its directory, as results have them."""
+        """Its name and its directory, as in results."""
         return {"ns": self.workspace.ns, "root": str(self.workspace.root)}
 
     def names(self) -> list[tuple[str, str]]:
-        """What files are called, and their paths; a date says nothing that the notes do not know."""
+        """The names of files and their paths, except dates, which say nothing that the notes do not know."""
         files, known = self.files, self._names
         if known is None or known[0] is not files or known[1] != len(files):
             named = [(PurePosixPath(path).stem.casefold(), path) for path in list(files) if not date_of(path)]
@@ -74,19 +74,19 @@ class WorkspaceIndex:
 
 @dataclass(slots=True)
 class ActiveModel:
-    """The embedder in use and its number in the ledger."""
+    """The embedder in use, and its number in the ledger."""
 
     id: int
     embedder: Embedder
 
 
 class Stores:
-    """Everything that is open. One process has it, under the lock."""
+    """Everything that is open, in the one process that holds the lock."""
 
     def __init__(self, folder: Path, mend: bool = True) -> None:
         self.folder = folder
         self.mend = mend
-        """Whether a broken cache is put aside and made again, or only reported."""
+        """Whether a broken cache is put aside and built again, or only reported."""
         self.ledger = Ledger(folder / "state.db")
         if mend:
             own_caches(folder, self.ledger.id)
@@ -96,7 +96,7 @@ class Stores:
         self.model: ActiveModel | None = None
         self.former: ActiveModel | None = None
         self.trouble = ""
-        """What is wrong with Chroma, until it is opened again; the mirror answers meanwhile."""
+        """What is wrong with Chroma, until it is opened again; meanwhile the mirror answers."""
         self.question_vectors: dict[tuple[int, str], Vectors] = {}
         """A cache of the last questions' vectors, by model and text."""
         self.embedded = 0
@@ -114,31 +114,30 @@ class Stores:
         return index
 
     def _open_text(self, number: int) -> TextIndex:
-        folder = self.text_folder(number)
         try:
-            return TextIndex(folder)
+            return TextIndex(self.text_folder(number))
         except StoreBroken as error:
             if not self.mend:
                 raise
-            log.warning("text index of workspace %d is put aside and made again: %s", number, error)
-            quarantine(self.folder, folder)
-            with self.ledger.write() as connection:
-                catalog.mark(connection, number, text=True)
-            return TextIndex(folder)
+            log.warning("text index of workspace %d is broken, put aside and built again: %s", number, error)
+            return self._empty_text(number)
 
     def renew_text(self, index: WorkspaceIndex) -> None:
-        """Put a text index that fails aside and begin an empty one; the caller fills it from the ledger."""
+        """Put a broken text index aside and start an empty one; the caller fills it from the ledger."""
         index.text.close()
-        quarantine(self.folder, self.text_folder(index.id))
+        index.text = self._empty_text(index.id)
+
+    def _empty_text(self, number: int) -> TextIndex:
+        quarantine(self.folder, self.text_folder(number))
         with self.ledger.write() as connection:
-            catalog.mark(connection, index.id, text=True)
-        index.text = TextIndex(self.text_folder(index.id))
+            catalog.mark(connection, number, text=True)
+        return TextIndex(self.text_folder(number))
 
     def swap_text(self, index: WorkspaceIndex, fresh: Path) -> None:
-        """Use an index that was built elsewhere; what changed meanwhile is for the caller to compare."""
+        """Use an index that another process built; the caller adds what changed meanwhile."""
         old, folder, aside = index.text, self.text_folder(index.id), fresh.with_name(f"{fresh.name}.old")
         with suppress(StoreBroken):
-            # Open from now on: questions go on with it while the folders change places.
+            # Opened before the folders change places, so that questions can go on with it.
             old.postings()
         with self.ledger.write() as connection:
             catalog.mark(connection, index.id, text=True)
@@ -158,7 +157,7 @@ class Stores:
         index.text.close()
 
     def forget(self, index: WorkspaceIndex) -> None:
-        """Remove every trace of a workspace but its files."""
+        """Remove every trace of a workspace except its files."""
         self.close_index(index.workspace.ns)
         self.forget_number(index.id)
 
@@ -196,7 +195,7 @@ class Stores:
         return mirror
 
     def use_former(self, number: int, embedder: Embedder) -> None:
-        """Let the model before answer until the new one's vectors are complete."""
+        """Answer with the previous model until the new one's vectors are complete."""
         former = ActiveModel(number, embedder)
         for index in self.indexes.values():
             index.former = self._mirror(index, former)
@@ -217,14 +216,14 @@ class Stores:
             index.collection = self.vectors.collection(index.id, self.model.id)
 
     def drop_vectors(self, why: str) -> None:
-        """Go on without Chroma: the mirror answers, the ledger keeps the vectors."""
-        log.error("the vector store is given up for now: %s", why)
-        given_up, self.vectors, self.trouble = self.vectors, None, why
+        """Continue without Chroma: the mirror answers, the ledger keeps the vectors."""
+        log.error("the vector store failed and is closed: %s", why)
+        failed, self.vectors, self.trouble = self.vectors, None, why
         for index in self.indexes.values():
             index.collection = None
-        if given_up is not None:
+        if failed is not None:
             with suppress(StoreBroken):
-                given_up.close(sound=False)
+                failed.close(sound=False)
 
     def close(self) -> None:
         for ns in list(self.indexes):
@@ -235,7 +234,7 @@ class Stores:
 
 
 def own_caches(state: Path, ledger: str) -> None:
-    """Throw away the caches of another ledger: the same numbers mean other chunks there."""
+    """Delete the caches of another ledger, where the same numbers mean other chunks."""
     stamp = state / CACHES_OF
     try:
         known = stamp.read_text() if stamp.exists() else ""
@@ -250,7 +249,7 @@ def own_caches(state: Path, ledger: str) -> None:
 
 
 def quarantine(state: Path, folder: Path) -> Path | None:
-    """Put a broken cache aside, where a person can look at it; only the last one of a name is kept."""
+    """Put a broken cache aside for inspection; only the last one of a name is kept."""
     if not folder.exists():
         return None
     aside = state / "quarantine"

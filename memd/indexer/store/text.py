@@ -29,26 +29,26 @@ from memd.indexer.store.segment import TORN, Segment
 from memd.models import Chunk
 
 FORMAT = 2
-"""The number of this index's form; another number on disk means: make it again."""
+"""The version of the format; an index of another version is built again."""
 
 MEMORY_MB = 64
 BLOCK = 4_096
-"""Postings that are packed together; Whoosh's 128 let it skip some, but every list is read whole here."""
+"""Postings per block; Whoosh's 128 let it skip blocks, but memd reads every list whole."""
 
 MERGE_EVERY = 8
 MERGE_MOST = 1_000
 LARGE = MERGE_MOST // MERGE_EVERY
-"""As many segments of this size as are joined at once would be too much to join here."""
+"""Segments of this size are too large to be joined here, eight at once."""
 
 BROKEN = (*TORN, index.IndexError, FileFormatError)
-"""What Whoosh raises when its files are torn; only opening and reading them is guarded so widely."""
+"""What Whoosh raises when its files are damaged; only opening and reading them is guarded so widely."""
 
 LENGTHS = np.array([byte_to_length(byte) for byte in range(256)], np.float32)
-"""Whoosh keeps the length of a field in one byte: these are the lengths that it means."""
+"""Whoosh stores the length of a field in one byte: these are the lengths that the bytes stand for."""
 
 
 class TermList:
-    """Whoosh's analyzer for words that are cut already."""
+    """A Whoosh analyzer for texts that are already cut into terms."""
 
     def __call__(self, value: Sequence[str], **options: Any) -> Iterator[Token]:
         token = Token(positions=False, chars=False, removestops=True, mode=options.get("mode", ""))
@@ -92,9 +92,9 @@ class TextIndex:
         self._index = self._open_or_make()
         self._sums = checksums.read(folder)
         self.loose = self._loose()
-        """How many small segments have gathered that are worth joining."""
+        """How many small segments are worth joining."""
         self.large = self._large()
-        """How many segments there are that only a build elsewhere can join."""
+        """How many segments only a build in another process can join."""
 
     def _open_or_make(self) -> Any:
         if self._format_on_disk() != FORMAT:
@@ -113,19 +113,19 @@ class TextIndex:
             return 0
 
     def _make(self) -> Any:
-        """An empty index; the number is written last, so that a half-made folder is made again."""
+        """An empty index; the version is written last, so that a half-made folder is made again."""
         if self.folder.exists():
             shutil.rmtree(self.folder)
         try:
             self.folder.mkdir(parents=True)
-            made = FileStorage(str(self.folder)).create_index(_schema())
+            created = FileStorage(str(self.folder)).create_index(_schema())
             (self.folder / "format.json").write_text(json.dumps({"format": FORMAT}))
         except OSError as error:
             raise disk_error(error) from error
-        return made
+        return created
 
     def _sweep(self, opened: Any) -> None:
-        """Remove what a killed writer left behind: segment files that no table of contents names."""
+        """Remove the segment files of a killed writer, which no table of contents names."""
         index.clean_files(opened.storage, opened.indexname, opened.latest_generation(), opened._segments())
         for file in self.folder.glob("*tmp*"):
             file.unlink(missing_ok=True)
@@ -137,7 +137,7 @@ class TextIndex:
         self._commit(add, drop, keep_all)
 
     def tidy(self) -> None:
-        """Join small segments, for a moment when nobody waits."""
+        """Join small segments; for a moment when nobody waits."""
         self._commit((), (), merge_alike)
 
     def _loose(self) -> int:
@@ -149,9 +149,9 @@ class TextIndex:
     def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], merge: Any) -> None:
         writer = None
         try:
-            gone = self._places(drop)
+            dropped = self._places(drop)
             writer = self._index.writer(compound=False, limitmb=MEMORY_MB, codec=W3Codec(blocklimit=BLOCK))
-            for place in gone:
+            for place in dropped:
                 writer.delete_document(place)
             for chunk_id, chunk in add:
                 writer.add_document(**document(chunk_id, chunk))
@@ -169,13 +169,13 @@ class TextIndex:
             self._renew()
 
     def _places(self, drop: Iterable[int]) -> list[int]:
-        """Whoosh's numbers for some chunks; they hold until the next commit, and there is one writer."""
+        """Whoosh's document numbers of some chunks; they hold until the next commit, and there is one writer."""
         numbers = list(drop)
         if not numbers:
             return []
         postings = self.postings()
-        found: list[int] = np.flatnonzero(postings.live & np.isin(postings.chunks, numbers)).tolist()
-        return found
+        places: list[int] = np.flatnonzero(postings.live & np.isin(postings.chunks, numbers)).tolist()
+        return places
 
     def _swap_at_commit(self, writer: Any) -> None:
         """Let go of removed segments in the moment that the commit removes their files."""
@@ -190,17 +190,17 @@ class TextIndex:
         writer._commit_toc = commit_toc
 
     def _give_up(self, writer: Any) -> None:
-        """Drop a writer that could not finish; Whoosh keeps its lock until the object lets go of it."""
+        """Cancel a writer that could not finish, and release its lock."""
         if writer is None:
             return
         try:
             writer.cancel()
         except (OSError, ValueError):
-            # ValueError: it is past closing some of its files, and Whoosh would write to them once more.
+            # ValueError: some of its files are closed already, and Whoosh would write to them again.
             lock = getattr(writer, "writelock", None)
             if lock is not None:
                 lock.release()
-        # Its half-written files would go on taking the room that is missing.
+        # Its half-written files take up the space that is missing.
         self._sweep(self._index)
 
     def _renew(self) -> None:
@@ -228,9 +228,9 @@ class TextIndex:
         return set(postings.chunks[postings.live].tolist())
 
     def verify(self) -> None:
-        """Read every term and posting; StoreBroken when a file is torn."""
+        """Read every term and posting; StoreBroken when a file is damaged."""
         with _reading(), self._lock:
-            # Not those that are open: they may remember what the files no longer say.
+            # Opened anew: the open ones may have cached what the files no longer say.
             segments = [self._open_segment(segment) for segment in self._index._segments()]
         for segment in segments:
             segment.verify()
@@ -242,15 +242,15 @@ class TextIndex:
 
 
 def keep_all(writer: Any, segments: list[Any]) -> list[Any]:
-    """Join nothing: an edit should be found at once, not after half a second of tidying."""
+    """Join nothing: an edit should be found at once, not after half a second of merging."""
     return segments
 
 
 def merge_alike(writer: Any, segments: list[Any]) -> list[Any]:
-    """Join segments of one size when enough of them have gathered, as a clerk binds loose sheets.
+    """Join segments of about one size as soon as there are enough of them.
 
-    Every chunk is joined a few times in its life. What is larger than `MERGE_MOST` chunks is left alone:
-    Whoosh would hold the interpreter for seconds; a rebuild in a process of its own joins those.
+    Every chunk is joined a few times in its life. More than `MERGE_MOST` chunks are not joined here, since Whoosh would
+    hold the interpreter for seconds; a rebuild in a process of its own joins those.
     """
     joined = [segment for alike in _tiers(segments).values() if _gathered(alike) for segment in alike]
     for segment in joined:
@@ -274,7 +274,7 @@ def _gathered(alike: list[Any]) -> bool:
 
 
 def document(chunk_id: int, chunk: Chunk) -> dict[str, Any]:
-    """What the index holds of a chunk."""
+    """A chunk as a Whoosh document."""
     body, exact = terms_of(chunk.text)
     heading, _ = terms_of(" ".join((*chunk.heading, chunk.context)))
     return {"number": chunk_id, "heading": heading, "body": body, "exact": exact}
@@ -287,7 +287,7 @@ def disk_error(error: OSError) -> DiskFull | StoreBroken:
 
 
 def build(folder: Path, chunks: Iterable[tuple[int, Chunk]]) -> None:
-    """A fresh index of many chunks in one segment."""
-    made = TextIndex(folder)
-    made.apply(chunks, ())
-    made.close()
+    """A new index of many chunks in one segment."""
+    built = TextIndex(folder)
+    built.apply(chunks, ())
+    built.close()

@@ -1,4 +1,4 @@
-"""The vectors kept in the ledger, so that a collection can be made again without running the model."""
+"""The vectors in the ledger, from which a collection can be rebuilt without running the model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: 
 
 
 def former_model(connection: sqlite3.Connection, model: int) -> sqlite3.Row | None:
-    """The model that was in use before this one, if its vectors are still there."""
+    """The previous model, if its vectors are still there."""
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM models m WHERE id <> ? AND EXISTS (SELECT 1 FROM vectors v WHERE v.model = m.id)"
         " ORDER BY id DESC LIMIT 1",
@@ -47,12 +47,12 @@ def save(connection: sqlite3.Connection, model: int, digests: Sequence[str], vec
 
 
 def newest(connection: sqlite3.Connection) -> int:
-    """The number of the last chunk; later ones have greater numbers."""
+    """The number of the newest chunk."""
     return int(connection.execute("SELECT COALESCE(MAX(id), 0) FROM chunks").fetchone()[0])
 
 
 def pending(connection: sqlite3.Connection, model: int, most: int, after: int = 0) -> list[sqlite3.Row]:
-    """Chunks without a vector, newest notes first; those up to the number `after` are known to have theirs."""
+    """Chunks without a vector, newest notes first; those up to number `after` are known to have one."""
     return connection.execute(
         "SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text"
         " FROM chunks c JOIN memories m ON m.id = c.memory WHERE c.id > ?"
@@ -72,7 +72,7 @@ def pending_count(connection: sqlite3.Connection, model: int, after: int = 0) ->
 
 
 def of_workspace(connection: sqlite3.Connection, model: int, workspace: int, dims: int) -> tuple[list[int], Vectors]:
-    """Every chunk of a workspace that has a vector, with it."""
+    """The chunks of a workspace that have a vector, and the vectors."""
     rows = connection.execute(
         "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
         " WHERE c.workspace = ?",
@@ -82,7 +82,7 @@ def of_workspace(connection: sqlite3.Connection, model: int, workspace: int, dim
 
 
 def embedded(connection: sqlite3.Connection, model: int, workspace: int) -> set[int]:
-    """Every chunk of a workspace that has a vector."""
+    """The chunks of a workspace that have a vector."""
     rows = connection.execute(
         "SELECT c.id FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest WHERE c.workspace = ?",
         (model, workspace),
@@ -91,9 +91,9 @@ def embedded(connection: sqlite3.Connection, model: int, workspace: int) -> set[
 
 
 def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> tuple[list[int], Vectors]:
-    """The vectors of the chunks in a JSON list."""
+    """The vectors of some chunks, given as a JSON list."""
     rows = connection.execute(
-        # In this order: a few chunks are looked up, not every vector that there is.
+        # CROSS JOIN keeps this order: look up a few chunks, not every vector.
         "SELECT c.id, v.vector FROM json_each(:chunks) j CROSS JOIN chunks c ON c.id = j.value"
         " CROSS JOIN vectors v ON v.model = :model AND v.digest = c.digest",
         {"model": model, "chunks": chunks},
@@ -102,7 +102,7 @@ def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int
 
 
 def chunks_with(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[int, list[int]]:
-    """Every chunk that has one of these texts, by workspace: equal texts share a vector."""
+    """The chunks with one of these digests, by workspace: equal texts share a vector."""
     rows = connection.execute(
         "SELECT workspace, id FROM chunks WHERE digest IN (SELECT value FROM json_each(?))", (json.dumps(digests),)
     )
@@ -121,6 +121,6 @@ def _unpacked(rows: list[sqlite3.Row], dims: int) -> tuple[list[int], Vectors]:
 
 
 def sweep(connection: sqlite3.Connection) -> int:
-    """Drop vectors of texts that no chunk has any more."""
+    """Delete the vectors of texts that no chunk has any more."""
     swept = connection.execute("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM chunks)")
     return swept.rowcount

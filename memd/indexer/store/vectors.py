@@ -22,10 +22,10 @@ from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import checksums
 
 FORMAT = 1
-"""The number of this folder's form; another number on disk means: make it again."""
+"""The version of the format; a folder of another version is built again."""
 
 INDEX = {"space": "cosine", "ef_construction": 200, "ef_search": 400, "max_neighbors": 32}
-"""Chroma's defaults fell to half the neighbours on hard data; these find 99 in 100."""
+"""Chroma's defaults found half of the neighbours on hard data; these find 99 in 100."""
 
 BATCH = 1_000
 MARKER = "open.json"
@@ -38,8 +38,8 @@ class VectorStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         _prepare(folder)
-        # Written before opening and removed on a clean close: a process that died with the folder open
-        # may have left files that kill the next one, so that one looks at them from a child first.
+        # The marker is removed on a clean close. A process that died with the folder open may have left files that
+        # crash the next one, which therefore opens a marked folder in a child first.
         (folder / MARKER).write_text(json.dumps({"pid": os.getpid()}))
         checksums.remove(folder)
         with _translated():
@@ -47,26 +47,28 @@ class VectorStore:
 
     def collection(self, workspace: int, model: int) -> Collection:
         with _translated():
-            made = self._client.get_or_create_collection(
+            collection = self._client.get_or_create_collection(
                 f"ws-{workspace}-model-{model}", embedding_function=None, configuration={"hnsw": INDEX}
             )
-        return Collection(made)
+        return Collection(collection)
 
     def drop(self, workspace: int, keep_model: int | None = None) -> None:
-        """Remove a workspace's collections, all or all but the one of a model."""
+        """Remove a workspace's collections, except the one of `keep_model`."""
         with _translated():
-            for found in self._client.list_collections():
-                name = found.name
+            for name in self._names():
                 if name.startswith(f"ws-{workspace}-") and name != f"ws-{workspace}-model-{keep_model}":
                     self._client.delete_collection(name)
 
     def workspaces(self) -> set[int]:
         """The workspaces that have a collection."""
         with _translated():
-            return {int(found.name.split("-")[1]) for found in self._client.list_collections()}
+            return {int(name.split("-")[1]) for name in self._names()}
+
+    def _names(self) -> list[str]:
+        return [collection.name for collection in self._client.list_collections()]
 
     def close(self, sound: bool = True) -> None:
-        """Let go of the folder; one that failed stays marked, and is looked at before it is opened again."""
+        """Close the folder; without `sound` it stays marked, and is probed before it is opened again."""
         with _translated():
             self._client.close()
         if sound:
@@ -75,7 +77,7 @@ class VectorStore:
 
 
 class Collection:
-    """The vectors of one workspace made by one model."""
+    """The vectors of one workspace, by one model."""
 
     def __init__(self, collection: Any) -> None:
         self._collection = collection
@@ -101,10 +103,8 @@ class Collection:
             found = self._collection.query(
                 query_embeddings=vector.reshape(1, -1), n_results=limit, include=["distances"]
             )
-        return [
-            (int(chunk), 1.0 - float(distance))
-            for chunk, distance in zip(found["ids"][0], found["distances"][0], strict=True)
-        ]
+        nearest = zip(found["ids"][0], found["distances"][0], strict=True)
+        return [(int(chunk), 1.0 - float(distance)) for chunk, distance in nearest]
 
     def count(self) -> int:
         with _translated():
@@ -116,15 +116,15 @@ class Collection:
 
 
 def damage(folder: Path, suspect: bool = False) -> str:
-    """What is wrong with a folder, found without opening it in this process; empty when nothing seems to be."""
+    """What is wrong with a folder, found without opening it in this process; empty when nothing is."""
     if not folder.exists():
         return ""
-    # The marker is there when the last process to open the folder died with it.
+    # The marker is left by a process that died with the folder open.
     return checksums.broken(folder) or (probe(folder) if suspect or (folder / MARKER).exists() else "")
 
 
 def probe(folder: Path) -> str:
-    """Open the folder in a child, where a native crash hurts nobody; empty when it is sound."""
+    """Open the folder in a child process, which a native crash may kill; empty when it is sound."""
     command = [sys.executable, "-m", "memd.indexer.store.vectors", str(folder)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False)
@@ -138,16 +138,17 @@ def probe(folder: Path) -> str:
 
 
 def _look(folder: Path) -> None:
-    """What the child does: read every collection as the daemon would."""
+    """In the child: read every collection as the daemon would."""
     client = chromadb.PersistentClient(str(folder), settings=_settings())
-    for found in client.list_collections():
-        held = found.get(limit=1, include=["embeddings"])
-        if held["ids"]:
-            found.query(query_embeddings=held["embeddings"], n_results=min(10, found.count()), include=["distances"])
+    for collection in client.list_collections():
+        first = collection.get(limit=1, include=["embeddings"])
+        if first["ids"]:
+            nearest = min(10, collection.count())
+            collection.query(query_embeddings=first["embeddings"], n_results=nearest, include=["distances"])
 
 
 def _prepare(folder: Path) -> None:
-    """An empty folder, or one of the right form."""
+    """Make an empty folder, unless there is one of this version."""
     stamp = folder / "format.json"
     try:
         right = json.loads(stamp.read_text()).get("format") == FORMAT
@@ -170,7 +171,7 @@ def _settings() -> ChromaSettings:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Chroma's errors, and the panics of its native part, in memd's words."""
+    """Chroma's errors, and the panics of its native part, as memd's."""
     try:
         yield
     except NotFoundError as error:
