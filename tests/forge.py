@@ -23,7 +23,7 @@ import memd.failpoints
 MODULES = (
     *("memd.daemon.app", "memd.daemon.scheduler", "memd.indexer.store.vectors", "memd.indexer.model.embedder"),
     *(
-        "memd.notes.parse_cache",
+        "memd.notes.parse",
         "chromadb",
         "onnxruntime",
         "tokenizers",

@@ -37,7 +37,7 @@ VENDORS = {
     # One runs the jobs; the other reads cron lines, which the config file is checked for.
     "apscheduler": {"daemon/scheduler.py", "config/schedules.py"},
     "markdown_it": {"notes/blocks.py"},
-    "ruamel": {"notes/declared.py"},
+    "ruamel": {"notes/metadata.py"},
     "Stemmer": {"indexer/language/words.py"},
     "tomlkit": {"config/edit.py"},
     "rapidfuzz": {"indexer/store/lexicon.py"},

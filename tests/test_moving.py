@@ -18,7 +18,7 @@ from memd.errors import MemdError, NoDaemon, NotFound, SecretFound, StoreBroken,
 from memd.indexer.maintenance import backups
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.transfer.export import SCHEMA
-from memd.notes.incoming_file import cut, merged, pack, without
+from memd.notes.incoming_file import merge, read_incoming, split, without_known
 from memd.protocol.client import Client
 from tests.conftest import ROOT, Home, write_notes
 from tests.test_docs import blocks
@@ -27,8 +27,8 @@ from tests.test_docs import blocks
 
 
 def joined(text: str, found: str, overwrite: bool = False, path: str = "memory/a.md") -> tuple[str, Any]:
-    merge = merged(pack(path, text.encode()), found.encode(), overwrite)
-    return (merge.data or b"").decode(), merge
+    result = merge(read_incoming(path, text.encode()), found.encode(), overwrite)
+    return (result.data or b"").decode(), result
 
 
 LINES = st.lists(st.sampled_from(["# T", "## A", "## B", "text", "", "- item", "```", "---", "a: b", "\t", "é\r"]))
@@ -37,9 +37,9 @@ LINES = st.lists(st.sampled_from(["# T", "## A", "## B", "text", "", "- item", "
 @settings(max_examples=400, deadline=None)
 @given(LINES, LINES, st.booleans(), st.sampled_from(["memory/a.md", "memory/topics/a.md"]))
 def test_joining_twice_changes_nothing_more(one: list[str], other: list[str], overwrite: bool, path: str) -> None:
-    incoming, found = pack(path, "\n".join(one).encode()), "\n".join(other).encode()
-    first = merged(incoming, found, overwrite)
-    again = merged(incoming, first.data, overwrite)
+    incoming, found = read_incoming(path, "\n".join(one).encode()), "\n".join(other).encode()
+    first = merge(incoming, found, overwrite)
+    again = merge(incoming, first.data, overwrite)
     assert again.data == first.data and not again.added
     if not overwrite:
         assert (first.data or b"").startswith(found), "what was there stays"
@@ -48,10 +48,10 @@ def test_joining_twice_changes_nothing_more(one: list[str], other: list[str], ov
 @given(LINES)
 def test_a_file_and_its_pieces_are_the_same_text(lines: list[str]) -> None:
     text = "\n".join(lines)
-    head, pieces = cut("memory/a.md", text)
+    head, pieces = split("memory/a.md", text)
     assert head + "".join(memory.text + after for memory, after in pieces) == text
     data = text.encode()
-    assert pack("memory/a.md", data).data == data
+    assert read_incoming("memory/a.md", data).data == data
 
 
 def test_bytes_that_are_not_plain_text_are_kept() -> None:
@@ -61,21 +61,21 @@ def test_bytes_that_are_not_plain_text_are_kept() -> None:
         b"## A\n\n\xff\xfe bad\n",
         "## A\n\nx".encode("utf-16"),
     ):
-        assert pack("memory/a.md", data).data == data
+        assert read_incoming("memory/a.md", data).data == data
 
 
 def test_what_is_new_is_added_and_what_differs_stays() -> None:
-    text, merge = joined("## A\n\none\n\n## B\n\ntwo\n", "# T\n\n## A\n\nother\n")
+    text, result = joined("## A\n\none\n\n## B\n\ntwo\n", "# T\n\n## A\n\nother\n")
     assert text == "# T\n\n## A\n\nother\n\n## B\n\ntwo\n"
-    assert [item.slug for item in merge.added] == ["b"] and [item.slug for item, _ in merge.kept] == ["a"]
-    again, merge = joined("## A\n\none\n\n## B\n\ntwo\n", text)
-    assert again == text and merge.same == 1 and not merge.added
+    assert [item.slug for item in result.added] == ["b"] and [item.slug for item, _ in result.rejected] == ["a"]
+    again, result = joined("## A\n\none\n\n## B\n\ntwo\n", text)
+    assert again == text and result.same == 1 and not result.added
 
 
 def test_overwriting_changes_the_memory_and_nothing_around_it() -> None:
-    text, merge = joined("## A\n\none\n", "# T  \n\n## A\n\nother\n\n\n## B\n\nb\n", overwrite=True)
+    text, result = joined("## A\n\none\n", "# T  \n\n## A\n\nother\n\n\n## B\n\nb\n", overwrite=True)
     assert text == "# T  \n\n## A\n\none\n\n\n## B\n\nb\n"
-    assert [item.slug for item in merge.replaced] == ["a"] and not merge.kept
+    assert [item.slug for item in result.replaced] == ["a"] and not result.rejected
 
 
 def test_line_ends_of_the_file_are_kept() -> None:
@@ -86,8 +86,8 @@ def test_line_ends_of_the_file_are_kept() -> None:
 
 def test_a_section_that_would_be_swallowed_is_not_written() -> None:
     open_fence = "## A\n\n```\ncode\n"
-    text, merge = joined("## B\n\ntwo\n", open_fence)
-    assert text == open_fence and merge.kept and not merge.added
+    text, result = joined("## B\n\ntwo\n", open_fence)
+    assert text == open_fence and result.rejected and not result.added
 
 
 # --- export and import ------------------------------------------------------------------------------------------
@@ -442,7 +442,7 @@ def test_an_edge_that_was_used_here_stays_as_it_is(home: Home, client: Client) -
 ELSEWHERE = {
     "vault/MEMORY.md": "# Index\n\n## Editor\n\nVim, always.\n",
     "vault/2026-02-15.md": "# 2026-02-15\n\n## Dentist\n\nAppointment at nine.\n",
-    "vault/2026-02-20.md": "# 2026-02-20\n\nA day without sections.\n",
+    "vault/2026-02-20.md": "# 2026-02-20\n\nA day without_known sections.\n",
     "vault/projects/boat.md": "# Boat\n\n## Hull\n\nPaint it red.\n\n## Sail\n\nMend the seam.\n",
     "vault/topics/cheese.md": "---\ntags: [food]\n---\n\nKeep it dry.\n",
     "vault/.obsidian/plugin.md": "not a memory\n",
@@ -698,6 +698,6 @@ def test_a_backup_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_parcel_without_its_known_memories_is_smaller() -> None:
-    incoming = pack("memory/a.md", b"# T\n\n## A\n\none\n\n## B\n\ntwo\n")
-    left = without(incoming, {incoming.items[0].digest})
+    incoming = read_incoming("memory/a.md", b"# T\n\n## A\n\none\n\n## B\n\ntwo\n")
+    left = without_known(incoming, {incoming.items[0].digest})
     assert left.data == b"# T\n\n## B\n\ntwo\n"

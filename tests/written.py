@@ -18,6 +18,7 @@ from memd.indexer.writing.undo import undo
 from memd.indexer.writing.write_files import FileChange, WriteAction
 from memd.models import Workspace
 from memd.notes import sections
+from memd.notes.parse import parse
 
 MAX_BYTES = 4 * 1024 * 1024
 SECTION = re.compile(rb"^## .*?(?=\s*(?:^## |\Z))", re.MULTILINE | re.DOTALL)
@@ -52,13 +53,14 @@ def _change(what: str, path: str, text: str) -> FileChange:
     if what == "remove":
         return FileChange(path, edit=lambda data: None)
 
-    def edit(data: bytes | None) -> bytes:
-        slugs = [memory.slug for memory in sections.note_of(path, data or b"").memories if memory.slug]
-        if data is None or not slugs:
-            return sections.with_section(data or b"", text)
-        return sections.with_text(path, data, slugs[-1], text)
+    def change(current: str | None) -> str:
+        current = current or ""
+        slugs = [memory.slug for memory in parse(path, current).memories if memory.slug]
+        if not slugs:
+            return sections.with_new_section(current, text)
+        return sections.with_section(path, current, slugs[-1], text)
 
-    return FileChange(path, edit=edit)
+    return FileChange(path, edit=sections.in_bytes(change))
 
 
 def expected(what: str, data: bytes | None, text: str) -> bytes | None:

@@ -1,20 +1,22 @@
-"""Cuts Markdown into blocks: headings and the smallest pieces that should not be torn."""
+"""Splits Markdown into blocks (headings and pieces that stay whole) and joins neighbouring blocks into chunks."""
 
 from __future__ import annotations
 
+import heapq
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
-    from markdown_it.token import Token
+    from markdown_it.tree import SyntaxTreeNode
 
 MAX_CHUNK = 600
-"""No chunk is longer where the text allows; pairs join below it, so the mean is about 400."""
+"""Characters; only a single unbreakable line may be longer. Pairs join below it, so the mean is about 400."""
 
 SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？；])\s*|\n+")
 WORD = re.compile(r"\s+")
@@ -31,11 +33,11 @@ class Block:
     title: str = ""
     prose: bool = True
     cut_from: int = -1
-    """Where the block began that was too long and of which this is a piece."""
+    """For a piece of a block that was too long: the start of that block."""
 
 
 class LineOffsets:
-    """Turns offsets into line numbers and back; only a line feed ends a line."""
+    """Converts between offsets and line numbers; only a line feed ends a line."""
 
     def __init__(self, text: str) -> None:
         self.starts = [0] + [at.end() for at in LINE.finditer(text)]
@@ -46,106 +48,97 @@ class LineOffsets:
         return self.starts[line] if line < len(self.starts) else self.length
 
     def number(self, offset: int) -> int:
-        """The line (counted from 1) that an offset stands in."""
+        """The line (counted from 1) that contains an offset."""
         return bisect_right(self.starts, offset)
 
 
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
-    # Imported at the first note: the daemon answers before it has read one.
+    # Imported with the first note: the daemon must answer before that.
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"maxNesting": 20}).enable("table")
-    # Blocks are all that is wanted: inline parsing is most of the time and all of the risk.
+    # Only blocks are needed: inline parsing takes most of the time and carries all of the risk.
     parser.core.ruler.disable(["inline"])
-    # A link's definition is a line like others: where `[x]: url` is not shown, it is still looked for.
+    # Keep `[x]: url` lines as text: people search for them.
     parser.block.ruler.disable(["reference"])
     return parser
 
 
+def _tree(text: str) -> SyntaxTreeNode:
+    from markdown_it.tree import SyntaxTreeNode
+
+    return SyntaxTreeNode(_parser().parse(text))
+
+
 def blocks_of(text: str, lines: LineOffsets, start: int = 0) -> list[Block]:
     """The blocks of `text` from offset `start`, in order, without the blank lines between them."""
-    # Same length, so that offsets hold; a lone carriage return is no line end for an editor.
+    # Same length, so offsets stay valid; to an editor, a lone carriage return is no line end.
     plain = text[start:].replace("\r", " ").replace("\0", " ")
-    tokens = _parser().parse(plain)
+    nodes = _tree(plain).children
     first = lines.number(start) - 1
-    return [block for block in _walk(tokens, text, lines, first) if block.end > block.start]
+    return [block for block in _walk(nodes, text, lines, first) if block.end > block.start]
 
 
-def _walk(tokens: list[Token], text: str, lines: LineOffsets, first: int) -> Iterator[Block]:
-    index = 0
-    while index < len(tokens):
-        token = tokens[index]
-        closing = _closing(tokens, index)
-        if token.map is not None:
-            span = _span(token, text, lines, first)
-            if token.type == "heading_open":
-                yield Block(*span, level=int(token.tag[1]), title=tokens[index + 1].content.strip())
-            elif token.type in ("bullet_list_open", "ordered_list_open"):
-                yield from _items(tokens[index + 1 : closing], text, lines, first)
-            else:
-                yield from _pieces(token, span, text)
-        index = closing + 1
+def headings_of(text: str, start: int = 0) -> list[Block]:
+    return [block for block in blocks_of(text, LineOffsets(text), start) if block.level]
 
 
-def _items(tokens: list[Token], text: str, lines: LineOffsets, first: int) -> Iterator[Block]:
-    """The items of one list; an item that is too long gives up its own blocks."""
-    index = 0
-    while index < len(tokens):
-        closing = _closing(tokens, index)
-        start, end = _span(tokens[index], text, lines, first)
-        if end - start <= MAX_CHUNK:
-            yield Block(start, end)
+def with_line_ends(new: str, text: str) -> str:
+    """New lines with the line ends that a text already has."""
+    plain = new.replace("\r\n", "\n")
+    first = text.find("\n")
+    return plain.replace("\n", "\r\n") if first > 0 and text[first - 1] == "\r" else plain
+
+
+def _walk(nodes: Sequence[SyntaxTreeNode], text: str, lines: LineOffsets, first: int) -> Iterator[Block]:
+    for node in nodes:
+        if node.map is None:
+            continue
+        start, end = _span(node, text, lines, first)
+        if node.type == "heading":
+            yield Block(start, end, level=int(node.tag[1]), title=node.children[0].content.strip())
+        elif node.type in ("bullet_list", "ordered_list"):
+            for item in node.children:
+                yield from _item(item, text, lines, first)
         else:
-            yield from _opened(list(_walk(tokens[index + 1 : closing], text, lines, first)), start, end)
-        index = closing + 1
+            yield from _pieces(node, start, end, text)
 
 
-def _opened(inner: list[Block], start: int, end: int) -> Iterator[Block]:
-    """The blocks inside an item, with the item's own marker kept on the first."""
+def _item(item: SyntaxTreeNode, text: str, lines: LineOffsets, first: int) -> Iterator[Block]:
+    """One item of a list; if it is too long, the blocks inside it, the first of which starts at the item's marker."""
+    start, end = _span(item, text, lines, first)
+    inner = list(_walk(item.children, text, lines, first)) if end - start > MAX_CHUNK else []
     if not inner:
         yield Block(start, end)
-        return
     for nth, block in enumerate(inner):
         yield Block(start if nth == 0 else block.start, block.end, 0, "", block.prose, block.cut_from)
 
 
-def _closing(tokens: list[Token], index: int) -> int:
-    """Where the block opened at `index` closes (a token without children closes itself)."""
-    if tokens[index].nesting != 1:
-        return index
-    level = tokens[index].level
-    for at in range(index + 1, len(tokens)):
-        if tokens[at].nesting == -1 and tokens[at].level == level:
-            return at
-    return len(tokens) - 1
-
-
-def _span(token: Token, text: str, lines: LineOffsets, first: int) -> tuple[int, int]:
-    assert token.map is not None
-    start, end = lines.offset(first + token.map[0]), lines.offset(first + token.map[1])
+def _span(node: SyntaxTreeNode, text: str, lines: LineOffsets, first: int) -> tuple[int, int]:
+    assert node.map is not None
+    start, end = lines.offset(first + node.map[0]), lines.offset(first + node.map[1])
     return start, start + len(text[start:end].rstrip())
 
 
-def _pieces(token: Token, span: tuple[int, int], text: str) -> Iterator[Block]:
-    """A block as it is when it fits, else cut at its natural borders."""
-    start, end = span
-    code = token.type in ("fence", "code_block")
+def _pieces(node: SyntaxTreeNode, start: int, end: int, text: str) -> Iterator[Block]:
+    """The whole block if it fits, else its pieces: lines of code and tables, sentences of prose."""
+    code = node.type in ("fence", "code_block")
     if end - start <= MAX_CHUNK:
         yield Block(start, end, prose=not code)
         return
-    border = LINE if code or token.type in ("table_open", "html_block") else SENTENCE
+    border = LINE if code or node.type in ("table", "html_block") else SENTENCE
     for piece_start, piece_end in _cut(text, start, end, border):
         yield Block(piece_start, piece_end, prose=not code, cut_from=start)
 
 
 def _cut(text: str, start: int, end: int, border: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """Spans between borders; one that is still too long is cut at words, then anywhere."""
+    """Spans between borders; one that is still too long is cut between words, then anywhere."""
     at = start
-    for found in border.finditer(text, start, end):
-        if found.start() > at:
-            yield from _fit(text, at, found.start())
-        at = max(at, found.end())
+    for match in border.finditer(text, start, end):
+        if match.start() > at:
+            yield from _fit(text, at, match.start())
+        at = max(at, match.end())
     if at < end:
         yield from _fit(text, at, end)
 
@@ -158,3 +151,66 @@ def _fit(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         start = onward
     if start < end:
         yield start, end
+
+
+# --- chunks -------------------------------------------------------------------------------------------------
+
+
+def chunk_spans(text: str, blocks: Sequence[Block]) -> list[tuple[int, int]]:
+    """The chunks of the blocks below one heading, as spans of the text.
+
+    Packing from the top would move every border behind an inserted line. Instead the shortest pair of neighbours
+    joins first, as long as it fits; the text breaks ties. Whether two blocks join depends only on their
+    surroundings, so an edit leaves distant chunks, and their vectors, alone. A piece of a split block joins only
+    other pieces of that block: a hit shows whole lines, and a chunk across two long lines would show both.
+    """
+    starts = [block.start for block in blocks]
+    ends = [block.end for block in blocks]
+    after = list(range(1, len(blocks) + 1))
+    before = list(range(-1, len(blocks) - 1))
+    cut = [block.cut_from for block in blocks]
+    heap = [
+        pair
+        for left in range(len(blocks) - 1)
+        if cut[left] == cut[left + 1] and (pair := _pair(text, starts[left], ends[left + 1], left))
+    ]
+    heapq.heapify(heap)
+    alive = [True] * len(blocks)
+    while heap:
+        length, _, left, end = heapq.heappop(heap)
+        right = after[left] if alive[left] else len(blocks)
+        if right >= len(blocks) or ends[right] != end or end - starts[left] != length:
+            continue
+        ends[left], after[left], alive[right] = end, after[right], False
+        if after[left] < len(blocks):
+            before[after[left]] = left
+        for one, other in ((before[left], left), (left, after[left])):
+            if one < 0 or other >= len(blocks) or cut[one] != cut[other]:
+                continue
+            if pair := _pair(text, starts[one], ends[other], one):
+                heapq.heappush(heap, pair)
+    return [(starts[at], ends[at]) for at in range(len(blocks)) if alive[at]]
+
+
+Pair = tuple[int, int, int, int]
+"""Length, tie-breaker, left block, end."""
+
+
+def _pair(text: str, start: int, end: int, left: int) -> Pair | None:
+    length = end - start
+    if length > MAX_CHUNK:
+        return None
+    return length, crc32(text[start:end].encode("utf-8", "surrogatepass")), left, end
+
+
+def below_headings(blocks: Sequence[Block]) -> Iterator[tuple[list[Block], list[Block]]]:
+    """Runs of blocks, each with the headings above it."""
+    headings: list[Block] = []
+    body: list[Block] = []
+    for block in blocks:
+        if block.level and body:
+            yield headings, body
+            headings, body = [], []
+        (headings if block.level else body).append(block)
+    if headings or body:
+        yield headings, body

@@ -1,49 +1,82 @@
-"""Entries that are added to a note: their headings, their keys, and where in the file they go. Pure."""
+"""Entries of a note: composing new ones, quoting old ones, and reading those of the role files. Pure."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
+from memd.errors import UsageError
 from memd.notes import names
-from memd.notes.blocks import LineOffsets, blocks_of
-from memd.notes.compose import nested
-from memd.notes.declared import front_matter_span
+from memd.notes.blocks import LineOffsets, blocks_of, headings_of
+from memd.notes.metadata import COMMENT, HEADING
 from memd.notes.parse import SECTION_LEVEL, parse
-from memd.notes.topic_index import PAIR
 
 TITLE = re.compile(r"\s*^ {0,3}#{1,2}[ \t]+([^\n]+?)(?:[ \t]+#+)?[ \t\r]*(?:\n|\Z)", re.MULTILINE)
-MARKED = re.compile(r"\n {0,3}(?:(`{3,}|~{3,})|##[ \t]+(.*))")
-"""A line that is the edge of a fence, or a heading."""
+FENCE_OR_HEADING = re.compile(r"\n {0,3}(?:(`{3,}|~{3,})|##[ \t]+(.*))")
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+FENCES = re.compile(r"(?m)^ {0,3}(`{3,}|~{3,})")
+HTML_ENDS = ("\n-->", "\n?>", "\n]]>", "\n</pre>", "\n</script>", "\n</style>", "\n</textarea>")
 STAMP = re.compile(r"^_(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}:\d{2})(?::\d{2})?)?_[ \t\r]*$", re.MULTILINE)
 HEAD = 300
-"""Characters of an entry in which its stamp is looked for."""
-BOM = b"\xef\xbb\xbf"
+"""Characters of an entry in which its timestamp is looked for."""
 SHARED = "shared"
-"""The role whose file is everybody's."""
-TOKEN = 4
-"""Characters that make about one token of a language model."""
+"""The role whose file belongs to everyone."""
+CHARACTERS_PER_TOKEN = 4
 
 
-def section(heading: str, text: str, tags: tuple[str, ...] = ()) -> str:
-    """A `##` section to be added to a file, with the tags that it declares."""
-    comment = f"<!-- memd: tags={','.join(tags)} -->\n" if tags else ""
-    return f"\n## {' '.join(heading.split())}\n{comment}\n{nested(text)}\n"
+# --- composing ----------------------------------------------------------------------------------------------
 
 
-def titled(text: str) -> tuple[str, str]:
-    """The title that a text begins with, as a `#` or `##` heading, and the rest; no title when it has none."""
-    found = TITLE.match(text)
-    rest = text[found.end() :].strip("\r\n") if found else ""
-    return (found[1].strip(), rest) if found and rest else ("", text)
+def daily_head(day: str) -> str:
+    return f"# {day}\n"
 
 
-def numbered(key: str, text: str) -> str:
-    """The key of a section that is added to a text, from the one that it would have alone."""
+def new_entry(heading: str, text: str, tags: tuple[str, ...] = (), stamp: str = "") -> str:
+    """A `##` section to add to a file, with its tags or its timestamp under the heading."""
+    label = f"<!-- memd: tags={','.join(tags)} -->\n" if tags else f"_{stamp}_\n" if stamp else ""
+    return f"\n## {one_line(heading)}\n{label}\n{nested(text)}\n"
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def nested(text: str, keep: int = 0) -> str:
+    """A text that cannot open a section of its own: its `#` and `##` headings, after the first `keep`, become `###`.
+
+    A code fence or a comment that is still open at the end is closed, so that it does not swallow what follows.
+    """
+    plain = text.replace("\r\n", "\n").strip("\n")
+    headings = [block for block in headings_of(plain) if block.level <= SECTION_LEVEL]
+    for block in reversed(headings[keep:]):
+        plain = f"{plain[: block.start]}### {one_line(block.title)}{plain[block.end :]}"
+    return closed(plain)
+
+
+def closed(text: str) -> str:
+    """The text with the code fence or comment closed that is still open at its end."""
+    fences = sorted(set(FENCES.findall(text)), key=len, reverse=True)
+    for end in ("", *(f"\n{fence}" for fence in fences), *HTML_ENDS):
+        probe = f"{text}{end}\n\n## x\n"
+        blocks = blocks_of(probe, LineOffsets(probe))
+        if blocks and blocks[-1].level == SECTION_LEVEL:
+            return text + end
+    raise UsageError("the text leaves a block open at its end that would swallow what follows it")
+
+
+def split_title(text: str) -> tuple[str, str]:
+    """The `#` or `##` heading that a text begins with, and the rest; no title if it has none."""
+    match = TITLE.match(text)
+    rest = text[match.end() :].strip("\r\n") if match else ""
+    return (match[1].strip(), rest) if match and rest else ("", text)
+
+
+def unique_key(key: str, text: str) -> str:
+    """The key of a section that is added to a text, given the key it would have alone."""
     base, sharp, slug = key.partition("#")
     slugs, fence = names.Slugs(), ""
-    for line in MARKED.finditer(f"\n{text}") if sharp else ():
-        edge, heading = line.groups()
+    for match in FENCE_OR_HEADING.finditer(f"\n{text}") if sharp else ():
+        edge, heading = match.groups()
         if edge and (not fence or edge.startswith(fence)):
             fence = "" if fence else edge
         elif heading is not None and not fence and names.slug(heading).startswith(slug):
@@ -51,46 +84,42 @@ def numbered(key: str, text: str) -> str:
     return f"{base}#{slugs.of(slug)}" if sharp else key
 
 
-# --- before the list of topics ------------------------------------------------------------------------------
+# --- quoting ------------------------------------------------------------------------------------------------
+
+QUOTE_LEVEL = 3
+"""Level of the heading above a quoted memory."""
+QUOTED_HEADING = re.compile(rf"\A( {{0,3}})#{{1,{QUOTE_LEVEL}}}(?=\s|\Z)")
 
 
-def before_index(data: bytes, entry: str) -> bytes:
-    """A file with an entry put in before its list of topics; at its end where it has none."""
-    mark = BOM if data.startswith(BOM) else b""
-    text = data[len(mark) :].decode("utf-8", "surrogateescape")
-    place = index_start(text)
-    before, after = (text, "") if place is None else (text[:place], text[place:])
-    ending = "\r\n" if text[: text.find("\n") + 1].endswith("\r\n") else "\n"
-    new = entry.strip("\n").replace("\n", ending) + ending + (ending if after else "")
-    return mark + (before + _gap(before, ending) + new + after).encode("utf-8", "surrogateescape")
+def quoted(text: str) -> str:
+    """A memory's text without its own heading and comment, fit to stand below a heading of `QUOTE_LEVEL`.
 
-
-def _gap(before: str, ending: str) -> str:
-    """What is missing to a blank line."""
-    kept = before.rstrip("\r\n")
-    return ending * max(0, 2 - before[len(kept) :].count("\n")) if kept else ""
-
-
-def index_start(text: str) -> int | None:
-    """Where the list of topics begins; None when there is none that a section can stand before.
-
-    One with deeper headings begins where the section begins that it stands in.
+    Its headings become deeper ones, and an open code fence is closed.
     """
-    above: int | None = None
-    for block in blocks_of(text, LineOffsets(text), front_matter_span(text)):
-        if 0 < block.level <= SECTION_LEVEL:
-            above = block.start if block.level == SECTION_LEVEL or block.title.casefold() in PAIR else None
-        if block.level and block.title.casefold() in PAIR:
-            return above
-    return None
+    plain = text.replace("\r\n", "\n")
+    heading = HEADING.match(plain)
+    plain = COMMENT.sub("", plain[heading.end() if heading else 0 :], count=1)
+    lines: list[str] = []
+    fence = ""
+    for line in re.findall(r"[^\n]*\n|[^\n]+", re.sub(r"\A(?:[ \t]*\n)+", "", plain).rstrip()):
+        edge = FENCE.match(line)
+        if fence:
+            closes = edge is not None and edge.group(1).startswith(fence) and not line[edge.end() :].strip()
+            fence = "" if closes else fence
+        elif edge:
+            fence = edge.group(1)
+        else:
+            line = QUOTED_HEADING.sub(rf"\1{'#' * (QUOTE_LEVEL + 1)}", line)
+        lines.append(line)
+    return "".join(lines) + (f"\n{fence}" if fence else "")
 
 
-# --- what was written lately --------------------------------------------------------------------------------
+# --- entries of role files ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class RoleEntry:
-    """One section of a role's file, and when it was written."""
+    """One section of a role's file, with its time."""
 
     role: str
     path: str
@@ -98,16 +127,16 @@ class RoleEntry:
     end_line: int
     title: str
     time: str
-    """`2026-02-21 14:27` where the entry says so, else its day."""
+    """`2026-02-21 14:27` if the entry has a timestamp, else its day."""
     text: str
 
     @property
     def tokens(self) -> int:
-        return -(-len(self.text) // TOKEN)
+        return -(-len(self.text) // CHARACTERS_PER_TOKEN)
 
 
-def entries_of(path: str, text: str, day: str) -> list[RoleEntry]:
-    """The entries of a file; one without a date of its own has that of the file."""
+def role_entries(path: str, text: str, day: str) -> list[RoleEntry]:
+    """The entries of a file; `day` is the date of those that have none."""
     note = parse(path, text, day)
     return [
         RoleEntry(
@@ -119,18 +148,18 @@ def entries_of(path: str, text: str, day: str) -> list[RoleEntry]:
 
 
 def _time(text: str, day: str) -> str:
-    found = STAMP.search(text, 0, HEAD)
-    return f"{found[1]} {found[2]:0>5}" if found and found[2] else found[1] if found else day
+    match = STAMP.search(text, 0, HEAD)
+    return f"{match[1]} {match[2]:0>5}" if match and match[2] else match[1] if match else day
 
 
-def newest(entries: list[RoleEntry], since: str) -> list[RoleEntry]:
-    """The entries of that day and later, the newest first; of a file's equals the lower one is the newer."""
+def newest_first(entries: list[RoleEntry], since: str) -> list[RoleEntry]:
+    """The entries since a day, newest first; at equal times the lower one in the file is newer."""
     recent = [entry for entry in reversed(entries) if entry.time[:10] >= since]
     return sorted(recent, key=lambda entry: entry.time, reverse=True)
 
 
-def within(entries: list[RoleEntry], budget: int) -> list[RoleEntry]:
-    """As many of them as a budget of tokens takes: each whole or not at all."""
+def within_budget(entries: list[RoleEntry], budget: int) -> list[RoleEntry]:
+    """The entries, in order, that fit into a budget of tokens; an entry is never cut."""
     kept, left = [], budget
     for entry in entries:
         if entry.tokens <= left:
@@ -139,12 +168,12 @@ def within(entries: list[RoleEntry], budget: int) -> list[RoleEntry]:
     return kept
 
 
-def told(kept: list[RoleEntry], roles: tuple[str, ...], left_out: int, budget: int) -> str:
-    """The entries as a text for an agent to read: those of all, then its own."""
+def render(entries: list[RoleEntry], roles: tuple[str, ...], left_out: int, budget: int) -> str:
+    """The entries as text for an agent, role by role."""
     parts: list[str] = []
     for role in roles:
         parts.append(f"# {'Shared' if role == SHARED else role} Memory")
-        parts += [entry.text.strip("\n") for entry in kept if entry.role == role]
+        parts += [entry.text.strip("\n") for entry in entries if entry.role == role]
     if left_out:
         noun = "entry was" if left_out == 1 else "entries were"
         parts.append(f"({left_out} {noun} left out to stay within {budget} tokens.)")

@@ -1,35 +1,34 @@
-"""A file of memories on its way from one place to another, and how it joins what is there already. Pure."""
+"""A file of memories to import: how it is cut, and how it merges with a file that exists already. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from memd.models import Memory
 from memd.notes import sections
-from memd.notes.blocks import LineOffsets
+from memd.notes.blocks import LineOffsets, with_line_ends
 from memd.notes.names import is_topic, slug
 from memd.notes.parse import parse
-from memd.notes.read import decode, digest_of
+from memd.notes.read import UTF_16, decode, digest_of
 
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-OTHER = "there is another text"
+DIFFERENT = "there is another text"
 NO_PLACE = "it would not be a memory of its own there"
 FOREIGN = "the file is UTF-16"
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingMemory:
-    """One memory, and what stands between it and the next one."""
+    """One memory, with the text between it and the next one."""
 
     slug: str
     text: str
     after: str = "\n"
     place: str = ""
-    """Where it comes from, for people."""
+    """Its origin, as shown to people."""
     line: int = 1
-    """The line of that place in which it begins."""
+    """Its first line there."""
 
     @property
     def digest(self) -> str:
@@ -38,16 +37,16 @@ class IncomingMemory:
 
 @dataclass(frozen=True, slots=True)
 class IncomingFile:
-    """A file: what stands before its first memory, and its memories."""
+    """A file: the text before its first memory, and its memories."""
 
     path: str
     head: str
     items: tuple[IncomingMemory, ...]
     exact: bytes | None = None
-    """The very bytes, where they are not plain UTF-8."""
+    """The exact bytes, if they are not plain UTF-8."""
     modified: float = 0.0
     title: str = ""
-    """The heading under which a text without one goes into a file that is there already."""
+    """The heading for a text without one, when it goes into an existing file."""
 
     @property
     def data(self) -> bytes:
@@ -59,126 +58,130 @@ class IncomingFile:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What became of an incoming file: the bytes that the file shall have (None: none), and each memory's lot."""
+    """The merged bytes (None: no file), and what happened to each memory."""
 
     data: bytes | None
     added: tuple[IncomingMemory, ...] = ()
     replaced: tuple[IncomingMemory, ...] = ()
     same: int = 0
-    kept: tuple[tuple[IncomingMemory, str], ...] = field(default=())
-    """Those that did not get in, and why: what was there stays."""
+    rejected: tuple[tuple[IncomingMemory, str], ...] = ()
+    """Memories that were not merged, and why."""
 
 
 def text_digest(text: str) -> str:
     return digest_of(text.encode("utf-8", "surrogatepass"))
 
 
-# --- packing ------------------------------------------------------------------------------------------------
+# --- reading ------------------------------------------------------------------------------------------------
 
 
-def cut(path: str, text: str, day: str = "") -> tuple[str, list[tuple[Memory, str]]]:
-    """What stands before the first memory, and each memory with what stands behind it: together the whole text."""
+def split(path: str, text: str, day: str = "") -> tuple[str, list[tuple[Memory, str]]]:
+    """The text before the first memory, and each memory with the text behind it: together the whole text."""
     memories = parse(path, text, day).memories
     if not memories:
         return text, []
     lines = LineOffsets(text)
     starts = [lines.offset(memory.start_line - 1) for memory in memories]
     ends = [*starts[1:], len(text)]
-    behind = [text[start + len(memory.text) : end] for memory, start, end in zip(memories, starts, ends, strict=True)]
-    return text[: starts[0]], list(zip(memories, behind, strict=True))
+    pairs = [
+        (memory, text[start + len(memory.text) : end])
+        for memory, start, end in zip(memories, starts, ends, strict=True)
+    ]
+    return text[: starts[0]], pairs
 
 
-def pack(path: str, data: bytes, place: str = "", modified: float = 0.0) -> IncomingFile:
-    """The incoming file that a file's bytes are, when they shall stand at `path`."""
+def read_incoming(path: str, data: bytes, place: str = "", modified: float = 0.0) -> IncomingFile:
+    """A file's bytes as an incoming file for `path`."""
     text = decode(data)
-    head, memories = cut(path, text)
-    items = tuple(
-        IncomingMemory(memory.slug, memory.text, after, place, memory.start_line) for memory, after in memories
-    )
+    head, pairs = split(path, text)
+    items = tuple(IncomingMemory(memory.slug, memory.text, after, place, memory.start_line) for memory, after in pairs)
     return IncomingFile(path, head, items, None if text.encode("utf-8", "replace") == data else data, modified)
 
 
-def without(incoming: IncomingFile, known: Container[str]) -> IncomingFile:
-    """The incoming file without the memories of which the text is there already."""
+def without_known(incoming: IncomingFile, known: Container[str]) -> IncomingFile:
+    """The incoming file without the memories whose digest is known."""
     left = tuple(item for item in incoming.items if item.digest not in known)
     return incoming if len(left) == len(incoming.items) else replace(incoming, items=left, exact=None)
 
 
 def sectioned(incoming: IncomingFile) -> IncomingFile:
-    """The same with the text before its first section as a section of its own, where it has a title for that."""
+    """The incoming file with its preamble as a section of its own, if it has a title for that."""
     if not incoming.title or is_topic(incoming.path) or all(item.slug for item in incoming.items):
         return incoming
-    items = (item if item.slug else _section(item, incoming.title) for item in incoming.items)
+    items = (item if item.slug else _as_section(item, incoming.title) for item in incoming.items)
     return replace(incoming, items=tuple(items), exact=None)
 
 
-def _section(item: IncomingMemory, title: str) -> IncomingMemory:
+def _as_section(item: IncomingMemory, title: str) -> IncomingMemory:
     body = re.sub(r"\A\s*#[ \t][^\n]*\n+", "", item.text)
     return replace(item, slug=slug(title), text=f"## {title}\n\n{body}")
 
 
-# --- joining ------------------------------------------------------------------------------------------------
+# --- merging ------------------------------------------------------------------------------------------------
 
 
-def merged(incoming: IncomingFile, found: bytes | None, overwrite: bool = False) -> MergeResult:
-    """An incoming file and the file that is there: what is new is added, what differs is kept or overwritten."""
-    if found is None:
+def merge(incoming: IncomingFile, data: bytes | None, overwrite: bool = False) -> MergeResult:
+    """Merge into a file's bytes: new memories are added, different ones rejected or overwritten."""
+    if data is None:
         return MergeResult(incoming.data, added=incoming.items)
-    first = _once(incoming, found, overwrite)
-    if first.data in (found, None) or _once(incoming, first.data, overwrite).data == first.data:
+    first = _merge_once(incoming, data, overwrite)
+    if first.data in (data, None) or _merge_once(incoming, first.data, overwrite).data == first.data:
         return first
-    # What is added can make something else of what is there: a file that was one memory gets sections, say.
-    return MergeResult(found, kept=tuple((item, NO_PLACE) for item in incoming.items))
+    # An addition can change the meaning of the rest: a file that was one memory gets sections, for example.
+    return _rejected(data, incoming.items, NO_PLACE)
 
 
-def _once(incoming: IncomingFile, found: bytes, overwrite: bool) -> MergeResult:
-    if found == incoming.data:
-        return MergeResult(found, same=len(incoming.items))
-    if found.startswith(UTF_16):
-        return MergeResult(found, kept=tuple((item, FOREIGN) for item in incoming.items))
-    have = [memory for memory, _ in cut(incoming.path, decode(found))[1]]
-    texts, slugs = {_plain(memory.text) for memory in have}, {memory.slug for memory in have}
-    left = [item for item in incoming.items if _plain(item.text) not in texts]
-    same = len(incoming.items) - len(left)
-    clashing = tuple(item for item in left if item.slug in slugs or not item.slug)
-    fresh = tuple(item for item in left if item not in clashing)
+def _merge_once(incoming: IncomingFile, data: bytes, overwrite: bool) -> MergeResult:
+    if data == incoming.data:
+        return MergeResult(data, same=len(incoming.items))
+    if data.startswith(UTF_16):
+        return _rejected(data, incoming.items, FOREIGN)
+    existing = parse(incoming.path, decode(data)).memories
+    texts, slugs = {_plain(memory.text) for memory in existing}, {memory.slug for memory in existing}
+    missing = [item for item in incoming.items if _plain(item.text) not in texts]
+    same = len(incoming.items) - len(missing)
+    clashing = tuple(item for item in missing if item.slug in slugs or not item.slug)
+    new = tuple(item for item in missing if item not in clashing)
     if clashing and overwrite and is_topic(incoming.path):
         return MergeResult(incoming.data, replaced=clashing, same=same)
-    joined = _joined(incoming.path, found, fresh, clashing if overwrite else (), slugs)
-    kept = () if overwrite else tuple((item, OTHER) for item in clashing)
-    return replace(joined, same=same, kept=(*kept, *joined.kept))
+    result = _combined(incoming.path, data, new, clashing if overwrite else (), slugs)
+    rejected = () if overwrite else tuple((item, DIFFERENT) for item in clashing)
+    return replace(result, same=same, rejected=(*rejected, *result.rejected))
 
 
-def _joined(
-    path: str,
-    found: bytes,
-    fresh: tuple[IncomingMemory, ...],
-    replaced: tuple[IncomingMemory, ...],
-    slugs: Container[str],
-) -> MergeResult:
-    data = found
-    for item in replaced:
-        data = _with_memory(path, data, item, slugs)
-    for item in fresh:
-        data = sections.with_section(data, _text_for(data, item))
-    # A file that ends within a code block, say, swallows what is added to it.
-    there = {_plain(memory.text) for memory, _ in cut(path, decode(data))[1]}
-    if any(_plain(item.text) not in there for item in (*fresh, *replaced)):
-        return MergeResult(found, kept=tuple((item, NO_PLACE) for item in (*fresh, *replaced)))
-    return MergeResult(data, fresh, replaced)
+Items = tuple[IncomingMemory, ...]
+
+
+def _combined(path: str, data: bytes, new: Items, replaced: Items, slugs: Container[str]) -> MergeResult:
+    def edit(text: str | None) -> str:
+        text = text or ""
+        for item in replaced:
+            body = _text_for(text, item)
+            if item.slug in slugs:
+                text = sections.with_section(path, text, item.slug, body)
+            else:
+                text = sections.with_preamble(path, text, body)
+        for item in new:
+            text = sections.with_new_section(text, _text_for(text, item))
+        return text
+
+    merged = sections.in_bytes(edit)(data) or b""
+    # A file that ends within a code block, for example, swallows what is added to it.
+    texts = {_plain(memory.text) for memory in parse(path, decode(merged)).memories}
+    if any(_plain(item.text) not in texts for item in (*new, *replaced)):
+        return _rejected(data, (*new, *replaced), NO_PLACE)
+    return MergeResult(merged, new, replaced)
+
+
+def _rejected(data: bytes, items: Items, why: str) -> MergeResult:
+    return MergeResult(data, rejected=tuple((item, why) for item in items))
 
 
 def _plain(text: str) -> str:
-    """A text whatever its line ends."""
+    """A text regardless of its line ends."""
     return text.replace("\r\n", "\n").rstrip()
 
 
-def _text_for(data: bytes, item: IncomingMemory) -> str:
-    """A memory's text with the line ends of the file that it goes to."""
-    return _plain(item.text).replace("\n", sections.ending(data).decode())
-
-
-def _with_memory(path: str, data: bytes, item: IncomingMemory, slugs: Container[str]) -> bytes:
-    if item.slug in slugs:
-        return sections.with_text(path, data, item.slug, _text_for(data, item))
-    return sections.with_preamble(path, data, _text_for(data, item))
+def _text_for(text: str, item: IncomingMemory) -> str:
+    """A memory's text with the line ends of the file it goes to, encodable as UTF-8."""
+    return with_line_ends(_plain(item.text).encode("utf-8", "replace").decode(), text)

@@ -1,4 +1,4 @@
-"""Where a workspace keeps what: daily notes, long-term memory, topics and roles, by what is there already. Pure."""
+"""Where a workspace keeps daily notes, long-term memory, topics and roles, derived from its files. Pure."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Layout:
 
 
 def layout_of(paths: Iterable[str]) -> Layout:
-    """Follow what a workspace does already; a new one gets the default."""
+    """The layout that a workspace's files show; the default for a new workspace."""
     return _layout(frozenset(paths))
 
 
 @lru_cache(maxsize=8)
 def _layout(paths: frozenset[str]) -> Layout:
-    # Remembered: every note that is written asks, and a workspace may have thousands of files.
+    # Cached: every write needs it, and a workspace may have thousands of files.
     folders = {kind: Counter[str]() for kind in ("daily", "topics", "long_term", "shared")}
     tops = set()
     for path in sorted(paths):
@@ -66,7 +66,7 @@ def _layout(paths: frozenset[str]) -> Layout:
 
 
 def _kind(folder: str, name: str) -> str:
-    """Which place a file gives away: a dated note, a topic, the long-term memory, the roles' shared file."""
+    """Which part of the layout a file shows: daily note, topic, long-term memory, the roles' shared file."""
     if not name.endswith(".md"):
         return ""
     if name == "MEMORY.md":

@@ -1,4 +1,4 @@
-"""What a path and a heading say by themselves: keys, roles, dates."""
+"""What paths and headings mean: slugs, roles, dates, kinds."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ MAX_SLUG = 80
 
 @lru_cache(maxsize=4_096)
 def slug(heading: str) -> str:
-    """A heading as part of a key: letters and digits of any script, the rest is one dash."""
-    # Kept: a busy day has hundreds of headings, and each note that is added looks at all of them.
+    """A heading as part of a key: letters and digits of any script, everything else is a dash."""
+    # Cached: a busy day has hundreds of headings, and every added entry needs all of their slugs.
     dashed = re.sub(r"[^\w]+|_+", "-", heading.casefold()).strip("-")
     return dashed[:MAX_SLUG].rstrip("-") or "section"
 
 
 class Slugs:
-    """Those of one file, heading by heading: no two are the same, a second `Garden` is `garden-2`."""
+    """The slugs of one file, heading by heading, made unique: a second `Garden` is `garden-2`."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
     def of(self, heading: str) -> str:
-        plain = found = slug(heading)
+        plain = unique = slug(heading)
         count = self._counts.get(plain, 0)
-        while found in self._counts:
+        while unique in self._counts:
             count += 1
-            found = f"{plain}-{count}"
-        self._counts[found] = 1
+            unique = f"{plain}-{count}"
+        self._counts[unique] = 1
         self._counts[plain] = max(count, 1)
-        return found
+        return unique
 
 
 def is_topic(path: str) -> bool:
@@ -55,9 +55,9 @@ def role_of(path: str) -> str:
 
 
 def date_of(path: str) -> str:
-    """The date in a file's name, if there is one."""
-    found = DATE.search(PurePosixPath(path).stem)
-    return found.group(0) if found else ""
+    """The date in a file's name, or an empty string."""
+    match = DATE.search(PurePosixPath(path).stem)
+    return match.group(0) if match else ""
 
 
 def kind_of(role: str, dated: bool) -> str:

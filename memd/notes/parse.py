@@ -1,26 +1,31 @@
-"""Turns a file's text into a note: its memories, what they declare, and their chunks."""
+"""Parses a file's text into a note (its memories, their metadata, their chunks); reparses edited files quickly."""
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memd.models import Chunk, Declared, Memory, Note
-from memd.notes import declared, names
-from memd.notes.blocks import Block, LineOffsets, blocks_of
-from memd.notes.chunks import below_headings, spans
+from memd.notes import metadata, names
+from memd.notes.blocks import Block, LineOffsets, below_headings, blocks_of, chunk_spans
 
 FORMAT = 5
-"""The number of this way of cutting; after a change every note is cut again. (5: and what it mentions is kept.)"""
+"""Version of the parse result; a new number parses every note again. (5: links are stored too.)"""
 
 SECTION_LEVEL = 2
 TOPIC_INDEX, GENERAL = "specialized knowledge", "general project knowledge"
-"""The list of topics is kept for its readers; its lines are never hits."""
+"""Headings of the topic list, which is for readers: its lines are never hits."""
+CACHED_FILES = 4
+"""Files cached per workspace; few are written at the same time."""
+MAX_CACHED = 1 << 20
+"""Characters; a longer text is not cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A run of blocks that is one memory; `above` are the headings over it."""
+    """The blocks of one memory; `above` are the headings over it."""
 
     heading: str
     above: tuple[str, ...]
@@ -29,7 +34,7 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class ParsedNote:
-    """A note, and what another parse of nearly the same text can go on from."""
+    """A note with what the next parse of nearly the same text can reuse."""
 
     note: Note
     text: str
@@ -39,12 +44,12 @@ class ParsedNote:
     sections: list[_Section]
 
     def unchanged(self, text: str, front_end: int) -> int:
-        """How many blocks stand in another text as they do in this one.
+        """How many leading blocks another text has in common with this one.
 
-        They end before a heading that is still there: a heading closes whatever is open, so that what comes
-        from there on can be cut without knowing what was before.
+        They end before a heading that is still there: a heading closes everything open, so parsing can resume at it
+        without knowing what came before.
         """
-        same = _same(self.text, text)
+        same = _common_prefix(self.text, text)
         if front_end != self.front_end or same < front_end:
             return 0
         for at in range(len(self.blocks) - 1, -1, -1):
@@ -54,35 +59,35 @@ class ParsedNote:
 
 
 def parse(path: str, text: str, fallback_date: str = "") -> Note:
-    """The note that `text` is, when it stands at `path` (relative to its workspace)."""
-    return parsed(path, text, fallback_date).note
+    """Parse the text of the file at `path` (relative to its workspace)."""
+    return reparse(path, text, fallback_date).note
 
 
-def parsed(path: str, text: str, fallback_date: str = "", before: ParsedNote | None = None) -> ParsedNote:
-    """The same; what it has in common with the note `before` at this path is taken from there."""
+def reparse(path: str, text: str, fallback_date: str = "", before: ParsedNote | None = None) -> ParsedNote:
+    """Parse a text, reusing what it has in common with the parse `before` of the same file."""
     lines = LineOffsets(text)
-    front_end = declared.front_matter_span(text)
-    about, warning = declared.front_matter(text[:front_end]) if front_end else (Declared(), "")
+    front_end = metadata.front_matter_end(text)
+    file_metadata, warning = metadata.read_front_matter(text)
     if before is None or before.note.path != path or before.fallback_date != fallback_date:
         before = ParsedNote(Note(path, "", ()), "", fallback_date, -1, [], [])
     kept = before.unchanged(text, front_end)
-    onward = before.blocks[kept].start if kept else front_end
-    blocks = before.blocks[:kept] + blocks_of(text, lines, onward)
+    resume = before.blocks[kept].start if kept else front_end
+    blocks = before.blocks[:kept] + blocks_of(text, lines, resume)
     sections = list(_sections(blocks, whole=names.is_topic(path)))
     role, date = names.role_of(path), names.date_of(path)
     slugs, memories = names.Slugs(), []
     for nth, section in enumerate(sections):
         slug = slugs.of(section.heading) if section.heading else ""
-        if kept and section.blocks[-1].start < onward and before.sections[nth : nth + 1] == [section]:
+        if kept and section.blocks[-1].start < resume and before.sections[nth : nth + 1] == [section]:
             memories.append(before.note.memories[nth])
         else:
-            memories.append(_memory(section, text, lines, about, role, date or fallback_date, slug, not date))
+            memories.append(_memory(section, text, lines, file_metadata, role, date or fallback_date, slug, not date))
     note = Note(path, role, tuple(memories), (warning,) if warning else ())
     return ParsedNote(note, text, fallback_date, front_end, blocks, sections)
 
 
-def _same(one: str, other: str) -> int:
-    """How long the beginning is that two texts share."""
+def _common_prefix(one: str, other: str) -> int:
+    """Length of the longest common prefix."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -94,61 +99,50 @@ def _same(one: str, other: str) -> int:
 
 
 def _sections(blocks: Sequence[Block], whole: bool) -> Iterator[_Section]:
-    """The preamble, then each `##` section; a file without `##` and a topic are one."""
+    """The preamble, then each `##` section; a topic, or a file without `##`, is one section."""
     title, heading = "", ""
     current: list[Block] = []
     for block in blocks:
         opens = not whole and (block.level == SECTION_LEVEL or (block.level == 1 and bool(heading)))
         if opens:
-            yield from _keep(heading, title, current)
+            # A preamble that is only a title is no memory.
+            if heading or len(current) > 1 or (current and current[0].level != 1):
+                yield _Section(heading, (title,) if title else (), current)
             heading, current = block.title or " ", []
         if block.level == 1:
             title = block.title if not opens else title
             heading = block.title if opens else heading
         current.append(block)
-    only = [_Section(heading, (title,) if title else (), current)] if not heading and current else []
-    yield from only if only else _keep(heading, title, current)
-
-
-def _keep(heading: str, title: str, blocks: list[Block]) -> Iterator[_Section]:
-    """A section worth a memory: a preamble that is only a title says nothing of its own."""
-    if blocks and (heading or len(blocks) > 1 or blocks[0].level != 1):
-        yield _Section(heading, (title,) if title else (), blocks)
+    if current:
+        yield _Section(heading, (title,) if title else (), current)
 
 
 def _memory(
-    section: _Section,
-    text: str,
-    lines: LineOffsets,
-    about: Declared,
-    role: str,
-    date: str,
-    slug: str,
+    section: _Section, text: str, lines: LineOffsets, file_metadata: Declared, role: str, date: str, slug: str,
     stamped: bool,
-) -> Memory:
+) -> Memory:  # fmt: skip
     start, end = section.blocks[0].start, section.blocks[-1].end
     body = text[start:end]
-    tags = declared.hashtags(
-        text[block.start : block.end] for block in section.blocks if block.prose and not block.level
-    )
-    facts = declared.merge(about, declared.comment(body), tags)
+    prose = (text[block.start : block.end] for block in section.blocks if block.prose and not block.level)
+    declared = metadata.merge(file_metadata, metadata.read_comment(body), metadata.hashtags(prose))
     stamp = names.STAMP.search(body[:300]) if stamped else None
     return Memory(
         slug=slug,
-        heading=section.heading.strip() or facts.title or (section.above[0] if section.above else ""),
+        heading=section.heading.strip() or declared.title or (section.above[0] if section.above else ""),
         start_line=lines.number(start),
         end_line=lines.number(max(start, end - 1)),
         text=body,
-        kind=facts.kind or names.kind_of(role, stamp is not None),
+        kind=declared.kind or names.kind_of(role, stamp is not None),
         date=stamp.group(1) if stamp else date,
-        declared=facts,
-        chunks=tuple(_chunks(section, text, lines, facts)),
+        declared=declared,
+        chunks=tuple(_chunks(section, text, lines, declared)),
     )
 
 
-def _chunks(section: _Section, text: str, lines: LineOffsets, facts: Declared) -> Iterator[Chunk]:
-    path = list(section.above or ((facts.title,) if facts.title else ()))
-    context = " ".join((*facts.tags, *facts.aliases, *(file.rpartition(":")[0] or file for file in facts.files)))
+def _chunks(section: _Section, text: str, lines: LineOffsets, declared: Declared) -> Iterator[Chunk]:
+    path = list(section.above or ((declared.title,) if declared.title else ()))
+    files = (file.rpartition(":")[0] or file for file in declared.files)
+    context = " ".join((*declared.tags, *declared.aliases, *files))
     levels = [1] * len(path)
     first = True
     runs = _outside_topic_index(section.blocks)
@@ -161,13 +155,13 @@ def _chunks(section: _Section, text: str, lines: LineOffsets, facts: Declared) -
                 start_line=lines.number(start),
                 end_line=lines.number(max(start, end - 1)),
                 heading=tuple(path),
-                context=f"{context} {facts.summary}".strip() if first else context,
+                context=f"{context} {declared.summary}".strip() if first else context,
             )
             first = False
 
 
 def _outside_topic_index(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """The runs of blocks around the list of topics: it ends at the next heading that is no deeper than its own."""
+    """The runs of blocks around the topic list, which ends at the next heading of its level or above."""
     run: list[Block] = []
     listing = 0
     for block in blocks:
@@ -182,7 +176,7 @@ def _outside_topic_index(blocks: Sequence[Block]) -> Iterator[list[Block]]:
 
 
 def _descend(path: list[str], levels: list[int], heading: Block) -> None:
-    """Replace the part of the heading path that a new heading ends."""
+    """Replace the part of the heading path that a new heading closes."""
     while levels and levels[-1] >= heading.level:
         levels.pop()
         path.pop()
@@ -191,10 +185,33 @@ def _descend(path: list[str], levels: list[int], heading: Block) -> None:
 
 
 def _with_headings(text: str, headings: list[Block], body: list[Block]) -> list[tuple[int, int]]:
-    """The body's chunks, the first of them beginning at its heading."""
+    """The body's chunks; the first one starts at the heading."""
     if not headings:
-        return spans(text, body)
+        return chunk_spans(text, body)
     if not body:
         return [(headings[0].start, headings[-1].end)]
     opened = [Block(headings[0].start, body[0].end, cut_from=body[0].cut_from), *body[1:]]
-    return spans(text, opened)
+    return chunk_spans(text, opened)
+
+
+class ParseCache:
+    """The files of one workspace that were parsed last, so that a line added to a long note costs little."""
+
+    def __init__(self) -> None:
+        self._parsed: OrderedDict[str, ParsedNote] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def parse(self, path: str, text: str, fallback_date: str = "") -> Note:
+        """Parse a text; an unchanged memory is the very same object as before."""
+        with self._lock:
+            before = self._parsed.get(path)
+        if before is not None and (before.text, before.fallback_date) == (text, fallback_date):
+            return before.note
+        now = reparse(path, text, fallback_date, before)
+        with self._lock:
+            self._parsed.pop(path, None)
+            if len(text) <= MAX_CACHED:
+                self._parsed[path] = now
+            while len(self._parsed) > CACHED_FILES:
+                self._parsed.popitem(last=False)
+        return now.note

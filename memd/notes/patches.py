@@ -1,4 +1,4 @@
-"""Unified diffs: read, compared with the text they were made for, and applied exactly or not at all. Pure."""
+"""Parses unified diffs and applies them exactly or not at all. Pure."""
 
 from __future__ import annotations
 
@@ -16,59 +16,55 @@ SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """One place of a diff: the lines that must be there, and those that shall be."""
+    """One hunk of a diff: the lines that must be there, and those that replace them."""
 
     start: int
     """The first old line, counted from 0."""
     old: tuple[str, ...]
     lines: tuple[tuple[str, str], ...]
-    """Each line with its sign: a blank (stays), `-` (goes) or `+` (comes)."""
+    """Each line with its sign: a blank (kept), `-` (removed) or `+` (added)."""
     ends: bool | None = None
-    """Whether the new text has a line end behind its last line, where the patch says so."""
-
-    @property
-    def added(self) -> list[str]:
-        return [line for sign, line in self.lines if sign == "+"]
+    """Whether the new text ends with a line end, if the patch says so."""
 
 
 def apply(text: str, patch: str) -> str:
-    """The text with the patch applied: every line of it must be where the patch says, letter by letter."""
+    """The text with the patch applied; every old line must match exactly, at the given line number."""
     if "\r" not in patch and "\n" in text and text.count("\r\n") == text.count("\n"):
-        # A patch that was made elsewhere knows nothing of the carriage returns of this file.
+        # A patch made elsewhere does not know that this file has carriage returns.
         return apply(text.replace("\r\n", "\n"), patch).replace("\n", "\r\n")
     hunks = parse(patch)
     lines, ended = _lines(text)
-    made: list[str] = []
+    result: list[str] = []
     at = 0
     for hunk in hunks:
         _verify(hunk, lines)
-        made += lines[at : hunk.start]
-        made += [line for sign, line in hunk.lines if sign != "-"]
+        result += lines[at : hunk.start]
+        result += [line for sign, line in hunk.lines if sign != "-"]
         at = hunk.start + len(hunk.old)
-    made += lines[at:]
+    result += lines[at:]
     if at == len(lines) and hunks[-1].ends is not None:
         ended = hunks[-1].ends
-    return "\n".join(made) + ("\n" if ended and made else "")
+    return "\n".join(result) + ("\n" if ended and result else "")
 
 
-def added(patch: str) -> str:
-    """What a patch brings into a text."""
-    return "\n".join(line for hunk in parse(patch) for line in hunk.added)
+def added_text(patch: str) -> str:
+    """The lines that a patch adds."""
+    return "\n".join(line for hunk in parse(patch) for sign, line in hunk.lines if sign == "+")
 
 
 def _lines(text: str) -> tuple[list[str], bool]:
-    """The lines of a text, and whether the last one is ended; only a line feed ends a line."""
+    """The lines of a text, and whether the last one has a line end; only a line feed ends a line."""
     if not text:
         return [], True
     lines = text.split("\n")
     return (lines[:-1], True) if lines[-1] == "" else (lines, False)
 
 
-# --- reading ------------------------------------------------------------------------------------------------
+# --- parsing ------------------------------------------------------------------------------------------------
 
 
 def parse(patch: str) -> list[Hunk]:
-    """The hunks of a diff of one file, or an error that says what is wrong with it."""
+    """The hunks of a diff of one file; MalformedPatch says what is wrong with it."""
     lines = patch.split("\n")
     if lines and lines[-1] == "":
         lines.pop()
@@ -79,48 +75,48 @@ def parse(patch: str) -> list[Hunk]:
             break
         hunk, at = _hunk(lines, at)
         if hunks and hunk.start < hunks[-1].start + len(hunks[-1].old):
-            raise MalformedPatch(f"line {at} of the patch: two of its places overlap")
+            raise MalformedPatch(f"line {at} of the patch: two hunks overlap")
         hunks.append(hunk)
     if not hunks:
-        raise MalformedPatch("the patch changes nothing", "a unified diff is meant, as `diff -u` writes it")
+        raise MalformedPatch("the patch changes nothing", "a unified diff is needed, as `diff -u` writes it")
     return hunks
 
 
 def _preface(lines: Sequence[str]) -> int:
-    """Where the first place begins: file names may stand before it."""
+    """Index of the first hunk; file names may stand before it."""
     for at, line in enumerate(lines):
         if line.startswith("@@"):
             return at
         if line.strip() and not line.startswith(PREFACE):
             raise MalformedPatch(
-                f"line {at + 1} of the patch is no part of a diff: {line[:SHOWN]}",
-                "a unified diff is meant, as `diff -u` writes it",
+                f"line {at + 1} of the patch is not part of a diff: {line[:SHOWN]}",
+                "a unified diff is needed, as `diff -u` writes it",
             )
     return len(lines)
 
 
 def _hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
-    found = HUNK.fullmatch(lines[at].rstrip("\r"))
-    if not found:
+    header = HUNK.fullmatch(lines[at].rstrip("\r"))
+    if not header:
         raise MalformedPatch(
-            f"line {at + 1} of the patch should begin a place, such as @@ -1,3 +1,4 @@: {lines[at][:SHOWN]}",
-            "one memory a patch; the numbers count its lines",
+            f"line {at + 1} of the patch should begin a hunk, such as @@ -1,3 +1,4 @@: {lines[at][:SHOWN]}",
+            "one memory per patch; the line numbers are those of the memory",
         )
-    first, had, _, has = (1 if group is None else int(group) for group in found.groups())
+    first, had, _, has = (1 if group is None else int(group) for group in header.groups())
     body, end, ends = _body(lines, at + 1, had, has)
     old = tuple(line for sign, line in body if sign != "+")
-    # Without old lines the number is that of the line before.
+    # Without old lines, the number is that of the line before.
     return Hunk(first if had == 0 else first - 1, old, tuple(body), ends), end
 
 
 def _body(lines: Sequence[str], at: int, had: int, has: int) -> tuple[list[tuple[str, str]], int, bool | None]:
-    """As many lines as the numbers in the head of the place say."""
+    """As many lines as the numbers in the hunk's header say."""
     body: list[tuple[str, str]] = []
     ends: bool | None = None
     while had or has or (at < len(lines) and lines[at].startswith(NO_END)):
         if at >= len(lines):
-            raise MalformedPatch("the patch ends in the middle of a place", "the numbers after @@ count its lines")
-        # Editors strip the blank of an empty line that stays.
+            raise MalformedPatch("the patch ends in the middle of a hunk", "the numbers after @@ count its lines")
+        # Editors strip the blank of an empty context line.
         sign, line = (lines[at][:1], lines[at][1:]) if lines[at] else (" ", "")
         if sign == NO_END:
             ends = bool(body) and body[-1][0] == "-" and ends is not False
@@ -136,27 +132,27 @@ def _body(lines: Sequence[str], at: int, had: int, has: int) -> tuple[list[tuple
     return body, at, ends
 
 
-# --- comparing ----------------------------------------------------------------------------------------------
+# --- checking -----------------------------------------------------------------------------------------------
 
 
 def _verify(hunk: Hunk, lines: Sequence[str]) -> None:
     if hunk.start < 0 or hunk.start + len(hunk.old) > len(lines):
         raise ContextMismatch(
-            f"the patch speaks of line {hunk.start + len(hunk.old)}, and the memory has {len(lines)}",
-            _found(hunk, lines),
+            f"the patch changes line {hunk.start + len(hunk.old)}, but the memory has {len(lines)} lines",
+            _hint(hunk, lines),
         )
-    for number, (wanted, there) in enumerate(zip(hunk.old, lines[hunk.start :], strict=False), hunk.start + 1):
-        if wanted != there:
+    for number, (expected, actual) in enumerate(zip(hunk.old, lines[hunk.start :], strict=False), hunk.start + 1):
+        if expected != actual:
             raise ContextMismatch(
-                f"line {number} of the memory is {there[:SHOWN]!r}, and the patch expects {wanted[:SHOWN]!r}",
-                _found(hunk, lines),
+                f"line {number} of the memory is {actual[:SHOWN]!r}, but the patch expects {expected[:SHOWN]!r}",
+                _hint(hunk, lines),
             )
 
 
-def _found(hunk: Hunk, lines: Sequence[str]) -> str:
-    """Where the lines of a place stand instead, to help whoever made the patch."""
+def _hint(hunk: Hunk, lines: Sequence[str]) -> str:
+    """Where the old lines are instead, for whoever made the patch."""
     size = len(hunk.old)
     places = [at + 1 for at in range(len(lines) - size + 1) if tuple(lines[at : at + size]) == hunk.old] if size else []
     if places:
-        return f"these lines stand at {', '.join(map(str, places[:3]))}: nothing was changed"
-    return "read it again with memd get and make the patch anew; nothing was changed"
+        return f"these lines are at {', '.join(map(str, places[:3]))}; nothing was changed"
+    return "read it again with memd get and make a new patch; nothing was changed"

@@ -1,8 +1,8 @@
-"""Tells what looks like a key, a token or a password, without ever repeating it. Pure.
+"""Finds what looks like a key, a token or a password, without ever repeating it. Pure.
 
-It looks for three things: the shapes in which providers make their keys, a word such as `password` with something
-behind it that hardly any word looks like, and the places where addresses and commands carry one. It would rather miss
-a password that is a plain word than call every sentence about passwords a secret.
+It looks for three things: the formats of providers' keys, a word such as `password` followed by something that is
+hardly a word, and the parts of URLs and commands that hold credentials. It would rather miss a password that is a
+plain word than report every sentence about passwords.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-Sought = tuple[str, str, str]
-"""What it is, how it is recognised, and words of which a text must have one before it is worth looking."""
+Pattern = tuple[str, str, str]
+"""What it finds, the expression, and hints: only a text that has one of these is searched."""
 
-SHAPES: tuple[Sought, ...] = (
+SHAPES: tuple[Pattern, ...] = (
     (
         "a private key",
         r"-{4,5} ?BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
-        # A header alone is no secret; the key may be on the same line, with its line ends written out.
+        # A header alone is no secret; the key may follow on the same line, with escaped line ends.
         r"(?=(?:\\n|\\r|[\s>|\"'`]|[\w-]+: [^\n]*\n){0,60}[A-Za-z0-9+/=]{24})",
         "PRIVATE",
     ),
@@ -62,9 +62,9 @@ SHAPES: tuple[Sought, ...] = (
     ("an Azure key", r"\bAccountKey=[A-Za-z0-9+/]{60}", "AccountKey"),
     ("a JSON web token", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "eyJ"),
 )
-"""What the keys of providers look like; no more of each than is needed to know it."""
+"""Formats of providers' keys; no more of each than is needed to recognise it."""
 
-CARRIED: tuple[Sought, ...] = (
+CARRIED: tuple[Pattern, ...] = (
     ("a password in a URL", r"(?i)\b[a-z][a-z0-9+.-]*://(?P<user>[^\s:/@]*):(?P<value>[^\s:/@]{3,})@(?=[\w\[])", "://"),
     ("a bearer token", r"(?i)\bbearer[ \t]+(?P<value>[a-z0-9._~+/=-]{20,})", "earer EARER"),
     ("a login", r"(?i)\bauthorization[\"']?[:=][ \t]*[\"']?basic[ \t]+(?P<value>[a-z0-9+/]{10,}={0,2})", "asic ASIC"),
@@ -81,7 +81,7 @@ CARRIED: tuple[Sought, ...] = (
     ),
 )
 MADE = frozenset({"a password in a command", "a bearer token"})
-"""Here the value must look made: examples are full of `--token TOKEN`."""
+"""Kinds whose value must look generated: examples are full of `--token TOKEN`."""
 
 WORDS = (
     r"pass(?:words?|wd|code|phrase|key)?|pwd|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード"
@@ -90,14 +90,14 @@ WORDS = (
 )
 HINTS = "pass pwd wort contrase senha пароль 密码 パスワード secret token key credential"
 NAMED = (
-    # At the start of a word or of a part of one: DB_PASSWORD, accessToken.
+    # At the start of a word or of a part of it: DB_PASSWORD, accessToken.
     rf"(?:(?<![^\W\d_])|(?<=[a-z])(?=[A-Z]))(?i:{WORDS})(?![^\W_])(?!_[^\W\d])"
-    # What it is for, then something that says "it is this".
+    # What it is for, then a sign or a verb: `:`, `=`, `is`.
     r"[\"'`*)\]]*(?:[ \t]+(?:for|of|to|on|für|de)[ \t]+[^\n:=]{1,40}?|[ \t]*\([^()\n]{1,40}\))?[\"'`*]*"
     r"(?:[ \t]*(?::=|=>|->|→|：|[:=|])[ \t]*|[ \t]+(?:is|was|ist|es|est)[ \t]*:?[ \t]+)"
     r"(?:[\"'`*( \t]|\\\")*(?i:bearer[ \t]+)?(?P<value>[^\s\"'`,;|\\]{6,})"
 )
-"""A word that names a secret, with something behind it that could be one."""
+"""A word that names a secret, followed by a possible value."""
 
 PLACEHOLDER = (
     r"(?i)[*x•.…#_-]{3,}[\w-]{0,4}$|<|\[|\$[({]?[a-z_]|\{|%\w+%|@|(?:your|my|the|some|any|new|old|insert|replace|put)[-_]"
@@ -106,104 +106,97 @@ PLACEHOLDER = (
     r"|~?\.{0,2}/[\w.-]+(?:/|$)|[a-z]:\\|https?://|.*\.(?:md|txt|json|ya?ml|env|py|toml|pem)$"
     r"|[a-z_][\w.]*[(\[]|(?:[a-z_]+\d{0,2}\.)+[a-z_]+\d{0,2}$|[\d.,:/+-]+[a-z]{0,2}$|\d{4}-\d\d-\d\d"
 )
-"""What stands where a secret would: a mask, a variable, a path, a call, a number, a date."""
+"""Values that are no secret: a mask, a variable, a path, a call, a number, a date."""
 
 METHOD = (
     r"(?i)(?:[a-z]+-)?(?:argon2(?:id?|d)?|bcrypt|scrypt|pbkdf2|sha-?\d+(?:sum)?|md5|hmac|[hre]s\d{3}|oauth-?2?|utf-?\d+"
     r"|base\d+|ed25519|rsa-?\d*|aes-?\d*|x509|k8s|s3|ec2|cl\d+k|gpt-?\d\w*|v?\d+(?:\.\d+)+)(?:$|[-_./ ].*)"
 )
-"""Names of methods and products, which have digits in them and are nobody's secret."""
+"""Names of methods and products, which have digits but are no secret."""
 
 WORD = r"[A-Za-z]?[a-z]*|[A-Z]{1,3}|\d+[a-z]{0,3}|[a-z]{1,3}\d{1,2}"
 LEAST_BITS = 2.5
-"""Bits a character: what repeats itself has less."""
+"""Bits per character; a repetitive value has less."""
 ODD = frozenset("!@#$%^&*+=?~<>{}[]|§€£")
-"""Signs that a word is not written with."""
+"""Characters that no word contains."""
 FEW = 3
-"""A key that has no more characters than this is a mask."""
+"""A key with no more different characters than this is a mask."""
 
 
 @lru_cache(maxsize=64)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    # At the first text that is looked at: the daemon answers before it has one.
+    # Compiled with the first text: the daemon must answer before that.
     return re.compile(pattern)
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Where something stands that looks like a secret, and what it looks like."""
+    """A line that seems to hold a secret, and what kind."""
 
     line: int
     kind: str
 
 
 def secrets_in(text: str) -> list[Secret]:
-    """Every line that seems to hold a secret, once each."""
-    found: dict[int, str] = {}
+    """Every line that seems to hold a secret, once."""
+    kinds: dict[int, str] = {}
     starts = [0, *(at.end() for at in re.finditer("\n", text))]
     for kind, offset in (*_shaped(text), *_carried(text), *_named(text)):
-        found.setdefault(bisect_right(starts, offset), kind)
-    return [Secret(line, kind) for line, kind in sorted(found.items())]
+        kinds.setdefault(bisect_right(starts, offset), kind)
+    return [Secret(line, kind) for line, kind in sorted(kinds.items())]
+
+
+def _matches(text: str, patterns: tuple[Pattern, ...]) -> Iterator[tuple[str, re.Match[str]]]:
+    for kind, pattern, hints in patterns:
+        if any(hint in text for hint in hints.split()):
+            for match in _compiled(pattern).finditer(text):
+                yield kind, match
 
 
 def _shaped(text: str) -> Iterator[tuple[str, int]]:
-    for kind, pattern, hints in SHAPES:
-        if any(hint in text for hint in hints.split()):
-            for match in _compiled(pattern).finditer(text):
-                if len(set(match[0][-16:])) > FEW:
-                    yield kind, match.start()
+    for kind, match in _matches(text, SHAPES):
+        if len(set(match[0][-16:])) > FEW:
+            yield kind, match.start()
 
 
 def _carried(text: str) -> Iterator[tuple[str, int]]:
-    for kind, pattern, hints in CARRIED:
-        if any(hint in text for hint in hints.split()):
-            for match in _compiled(pattern).finditer(text):
-                value, user = match["value"], match.groupdict().get("user")
-                if (
-                    value != user
-                    and not _compiled(PLACEHOLDER).match(value)
-                    and (kind not in MADE or looks_made(value))
-                ):
-                    yield kind, match.start()
+    for kind, match in _matches(text, CARRIED):
+        value, user = match["value"], match.groupdict().get("user")
+        if value != user and not _compiled(PLACEHOLDER).match(value) and (kind not in MADE or looks_made(value)):
+            yield kind, match.start()
 
 
 def _named(text: str) -> Iterator[tuple[str, int]]:
-    for start, end in _worth_a_look(text):
+    for start, end in _lines_with_hints(text):
         for match in _compiled(NAMED).finditer(text, start, end):
             if looks_made(match["value"]):
                 yield "a password or token", match.start("value")
 
 
-def _worth_a_look(text: str) -> set[tuple[int, int]]:
-    """The lines that have a word which names a secret, or a part of one."""
+def _lines_with_hints(text: str) -> set[tuple[int, int]]:
+    """The spans of the lines that may contain a word for a secret."""
     low = text.lower()
     if len(low) != len(text):
         return {(0, len(text))}
-    found = set()
+    spans = set()
     for hint in HINTS.split():
         at = low.find(hint)
         while at >= 0:
             end = text.find("\n", at)
             end = len(text) if end < 0 else end
-            found.add((text.rfind("\n", 0, at) + 1, end))
+            spans.add((text.rfind("\n", 0, at) + 1, end))
             at = low.find(hint, end)
-    return found
+    return spans
 
 
 def looks_made(value: str) -> bool:
-    """Whether a generator, or someone who thought of a password, made this: letters with digits or odd signs."""
+    """Whether a value looks generated, or chosen as a password: letters with digits or odd characters."""
     bare = value.rstrip(".:!?)]}>*_")
-    if (
-        len(bare) < 6
-        or _compiled(PLACEHOLDER).match(bare)
-        or _compiled(METHOD).fullmatch(bare)
-        or _bits(bare) < LEAST_BITS
-    ):
+    if len(bare) < 6 or not any(map(str.isalpha, bare)) or _bits(bare) < LEAST_BITS:
         return False
-    letters, digits = (sum(map(test, bare)) for test in (str.isalpha, str.isdigit))
-    if not letters:
+    if _compiled(PLACEHOLDER).match(bare) or _compiled(METHOD).fullmatch(bare):
         return False
-    return not ODD.isdisjoint(bare) or (bool(digits) and not _is_words(bare))
+    return not ODD.isdisjoint(bare) or (any(map(str.isdigit, bare)) and not _is_words(bare))
 
 
 def _is_words(value: str) -> bool:

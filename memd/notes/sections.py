@@ -1,86 +1,237 @@
-"""Edits one memory in the bytes of its file: whatever stands around it stays, byte for byte. Pure."""
+"""Edits one memory in the text of its file (its text, metadata, tags); everything around it stays as it is. Pure."""
 
 from __future__ import annotations
 
-from memd.errors import Conflict
-from memd.models import Memory, Note
-from memd.notes.declared import front_matter_span
+import re
+from collections.abc import Callable, Iterable
+
+from memd.errors import Conflict, UsageError
+from memd.models import Declared, Memory
+from memd.notes import metadata
+from memd.notes.blocks import LineOffsets, blocks_of, with_line_ends
+from memd.notes.entries import nested
+from memd.notes.metadata import HEADING, Fields
+from memd.notes.names import is_topic
 from memd.notes.parse import parse
-from memd.notes.read import decode
 
 BOM = b"\xef\xbb\xbf"
+LABELS = re.compile(
+    r"(?:[ \t]*(?:<!--\s*memd:(?:(?!-->).)*-->|_\d{4}-\d{2}-\d{2}(?:[ T]\d{1,2}:\d{2}(?::\d{2})?)?_)"
+    r"[ \t\r]*(?:\n|\Z))*",
+    re.DOTALL,
+)
+"""The lines between a heading and its text: the metadata comment and the timestamp."""
+TAG_NAME = re.compile(r"[^\W\d_][\w/-]*")
+TAGS_AT_END = re.compile(r"(?:(?<=\s)|\A)(?:#[^\W\d_][\w/-]*[ \t\r]*)+\Z")
+"""Tags at the end of a line, or a line of tags only."""
+
+TextEdit = Callable[[str | None], str | None]
+"""From a file's text (None: no file) to its new text (None: remove the file)."""
 
 
-def note_of(path: str, data: bytes) -> Note:
-    return parse(path, decode(data))
+def in_bytes(change: TextEdit) -> Callable[[bytes | None], bytes | None]:
+    """The same edit of a file's bytes; a byte order mark and bytes that are not UTF-8 survive it."""
+
+    def edit(data: bytes | None) -> bytes | None:
+        mark = BOM if data is not None and data.startswith(BOM) else b""
+        text = change(None if data is None else data[len(mark) :].decode("utf-8", "surrogateescape"))
+        return None if text is None else mark + text.encode("utf-8", "surrogateescape")
+
+    return edit
 
 
-def span_of(data: bytes, memory: Memory) -> tuple[int, int]:
-    """Where a memory's first byte is, and the one behind its last.
-
-    By lines, since bytes that are no UTF-8 have another length when they are decoded.
-    """
-    lines = data.split(b"\n")
-    start = sum(len(line) + 1 for line in lines[: memory.start_line - 1])
-    last = sum(len(line) + 1 for line in lines[: memory.end_line - 1])
-    shown = lines[memory.end_line - 1].decode(errors="replace")
-    blank = shown[len(shown.rstrip()) :]
-    end = last + len(lines[memory.end_line - 1]) - len(blank.encode())
-    return (len(BOM) if start == 0 and data.startswith(BOM) else start), end
+def memory_in(path: str, text: str, slug: str) -> Memory | None:
+    """The memory with this slug in a file's text."""
+    return next((memory for memory in parse(path, text).memories if memory.slug == slug), None)
 
 
-def with_text(path: str, data: bytes, slug: str, text: str) -> bytes:
-    """The file with one memory's text replaced."""
-    memory = next((memory for memory in note_of(path, data).memories if memory.slug == slug), None)
+# --- text ---------------------------------------------------------------------------------------------------
+
+
+def put(path: str, slug: str, text: str | None, new: str | None, fields: Fields) -> str:
+    """The file with a memory's text (None: unchanged) and some of its metadata set."""
+    known = None if text is None else memory_in(path, text, slug)
+    if slug and known is None:
+        raise KeyError(slug)
+    if text is None or (new is not None and known is None):
+        return _first(text or "", new or "", fields)
+    if new is not None and known is not None:
+        body = new if is_topic(path) else _under_heading(known, new)
+        text = with_section(path, text, slug, with_line_ends(body.strip("\r\n"), text))
+    return with_metadata(path, slug, text, fields) if fields else text
+
+
+def _first(text: str, new: str, fields: Fields) -> str:
+    """A topic file that is new, or that has only front matter so far."""
+    body = new.replace("\r\n", "\n").strip("\n") + "\n"
+    if not text.strip():
+        return metadata.with_front_matter(body, fields)
+    kept = metadata.with_front_matter(text, fields) if fields else text
+    return kept.rstrip("\r\n") + with_line_ends(f"\n\n{body}", text)
+
+
+def _under_heading(memory: Memory, new: str) -> str:
+    """A section's new text under its old heading, unless it has a heading of its own."""
+    heading = HEADING.match(new)
+    if heading and (new.lstrip().startswith("## ") if memory.slug else heading.group().lstrip().startswith("# ")):
+        return nested(new, keep=1)
+    head = head_of(memory.text).rstrip("\r\n")
+    return f"{head}\n\n{nested(new)}" if head else nested(new)
+
+
+def head_of(section: str) -> str:
+    """A section's heading, with its comment and timestamp."""
+    heading = HEADING.match(section)
+    end = heading.end() if heading else 0
+    labels = LABELS.match(section, end)
+    return section[: labels.end() if labels else end]
+
+
+def section_span(path: str, text: str, slug: str) -> tuple[int, int]:
+    """The span of the memory with this slug; KeyError if the file has none."""
+    memory = memory_in(path, text, slug)
     if memory is None:
-        raise Conflict(f"{path} has no such memory any more", "memd sync, then try again")
-    start, end = span_of(data, memory)
-    return data[:start] + encoded(text) + data[end:]
+        raise KeyError(slug)
+    start = LineOffsets(text).offset(memory.start_line - 1)
+    return start, start + len(memory.text)
 
 
-def with_section(data: bytes, text: str) -> bytes:
-    """The file with a section at its end, a blank line before it."""
-    newline = ending(data)
-    kept = data if not data or data.endswith(b"\n") else data + newline
-    gap = b"" if not kept or kept.endswith(newline * 2) else newline
-    return kept + gap + encoded(text) + newline
+def with_section(path: str, text: str, slug: str, new: str) -> str:
+    """The file with one memory's text replaced."""
+    start, end = section_span(path, text, slug)
+    return text[:start] + new.strip("\r\n") + text[end:]
 
 
-def with_preamble(path: str, data: bytes, text: str) -> bytes:
-    """The file with a text before its first section; a title that stands there alone is taken as the text's own."""
-    memories = note_of(path, data).memories
+def with_new_section(text: str, new: str) -> str:
+    """The file with a section at its end, after a blank line."""
+    line_end = with_line_ends("\n", text)
+    kept = text if not text or text.endswith("\n") else text + line_end
+    gap = "" if not kept or kept.endswith(line_end * 2) else line_end
+    return f"{kept}{gap}{new}{line_end}"
+
+
+def with_preamble(path: str, text: str, new: str) -> str:
+    """The file with a text before its first section; a lone title there is replaced by the text's own."""
+    memories = parse(path, text).memories
     if any(not memory.slug for memory in memories):
         raise Conflict(f"{path} begins with another text now", "look at it: memd get; the old text: memd diff")
-    front = head(data)
-    rest = span_of(data, memories[0])[0] if memories else len(data)
-    newline = ending(data)
-    return front + encoded(text) + newline + (newline + data[rest:] if rest < len(data) else b"")
+    rest = text[section_span(path, text, memories[0].slug)[0] :] if memories else ""
+    line_end = with_line_ends("\n", text)
+    return before_preamble(text) + new + line_end + (line_end + rest if rest else "")
 
 
-def head(data: bytes) -> bytes:
-    """What declares facts about the whole file: a byte order mark, front matter and the blank lines behind it."""
-    text = decode(data)
-    end = front_matter_span(text)
-    if not end:
-        return BOM if data.startswith(BOM) else b""
-    while end < len(text) and text[end] in "\r\n":
+def before_preamble(text: str) -> str:
+    """A file's front matter with the blank lines behind it."""
+    end = metadata.front_matter_end(text)
+    while end and end < len(text) and text[end] in "\r\n":
         end += 1
-    lines = data.split(b"\n", text.count("\n", 0, end))
-    return data[: len(data) - len(lines[-1])] if end < len(text) else data
+    return text[:end]
 
 
-def before_sections(path: str, data: bytes) -> bytes:
-    """All that stands before a file's first `##` section and is no memory: front matter, a title."""
-    memories = note_of(path, data).memories
+def before_sections(path: str, text: str) -> str:
+    """Everything before a file's first `##` section that is no memory: front matter, a title."""
+    memories = parse(path, text).memories
     if not memories or not memories[0].slug:
-        return head(data)
-    return data[: span_of(data, memories[0])[0]]
+        return before_preamble(text)
+    return text[: section_span(path, text, memories[0].slug)[0]]
 
 
-def ending(data: bytes) -> bytes:
-    first = data.find(b"\n")
-    return b"\r\n" if first > 0 and data[first - 1 : first] == b"\r" else b"\n"
+def without_section(path: str, slug: str, text: str) -> str | None:
+    """The file without one memory and the blank lines behind it; None if nothing is left."""
+    if is_topic(path) and not slug:
+        return None
+    start, end = section_span(path, text, slug)
+    before, after = text[:start], re.sub(r"\A(?:[ \t]*\r?\n)+", "", text[end:])
+    if after.strip():
+        return before + after
+    left = re.sub(r"(?:\r?\n[ \t]*)+\Z", "", before)
+    return left + with_line_ends("\n", text) if left.strip() else None
 
 
-def encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+# --- metadata -----------------------------------------------------------------------------------------------
+
+
+def metadata_of(path: str, slug: str, text: str | None) -> Declared:
+    """The metadata of one memory, from where `with_metadata` would write it."""
+    if text is None:
+        return Declared()
+    if _uses_front_matter(path, text):
+        return metadata.read_front_matter(text)[0]
+    memory = memory_in(path, text, slug)
+    return metadata.read_comment(memory.text) if memory else Declared()
+
+
+def with_metadata(path: str, slug: str, text: str, fields: Fields) -> str:
+    """The file with some metadata of one memory changed: in its front matter, or in the comment under its heading."""
+    if _uses_front_matter(path, text):
+        return metadata.with_front_matter(text, fields)
+    memory = memory_in(path, text, slug)
+    if memory is None:
+        raise KeyError(slug)
+    return with_section(path, text, slug, metadata.with_comment(memory.text, fields))
+
+
+def _uses_front_matter(path: str, text: str) -> bool:
+    """Whether a file's front matter belongs to a single memory."""
+    return is_topic(path) or bool(metadata.front_matter_end(text) and len(parse(path, text).memories) == 1)
+
+
+# --- tags ---------------------------------------------------------------------------------------------------
+
+
+def tag_name(tag: str) -> str:
+    """A tag without its `#`, checked."""
+    name = tag.strip().lstrip("#")
+    if not TAG_NAME.fullmatch(name) or name.endswith(("/", "-")):
+        raise UsageError(f"{tag!r} cannot be a tag", "a letter, then letters, digits, dashes and slashes")
+    return name
+
+
+def same_tag(one: str, other: str) -> bool:
+    """Whether two spellings are one tag."""
+    return one.lstrip("#").casefold() == other.lstrip("#").casefold()
+
+
+def with_tag_renamed(path: str, text: str, old: str, new: str | None) -> str:
+    """The file with one tag renamed (None: removed) in prose, comments and front matter, never in code."""
+    text = _rename_in_prose(text, old, new)
+    for memory in parse(path, text).memories:
+        tags = metadata.read_comment(memory.text).tags
+        if any(same_tag(tag, old) for tag in tags):
+            section = metadata.with_comment(memory.text, {"tags": _rename(tags, old, new)})
+            text = with_section(path, text, memory.slug, section)
+    tags = metadata.read_front_matter(text)[0].tags
+    if any(same_tag(tag, old) for tag in tags):
+        text = metadata.with_front_matter(text, {"tags": _rename(tags, old, new)})
+    return text
+
+
+def _rename(tags: Iterable[str], old: str, new: str | None) -> list[str]:
+    renamed = (new if same_tag(tag, old) else tag for tag in tags)
+    return list({tag.casefold(): tag for tag in renamed if tag}.values())
+
+
+def _rename_in_prose(text: str, old: str, new: str | None) -> str:
+    blocks = blocks_of(text, LineOffsets(text), metadata.front_matter_end(text))
+    spans = [
+        (block.start + start, block.start + end)
+        for block in blocks
+        if block.prose and not block.level
+        for start, end in metadata.tag_spans(text[block.start : block.end])
+    ]
+    for start, end in reversed(spans):
+        if same_tag(text[start:end], old):
+            text = f"{text[:start]}{new}{text[end:]}" if new else _without_tag(text, start, end)
+    return text
+
+
+def _without_tag(text: str, start: int, end: int) -> str:
+    """The text without a #tag: at the end of a line the whole tag goes, within a sentence only the `#`."""
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", end)
+    tags = TAGS_AT_END.search(text[first : last if last >= 0 else len(text)])
+    if tags is None or first + tags.start() > start - 1:
+        return text[: start - 1] + text[start:]
+    before = text[first : start - 1].rstrip(" \t")
+    after = text[end:] if before else text[end:].lstrip(" \t")
+    return text[:first] + before + after

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memd.lifecycle.excerpts import ELLIPSIS, excerpt, pieces_of
 from memd.lifecycle.packing import LEAST, MISSES, PackedContext, Packer
-from memd.notes.quoting import quoted
+from memd.notes.entries import quoted
 
 
 def words(text: str) -> int:

@@ -1,4 +1,4 @@
-"""A note that is parsed again, from one that is nearly the same, is the note that it would be without."""
+"""A note that is reparse again, from one that is nearly the same, is the note that it would be without."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.indexer.store.catalog import digest_of_chunk, digest_of_memory
-from memd.notes.parse import parse, parsed
-from memd.notes.parse_cache import FILES, ParseCache
+from memd.notes.parse import CACHED_FILES, ParseCache, parse, reparse
 from tests.written import opened, sync
 
 PIECES = (
@@ -30,18 +29,18 @@ PATHS = st.sampled_from(("memory/2026-03-01.md", "MEMORY.md", "memory/topics/tea
 @example("memory/2026-03-01.md", "## Alpha\n\n```\n## Alpha\n", "", "```\n## Alpha\n")
 @example("memory/2026-03-01.md", "# Title\n## Alpha", "", "bet\n\ntext\n")
 def test_a_further_parse_is_the_same_as_a_first_one(path: str, start: str, old: str, new: str) -> None:
-    before = parsed(path, start + old, "2026-01-01")
-    again = parsed(path, start + new, "2026-01-01", before)
+    before = reparse(path, start + old, "2026-01-01")
+    again = reparse(path, start + new, "2026-01-01", before)
     assert again.note == parse(path, start + new, "2026-01-01")
-    shorter = parsed(path, start, "2026-01-01", again)
+    shorter = reparse(path, start, "2026-01-01", again)
     assert shorter.note == parse(path, start, "2026-01-01")
 
 
 @given(TEXTS, st.integers(0, 200), st.integers(0, 20), TEXTS)
 def test_an_edit_in_the_middle_is_no_exception(text: str, place: int, length: int, new: str) -> None:
-    before = parsed("memory/2026-03-01.md", text)
+    before = reparse("memory/2026-03-01.md", text)
     edited = text[:place] + new + text[place + length :]
-    assert parsed("memory/2026-03-01.md", edited, before=before).note == parse("memory/2026-03-01.md", edited)
+    assert reparse("memory/2026-03-01.md", edited, before=before).note == parse("memory/2026-03-01.md", edited)
 
 
 def test_what_stands_before_the_change_is_not_made_again() -> None:
@@ -66,7 +65,7 @@ def test_a_date_that_is_taken_from_the_file_is_not_taken_from_before() -> None:
 def test_only_a_few_files_are_kept() -> None:
     parse_cache = ParseCache()
     first = parse_cache.parse("memory/0.md", "## One\n")
-    for number in range(1, FILES + 1):
+    for number in range(1, CACHED_FILES + 1):
         parse_cache.parse(f"memory/{number}.md", "## One\n")
     assert parse_cache.parse("memory/0.md", "## One\n") is not first
 

@@ -79,7 +79,7 @@ def test_a_diff_of_another_text_changes_nothing_or_fits_line_by_line(there: str,
         return
     removed = [line for hunk in patches.parse(diff) for line in hunk.old]
     assert all(line in there.split("\n") for line in removed)
-    added = [line for hunk in patches.parse(diff) for line in hunk.added]
+    added = [line for hunk in patches.parse(diff) for sign, line in hunk.lines if sign == "+"]
     assert all(line in made.split("\n") for line in added)
 
 
@@ -118,12 +118,12 @@ def test_what_is_no_diff_of_one_text_is_malformed(patch: str) -> None:
 
 
 def test_a_line_that_differs_is_named_and_where_it_stands_instead() -> None:
-    with pytest.raises(ContextMismatch, match=r"line 2 of the memory is 'b', and the patch expects 'c'") as caught:
+    with pytest.raises(ContextMismatch, match=r"line 2 of the memory is 'b', but the patch expects 'c'") as caught:
         patches.apply("a\nb\nc\n", "@@ -2 +2 @@\n-c\n+d\n")
-    assert "stand at 3" in caught.value.hint
+    assert "are at 3" in caught.value.hint
     with pytest.raises(ContextMismatch, match="line 9"):
         patches.apply("a\n", "@@ -9 +9 @@\n-a\n+b\n")
 
 
 def test_what_a_patch_brings_in_is_known() -> None:
-    assert patches.added("@@ -1,2 +1,3 @@\n a\n-b\n+c\n+d\n") == "c\nd"
+    assert patches.added_text("@@ -1,2 +1,3 @@\n a\n-b\n+c\n+d\n") == "c\nd"

@@ -1,4 +1,4 @@
-"""Editing one memory in its file: its text, its facts, its tags; and how long it is meant to last."""
+"""Editing one memory in its file: its text, its metadata, its tags; and its ttl."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from memd.errors import Refused, UsageError
 from memd.models import Memory
-from memd.notes import compose, revise
-from memd.notes.declared import comment, front_matter, front_matter_span
-from memd.notes.lifetime import expiry, span_of
+from memd.notes import metadata, sections
+from memd.notes.entries import new_entry
+from memd.notes.metadata import expiry, read_comment, read_front_matter, ttl_span
 from memd.notes.parse import parse
-from memd.notes.tags import retagged
+from memd.notes.sections import with_tag_renamed
 
 DAILY = "memory/2026-02-15.md"
 TOPIC = "memory/topics/deploy.md"
@@ -23,58 +23,58 @@ NOTES = "# 2026-02-15\n\n## One\n<!-- memd: tags=a -->\n_2026-02-15 10:00_\n\nfi
 
 
 def test_a_section_gets_a_new_text_under_its_heading_and_the_rest_stays() -> None:
-    made = revise.put(DAILY, "one", NOTES, "new\n\n# big\n\n```\n## code\n```", {})
+    made = sections.put(DAILY, "one", NOTES, "new\n\n# big\n\n```\n## code\n```", {})
     assert made == NOTES.replace("first #b", "new\n\n### big\n\n```\n## code\n```")
     assert [memory.slug for memory in parse(DAILY, made).memories] == ["one", "two"]
 
 
 def test_a_text_that_brings_its_heading_replaces_the_section() -> None:
-    made = revise.put(DAILY, "two", NOTES, "## Deux\n\nsecond", {})
+    made = sections.put(DAILY, "two", NOTES, "## Deux\n\nsecond", {})
     assert made == NOTES.replace("## Two", "## Deux")
 
 
 def test_a_text_that_leaves_a_fence_open_does_not_swallow_what_follows() -> None:
-    made = revise.put(DAILY, "one", NOTES, "see:\n\n```sh\nls", {})
+    made = sections.put(DAILY, "one", NOTES, "see:\n\n```sh\nls", {})
     assert "```sh\nls\n```\n\n## Two" in made
     assert [memory.slug for memory in parse(DAILY, made).memories] == ["one", "two"]
-    assert compose.daily_entry("<!-- open", "10:00").endswith("<!-- open\n-->\n")
+    assert new_entry("10:00", "<!-- open").endswith("<!-- open\n-->\n")
 
 
 def test_facts_of_a_section_stand_in_its_comment() -> None:
-    made = revise.put(DAILY, "one", NOTES, None, {"pinned": True, "tags": ["x", "y"], "ttl": "30d"})
+    made = sections.put(DAILY, "one", NOTES, None, {"pinned": True, "tags": ["x", "y"], "ttl": "30d"})
     assert made == NOTES.replace("tags=a", "tags=x,y pinned ttl=30d")
-    assert revise.put(DAILY, "one", made, None, {"pinned": None, "tags": None, "ttl": None}) == NOTES.replace(
+    assert sections.put(DAILY, "one", made, None, {"pinned": None, "tags": None, "ttl": None}) == NOTES.replace(
         "<!-- memd: tags=a -->\n", ""
     )
-    two = revise.put(DAILY, "two", NOTES, None, {"importance": 0.8})
+    two = sections.put(DAILY, "two", NOTES, None, {"importance": 0.8})
     assert two == NOTES.replace("## Two\n", "## Two\n<!-- memd: importance=0.8 -->\n")
 
 
 def test_facts_of_a_topic_stand_in_its_front_matter_and_every_other_line_stays() -> None:
     text = "---\r\n# mine\r\ntags:   [a,  b] # why\r\nodd: {x: 1}\r\nkind: semantic\r\n---\r\n\r\nbody\r\n"
-    made = revise.put(TOPIC, "", text, "new\nlines", {"tags": ["c"], "pinned": True, "kind": None})
+    made = sections.put(TOPIC, "", text, "new\nlines", {"tags": ["c"], "pinned": True, "kind": None})
     assert made == ("---\r\n# mine\r\ntags: [c] # why\r\nodd: {x: 1}\r\npinned: true\r\n---\r\n\r\nnew\r\nlines\r\n")
     listed = "---\ntags:\n    - a   # first\n    - b\ntitle: T\n---\nbody\n"
-    assert compose.with_facts(listed, {"title": "U"}) == listed.replace("title: T", "title: U")
-    assert compose.with_facts(listed, {"tags": ["z"]}) == "---\ntags:\n- z\ntitle: T\n---\nbody\n"
+    assert metadata.with_front_matter(listed, {"title": "U"}) == listed.replace("title: T", "title: U")
+    assert metadata.with_front_matter(listed, {"tags": ["z"]}) == "---\ntags:\n- z\ntitle: T\n---\nbody\n"
 
 
 def test_front_matter_that_cannot_be_read_is_not_touched() -> None:
     with pytest.raises(Refused, match="not YAML"):
-        compose.with_facts("---\na: [\n---\n\nbody\n", {"pinned": True})
+        metadata.with_front_matter("---\na: [\n---\n\nbody\n", {"pinned": True})
     with pytest.raises(Refused):
-        compose.with_facts("---\n{a: 1}\n---\n\nbody\n", {"pinned": True})
+        metadata.with_front_matter("---\n{a: 1}\n---\n\nbody\n", {"pinned": True})
 
 
 def test_a_new_topic_is_front_matter_and_text() -> None:
-    assert revise.put(TOPIC, "", None, "body", {"tags": ["a"], "pinned": False}) == "---\ntags:\n- a\n---\n\nbody\n"
-    assert revise.put(TOPIC, "", None, "body\n", {}) == "body\n"
-    assert revise.put(TOPIC, "", "---\ntitle: T\n---\n", "body", {}) == "---\ntitle: T\n---\n\nbody\n"
+    assert sections.put(TOPIC, "", None, "body", {"tags": ["a"], "pinned": False}) == "---\ntags:\n- a\n---\n\nbody\n"
+    assert sections.put(TOPIC, "", None, "body\n", {}) == "body\n"
+    assert sections.put(TOPIC, "", "---\ntitle: T\n---\n", "body", {}) == "---\ntitle: T\n---\n\nbody\n"
 
 
 def test_bytes_that_are_no_text_and_a_byte_order_mark_stay() -> None:
     data = b"\xef\xbb\xbf## One\n\nbad \xff byte\n\n## Two\n\nsecond\n"
-    edit = revise.in_bytes(lambda text: revise.put("memory/x.md", "two", text, "new", {}))
+    edit = sections.in_bytes(lambda text: sections.put("memory/x.md", "two", text, "new", {}))
     assert edit(data) == data.replace(b"second", b"new")
 
 
@@ -82,10 +82,10 @@ def test_without_a_memory_the_others_stay_as_they_are() -> None:
     crlf = NOTES.replace("\n", "\r\n")
     for notes, end in ((NOTES, "\n"), (crlf, "\r\n")):
         two = notes[notes.index("## Two") :]
-        assert revise.without(DAILY, "one", notes) == f"# 2026-02-15{end}{end}" + two
-        assert revise.without(DAILY, "two", notes) == notes[: notes.index(f"{end}## Two")]
-    assert revise.without(TOPIC, "", "text\n") is None
-    assert revise.without("memory/x.md", "", "text\n") is None
+        assert sections.without_section(DAILY, "one", notes) == f"# 2026-02-15{end}{end}" + two
+        assert sections.without_section(DAILY, "two", notes) == notes[: notes.index(f"{end}## Two")]
+    assert sections.without_section(TOPIC, "", "text\n") is None
+    assert sections.without_section("memory/x.md", "", "text\n") is None
 
 
 @settings(max_examples=300, deadline=None)
@@ -94,7 +94,7 @@ def test_whatever_is_put_into_a_section_the_others_stay(new: str, slug: str) -> 
     if not new.strip():
         return
     try:
-        made = revise.put(DAILY, slug, NOTES, new, {})
+        made = sections.put(DAILY, slug, NOTES, new, {})
     except UsageError:
         return
     other = {"one": "two", "two": "one"}[slug]
@@ -110,17 +110,17 @@ def test_whatever_is_put_into_a_section_the_others_stay(new: str, slug: str) -> 
 def test_facts_are_read_back_as_they_were_written(facts: dict[str, str]) -> None:
     plain = {name: " ".join(value.split()) for name, value in facts.items()}
     try:
-        topic = revise.put(TOPIC, "", None, "body", plain)
-        section = revise.put(DAILY, "two", NOTES, None, plain)
+        topic = sections.put(TOPIC, "", None, "body", plain)
+        section = sections.put(DAILY, "two", NOTES, None, plain)
     except (UsageError, Refused):
         return
-    about = front_matter(topic[: front_matter_span(topic)])[0]
-    memory = revise.memory_in(DAILY, section, "two")
+    about = read_front_matter(topic)[0]
+    memory = sections.memory_in(DAILY, section, "two")
     assert memory is not None
     for name, value in plain.items():
         if all(char.isprintable() for char in value):
             assert getattr(about, name) == value
-            assert getattr(comment(memory.text), name) == value
+            assert getattr(read_comment(memory.text), name) == value
 
 
 # --- tags -----------------------------------------------------------------------------------------------------
@@ -133,21 +133,21 @@ TAGGED = (
 
 
 def test_a_tag_is_renamed_wherever_it_is_one_and_nowhere_else() -> None:
-    made = retagged("memory/x.md", TAGGED, "old", "new")
+    made = with_tag_renamed("memory/x.md", TAGGED, "old", "new")
     assert made == (
         "---\ntags: [new, other]  # mine\n---\n\n## One\n<!-- memd: tags=x,new pinned -->\n\n"
         "The #new way, `#old` code. #new\n\n```\n#old\n```\n\n#oldest #old/er\n"
     )
-    assert retagged("memory/x.md", made, "old", "new") == made
+    assert with_tag_renamed("memory/x.md", made, "old", "new") == made
     assert "old" not in parse("memory/x.md", made).memories[0].declared.tags
 
 
 def test_a_tag_that_goes_leaves_its_word_in_a_sentence() -> None:
-    made = retagged("memory/x.md", TAGGED, "old", None)
+    made = with_tag_renamed("memory/x.md", TAGGED, "old", None)
     assert "tags: [other]  # mine" in made and "tags=x pinned" in made
     assert "The old way, `#old` code.\n" in made
-    assert retagged("memory/x.md", "#a #old #b\nx #old\n", "old", None) == "#a #b\nx\n"
-    assert retagged("memory/x.md", "---\ntags: [old]\n---\nx\n", "old", None) == "---\n---\nx\n"
+    assert with_tag_renamed("memory/x.md", "#a #old #b\nx #old\n", "old", None) == "#a #b\nx\n"
+    assert with_tag_renamed("memory/x.md", "---\ntags: [old]\n---\nx\n", "old", None) == "---\n---\nx\n"
 
 
 @settings(max_examples=300, deadline=None)
@@ -157,7 +157,7 @@ def test_a_tag_that_goes_leaves_its_word_in_a_sentence() -> None:
 def test_after_a_rename_no_memory_has_the_old_tag(words: list[str]) -> None:
     text = " ".join(words)
     for new in ("new", None):
-        made = retagged("memory/x.md", text, "old", new)
+        made = with_tag_renamed("memory/x.md", text, "old", new)
         tags = [tag.casefold() for memory in parse("memory/x.md", made).memories for tag in memory.declared.tags]
         assert "old" not in tags
         had = any(
@@ -166,14 +166,14 @@ def test_after_a_rename_no_memory_has_the_old_tag(words: list[str]) -> None:
         assert ("new" in tags) == (had and new is not None)
 
 
-# --- lifetime -------------------------------------------------------------------------------------------------
+# --- ttl ------------------------------------------------------------------------------------------------------
 
 
 def test_a_ttl_is_a_number_and_a_unit() -> None:
-    assert [span_of(ttl).total_seconds() for ttl in ("90m", "12h", "30d", "2w", "1y")] == [  # type: ignore[union-attr]
+    assert [ttl_span(ttl).total_seconds() for ttl in ("90m", "12h", "30d", "2w", "1y")] == [  # type: ignore[union-attr]
         5400, 43_200, 2_592_000, 1_209_600, 31_536_000,
     ]  # fmt: skip
-    assert [span_of(ttl) for ttl in ("", "d", "30", "-1d", "1.5d", "soon")] == [None] * 6
+    assert [ttl_span(ttl) for ttl in ("", "d", "30", "-1d", "1.5d", "soon")] == [None] * 6
 
 
 def test_a_ttl_counts_from_what_the_note_says() -> None:

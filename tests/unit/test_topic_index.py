@@ -8,8 +8,21 @@ from hypothesis import strategies as st
 
 from memd.errors import UsageError
 from memd.notes.parse import parse
-from memd.notes.topic_index import check_general, general_of, read_index, with_entry, with_general, without_entry
-from memd.notes.topics import Refinement, Topic, clean_summary, clean_tags, new_name, read_topic, refined
+from memd.notes.topics import (
+    Refinement,
+    Topic,
+    check_general,
+    clean_summary,
+    clean_tags,
+    general_of,
+    new_topic_name,
+    read_index,
+    read_topic,
+    refined,
+    with_entry,
+    with_general,
+    without_entry,
+)
 
 PLAIN = """# Memory
 
@@ -260,13 +273,13 @@ def test_tags_and_summaries_are_tidied() -> None:
 )
 def test_names_that_are_no_names(name: str) -> None:
     with pytest.raises(UsageError):
-        new_name(name, "MEMORY.md")
+        new_topic_name(name, "MEMORY.md")
 
 
 def test_the_index_itself_is_no_topic() -> None:
     with pytest.raises(UsageError):
-        new_name("Index", ".ai-knowledge/index.mdk")
-    assert new_name("index", "MEMORY.md") == "index"
+        new_topic_name("Index", ".ai-knowledge/index.mdk")
+    assert new_topic_name("index", "MEMORY.md") == "index"
 
 
 # --- searching --------------------------------------------------------------------------------------------------

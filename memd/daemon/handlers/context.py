@@ -17,7 +17,7 @@ from memd.indexer.views import keys
 from memd.indexer.views.keys import KeyTarget
 from memd.lifecycle.edges import CONTAINS
 from memd.models import Ask
-from memd.notes import revise
+from memd.notes import sections
 from memd.notes.links import declared_link, entry_of
 from memd.protocol.methods.context import ConsolidateRequest, ContextRequest, ExpandRequest
 
@@ -60,16 +60,16 @@ async def consolidate(ctx: HandlerContext, request: ConsolidateRequest, call: In
 
     def edit(text: str | None) -> str:
         facts = {**facts_now(content, target, text), "links": _summary_links(target, text, sources)}
-        return revise.put(target.path, target.slug, text, content.text, facts)
+        return sections.put(target.path, target.slug, text, content.text, facts)
 
     return {**await writer.edit_version("consolidate", target, edit), "sources": list(sources)}
 
 
 def _summary_links(target: KeyTarget, text: str | None, sources: tuple[str, ...]) -> list[str]:
     """The links of a summary: those that it had, but for what it contains, which is the sources."""
-    before = revise.declared_here(target.path, target.slug, text).links
+    before = sections.metadata_of(target.path, target.slug, text).links
     others = [entry for entry in before if (link := declared_link(entry)) is None or link.rel != CONTAINS]
-    if len(others) == len(before) and text and revise.memory_in(target.path, text, target.slug) is not None:
+    if len(others) == len(before) and text and sections.memory_in(target.path, text, target.slug) is not None:
         raise Refused(f"`{target.key}` is no summary, and its text would be replaced",
                       f"choose another key; or say it yourself: memd put {target.key}")  # fmt: skip
     return [*others, *(entry_of(CONTAINS, source, None) for source in sources)]

@@ -16,7 +16,7 @@ from memd.indexer.lifecycle import edges, mentions, related
 from memd.indexer.views.keys import KeyTarget
 from memd.lifecycle.edges import RELATED, Edge
 from memd.models import RELATIONS, Memory
-from memd.notes import revise
+from memd.notes import sections
 from memd.notes.links import declared_link, entry_of, folded
 from memd.protocol.methods.edges import (
     ClustersRequest,
@@ -149,7 +149,7 @@ def _edit_links(target: KeyTarget, change: Callable[[tuple[str, ...]], list[str]
     """An edit that changes the links of one memory; those of the file's front matter count as its own."""
 
     def edit(text: str, memory: Memory) -> str:
-        return revise.declare(target.path, target.slug, text, {"links": change(memory.declared.links)})
+        return sections.with_metadata(target.path, target.slug, text, {"links": change(memory.declared.links)})
 
     return in_memory(target, edit)
 
@@ -182,7 +182,7 @@ def _without(end: KeyTarget, rel: str, names: set[str]) -> Callable[[str | None]
     def edit(text: str | None) -> str:
         # Front matter that only edges had made necessary goes with the last of them.
         edited = EMPTY.sub("", change(text))
-        left = revise.memory_in(end.path, edited, end.slug)
+        left = sections.memory_in(end.path, edited, end.slug)
         if left is not None and any(_declares(entry, rel, names) for entry in left.declared.links):
             raise Refused(f"the front matter of {end.path} declares it for every memory of the file", "edit it there")
         return edited

@@ -25,7 +25,7 @@ from memd.lifecycle.lives import BASE
 from memd.lifecycle.rule_language import SYSTEM, body, named
 from memd.lifecycle.rules import BUILT_IN, Rule, similar_rules
 from memd.models import Memory
-from memd.notes import revise
+from memd.notes import sections
 from memd.protocol.methods.lifecycle import (
     CurateRequest,
     ReflectRequest,
@@ -94,9 +94,9 @@ async def _declare(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: s
         nonlocal before, after
         before = memory.declared.pinned if fact == "pinned" else _importance(memory.declared.importance)
         after = curation.fact_after(verb, before)
-        if verb == "unpin" and before and not revise.declared_here(target.path, target.slug, text).pinned:
+        if verb == "unpin" and before and not sections.metadata_of(target.path, target.slug, text).pinned:
             raise Refused(f"`{target.key}` is pinned by the front matter of {target.path}", "unpin it there")
-        return revise.declare(target.path, target.slug, text, {fact: after})
+        return sections.with_metadata(target.path, target.slug, text, {fact: after})
 
     if curation.fact_after(verb, before) == before and not await writer.repeated():
         return {**writer.untouched(target.key), **_change_of(fact, before, before)}

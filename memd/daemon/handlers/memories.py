@@ -20,11 +20,11 @@ from memd.indexer.views.get import near
 from memd.indexer.views.keys import KeyTarget
 from memd.indexer.writing.write_files import FileChange
 from memd.models import Memory
-from memd.notes import compose, patches, revise
-from memd.notes.lifetime import span_of
+from memd.notes import patches, sections
+from memd.notes.metadata import ttl_span
 from memd.notes.read import CONTROL, decode
 from memd.notes.safe_write import Edit
-from memd.notes.tags import retagged, tag_name
+from memd.notes.sections import tag_name, with_tag_renamed
 from memd.protocol.methods.memories import (
     FileRelation,
     FilesRequest,
@@ -83,7 +83,7 @@ async def put(ctx: HandlerContext, request: PutRequest, call: IncomingCall) -> R
 async def _put(writer: WorkspaceWriter, content: KeyedWrite, target: KeyTarget, found: list[Result]) -> Result:
     def edit(text: str | None) -> str:
         _check_unchanged(target, text, content.if_version)
-        return revise.put(target.path, target.slug, text, content.text, facts_now(content, target, text))
+        return sections.put(target.path, target.slug, text, content.text, facts_now(content, target, text))
 
     return {**await writer.edit_version("put", target, edit), "written": True, "similar": found}
 
@@ -98,7 +98,7 @@ async def _similar(writer: WorkspaceWriter, content: KeyedWrite, target: KeyTarg
 @handles(PatchRequest)
 async def patch(ctx: HandlerContext, request: PatchRequest, call: IncomingCall) -> Result:
     writer = workspace_writer(ctx, request)
-    writer.refuse_secrets(patches.added(request.patch))
+    writer.refuse_secrets(patches.added_text(request.patch))
     target = await writer.target(request.key)
     if not await writer.repeated():
         _check_version(target, request.if_version)
@@ -108,7 +108,7 @@ async def patch(ctx: HandlerContext, request: PatchRequest, call: IncomingCall) 
         new = patches.apply(memory.text, request.patch)
         if not new.strip():
             raise UsageError("the patch would leave nothing of the memory", f"memd rm {request.key}")
-        return compose.with_section(target.path, text, target.slug, new)
+        return sections.with_section(target.path, text, target.slug, new)
 
     return await writer.edit_version("patch", target, in_memory(target, edit))
 
@@ -136,7 +136,7 @@ async def _remove(writer: WorkspaceWriter, target: KeyTarget) -> Result:
     def edit(text: str | None) -> str | None:
         if text is None:
             raise KeyError(target.slug)
-        return revise.without(target.path, target.slug, text)
+        return sections.without_section(target.path, target.slug, text)
 
     return await writer.edit("rm", target, edit)
 
@@ -187,7 +187,7 @@ def check(content: KeyedWrite, max_bytes: int) -> None:
     if any(not tag or set(tag) & set(",\n\"'<>") for tag in facts.get("tags", ())):
         raise UsageError("a tag is a word without commas and quotes")
     ttl = facts.get("ttl")
-    if ttl and ttl != NEVER and span_of(ttl) is None:
+    if ttl and ttl != NEVER and ttl_span(ttl) is None:
         raise UsageError(f"`ttl` must be such as 90m, 12h, 30d, 2w, 1y or none, not {ttl!r}")
     for entry in content.files:
         _check_file(entry)
@@ -206,7 +206,7 @@ def _file_entries(index: WorkspaceIndex, entries: tuple[str, ...], cwd: str) -> 
 
 def facts_now(content: KeyedWrite, target: KeyTarget, text: str | None) -> dict[str, Any]:
     """The facts to declare: files add up, a ttl counts from now on."""
-    before = revise.declared_here(target.path, target.slug, text)
+    before = sections.metadata_of(target.path, target.slug, text)
     facts = {**content.facts, **({"ttl": None} if content.facts.get("ttl") == NEVER else {})}
     if content.files:
         facts["files"] = _with_files(before.files, content.files)
@@ -262,8 +262,8 @@ async def _add_file(writer: WorkspaceWriter, key: str, entry: str) -> Result:
     target = await writer.target(key)
 
     def edit(text: str, memory: Memory) -> str:
-        before = revise.declared_here(target.path, target.slug, text)
-        return revise.declare(target.path, target.slug, text, {"files": _with_files(before.files, (entry,))})
+        before = sections.metadata_of(target.path, target.slug, text)
+        return sections.with_metadata(target.path, target.slug, text, {"files": _with_files(before.files, (entry,))})
 
     done = await writer.edit("files", target, in_memory(target, edit))
     await writer.ctx.catch_up()
@@ -307,7 +307,7 @@ async def _retag(writer: WorkspaceWriter, what: str, tag: str, new: str | None, 
 
 
 def _retag_edit(path: str, old: str, new: str | None) -> Edit:
-    return revise.in_bytes(lambda text: None if text is None else retagged(path, text, old, new))
+    return sections.in_bytes(lambda text: None if text is None else with_tag_renamed(path, text, old, new))
 
 
 def _diff(index: WorkspaceIndex, path: str, edit: Edit) -> str:

@@ -15,11 +15,11 @@ from memd.indexer.indexing.scan import refusal
 from memd.indexer.query.lookup import key_of
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.writing.write_files import FileChange
-from memd.notes import entries, names
-from memd.notes.compose import daily_entry, daily_head, role_entry
-from memd.notes.entries import SHARED
+from memd.notes import entries, names, topics
+from memd.notes.entries import SHARED, daily_head, new_entry
 from memd.notes.layout import layout_of
 from memd.notes.read import CONTROL, FileContent, SkippedFile, UnreadableFile, read
+from memd.notes.sections import in_bytes
 from memd.protocol.methods.notes import NewSection, NoteRequest, ReadRequest, RecentRequest, SaveRequest, WriteRequest
 
 TAG = re.compile(r"[^\s,\"'<>#]+")
@@ -48,17 +48,17 @@ async def save(ctx: HandlerContext, request: SaveRequest, call: IncomingCall) ->
 async def write(ctx: HandlerContext, request: WriteRequest, call: IncomingCall) -> Result:
     writer, now = workspace_writer(ctx, request), request.local_time()
     path = _role_path(writer.index, SHARED if request.shared else request.role)
-    entry = role_entry(request.section, request.text, f"{now:%Y-%m-%d %H:%M}")
+    entry = new_entry(request.section, request.text, stamp=f"{now:%Y-%m-%d %H:%M}")
     return await _add(writer, "write", path, request.section, FileChange(path, entry), request.text)
 
 
 async def _add_to_daily(writer: WorkspaceWriter, what: str, request: NewSection) -> Result:
     """A section of the day's note, which is made where there is none."""
     now, tags = request.local_time(), _tags(request)
-    title, body = (request.title, request.text) if request.title else entries.titled(request.text)
+    title, body = (request.title, request.text) if request.title else entries.split_title(request.text)
     day = f"{now:%Y-%m-%d}"
     path = writer.layout.daily_note(day)
-    entry = daily_entry(body, f"{now:%H:%M}", " ".join(title.split()), tags)
+    entry = new_entry(f"{now:%H:%M} {title}", body, tags)
     change = FileChange(path, entry, daily_head(day))
     return await _add(writer, what, path, f"{now:%H:%M} {title}", change, request.text)
 
@@ -66,18 +66,16 @@ async def _add_to_daily(writer: WorkspaceWriter, what: str, request: NewSection)
 async def _add_to_long_term(writer: WorkspaceWriter, what: str, request: NewSection) -> Result:
     """A section of the long-term memory; where that ends with a list of topics, before it."""
     now, tags, text = request.local_time(), _tags(request), request.text
-    title, body = (request.title, text) if request.title else entries.titled(text)
+    title, body = (request.title, text) if request.title else entries.split_title(text)
     heading, path = title or f"{now:%Y-%m-%d %H:%M}", writer.layout.long_term
-    entry = entries.section(heading, body, tags)
+    entry = new_entry(heading, body, tags)
     # A place that must not be written to is refused when it is written.
     known = not refusal(writer.index.workspace, path)
     before = await writer.ctx.read(_content, writer.index, path, writer.ctx.max_bytes) if known else None
-    if before is None or entries.index_start(before.text) is None:
+    if before is None or topics.list_start(before.text) is None:
         return await _add(writer, what, path, heading, FileChange(path, entry, "# Memory\n"), text)
 
-    def edit(found: bytes | None) -> bytes:
-        return entries.before_index(found or b"", entry)
-
+    edit = in_bytes(lambda current: topics.with_entry_before_list(current or "", entry))
     return await _add(writer, what, path, heading, FileChange(path, edit=edit), text, before.text)
 
 
@@ -91,7 +89,7 @@ async def _add(
     known = writer.index.files.get(path)
     more = len(change.append.encode()) or len(text.encode())
     writer.refuse_unindexed(path, more + (known.size if known else 0))
-    key = entries.numbered(_key(writer.index, path, heading), before[: entries.index_start(before)] if before else "")
+    key = entries.unique_key(_key(writer.index, path, heading), before[: topics.list_start(before)] if before else "")
     done = await writer.write(what, key, change)
     return {**done, "path": done["paths"][0]}
 
@@ -131,8 +129,8 @@ async def recent(ctx: HandlerContext, request: RecentRequest, call: IncomingCall
     roles = tuple(dict.fromkeys((SHARED, request.role)))
     paths = [_role_path(index, role) for role in roles]
     first = f"{request.local_time() - timedelta(days=request.days):%Y-%m-%d}"
-    newest = entries.newest(await ctx.read(_entries, index, paths, ctx.max_bytes), first)
-    kept = entries.within(newest, budget)
+    newest = entries.newest_first(await ctx.read(_entries, index, paths, ctx.max_bytes), first)
+    kept = entries.within_budget(newest, budget)
     left_out = len(newest) - len(kept)
     return {
         **index.place,
@@ -140,7 +138,7 @@ async def recent(ctx: HandlerContext, request: RecentRequest, call: IncomingCall
         "entries": [{name: getattr(entry, name) for name in ENTRY_FIELDS} for entry in kept],
         "left_out": left_out,
         "tokens": sum(entry.tokens for entry in kept),
-        "text": entries.told(kept, roles, left_out, budget),
+        "text": entries.render(kept, roles, left_out, budget),
     }
 
 
@@ -164,7 +162,7 @@ def _role_hint(index: WorkspaceIndex, role: str) -> str:
 def _entries(index: WorkspaceIndex, paths: list[str], max_bytes: int) -> list[entries.RoleEntry]:
     files = [(path, _content(index, path, max_bytes)) for path in paths]
     return [
-        entry for path, file in files if file is not None for entry in entries.entries_of(path, file.text, file.day)
+        entry for path, file in files if file is not None for entry in entries.role_entries(path, file.text, file.day)
     ]
 
 

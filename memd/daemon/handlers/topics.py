@@ -13,10 +13,25 @@ from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, 
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import topics
 from memd.indexer.writing.write_files import FileChange
-from memd.notes import compose, names, topic_index
-from memd.notes.declared import front_matter, front_matter_span
-from memd.notes.revise import in_bytes
-from memd.notes.topics import Refinement, clean_summary, clean_tags, new_name, refined
+from memd.notes import names
+from memd.notes.metadata import read_front_matter
+from memd.notes.sections import in_bytes
+from memd.notes.topics import (
+    GENERAL,
+    Refinement,
+    check_general,
+    clean_summary,
+    clean_tags,
+    general_of,
+    new_topic_name,
+    read_index,
+    refined,
+    topic_file,
+    topic_name,
+    with_entry,
+    with_general,
+    without_entry,
+)
 from memd.protocol.methods.topics import (
     TopicForgetRequest,
     TopicGeneralRequest,
@@ -37,10 +52,10 @@ NONE = "No topics found"
 @handles(TopicMemorizeRequest)
 async def memorize(ctx: HandlerContext, request: TopicMemorizeRequest, call: IncomingCall) -> Result:
     writer, title, tags = workspace_writer(ctx, request), request.title.strip(), clean_tags(request.tags)
-    summary, name = clean_summary(request.summary), new_name(request.topic, writer.layout.index)
+    summary, name = clean_summary(request.summary), new_topic_name(request.topic, writer.layout.index)
     writer.refuse_secrets(request.content, title, summary)
     facts = {"title": title or name, "tags": tags, "summary": summary, "last_updated": _stamp(request)}
-    file = compose.topic_file(facts, request.content.replace("\r\n", "\n"))
+    file = topic_file(facts, request.content.replace("\r\n", "\n"))
     path = (await ctx.read(topics.paths, writer.index)).get(name) or writer.layout.topic(name)
     writer.refuse_unindexed(path, len(file.encode()))
 
@@ -49,7 +64,7 @@ async def memorize(ctx: HandlerContext, request: TopicMemorizeRequest, call: Inc
             raise AlreadyExists(f"there is a topic `{name}` already ({path})", f"change it: memd topic refine {name}")
         return file
 
-    listing = _change_index(writer, lambda text: topic_index.with_entry(text, name, summary))
+    listing = _change_index(writer, lambda text: with_entry(text, name, summary))
     done = await writer.write("topic.memorize", name, FileChange(path, edit=in_bytes(create)), listing)
     return {**done, "topic": name, "path": path}
 
@@ -59,7 +74,7 @@ async def refine(ctx: HandlerContext, request: TopicRefineRequest, call: Incomin
     writer, now, refinement = workspace_writer(ctx, request), _stamp(request), _refinement(request)
     if not refinement:
         raise UsageError("there is nothing to refine", "give tags to add or remove, a title, a summary or a content")
-    name = compose.topic_name(request.topic)
+    name = topic_name(request.topic)
     writer.refuse_secrets(refinement.content or "", refinement.title or "", refinement.summary or "")
     known = await ctx.read(topics.paths, writer.index)
     path, summary = known.get(name, ""), refinement.summary or name
@@ -69,16 +84,16 @@ async def refine(ctx: HandlerContext, request: TopicRefineRequest, call: Incomin
         if text is None:
             raise _unknown(writer.index, name, known)
         edited = refined(text, refinement, now)
-        facts = front_matter(edited[: front_matter_span(edited)])[0]
+        facts = read_front_matter(edited)[0]
         summary = refinement.summary or facts.summary or facts.title or name
         return edited
 
     def edit_index(text: str) -> str:
         if not path:
             raise _unknown(writer.index, name, known, text)
-        if refinement.summary is None and topic_index.read_index(text).of(name):
+        if refinement.summary is None and read_index(text).of(name):
             return text
-        return topic_index.with_entry(text, name, summary)
+        return with_entry(text, name, summary)
 
     changes = [FileChange(path, edit=in_bytes(edit))] if path else []
     done = await writer.write("topic.refine", name, *changes, _change_index(writer, edit_index))
@@ -87,14 +102,14 @@ async def refine(ctx: HandlerContext, request: TopicRefineRequest, call: Incomin
 
 @handles(TopicForgetRequest)
 async def forget(ctx: HandlerContext, request: TopicForgetRequest, call: IncomingCall) -> Result:
-    writer, name = workspace_writer(ctx, request), compose.topic_name(request.topic)
+    writer, name = workspace_writer(ctx, request), topic_name(request.topic)
     known = await ctx.read(topics.paths, writer.index)
     path = known.get(name, "")
 
     def edit_index(text: str) -> str:
-        if not path and not topic_index.read_index(text).of(name):
+        if not path and not read_index(text).of(name):
             raise _unknown(writer.index, name, known)
-        return topic_index.without_entry(text, name)
+        return without_entry(text, name)
 
     listing, kept = _change_index(writer, edit_index), ""
     deletion = [FileChange(path, edit=lambda data: None)] if path else []
@@ -111,12 +126,12 @@ async def forget(ctx: HandlerContext, request: TopicForgetRequest, call: Incomin
 @handles(TopicSetGeneralRequest)
 async def set_general(ctx: HandlerContext, request: TopicSetGeneralRequest, call: IncomingCall) -> Result:
     writer, content = workspace_writer(ctx, request), request.content
-    topic_index.check_general(content)
+    check_general(content)
     writer.refuse_secrets(content)
     path = writer.layout.index
     stem = PurePosixPath(path).stem
-    key = stem if names.is_topic(path) else f"{stem}#{names.slug(topic_index.GENERAL)}"
-    change = _change_index(writer, lambda text: topic_index.with_general(text, content))
+    key = stem if names.is_topic(path) else f"{stem}#{names.slug(GENERAL)}"
+    change = _change_index(writer, lambda text: with_general(text, content))
     return {**await writer.write("topic.set_general", key, change), "path": path}
 
 
@@ -149,7 +164,7 @@ def _stamp(request: TopicMemorizeRequest | TopicRefineRequest) -> str:
 
 def _unknown(index: WorkspaceIndex, name: str, known: Iterable[str], listing: str = "") -> NotFound:
     """The error for a topic without a file; `listing` is the file that lists the topics."""
-    if listing and topic_index.read_index(listing).of(name):
+    if listing and read_index(listing).of(name):
         hint = f"the index lists it; to take it from there: memd topic forget {name}"
         return NotFound(f"the topic `{name}` has no file", hint)
     hint = did_you_mean(name, known, "what there is: memd topic list")
@@ -161,7 +176,7 @@ def _unknown(index: WorkspaceIndex, name: str, known: Iterable[str], listing: st
 
 @handles(TopicRecallRequest)
 async def recall(ctx: HandlerContext, request: TopicRecallRequest, call: IncomingCall) -> Result:
-    return await ctx.read(_recall, ctx.indexes(request), compose.topic_name(request.topic), ctx.max_bytes)
+    return await ctx.read(_recall, ctx.indexes(request), topic_name(request.topic), ctx.max_bytes)
 
 
 def _recall(indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Result:
@@ -182,8 +197,8 @@ def _recall(indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Result:
 async def general(ctx: HandlerContext, request: TopicGeneralRequest, call: IncomingCall) -> Result:
     index = ctx.only_index(request)
     text = await ctx.read(topics.index_text, index, ctx.max_bytes)
-    entries = [{"topic": entry.topic, "summary": entry.summary} for entry in topic_index.read_index(text).entries]
-    return {**index.place, "path": topics.layout(index).index, "content": topic_index.general_of(text),
+    entries = [{"topic": entry.topic, "summary": entry.summary} for entry in read_index(text).entries]
+    return {**index.place, "path": topics.layout(index).index, "content": general_of(text),
             "topics": entries}  # fmt: skip
 
 
@@ -218,7 +233,7 @@ def _list(indexes: list[WorkspaceIndex], max_bytes: int) -> tuple[list[Result], 
     rows, missing = [], []
     for index in indexes:
         ns, known = index.workspace.ns, topics.paths(index)
-        entries = topic_index.read_index(topics.index_text(index, max_bytes)).entries
+        entries = read_index(topics.index_text(index, max_bytes)).entries
         summaries = {entry.topic: entry.summary for entry in entries}
         rows += [{"ns": ns, "topic": name, "path": path, "summary": summaries.get(name, ""),
                   "listed": name in summaries} for name, path in known.items()]  # fmt: skip

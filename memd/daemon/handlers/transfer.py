@@ -125,7 +125,7 @@ async def _write_plan(
 
 def _edit(step: FileImport, overwrite: bool) -> safe_write.Edit:
     """Decided anew on the bytes that are there when it is written."""
-    return lambda data: incoming_file.merged(step.incoming, data, overwrite).data
+    return lambda data: incoming_file.merge(step.incoming, data, overwrite).data
 
 
 async def _restore(ctx: HandlerContext, index: WorkspaceIndex, exported: ExportedWorkspace, tally: ImportTally) -> None:

@@ -18,10 +18,10 @@ from memd.indexer.views import keys
 from memd.indexer.views.keys import KeyTarget
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction
 from memd.models import Memory
-from memd.notes import revise
+from memd.notes import sections
 from memd.notes.layout import Layout, layout_of
-from memd.notes.revise import TextEdit
 from memd.notes.secrets import secrets_in
+from memd.notes.sections import TextEdit
 from memd.protocol.methods.base import Writing
 
 
@@ -146,14 +146,14 @@ def edit_of(target: KeyTarget, edit: TextEdit) -> FileChange:
         except KeyError as error:
             raise Conflict(f"`{target.key}` is no longer in {target.path}", "memd sync, and look again") from error
 
-    return FileChange(target.path, edit=revise.in_bytes(checked))
+    return FileChange(target.path, edit=sections.in_bytes(checked))
 
 
 def in_memory(target: KeyTarget, edit: Callable[[str, Memory], str]) -> Callable[[str | None], str]:
     """An edit of a file that must have the memory; it is given the file's text and the memory."""
 
     def checked(text: str | None) -> str:
-        memory = revise.memory_in(target.path, text or "", target.slug)
+        memory = sections.memory_in(target.path, text or "", target.slug)
         if text is None or memory is None:
             raise KeyError(target.slug)
         return edit(text, memory)

@@ -15,7 +15,7 @@ from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.views import tokens
 from memd.lifecycle.packing import PackedContext, PackedMemory, Packer
-from memd.notes.quoting import LEVEL, quoted
+from memd.notes.entries import QUOTE_LEVEL, quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _head(inputs: ContextInputs, memory: int, beside: int | None) -> str:
     parts = [f"{place}:{lines}", row["date"], inputs.key(memory)]
     if beside is not None:
         parts.append(f"contradicts {inputs.key(beside)}")
-    return f"{'#' * LEVEL} {_one_line(title)}\n{_one_line(' · '.join(part for part in parts if part))}\n\n"
+    return f"{'#' * QUOTE_LEVEL} {_one_line(title)}\n{_one_line(' · '.join(part for part in parts if part))}\n\n"
 
 
 def _one_line(text: str) -> str:

@@ -16,7 +16,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.catalog import ChunkRow, FileRow, MemoryRow
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Chunk
-from memd.notes.parse_cache import FILES
+from memd.notes.parse import CACHED_FILES
 
 EMPTY_MOMENT = timedelta(minutes=1)
 """A file rewritten in place is empty for a moment: memories that are back this soon live on."""
@@ -52,7 +52,7 @@ def decide(stores: Stores, index: WorkspaceIndex, batch: FileBatch, now: str) ->
     for path, (row, note) in batch.notes.items():
         index.applied.pop(path, None)
         index.applied[path] = (row.digest, note)
-    index.applied = dict(list(index.applied.items())[-FILES:])
+    index.applied = dict(list(index.applied.items())[-CACHED_FILES:])
     return changes
 
 

@@ -10,7 +10,7 @@ from sqlite3 import Connection, Row
 
 from memd.indexer.language.words import query_terms
 from memd.indexer.lifecycle.similarity import DEDUP, MERGE, SimilarPair
-from memd.notes.declared import COMMENT
+from memd.notes.metadata import COMMENT
 from memd.notes.names import DATE, STAMP
 
 SAME_WORDS = 0.9

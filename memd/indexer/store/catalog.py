@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from memd.lifecycle.lives import BASE
 from memd.models import Chunk, Declared, Memory, Workspace
-from memd.notes.lifetime import expiry
+from memd.notes.metadata import expiry
 
 
 @dataclass(frozen=True, slots=True)

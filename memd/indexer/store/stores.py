@@ -19,7 +19,7 @@ from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.text import TextIndex
 from memd.models import Note, Workspace
 from memd.notes.names import date_of
-from memd.notes.parse_cache import ParseCache
+from memd.notes.parse import ParseCache
 
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder

@@ -18,7 +18,7 @@ from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Memory
-from memd.notes.incoming_file import cut
+from memd.notes.incoming_file import split
 from memd.notes.read import SkippedFile, UnreadableFile, read
 
 SCHEMA = 1
@@ -170,7 +170,7 @@ def _file(
     except (OSError, SkippedFile, UnreadableFile):
         return
     text = reading.text
-    head, memories = cut(path, text, reading.day)
+    head, memories = split(path, text, reading.day)
     about: Told = {"ns": index.workspace.ns, "path": path, "digest": reading.digest,
                    "modified": _iso(reading.mtime_ns / 1e9), "head": head}  # fmt: skip
     if text.encode("utf-8", "replace") != reading.data:

@@ -19,7 +19,15 @@ from memd.indexer.transfer import imported_lives
 from memd.indexer.transfer.export import LIFE, SCHEMA, seconds_of
 from memd.models import KINDS, Declared
 from memd.notes import safe_write
-from memd.notes.incoming_file import IncomingFile, IncomingMemory, MergeResult, merged, sectioned, text_digest, without
+from memd.notes.incoming_file import (
+    IncomingFile,
+    IncomingMemory,
+    MergeResult,
+    merge,
+    sectioned,
+    text_digest,
+    without_known,
+)
 from memd.notes.secrets import secrets_in
 
 MAX_EXPORT = 512 * 1024 * 1024
@@ -142,9 +150,9 @@ def plan(
         if why:
             made.problems.append({"path": incoming.path, "why": why})
             continue
-        wanted = incoming if known is None else without(incoming, known)
+        wanted = incoming if known is None else without_known(incoming, known)
         if known is not None and found is not None:
-            wanted = without(sectioned(wanted), known)
+            wanted = without_known(sectioned(wanted), known)
         made.same += len(incoming.items) - len(wanted.items)
         if known is not None:
             known.update(item.digest for item in wanted.items)
@@ -155,12 +163,14 @@ def plan(
 
 
 def _consider(made: ImportPlan, incoming: IncomingFile, found: bytes | None, overwrite: bool) -> None:
-    merge = merged(incoming, found, overwrite)
-    made.same += merge.same
-    made.conflicts += [{"key": _key(incoming.path, item), "place": item.place, "why": why} for item, why in merge.kept]
-    if merge.data != found:
-        made.steps.append(FileImport(incoming, merge, found is None))
-        made.secrets += _secrets(incoming, merge, found is None)
+    result = merge(incoming, found, overwrite)
+    made.same += result.same
+    made.conflicts += [
+        {"key": _key(incoming.path, item), "place": item.place, "why": why} for item, why in result.rejected
+    ]
+    if result.data != found:
+        made.steps.append(FileImport(incoming, result, found is None))
+        made.secrets += _secrets(incoming, result, found is None)
 
 
 def _secrets(incoming: IncomingFile, merge: MergeResult, new: bool) -> Iterator[Told]:

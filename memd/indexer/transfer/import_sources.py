@@ -15,13 +15,12 @@ from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import NEVER, SWAP
 from memd.indexer.transfer.export import seconds_of
 from memd.models import KINDS
-from memd.notes.compose import topic_file, topic_name, with_facts
-from memd.notes.declared import front_matter_span
-from memd.notes.incoming_file import IncomingFile, pack
+from memd.notes.incoming_file import IncomingFile, read_incoming
 from memd.notes.layout import Layout
+from memd.notes.metadata import front_matter_end, with_front_matter
 from memd.notes.names import DATE, slug
 from memd.notes.read import SkippedFile, UnreadableFile, decode, read
-from memd.notes.topic_index import GENERAL, read_index
+from memd.notes.topics import GENERAL, read_index, topic_file, topic_name
 
 MARKDOWN = (".md", ".markdown", ".mdk")
 RECORDS = (".jsonl", ".ndjson", ".json")
@@ -87,7 +86,7 @@ def _take(found: SourceFiles, way: PathMapping, file: Path, path: PurePosixPath,
         return
     modified = reading.mtime_ns / 1e9
     for target, data in _markdown(way, file, path, reading.data):
-        incoming = pack(target, data, str(file), modified)
+        incoming = read_incoming(target, data, str(file), modified)
         if incoming.items:
             found.incoming_files.append(
                 incoming if target.startswith(f"{HOME}/") else replace(incoming, title=f"From {way.name}")
@@ -154,7 +153,7 @@ def _markdown(way: PathMapping, file: Path, path: PurePosixPath, data: bytes) ->
     if facts:
         # Front matter that is no YAML stays as it is.
         with suppress(Refused):
-            data = with_facts(decode(data), facts).encode()
+            data = with_front_matter(decode(data), facts).encode()
     yield target_of(way, path), data
 
 
@@ -192,7 +191,7 @@ def _file_name(text: str) -> str:
 
 def _missing_facts(file: Path, path: PurePosixPath, text: str) -> dict[str, Any]:
     """What other tools call `name`, `description` and `type`, and what an index says of a topic, in memd's words."""
-    head = text[: front_matter_span(text)]
+    head = text[: front_matter_end(text)]
     has = {name for name in ("title", "summary", "tags") if re.search(rf"^{name}:", head, re.MULTILINE)}
     facts: dict[str, Any] = {"title": _fact(head, "name"), "summary": _fact(head, "description")}
     kind = _fact(head, "type")
@@ -239,7 +238,7 @@ def _take_records(found: SourceFiles, way: PathMapping, file: Path, text: str, p
         paths.add(target)
         created = _first(record, "created", "created_at", "timestamp", "date", "updated_at")
         note = topic_file(_facts(record, key, name, created), content.replace("\r\n", "\n"))
-        incoming = pack(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
+        incoming = read_incoming(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
         found.incoming_files.append(_placed(incoming, line))
 
 

@@ -16,11 +16,10 @@ from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import get
-from memd.notes.compose import topic_name
 from memd.notes.layout import INDEX, Layout
 from memd.notes.names import DATE, is_long_term
-from memd.notes.revise import memory_in
-from memd.notes.tags import is_tag
+from memd.notes.sections import memory_in, same_tag
+from memd.notes.topics import topic_name
 
 INDEX_HEADINGS = ("general project knowledge", "specialized knowledge")
 
@@ -126,7 +125,7 @@ def tags(stores: Stores, indexes: Iterable[WorkspaceIndex]) -> list[dict[str, An
 def tagged_files(stores: Stores, index: WorkspaceIndex, tag: str) -> list[str]:
     """The files of which a memory has this tag."""
     rows = _rows(stores, index, "m.tags <> '[]'")
-    having = (row["path"] for _, row in rows if any(is_tag(one, tag) for one in json.loads(row["tags"])))
+    having = (row["path"] for _, row in rows if any(same_tag(one, tag) for one in json.loads(row["tags"])))
     return list(dict.fromkeys(having))
 
 

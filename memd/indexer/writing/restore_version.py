@@ -10,24 +10,34 @@ from memd.indexer.store.stores import Stores
 from memd.indexer.views.past import KnownMemory
 from memd.indexer.writing.write_files import FileChange
 from memd.notes import sections
-from memd.notes.compose import daily_head
+from memd.notes.blocks import with_line_ends
+from memd.notes.entries import daily_head
 from memd.notes.names import DATE, date_of
+from memd.notes.parse import parse
 
 
 def restoring_change(stores: Stores, known: KnownMemory, text: str) -> FileChange:
     """The change that makes a text the current one of its memory."""
     removed = _removed_file(stores.ledger.reader, known)
 
-    def edit(data: bytes | None) -> bytes:
+    def edit(data: bytes | None) -> bytes | None:
         if data is None:
-            return _new_file(known, removed, text)
-        if known.gone is None:
-            return sections.with_text(known.path, data, known.slug, text)
-        if known.slug:
-            return sections.with_section(data, text)
-        return sections.with_preamble(known.path, data, text)
+            return sections.in_bytes(lambda old: _new_file(known, old or "", text))(removed)
+        return sections.in_bytes(lambda current: _restored(known, current or "", text))(data)
 
     return FileChange(known.path, edit=edit)
+
+
+def _restored(known: KnownMemory, current: str, text: str) -> str:
+    """The file with the text in place of its memory's current one, or added where the memory is gone."""
+    if known.gone is not None:
+        if known.slug:
+            return sections.with_new_section(current, text)
+        return sections.with_preamble(known.path, current, text)
+    try:
+        return sections.with_section(known.path, current, known.slug, text)
+    except KeyError:
+        raise Conflict(f"{known.path} has no such memory any more", "memd sync, then try again") from None
 
 
 def _removed_file(connection: Connection, known: KnownMemory) -> bytes:
@@ -40,16 +50,13 @@ def _removed_file(connection: Connection, known: KnownMemory) -> bytes:
     return zlib.decompress(row["removed"]) if row else b""
 
 
-def _new_file(known: KnownMemory, removed: bytes, text: str) -> bytes:
+def _new_file(known: KnownMemory, removed: str, text: str) -> str:
     """A file with this memory alone, and with what stood before the sections of the removed one."""
-    if removed and len(sections.note_of(known.path, removed).memories) == 1:
-        try:
-            return sections.with_text(known.path, removed, known.slug, text)
-        except Conflict:
-            # The memory had another heading then.
-            pass
-    head = sections.before_sections(known.path, removed) if removed else b""
+    memories = parse(known.path, removed).memories
+    if [memory.slug for memory in memories] == [known.slug]:
+        return sections.with_section(known.path, removed, known.slug, text)
+    head = sections.before_sections(known.path, removed)
     day = date_of(known.path)
     if not head and known.slug and day and DATE.fullmatch(known.path.rpartition("/")[2].removesuffix(".md")):
-        head = f"{daily_head(day)}\n".encode()
-    return head + sections.encoded(text) + sections.ending(removed or b"\n")
+        head = f"{daily_head(day)}\n"
+    return head + text + with_line_ends("\n", removed)

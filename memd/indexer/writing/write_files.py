@@ -17,7 +17,7 @@ from memd.indexer.record.splices import Splice, digest_or_none, splice_of, undo_
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.notes import safe_write
-from memd.notes.entries import numbered
+from memd.notes.entries import unique_key
 from memd.notes.read import decode, digest_of
 from memd.notes.safe_write import Edit, WriteResult
 
@@ -112,7 +112,7 @@ class _ActionRecord:
     def intend(self, nth: int, change: FileChange, old: bytes | None, new: bytes | None) -> None:
         """Keep what is about to change. A repeated request finds it, and so does the next start after a kill."""
         if change.edit is None:
-            self.key = numbered(self._write_action.key, decode(old or b""))
+            self.key = unique_key(self._write_action.key, decode(old or b""))
         self._splices[nth] = splice_of(change.path, old, new)
         with self._ledger.write() as connection:
             splices.keep(connection, self._begun(connection), nth, self._splices[nth])

@@ -1,0 +1,293 @@
+"""Reads and writes what a note declares about itself: front matter, the comment under a heading, #tags, ttl. Pure."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from memd.errors import Refused, UsageError
+from memd.models import KINDS, TIERS, Declared, Memory
+from memd.notes.blocks import with_line_ends
+from memd.notes.names import STAMP
+
+MAX_FRONT_MATTER = 16 * 1024
+MAX_DEPTH = 20
+COMMENT = re.compile(r"<!--\s*memd:(.*?)-->", re.DOTALL)
+TAG = re.compile(r"(?<![\w/#&])#([^\W\d_][\w/-]*)")
+CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n[ \t\r]*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
+"""Inline code: it ends with as many backticks as it began with."""
+HEADING = re.compile(r" {0,3}(?:#{1,2}(?=\s|\Z)[^\n]*|[^\n]+\n {0,3}(?:=+|-+)[ \t\r]*)(?:\n|\Z)")
+FIELD = re.compile(r"([\"']?)(?P<name>[^\s:\"'#-][^:\"'\n]*)\1[ \t]*:(?=\s|\Z)")
+YAML_COMMENT = re.compile(r"[ \t]+#[^\"'\]\n]*$")
+UNQUOTED = re.compile(r"[^\s\"'\\]+")
+TTL = re.compile(r"(?P<number>\d{1,6})\s*(?P<unit>m|h|d|w|y)")
+UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
+HEAD = 300
+"""Characters of a memory in which its timestamp line is looked for."""
+
+Fields = Mapping[str, Any]
+"""Metadata by name; in an edit, None removes a field."""
+
+
+# --- values -------------------------------------------------------------------------------------------------
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a value declares nothing; the number 0 does."""
+    return value is None or value is False or (isinstance(value, str | list | tuple) and not value)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None or isinstance(value, dict | list | bool) else str(value).strip()
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else value.split(",") if isinstance(value, str) else []
+    return tuple(text for entry in values if (text := _text(entry)))
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    return tuple(tag.lstrip("#") for tag in _texts(value) if tag.lstrip("#"))
+
+
+def _one_of(values: Sequence[str]) -> Callable[[Any], str]:
+    return lambda value: value if isinstance(value, str) and value in values else ""
+
+
+def _share(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if 0 <= number <= 1 and not isinstance(value, bool) else None
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("title", "summary", "priority", "ttl", "last_updated"), _text),
+    **dict.fromkeys(("aliases", "links", "files"), _texts),
+    "tags": _tags, "kind": _one_of(KINDS), "tier": _one_of(TIERS), "importance": _share,
+    "pinned": lambda value: value is True,
+}  # fmt: skip
+"""How each field is read from a loose value."""
+
+
+def _from_mapping(values: dict[Any, Any]) -> Declared:
+    return Declared(**{name: read(values.get(name)) for name, read in READERS.items()})
+
+
+def merge(file: Declared, section: Declared, tags: tuple[str, ...]) -> Declared:
+    """A section's metadata over its file's; tags and files add up."""
+    either = {name: getattr(file if is_empty(getattr(section, name)) else section, name) for name in READERS}
+    either["tags"] = tuple(dict.fromkeys((*file.tags, *section.tags, *tags)))
+    either["files"] = tuple(dict.fromkeys((*file.files, *section.files)))
+    return Declared(**either)
+
+
+# --- front matter -------------------------------------------------------------------------------------------
+
+
+def front_matter_end(text: str) -> int:
+    """The offset behind the front matter; 0 if there is none."""
+    if not text.startswith("---"):
+        return 0
+    opening = text.find("\n")
+    if opening < 0 or text[:opening].rstrip() != "---":
+        return 0
+    closing = re.compile(r"^(?:---|\.\.\.)[ \t\r]*(?:\n|\Z)", re.MULTILINE).search(text, opening + 1)
+    return closing.end() if closing else 0
+
+
+def read_front_matter(text: str) -> tuple[Declared, str]:
+    """What a text's front matter declares, and a warning if it cannot be read."""
+    body = text[: front_matter_end(text)].strip().removeprefix("---").removesuffix("---").removesuffix("...")
+    if not body:
+        return Declared(), ""
+    if len(body) > MAX_FRONT_MATTER:
+        return Declared(), f"front matter over {MAX_FRONT_MATTER // 1024} KB is not read"
+    if max(body.count("["), body.count("{")) > MAX_DEPTH * 5 or _deepest_indent(body) > MAX_DEPTH * 2:
+        return Declared(), "front matter is nested too deep"
+    # Imported with the first front matter: most notes have none.
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.allow_duplicate_keys = True
+    try:
+        loaded = yaml.load(body)
+    except (YAMLError, ValueError, RecursionError) as error:
+        return Declared(), f"front matter is not YAML ({str(error).splitlines()[0]})"
+    return (_from_mapping(loaded), "") if isinstance(loaded, dict) else (Declared(), "")
+
+
+def _deepest_indent(body: str) -> int:
+    return max((len(line) - len(line.lstrip(" ")) for line in body.splitlines()), default=0)
+
+
+def to_yaml(values: Fields, flow: bool = False) -> str:
+    """Metadata as lines of front matter, without empty fields; `flow` writes a list on one line."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.width = 10_000
+    yaml.default_flow_style = None if flow else False
+    kept = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
+            if not is_empty(value)}  # fmt: skip
+    out = io.StringIO()
+    yaml.dump(kept, out)
+    return out.getvalue() if kept else ""
+
+
+def with_front_matter(text: str, values: Fields) -> str:
+    """The file with some fields of its front matter changed; every other line stays as it is."""
+    end = front_matter_end(text)
+    if not end:
+        lines_of_yaml = to_yaml(values)
+        return with_line_ends(f"---\n{lines_of_yaml}---\n\n", text) + text if lines_of_yaml else text
+    first, *lines, last = re.findall(r"[^\n]*\n|[^\n]+", text[:end])
+    for name, value in values.items():
+        lines = _with_field(lines, name, value, text)
+    changed = "".join((first, *lines, last))
+    for front_matter in (text[:end], changed):
+        if warning := read_front_matter(front_matter)[1]:
+            raise Refused(f"the {warning}, so it cannot be changed", "fix it in your editor first")
+    return changed + text[end:]
+
+
+def _with_field(lines: list[str], name: str, value: Any, text: str) -> list[str]:
+    """Lines of front matter with one field set in its old place, or at the end."""
+    at = next((at for at, line in enumerate(lines) if (match := FIELD.match(line)) and match["name"] == name), None)
+    if at is None:
+        return [*lines, with_line_ends(to_yaml({name: value}), text)]
+    end = at + 1
+    for nth in range(at + 1, len(lines)):
+        if lines[nth][:1] in (" ", "\t", "-"):
+            end = nth + 1
+        elif lines[nth].strip() and not lines[nth].startswith("#"):
+            break
+    if is_empty(value):
+        return lines[:at] + lines[end:]
+    one_line = end == at + 1
+    comment = YAML_COMMENT.search(lines[at].rstrip()) if one_line else None
+    new = to_yaml({name: value}, one_line and isinstance(value, list | tuple)).rstrip("\n")
+    return [*lines[:at], with_line_ends(f"{new}{comment.group() if comment else ''}\n", text), *lines[end:]]
+
+
+# --- the comment under a heading ----------------------------------------------------------------------------
+
+
+def read_comment(text: str) -> Declared:
+    """What `<!-- memd: pinned tags=a,b importance=0.8 -->` declares for its section."""
+    match = COMMENT.search(text)
+    values: dict[str, Any] = dict(_comment_values(match.group(1))) if match else {}
+    if isinstance(values.get("pinned"), str):
+        values["pinned"] = values["pinned"].lower() in ("true", "yes", "1")
+    return _from_mapping(values)
+
+
+def _comment_values(text: str) -> dict[str, str | bool]:
+    """The words of a comment: `name=value`, or a name alone, which is True."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    pairs = (word.partition("=") for word in words)
+    return {name: value if equals else True for name, equals, value in pairs}
+
+
+def with_comment(section: str, changes: Fields) -> str:
+    """A section with some fields of its comment changed; a comment without fields is removed."""
+    match = COMMENT.search(section)
+    values = _comment_values(match.group(1)) if match else {}
+    for name, value in changes.items():
+        if is_empty(value):
+            values.pop(name, None)
+        else:
+            values[name] = _comment_value(name, value)
+    comment = f"<!-- memd: {' '.join(_word(name, value) for name, value in values.items())} -->"
+    if match and values:
+        return section[: match.start()] + comment + section[match.end() :]
+    if match:
+        return section[: match.start()] + re.sub(r"\A[ \t\r]*\n", "", section[match.end() :])
+    if not values:
+        return section
+    heading = HEADING.match(section)
+    at = heading.end() if heading else 0
+    line_end = with_line_ends("\n", section)
+    before = section[:at] if section[:at].endswith("\n") or not at else section[:at] + line_end
+    return before + comment + line_end + section[at:]
+
+
+def _comment_value(name: str, value: Any) -> str | bool:
+    if isinstance(value, list | tuple):
+        if any("," in entry for entry in value):
+            raise UsageError(f"`{name}` of a section cannot hold a comma", "commas separate its entries")
+        return ",".join(value)
+    return value if isinstance(value, bool) else str(value)
+
+
+def _word(name: str, value: str | bool) -> str:
+    if isinstance(value, bool):
+        return name
+    if "--" in value and ">" in value:
+        raise UsageError(f"`{name}` cannot stand in a comment: {value}")
+    quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f"{name}={value}" if UNQUOTED.fullmatch(value) else f'{name}="{quoted}"'
+
+
+# --- tags ---------------------------------------------------------------------------------------------------
+
+
+def hashtags(prose: Iterable[str]) -> tuple[str, ...]:
+    """The #tags in prose, each once, in order."""
+    return tuple(dict.fromkeys(text[start:end] for text in prose for start, end in tag_spans(text)))
+
+
+def tag_spans(text: str) -> list[tuple[int, int]]:
+    """The spans of the names of #tags in prose, without those in code."""
+    code = [match.span() for match in CODE.finditer(text)] if "`" in text and "#" in text else []
+    return [
+        (match.start(1), match.start(1) + len(match.group(1).rstrip("/-")))
+        for match in TAG.finditer(text)
+        if not any(start < match.start() < end for start, end in code)
+    ]
+
+
+# --- ttl ----------------------------------------------------------------------------------------------------
+
+
+def ttl_span(ttl: str) -> timedelta | None:
+    """`90m`, `12h`, `30d`, `2w`, `1y` as a time span; None for anything else."""
+    match = TTL.fullmatch(ttl.strip().lower())
+    return timedelta(seconds=int(match["number"]) * UNITS[match["unit"]]) if match else None
+
+
+def expiry(memory: Memory, role: str, first_seen: str) -> str | None:
+    """When a memory's ttl ends, in UTC; None without a ttl.
+
+    It starts at `last_updated`, else at the time or day that the note gives, else when memd first saw the memory.
+    """
+    span = ttl_span(memory.declared.ttl) if memory.declared.ttl else None
+    if span is None:
+        return None
+    stamp = STAMP.search(memory.text[:HEAD])
+    dated = stamp.group(0).strip("_") if stamp else memory.date if role == "daily" else ""
+    start = _moment(memory.declared.last_updated) or _moment(dated) or _moment(first_seen)
+    try:
+        return (start + span).astimezone(UTC).isoformat(timespec="milliseconds") if start else None
+    except OverflowError:
+        return None
+
+
+def _moment(text: str) -> datetime | None:
+    """A date or time as notes write it; a date means the end of that day, so that nothing expires too early."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if len(text) == len("2026-02-15"):
+        moment = datetime.combine(moment, time()) + timedelta(days=1)
+    return moment.astimezone() if moment.tzinfo is None else moment
