@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import places
 from collection import Collection, load
 from retrieval import markdown
 from store import say
@@ -109,9 +110,9 @@ def _figures(stores: Stores, one: Collection, how: dict[str, str]) -> dict[tuple
             answer = search.search(stores, Ask(question.text, (haystack.ns,), HITS, **how), MOST_BYTES)  # type: ignore[arg-type]
             hits = [haystack.found(asdict(hit)) for hit in answer.hits]
             if question.turns:
-                found["turns"].append(scoring.turns(hits, question.turns))
+                found["turns"].append(places.turns(hits, question.turns))
             if question.sessions:
-                found["sessions"].append(scoring.sessions(hits, question.sessions, haystack.sessions))
+                found["sessions"].append(places.sessions(hits, question.sessions, haystack.sessions))
     return {
         (level, name): value
         for level, scored in found.items() if scored

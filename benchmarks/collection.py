@@ -8,7 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from memd.exam.scoring import LineSpan, ScoredHit
+from places import ScoredHit
+
+from memd.exam.scoring import LineSpan
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,15 +28,15 @@ from memd.indexer.context.assemble import assemble
 from memd.indexer.context.inputs import ContextTask
 from memd.indexer.indexing import ingest
 from memd.indexer.lifecycle import accesses, lives
-from memd.indexer.lifecycle.ageing import ReflectionOptions
-from memd.indexer.lifecycle.reflect import reflect
+from memd.indexer.lifecycle.reflect import ReflectionOptions, reflect
 from memd.indexer.model.embedder import Embedder, HashEmbedder, load_embedder
 from memd.indexer.model.recipe import embedded_text
 from memd.indexer.query.search import search
 from memd.indexer.record import actions
 from memd.indexer.store import vector_table
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.lifecycle.rules import BUILT_IN, Rule
+from memd.lifecycle.rule_book import BUILT_IN
+from memd.lifecycle.rules import Rule
 from memd.models import Answer, Ask, Workspace
 
 MOST_BYTES = 1_000_000
@@ -115,7 +115,7 @@ class Replay:
         says_so = self.rng.random() < SAYS_SO
 
         def observe(connection: Connection) -> None:
-            accesses.saw(connection, lives.holders(connection, [hit.id for hit in answer.hits]), "agent", now)
+            accesses.record(connection, lives.holders(connection, [hit.id for hit in answer.hits]), "agent", now)
             if right is not None and says_so:
                 action = actions.note(connection, self.index.id, "agent", "useful", right.key)
                 lives.found_useful(connection, action, 0, lives.holders(connection, [right.id])[0])

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import places
 from collection import Collection, Haystack, Question, load
 from home import Home, workplace
+from places import NAMES, ScoredHit
 from store import say
 
 from memd.exam import scoring
-from memd.exam.scoring import NAMES, ScoredHit
 from memd.protocol.client import Client
 
 MODES = ("text", "vector", "hybrid")
@@ -110,8 +111,8 @@ def ask(client: Client, haystack: Haystack, question: Question, mode: str, limit
     scored = question.haystack == haystack.name and question.scorable
     return Asked(
         question, hits, ms, answer["confidence"], answer["verdict"],
-        turns=scoring.turns(hits, question.turns) if scored and question.turns else None,
-        sessions=scoring.sessions(hits, question.sessions, haystack.sessions) if scored and question.sessions else None,
+        turns=places.turns(hits, question.turns) if scored and question.turns else None,
+        sessions=places.sessions(hits, question.sessions, haystack.sessions) if scored and question.sessions else None,
     )  # fmt: skip
 
 
@@ -144,7 +145,7 @@ def summary(asked: Sequence[Asked]) -> dict[str, Any]:
         "questions": len(asked),
         "turns": scoring.mean([one.turns for one in asked if one.turns]),
         "sessions": scoring.mean([one.sessions for one in asked if one.sessions]),
-        "mean_length": scoring.mean_length(one.hits for one in asked),
+        "mean_length": places.mean_length(one.hits for one in asked),
         "p50_ms": scoring.percentile(times, 0.5),
         "p95_ms": scoring.percentile(times, 0.95),
     }
@@ -200,8 +201,8 @@ def judge(
 def verdicts(right: Sequence[Asked], wrong: Sequence[Asked], adversarial: Sequence[Asked]) -> dict[str, Any]:
     sure = [one.confidence for one in right]
     return {
-        "auc_wrong": scoring.area(sure, [one.confidence for one in wrong]),
-        "auc_adversarial": scoring.area(sure, [one.confidence for one in adversarial]) if adversarial else None,
+        "auc_wrong": places.area(sure, [one.confidence for one in wrong]),
+        "auc_adversarial": places.area(sure, [one.confidence for one in adversarial]) if adversarial else None,
         "right": _shares(right), "wrong": _shares(wrong), "adversarial": _shares(adversarial),
     }  # fmt: skip
 

@@ -99,13 +99,12 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 TIERS: tuple[Tier, ...] = get_args(Tier)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 PINNED = "pinned"
-"""What `tier` can name besides: those that never age, whatever tier they are in."""
-RELATIONS = {
+"""A filter can name this instead of a tier: memories that never age, whatever their tier."""
+RELATIONS: dict[str, float] = {
     "contradicts": 0.9, "refines": 0.8, "implies": 0.8, "caused_by": 0.75, "depends_on": 0.7, "prevents": 0.7,
     "contains": 0.6, "relates_to": 0.5, "merged_into": 0.0,
 }  # fmt: skip
-"""What an edge can say, with the weight that it has unless someone gives another."""
-MODES = ("hybrid", "text", "vector", "exact")
+"""Every relation with the weight that an edge has unless someone gives another."""
 FUSIONS = ("scores", "rrf")
 
 

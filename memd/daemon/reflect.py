@@ -14,8 +14,7 @@ from typing import Any
 from memd.daemon.health import Health
 from memd.daemon.tasks.lifecycle import ReflectionStep, announce_moved
 from memd.daemon.worker import Worker
-from memd.indexer.lifecycle.ageing import ReflectionOptions
-from memd.indexer.lifecycle.reflect import link, reflect
+from memd.indexer.lifecycle.reflect import ReflectionOptions, link, reflect
 from memd.indexer.store.stores import Stores
 from memd.lifecycle.rule_book import RuleBook, rule_book
 from memd.lifecycle.rules import Rule

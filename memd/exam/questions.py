@@ -1,4 +1,4 @@
-"""Reads an exam: questions with what their answers must be, one JSON object a line."""
+"""Reads an exam: questions with their expected answers, one JSON object a line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from memd.exam.scoring import LONGEST, LineSpan, ScoredHit
+from memd.exam.scoring import LONGEST, LineSpan
 from memd.models import Hit
 
 PLACE = re.compile(r"(?P<path>[^#]+\.mdk?)(:(?P<first>[1-9]\d{0,8})(-(?P<last>[1-9]\d{0,8}))?)?")
@@ -20,16 +20,16 @@ KEYS = '"question", and "expect" (a key or path:line) or "expect_text"'
 
 @dataclass(frozen=True, slots=True)
 class ExpectedAnswer:
-    """One thing that must come up: a place, a memory, or a piece of text."""
+    """One thing that must be found: lines of a file, a memory, or a piece of text."""
 
-    told: str
-    """As the exam has it, for the list of what was missed."""
+    label: str
+    """As written in the exam, for the list of misses."""
     span: LineSpan | None = None
     key: str = ""
     text: str = ""
 
-    def among(self, hit: Hit) -> bool:
-        """Whether the hit is what is wanted, however long it is."""
+    def matches(self, hit: Hit) -> bool:
+        """Whether the hit is what is expected, however long it is."""
         if self.span is not None:
             path = f"{hit.root}/{hit.path}" if self.span.path.startswith("/") else hit.path
             return self.span.overlaps(LineSpan(path, hit.start_line, hit.end_line))
@@ -45,9 +45,12 @@ class ExamQuestion:
 
     line: int
     text: str
-    wanted: tuple[ExpectedAnswer, ...]
+    expected: tuple[ExpectedAnswer, ...]
     category: str = ""
     ns: str = ""
+
+    def answered_by(self, hit: Hit) -> bool:
+        return any(one.matches(hit) for one in self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class QuestionProblem:
 
 
 def read(text: str) -> tuple[list[ExamQuestion], list[QuestionProblem]]:
-    """The questions of a file, and its lines that are none; empty lines and lines that begin with # do not count."""
+    """The questions of a file, and the problems of its other lines; empty lines and # comments are skipped."""
     numbered = enumerate(text.removeprefix("\ufeff").split("\n"), 1)
     return collect((line, row) for line, row in numbered if row.strip() and not row.lstrip().startswith("#"))
 
@@ -80,7 +83,7 @@ def collect(entries: Iterable[tuple[int, Any]]) -> tuple[list[ExamQuestion], lis
 
 
 def _question(line: int, entry: Any) -> ExamQuestion | None:
-    """One entry; None for one that its author marked as having no answer."""
+    """One entry; None if its author marked it as having no answer."""
     if not isinstance(entry, dict):
         raise ValueError(f"not an object with {KEYS}")
     if entry.get("scorable") is False or entry.get("adversarial") is True:
@@ -90,11 +93,11 @@ def _question(line: int, entry: Any) -> ExamQuestion | None:
         raise ValueError('"question" must be a text')
     if len(text) > LONGEST_QUESTION:
         raise ValueError(f'"question" is longer than {LONGEST_QUESTION:,} characters')
-    wanted = (*_expected(entry), *_texts(entry), *_gold(entry))
-    if not wanted:
+    expected = (*_expected(entry), *_texts(entry), *_gold(entry))
+    if not expected:
         raise ValueError('it does not say what to expect: "expect" (a key or path:line) or "expect_text"')
     ns = entry.get("ns", entry.get("haystack")) or ""
-    return ExamQuestion(line, text, tuple(dict.fromkeys(wanted)), str(entry.get("category") or ""), str(ns))
+    return ExamQuestion(line, text, tuple(dict.fromkeys(expected)), str(entry.get("category") or ""), str(ns))
 
 
 def _list(entry: dict[str, Any], name: str) -> list[Any]:
@@ -108,14 +111,14 @@ def _expected(entry: dict[str, Any]) -> list[ExpectedAnswer]:
         if isinstance(value, dict):
             found.append(_place(value))
         elif isinstance(value, str) and value.strip():
-            found.append(_wanted(value.strip()))
+            found.append(_from_text(value.strip()))
         else:
             raise ValueError(f'"expect" must be a key or path:line, or a list of them, not {value!r}')
     return found
 
 
-def _wanted(value: str) -> ExpectedAnswer:
-    """`memory/2026-02-15.md:12`, `…:12-14` or the file alone; everything else is a key."""
+def _from_text(value: str) -> ExpectedAnswer:
+    """`memory/2026-02-15.md:12`, `…:12-14` or the file alone; anything else is a key."""
     place = PLACE.fullmatch(value)
     if place is None:
         return ExpectedAnswer(value, key=value)
@@ -142,26 +145,20 @@ def _gold(entry: dict[str, Any]) -> list[ExpectedAnswer]:
 
 def _place(value: Any) -> ExpectedAnswer:
     try:
-        path, first, last = str(value["file"]), int(value["start"]), int(value["end"])
+        span = LineSpan(str(value["file"]), int(value["start"]), int(value["end"]))
     except (KeyError, TypeError, ValueError):
         raise ValueError(f'a place needs "file", "start" and "end", not {value!r}') from None
-    return ExpectedAnswer(f"{path}:{first}" + (f"-{last}" if last > first else ""), LineSpan(path, first, last))
+    return ExpectedAnswer(str(span), span)
 
 
 def _flat(text: str) -> str:
-    """Text as it is compared: without case, and with every run of white space as one space."""
+    """Text for comparison: without case, every run of white space as one space."""
     return " ".join(text.casefold().split())
 
 
-# --- an answer beside what was wanted -----------------------------------------------------------------------
-
-
-def found(hit: Hit) -> ScoredHit:
-    return ScoredHit(LineSpan(hit.path, hit.start_line, hit.end_line), len(hit.text))
-
-
-def cover(hits: Iterable[Hit], wanted: tuple[ExpectedAnswer, ...]) -> list[frozenset[int]]:
-    """Which of the wanted things each hit is; one that is too long to be read covers nothing."""
+def cover(hits: Iterable[Hit], expected: tuple[ExpectedAnswer, ...]) -> list[frozenset[int]]:
+    """Which of the expected things each hit is; a hit that is too long to be read covers nothing."""
     return [
-        frozenset(nth for nth, one in enumerate(wanted) if len(hit.text) <= LONGEST and one.among(hit)) for hit in hits
+        frozenset(nth for nth, one in enumerate(expected) if len(hit.text) <= LONGEST and one.matches(hit))
+        for hit in hits
     ]

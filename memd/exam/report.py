@@ -1,4 +1,4 @@
-"""What came of an exam: the figures, over all and by category, how long answers took, and what was missed."""
+"""The report on an exam: the figures, over all and by category, how long answers took, and what was missed."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memd.exam import scoring
 from memd.exam.probes import Probe
-from memd.exam.questions import ExamQuestion, cover, found
+from memd.exam.questions import ExamQuestion, cover
+from memd.exam.scoring import TURN_DEPTH, Figures, mean, mean_of, percentile, score
 from memd.models import Hit
 
-MOST_MISSES = 100
+MAX_MISSES = 100
 RECALLS = (1, 5, 10)
 NEAR = 5
-"""What is not among the first five hits is a miss: few read on."""
+"""A rank below the fifth is a miss: few read on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,76 +24,63 @@ class AnsweredQuestion:
     hits: Sequence[Hit]
     ms: float
 
+    def rank(self, is_answer: Callable[[Hit], bool]) -> int | None:
+        return next((rank for rank, hit in enumerate(self.hits, 1) if is_answer(hit)), None)
 
-def graded(questions: Sequence[ExamQuestion], answers: Sequence[AnsweredQuestion]) -> dict[str, Any]:
+    @property
+    def first(self) -> str | None:
+        return f"{self.hits[0].path}:{self.hits[0].start_line}" if self.hits else None
+
+
+def of_questions(questions: Sequence[ExamQuestion], answers: Sequence[AnsweredQuestion]) -> dict[str, Any]:
     """The report on a user's own questions."""
     scored = [_score(question, answer) for question, answer in zip(questions, answers, strict=True)]
-    categories = [question.category for question in questions]
-    missed = [nth for nth, one in enumerate(scored) if not one["any@5"]]
-    misses = [_miss(questions[nth], answers[nth]) for nth in missed[:MOST_MISSES]]
-    return {**_summary(scored, categories, answers), "missed": len(missed), "misses": misses}
+    misses = [
+        {
+            "line": question.line, "question": question.text, "expected": [one.label for one in question.expected],
+            "rank": answer.rank(question.answered_by), "first": answer.first,
+        }
+        for question, answer, figures in zip(questions, answers, scored, strict=True) if not figures["any@5"]
+    ]  # fmt: skip
+    return _report(scored, [question.category for question in questions], answers, misses)
 
 
-def recalled(probes: Sequence[Probe], answers: Sequence[AnsweredQuestion]) -> dict[str, Any]:
+def of_probes(probes: Sequence[Probe], answers: Sequence[AnsweredQuestion]) -> dict[str, Any]:
     """The report on probes: how often the passage that a probe was made from came up."""
-    ranks = [_rank(answer.hits, probe.among) for probe, answer in zip(probes, answers, strict=True)]
+    ranks = [answer.rank(probe.answered_by) for probe, answer in zip(probes, answers, strict=True)]
     scored = [{f"recall@{most}": float(bool(rank and rank <= most)) for most in RECALLS} for rank in ranks]
-    missed = [nth for nth, rank in enumerate(ranks) if not rank or rank > NEAR]
-    misses = [_lost(probes[nth], answers[nth], ranks[nth]) for nth in missed[:MOST_MISSES]]
-    kinds = [probe.kind for probe in probes]
-    return {**_summary(scored, kinds, answers), "missed": len(missed), "misses": misses}
+    misses = [
+        {"kind": probe.kind, "question": probe.query, "expected": [probe.label], "rank": rank, "first": answer.first}
+        for probe, answer, rank in zip(probes, answers, ranks, strict=True) if not rank or rank > NEAR
+    ]  # fmt: skip
+    return _report(scored, [probe.kind for probe in probes], answers, misses)
 
 
-def _score(question: ExamQuestion, answer: AnsweredQuestion) -> scoring.Figures:
-    first = answer.hits[: scoring.TURN_DEPTH]
-    return scoring.score(cover(first, question.wanted), [len(hit.text) for hit in first], len(question.wanted))
+def _score(question: ExamQuestion, answer: AnsweredQuestion) -> Figures:
+    first = answer.hits[:TURN_DEPTH]
+    return score(cover(first, question.expected), [len(hit.text) for hit in first], len(question.expected))
 
 
-def _summary(
-    scored: Sequence[scoring.Figures], categories: Sequence[str], answers: Sequence[AnsweredQuestion]
-) -> dict[str, Any]:
+def _report(
+    scored: Sequence[Figures], categories: Sequence[str], answers: Sequence[AnsweredQuestion],
+    misses: Sequence[dict[str, Any]],
+) -> dict[str, Any]:  # fmt: skip
     times = [answer.ms for answer in answers]
     by_category = {
         name: [one for one, category in zip(scored, categories, strict=True) if category == name]
         for name in sorted(set(categories) - {""})
     }
+    lengths = [len(hit.text) for answer in answers for hit in answer.hits[:TURN_DEPTH]]
     return {
-        "questions": len(scored),
-        "figures": _rounded(scoring.mean(scored)),
-        "categories": {
-            name: {"questions": len(some), "figures": _rounded(scoring.mean(some))}
-            for name, some in by_category.items()
-        },
-        "mean_length": round(scoring.mean_length([found(hit) for hit in answer.hits] for answer in answers), 1),
-        "p50_ms": round(scoring.percentile(times, 0.5), 2),
-        "p95_ms": round(scoring.percentile(times, 0.95), 2),
+        **_figures(scored),
+        "categories": {name: _figures(some) for name, some in by_category.items()},
+        "mean_length": round(mean_of(lengths), 1),
+        "p50_ms": round(percentile(times, 0.5), 2),
+        "p95_ms": round(percentile(times, 0.95), 2),
+        "missed": len(misses),
+        "misses": misses[:MAX_MISSES],
     }
 
 
-def _rounded(told: scoring.Figures) -> scoring.Figures:
-    return {name: round(value, 4) for name, value in told.items()}
-
-
-def _miss(question: ExamQuestion, answer: AnsweredQuestion) -> dict[str, Any]:
-    rank = _rank(answer.hits, lambda hit: any(one.among(hit) for one in question.wanted))
-    expected = [one.told for one in question.wanted]
-    return {
-        "line": question.line,
-        "question": question.text,
-        "expected": expected,
-        "rank": rank,
-        "first": _first(answer),
-    }
-
-
-def _lost(probe: Probe, answer: AnsweredQuestion, rank: int | None) -> dict[str, Any]:
-    first = _first(answer)
-    return {"kind": probe.kind, "question": probe.query, "expected": [probe.told], "rank": rank, "first": first}
-
-
-def _rank(hits: Sequence[Hit], is_it: Callable[[Hit], bool]) -> int | None:
-    return next((rank for rank, hit in enumerate(hits, 1) if is_it(hit)), None)
-
-
-def _first(answer: AnsweredQuestion) -> str | None:
-    return f"{answer.hits[0].path}:{answer.hits[0].start_line}" if answer.hits else None
+def _figures(scored: Sequence[Figures]) -> dict[str, Any]:
+    return {"questions": len(scored), "figures": {name: round(value, 4) for name, value in mean(scored).items()}}

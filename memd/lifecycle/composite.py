@@ -1,16 +1,18 @@
-"""How much a memory is worth to a task: relevance, recency, importance and use, weighed by its kind. Pure."""
+"""The score of a memory for a task: relevance, recency, importance and use, weighted by its kind. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
+from memd.models import Kind, Tier
+
 
 class FactorWeights(NamedTuple):
-    """What each factor counts; they add up to 1."""
+    """The weight of each factor; they add up to 1."""
 
     relevance: float
     recency: float
@@ -18,7 +20,7 @@ class FactorWeights(NamedTuple):
     use: float
 
 
-BY_KIND = {
+BY_KIND: dict[Kind, FactorWeights] = {
     # What is known: whether it fits, and how much it matters.
     "semantic": FactorWeights(0.45, 0.10, 0.30, 0.15),
     # What happened: how long ago.
@@ -26,53 +28,53 @@ BY_KIND = {
     # How something is done: what was done so often before.
     "procedural": FactorWeights(0.35, 0.05, 0.15, 0.45),
 }
-BY_TIER = {"ltm": 1.0, "stm": 0.8, "dormant": 0.15, "sensory": 0.1}
-RESTING = frozenset({"dormant", "sensory"})
+BY_TIER: dict[Tier, float] = {"ltm": 1.0, "stm": 0.8, "dormant": 0.15, "sensory": 0.1}
+RESTING: frozenset[Tier] = frozenset({"dormant", "sensory"})
 
 HALF = 30.0
-"""Days after which a note is half as new."""
+"""Days after which recency is halved."""
 
 UNDATED = 0.5
 """A note without a date, and MEMORY.md, which never ages, are neither new nor old."""
 
 MOST_USED = 50
-"""Accesses beyond this add nothing: the number at which a memory is taken for long-term."""
+"""Accesses beyond this add nothing: the number at which `promote-to-ltm` promotes."""
 
 BY_FAR = 1.5
-"""A resting memory this many times as relevant as any that is awake is the answer, and weighed as short-term."""
+"""A resting memory this many times as relevant as any awake one is the answer, and is weighted as short-term."""
 
 NEAR = 0.65
-"""What is less than this share as relevant as the best match is not about the task. With 0.4 new and much used notes
-crowd out what was asked for: of single questions 20 % had their answer in the context, with 0.65 all of them do."""
+"""A memory below this share of the best match's relevance is not about the task. With 0.4, new and much used notes
+crowd out the answer: of single questions 20 % had their answer in the context, with 0.65 all of them do."""
 
 SHARP = 2
-"""By which power of that share relevance counts less: what is half as relevant as the best weighs an eighth of it."""
+"""The power of that share by which relevance is scaled: half as relevant as the best counts an eighth."""
 
 FAINT = 0.18
-"""Nor is what is less relevant than this: any two notes have as much in common."""
+"""The least relevance of a memory about the task: any two notes have less than this in common."""
 
 DOUBTFUL = 0.33
-"""The same where the search itself doubts that anything answers."""
+"""The same if the search itself doubts that anything answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryStanding:
-    """A memory as a task finds it."""
+    """A memory as the score sees it."""
 
     memory: int
     relevance: float
     """From 0 to 1."""
-    kind: str
-    tier: str
+    kind: Kind
+    tier: Tier
     importance: float
     accesses: int
     day: date | None
-    """The note's own; None where it has none or never ages."""
+    """The note's own; None if it has none or never ages."""
     pinned: bool = False
 
     @property
     def resting(self) -> bool:
-        """Laid aside, or not yet taken in; what is pinned is always at hand."""
+        """Dormant, or a raw capture; pinned memories never rest."""
         return self.tier in RESTING and not self.pinned
 
 
@@ -88,34 +90,33 @@ def use(accesses: int) -> float:
     return min(1.0, math.log1p(max(0, accesses)) / math.log1p(MOST_USED))
 
 
-def score(one: MemoryStanding, today: date, as_tier: str = "", best: float = 0.0) -> float:
-    """What a memory is worth; `as_tier` weighs it as if in another tier, `best` is how relevant the best match is."""
+def score(one: MemoryStanding, today: date, as_tier: Tier | None = None, best: float = 0.0) -> float:
+    """The score of a memory; `as_tier` weights it as if in another tier, `best` is the relevance of the best match."""
     weights = BY_KIND[one.kind]
     relevance = one.relevance * (one.relevance / best) ** SHARP if best else one.relevance
     parts = (relevance, recency(one.day, today), one.importance, use(one.accesses))
-    tier = as_tier or ("ltm" if one.pinned else one.tier)
+    tier: Tier = as_tier or ("ltm" if one.pinned else one.tier)
     return BY_TIER[tier] * sum(weight * part for weight, part in zip(weights, parts, strict=True))
 
 
-def near(relevant: Mapping[int, float], doubtful: bool = False) -> dict[int, float]:
-    """Those memories of a search that are about the task at all."""
-    enough = max(DOUBTFUL if doubtful else FAINT, NEAR * max(relevant.values(), default=0.0))
-    return {memory: how for memory, how in relevant.items() if how >= enough}
+def about_the_task(relevance: Mapping[int, float], doubtful: bool = False) -> dict[int, float]:
+    """The search results that are relevant enough to be about the task."""
+    enough = max(DOUBTFUL if doubtful else FAINT, NEAR * max(relevance.values(), default=0.0))
+    return {memory: value for memory, value in relevance.items() if value >= enough}
 
 
-def scored(found: Iterable[MemoryStanding], today: date) -> dict[int, float]:
-    """What each memory is worth that a search found; what rests is left out, unless it answers best.
+def scores_of(standings: Sequence[MemoryStanding], today: date) -> dict[int, float]:
+    """The score of each search result; resting memories are left out, unless they answer best.
 
-    Fading never hides the only answer: a resting memory that is more relevant than every one that is awake stays, at
-    the low weight of its tier; one that is so by far is weighed as short-term.
+    Fading never hides the only answer: a resting memory that is more relevant than every awake one stays, with the low
+    weight of its tier; one that is so by far is weighted as short-term.
     """
-    everything = list(found)
-    awake = max((one.relevance for one in everything if not one.resting), default=0.0)
-    best = max((one.relevance for one in everything), default=0.0)
+    awake = max((one.relevance for one in standings if not one.resting), default=0.0)
+    best = max((one.relevance for one in standings), default=0.0)
     scores = {}
-    for one in everything:
+    for one in standings:
         if not one.resting:
             scores[one.memory] = score(one, today, best=best)
         elif one.relevance > awake:
-            scores[one.memory] = score(one, today, "stm" if one.relevance >= BY_FAR * awake else "", best)
+            scores[one.memory] = score(one, today, "stm" if one.relevance >= BY_FAR * awake else None, best)
     return scores

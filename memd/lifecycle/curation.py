@@ -1,24 +1,22 @@
-"""What a person's word does to one memory: where it goes, how important it becomes. Pure."""
+"""What a person decides about one memory: its tier, its importance, whether it is pinned. Pure."""
 
 from __future__ import annotations
 
+from memd.lifecycle.lives import DORMANT, awake_tier
+from memd.models import Tier
+
 STEP = 0.1
-"""How much a boost adds to the declared importance, and a diminishing takes away."""
+"""What `boost` adds to the declared importance, and `diminish` takes away."""
 
-UP = {"sensory": "stm", "stm": "ltm", "ltm": "ltm"}
-DOWN = {"ltm": "stm", "stm": "dormant", "sensory": "dormant", "dormant": "dormant"}
-ASIDE = "dormant"
+UP: dict[Tier, Tier] = {"sensory": "stm", "stm": "ltm", "ltm": "ltm"}
 MOVES = ("promote", "demote", "archive", "delete")
-DECLARES = ("boost", "diminish", "pin", "unpin")
-VERBS = (*MOVES, *DECLARES)
 
 
-def tier_after(verb: str, tier: str, home: str) -> str:
-    """The tier that a memory goes to; one that rests comes back to where it was before."""
+def tier_after(verb: str, tier: Tier, home: str) -> Tier:
+    """The tier that a memory goes to; `promote` brings a dormant one back to where it was before."""
     if verb == "promote":
-        awake = home if home in ("stm", "ltm") else "stm"
-        return UP.get(tier, awake)
-    return DOWN[tier] if verb == "demote" else ASIDE
+        return UP.get(tier) or awake_tier(home)
+    return "stm" if (verb, tier) == ("demote", "ltm") else DORMANT
 
 
 def fact_of(verb: str) -> str:
@@ -27,7 +25,7 @@ def fact_of(verb: str) -> str:
 
 
 def fact_after(verb: str, before: bool | float) -> bool | float:
-    """A fact as the verb leaves it."""
+    """The fact after the verb."""
     if verb in ("pin", "unpin"):
         return verb == "pin"
     step = STEP if verb == "boost" else -STEP

@@ -1,4 +1,4 @@
-"""Makes a memory shorter: its best lines, whole sentences and whole code blocks where that can be. Pure."""
+"""Shortens a memory to its best lines, with whole sentences and code blocks where possible. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ SENTENCE = re.compile(r"(?<=[.!?…。！？])[\"')\]]*(?:\s+|(?<=[。！？]))"
 HEADING = re.compile(r" {0,3}#{1,6}\s[^\n]*\n\s*\Z")
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 LONG = 200
-"""A longer line is taken sentence by sentence."""
+"""A longer line is split into sentences."""
 
 BESIDE = 0.25
-"""What a line gains by what stands next to it: a subject often stands in the line before."""
+"""The share of its neighbours' worth that a line gains: the subject is often in the line before."""
 
 MISSES = 8
-"""Lines that were too long for the rest of the room before the search for one that fits ends."""
+"""After so many lines that did not fit, no more are tried."""
 
 Count = Callable[[str], int]
 Worth = Callable[[str], float]
@@ -26,19 +26,19 @@ Worth = Callable[[str], float]
 def excerpt(text: str, room: int, count: Count, worth: Worth) -> str:
     """The best lines of a text within `room` tokens, in their order, with … where something is left out.
 
-    Empty when nothing of it fits.
+    Empty if nothing fits.
     """
     pieces = pieces_of(text)
     worths = [worth(piece) for piece in pieces]
     order = _best_first(worths)
     chosen = _chosen(pieces, order, room, count)
-    # Rather a part of the best piece than others that have nothing to do with it.
+    # A part of the best piece is better than others that have nothing to do with the task.
     cut = bool(order) and order[0] not in chosen and (worths[order[0]] > 0 or not chosen)
     return _part(pieces[order[0]], room, count) if cut else _joined(pieces, chosen)
 
 
 def pieces_of(text: str) -> list[str]:
-    """A text cut at its lines, long lines at their sentences; a code block is one piece. Together they are the text."""
+    """A text split into lines, long lines into sentences; a code block is one piece. Joined, they are the text."""
     pieces: list[str] = []
     fence = ""
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
@@ -55,7 +55,7 @@ def pieces_of(text: str) -> list[str]:
         else:
             fresh = [line] if len(line) <= LONG else _sentences(line)
             if pieces and HEADING.match(pieces[-1]):
-                # A heading without what it is about says nothing.
+                # A heading alone says nothing.
                 fresh[0] = pieces.pop() + fresh[0]
             pieces += fresh
     return pieces
@@ -68,7 +68,7 @@ def _sentences(line: str) -> list[str]:
 
 
 def _chosen(pieces: Sequence[str], order: Sequence[int], room: int, count: Count) -> list[int]:
-    """The best pieces that fit; each may need a mark for what is left out beside it."""
+    """The best pieces that fit; each may need an ellipsis for what is left out beside it."""
     mark = count(f"{ELLIPSIS}\n")
     left, misses = room - mark, 0
     chosen: list[int] = []
@@ -105,7 +105,7 @@ def _joined(pieces: Sequence[str], chosen: Sequence[int]) -> str:
 
 
 def _leave_out(out: list[str]) -> None:
-    """A mark on a line of its own, or at the end of the line that goes on."""
+    """An ellipsis on a line of its own, or at the end of an unfinished line."""
     inside = bool(out) and not out[-1].endswith("\n")
     out.append(f"{'' if not inside or out[-1].endswith(' ') else ' '}{ELLIPSIS}{' ' if inside else chr(10)}")
 
@@ -122,13 +122,13 @@ def _part(piece: str, room: int, count: Count) -> str:
 
 
 def _code_cut(piece: str, fence: str, room: int, count: Count) -> str:
-    """The first lines of a code block, closed again."""
+    """The first lines of a code block, with its closing fence."""
     opening, *lines = re.findall(r"[^\n]*\n|[^\n]+", piece)
     return _longest(lines, lambda part: f"{opening}{part.rstrip()}\n{ELLIPSIS}\n{fence}", room, count)
 
 
 def _longest(parts: Sequence[str], made: Callable[[str], str], room: int, count: Count) -> str:
-    """The most parts from the first on that fit; empty when not even one does."""
+    """As many parts as fit, from the first; empty if not even one does."""
     low, high = 0, len(parts)
     while low < high:
         middle = (low + high + 1) // 2

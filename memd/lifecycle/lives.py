@@ -1,15 +1,20 @@
-"""What was observed of one memory: the life that rules look at."""
+"""What was observed of one memory, which is what rules look at, and how its importance fades."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from memd.models import Kind, Tier
+
 BASE = 0.5
 """The importance of a memory that declares none."""
 
 RULE = "rule:"
-"""How `moved_by` begins when no person decided."""
+"""The prefix of `moved_by` if no person decided."""
+
+DORMANT: Tier = "dormant"
+DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +22,8 @@ class Life:
     """A memory as rules see it; every moment is in UTC."""
 
     memory: int
-    tier: str
-    kind: str
+    tier: Tier
+    kind: Kind
     role: str
     first_seen: datetime
     pinned: bool = False
@@ -26,20 +31,20 @@ class Life:
     base: float = BASE
     """The importance that the Markdown declares."""
     importance: float = BASE
-    """The same as fading has left it."""
+    """The same after fading."""
     accesses: int = 0
     days: int = 0
-    """On how many days it was accessed."""
+    """The number of days on which it was accessed."""
     accessed: datetime | None = None
     useful: int = 0
     moved: datetime | None = None
-    """When its tier last changed; None: it is where it began."""
+    """When its tier last changed; None: it never did."""
     moved_by: str = ""
     """`rule:<name>`, or who did it."""
     home: str = ""
     """The tier that it had before the last move."""
     merged: bool = False
-    """It rests because another memory says the same, and that one is still there."""
+    """It is dormant because another memory says the same, and that one still exists."""
 
     @property
     def exempt(self) -> bool:
@@ -48,7 +53,7 @@ class Life:
 
     @property
     def decided(self) -> bool:
-        """Whether it is where a person put it."""
+        """Whether a person put it where it is."""
         return self.moved is not None and not self.moved_by.startswith(RULE)
 
     @property
@@ -60,16 +65,35 @@ class Life:
         return now - self.since
 
     def idle(self, now: datetime) -> timedelta:
-        """How long nobody has asked for it."""
+        """The time since anyone last asked for it."""
         return now - max(self.since, self.accessed or self.since)
 
     @property
     def returned(self) -> bool:
         """Whether it was asked for after a rule had laid it aside."""
-        by_rule = self.moved is not None and self.moved_by.startswith(RULE) and not self.merged
-        return by_rule and self.accessed is not None and self.moved is not None and self.accessed > self.moved
+        if self.moved is None or self.accessed is None or self.decided or self.merged:
+            return False
+        return self.accessed > self.moved
 
     @property
     def utility(self) -> float:
-        """The share of its accesses after which someone said that it was useful."""
+        """The share of its accesses that someone marked as useful."""
         return self.useful / self.accesses if self.accesses else 0.0
+
+
+def awake_tier(home: str) -> Tier:
+    """Where a dormant memory returns to: its former tier, unless it was a raw capture."""
+    return "ltm" if home == "ltm" else "stm"
+
+
+# Fading counts whole days past a limit, never how often anyone looked: applying it twice changes nothing.
+
+
+def days_past(span: timedelta, limit: timedelta) -> int:
+    """The whole days by which a span is over a limit."""
+    return max(0, (span - limit) // DAY)
+
+
+def faded(base: float, factor: float, days: int, floor: float) -> float:
+    """What remains of a number after so many days; one that starts below the floor stays as it is."""
+    return min(base, max(floor, base * factor**days))

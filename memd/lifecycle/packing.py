@@ -8,25 +8,24 @@ from dataclasses import dataclass, field
 from memd.lifecycle.excerpts import Count, Worth, excerpt
 
 PINNED_SHARE = 3
-"""Pinned memories take at most one of so many parts of the budget."""
+"""Pinned memories take at most 1/3 of the budget."""
 
 MOST = 400
-"""Tokens of one memory."""
+"""The most tokens of one memory."""
 
 LEAST = 25
-"""Tokens below which an excerpt is not worth its line of origin."""
+"""An excerpt of fewer tokens is not worth its heading."""
 
 SURELY_LONGER = 12
-"""Characters to a token that no text has: a text longer than that need not be counted."""
-
+"""No text has so many characters per token: a longer one need not be counted."""
 
 MISSES = 10
-"""Memories in a row that did not fit, after which no further one is tried."""
+"""After so many memories in a row that did not fit, no more are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackedMemory:
-    """A memory in its place."""
+    """A memory as text, and why it is there."""
 
     memory: int
     phase: str
@@ -35,9 +34,9 @@ class PackedMemory:
     tokens: int
     excerpt: bool = False
     squeezed: bool = False
-    """An excerpt because of the budget, and not because of its own length."""
+    """Shortened because of the budget, not because of its own length."""
     against: int | None = None
-    """The memory that it contradicts and stands beside."""
+    """The memory that it contradicts and follows."""
 
 
 @dataclass(slots=True)
@@ -63,59 +62,59 @@ class PackedContext:
 
 @dataclass(frozen=True, slots=True)
 class Packer:
-    """How memories become text."""
+    """Turns memories into text that fits a budget."""
 
     head: Callable[[int, int | None], str]
-    """The lines that say where a memory stands, and what it contradicts."""
+    """The heading of a memory: where it is, and what it contradicts."""
     body: Callable[[int], str]
     count: Count
     worth: Worth
     against: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """The memories that contradict each one: shown beside it, or it is not shown."""
+    """The memories that contradict each one: shown with it, or it is not shown."""
     most: int = MOST
 
     def pinned(self, memories: Iterable[int], budget: int) -> PackedContext:
-        """Pinned memories, in their order, into their part of the budget."""
-        bundle = PackedContext()
-        self.fill(bundle, [(memory, "pinned") for memory in memories], budget // PINNED_SHARE)
-        return bundle
+        """Pack pinned memories, in their order, into their part of the budget."""
+        context = PackedContext()
+        self.fill(context, [(memory, "pinned") for memory in memories], budget // PINNED_SHARE)
+        return context
 
-    def fill(self, bundle: PackedContext, ranked: Sequence[tuple[int, str]], budget: int) -> None:
-        """Memories with their phases, the best first, into what is left of the budget."""
+    def fill(self, context: PackedContext, ranked: Sequence[tuple[int, str]], budget: int) -> None:
+        """Pack memories with their phases, the best first, into what is left of the budget."""
         misses = 0
         for nth, (memory, phase) in enumerate(ranked):
-            if memory in bundle.memories:
+            if memory in context.memories:
                 continue
-            group = self._group(bundle, memory, phase, budget - bundle.tokens)
-            bundle.take(group)
+            group = self._group(context, memory, phase, budget - context.tokens)
+            context.take(group)
             misses = 0 if group else misses + 1
-            bundle.dropped += not group
+            context.dropped += not group
             if misses >= MISSES:
-                bundle.dropped += sum(left not in bundle.memories for left, _ in ranked[nth + 1 :])
+                context.dropped += sum(left not in context.memories for left, _ in ranked[nth + 1 :])
                 break
 
-    def _group(self, bundle: PackedContext, memory: int, phase: str, room: int) -> list[PackedMemory]:
-        """A memory with what contradicts it; nothing when not even excerpts of all of them fit."""
-        others = [other for other in self.against.get(memory, ()) if other not in bundle.memories]
+    def _group(self, context: PackedContext, memory: int, phase: str, room: int) -> list[PackedMemory]:
+        """A memory with what contradicts it; nothing if not even excerpts of all of them fit."""
+        others = [other for other in self.against.get(memory, ()) if other not in context.memories]
         members = [(memory, phase, None), *((other, "contradiction", memory) for other in others)]
         heads = [self.head(one, against) for one, _, against in members]
         needs = [self.count(head) for head in heads]
         group: list[PackedMemory] = []
-        for nth, (one, how, against) in enumerate(members):
-            # What the rest of the group needs at least is kept free for it.
+        for nth, (one, why, against) in enumerate(members):
+            # Keep free what the rest of the group needs at least.
             later = sum(head + LEAST for head in needs[nth + 1 :])
             text, cut = self._fitting(one, min(room - later, self.most) - needs[nth])
             if not text:
                 return []
             tokens = needs[nth] + self.count(text)
             group.append(
-                PackedMemory(one, how, heads[nth] + text, tokens, cut, cut and room - later < self.most, against)
+                PackedMemory(one, why, heads[nth] + text, tokens, cut, cut and room - later < self.most, against)
             )
             room -= tokens
         return group
 
     def _fitting(self, memory: int, room: int) -> tuple[str, bool]:
-        """As much of a memory's text as there is room for, and whether that is an excerpt."""
+        """As much of a memory's text as fits, and whether that is an excerpt."""
         if room <= 0:
             return "", False
         text = self.body(memory)

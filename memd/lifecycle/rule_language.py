@@ -1,22 +1,21 @@
-"""Rules as people write them: `tier=stm age>48h access<10 → decay 0.95 floor 0.1`, read and written."""
+"""Rules as people write them: `tier=stm age>48h access<10 → decay 0.95 floor 0.1`, read, checked and written."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
-from typing import NoReturn
+from itertools import pairwise
+from typing import Any, NoReturn, cast
 
-from memd.errors import UsageError
-from memd.lifecycle.rules import COMPARE, FLOOR, HOME, OF_PAIRS, Rule, RuleAction, RuleCondition, Value
-from memd.lifecycle.satisfiable import contradiction
-from memd.models import KINDS, PINNED, TIERS
+from memd.errors import UsageError, did_you_mean
+from memd.lifecycle.rules import COMPARE, FLOOR, HOME, PAIR_VERBS, Rule, RuleAction, RuleCondition, Value
+from memd.models import KINDS, PINNED, TIERS, Tier
 
 OFF = "off"
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 SYSTEM = "sys-"
-"""What the names of built-in rules may begin with."""
+"""The optional prefix of the names of built-in rules."""
 ARROW = re.compile(r"→|->|=>(?!\d)")
 GAP = re.compile(r"(?:[\s,]+|and(?=\s))*")
 CONDITION = re.compile(r"([^\W\d]+)\s*([<>=!≥≤≠~:]+)\s*([^\s,]+)")
@@ -25,10 +24,11 @@ DURATION = re.compile(r"(\d{1,6})([mhdw])")
 MINUTES = {"m": 1, "h": 60, "d": 1_440, "w": 10_080}
 EXACT = {"=", "!="}
 ORDER = {">", ">=", "<", "<="}
-MEANT = {"=>": ">=", "=<": "<=", "==": "=", "≥": ">=", "≤": "<=", "≠": "!=", "<>": "!=", ":": "="}
-"""Operators of other languages."""
+FOREIGN = {"=>": ">=", "=<": "<=", "==": "=", "≥": ">=", "≤": "<=", "≠": "!=", "<>": "!=", ":": "="}
+"""Operators of other languages, and ours for each."""
 RANK = ("dormant", "sensory", "stm", "ltm")
 """Tiers from the lowest to the highest."""
+RISING = f"the tiers rise from {', '.join(RANK)}"
 VERBS = {
     "promote": "promote TIER", "demote": "demote TIER", "decay": "decay FACTOR [floor NUMBER]", "archive": "archive",
     "delete": "delete", "link": "link", "dedup": "dedup", "refine": "refine",
@@ -37,7 +37,7 @@ EXAMPLE = "such as: tier=stm age>48h access<10 → decay 0.95 floor 0.1"
 
 
 class RuleReader:
-    """Reads one rule, and says what is wrong with it and where."""
+    """Parses one rule; an error names the problem and its place."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -49,34 +49,33 @@ class RuleReader:
 
     def unknown(self, word: str, what: str, known: Iterable[str], at: int) -> NoReturn:
         names = list(known)
-        near = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
-        meant = f"; did you mean `{near[0]}`?" if near else "."
+        meant = did_you_mean(word.lower(), names) or "."
         self.refuse(f"`{word}` is no {what}{meant} There are: {', '.join(names)}", at)
 
     def conditions(self, end: int, begin: int) -> Iterator[RuleCondition]:
-        """What stands before the arrow."""
+        """The part before the arrow."""
         at = _after_gap(self.text, begin, end)
         while at < end:
-            found = CONDITION.match(self.text, at, end)
-            if found is None:
+            match = CONDITION.match(self.text, at, end)
+            if match is None:
                 word = WORD.match(self.text, at, end)
                 self.refuse(f"`{word[0] if word else ''}` is no condition: a field, an operator, a value", at)
-            yield self.condition(found)
-            at = _after_gap(self.text, found.end(), end)
+            yield self.condition(match)
+            at = _after_gap(self.text, match.end(), end)
 
-    def condition(self, found: re.Match[str]) -> RuleCondition:
-        field, op, text = found.groups()
+    def condition(self, match: re.Match[str]) -> RuleCondition:
+        field, op, text = match.groups()
         if field not in FIELDS:
-            self.unknown(field, "field", FIELDS, found.start())
+            self.unknown(field, "field", FIELDS, match.start())
         read, allowed = FIELDS[field]
         if op not in allowed:
-            meant = f"; did you mean `{MEANT[op]}`?" if MEANT.get(op) in allowed else "."
+            meant = f"; did you mean `{FOREIGN[op]}`?" if FOREIGN.get(op) in allowed else "."
             known = " ".join(name for name in COMPARE if name in allowed)
-            self.refuse(f"`{field}` cannot be asked with `{op}`{meant} It takes: {known}", found.start(2))
-        return RuleCondition(field, op, read(self, text, found.start(3)))
+            self.refuse(f"`{field}` cannot be compared with `{op}`{meant} It takes: {known}", match.start(2))
+        return RuleCondition(field, op, read(self, text, match.start(3)))
 
     def action(self, begin: int) -> RuleAction:
-        """What stands behind the arrow."""
+        """The part after the arrow."""
         words = [(word[0], word.start()) for word in WORD.finditer(self.text, begin)]
         if not words:
             self.refuse(f"nothing follows the arrow; it may be: {', '.join(VERBS.values())}", begin)
@@ -88,7 +87,7 @@ class RuleReader:
         if verb == "decay":
             return self.decay(rest, at)
         if rest:
-            self.refuse(f"`{verb}` takes nothing behind it", rest[0][1])
+            self.refuse(f"nothing can follow `{verb}`", rest[0][1])
         return RuleAction(verb)
 
     def move(self, verb: str, rest: list[tuple[str, int]], at: int) -> RuleAction:
@@ -96,19 +95,19 @@ class RuleReader:
             self.refuse(f"`{verb}` needs one tier: {', '.join(TIERS)}", rest[1][1] if rest else at)
         (tier, where) = rest[0]
         if tier == PINNED:
-            self.refuse("no rule pins a memory: that is a person's decision", where)
+            self.refuse("a rule cannot pin a memory: only a person can", where)
         if tier not in TIERS and (tier, verb) != (HOME, "promote"):
             self.unknown(tier, "tier", (*TIERS, HOME) if verb == "promote" else TIERS, where)
         if (verb, tier) in (("promote", RANK[0]), ("demote", RANK[-1])):
-            self.refuse(f"nothing can be {verb}d to {tier}: the tiers rise from {', '.join(RANK)}", where)
-        return RuleAction(verb, tier)
+            self.refuse(f"nothing can be {verb}d to {tier}: {RISING}", where)
+        return RuleAction(verb, cast(Tier, tier))
 
     def decay(self, rest: list[tuple[str, int]], at: int) -> RuleAction:
         if len(rest) not in (1, 3) or (len(rest) == 3 and rest[1][0] != "floor"):
-            self.refuse(f"it is written `{VERBS['decay']}`", rest[1][1] if len(rest) > 1 else at)
+            self.refuse(f"write it as `{VERBS['decay']}`", rest[1][1] if len(rest) > 1 else at)
         factor = _share(self, *rest[0])
         if not 0 < factor <= 1:
-            self.refuse("a factor is over 0 and at most 1", rest[0][1])
+            self.refuse("the factor must be over 0 and at most 1", rest[0][1])
         return RuleAction("decay", factor=factor, floor=_share(self, *rest[2]) if rest[1:] else FLOOR)
 
 
@@ -123,7 +122,7 @@ def _after_gap(text: str, at: int, end: int) -> int:
 def _one_of(what: str, known: tuple[str, ...]) -> Callable[[RuleReader, str, int], Value]:
     def read(reader: RuleReader, text: str, at: int) -> Value:
         if text == PINNED:
-            reader.refuse("pinned memories never age, whatever the rules say", at)
+            reader.refuse("rules do not apply to pinned memories: they never age", at)
         if text not in known:
             reader.unknown(text, what, known, at)
         return text
@@ -182,27 +181,27 @@ FIELDS: dict[str, tuple[Callable[[RuleReader, str, int], Value], set[str]]] = {
     "similarity": (_share, {">", ">="}),
     "returned": (_yes, {"="}),
 }
-"""What a rule can ask for: how the value is read, and which operators make sense."""
+"""The fields of a condition: how to parse the value, and which operators make sense."""
 
 
 # --- reading and writing ------------------------------------------------------------------------------------
 
 
 def named(name: str) -> str:
-    """A rule's name, which may be given with `sys-` before it."""
+    """A rule's name without the optional `sys-`, checked."""
     plain = name.removeprefix(SYSTEM)
     if not NAME.fullmatch(plain):
-        raise UsageError(f"{name!r} cannot be the name of a rule", "small letters, digits and dashes, at most 64")
+        raise UsageError(f"{name!r} cannot be the name of a rule", "use small letters, digits and dashes, at most 64")
     return plain
 
 
 def parse(name: str, text: str) -> Rule:
-    """The rule that a text says; with `off` before it, one that is switched off."""
+    """The rule that a text describes; a leading `off` switches it off."""
     reader = RuleReader(named(name), text)
     switch = re.match(r"\s*(?:off|on)\s+", text)
     arrow = ARROW.search(text)
     if arrow is None:
-        reader.refuse("there is no arrow (→, -> or =>) between what is asked and what is done")
+        reader.refuse("there is no arrow (→, -> or =>) between the conditions and the action")
     when = tuple(reader.conditions(arrow.start(), switch.end() if switch else 0))
     rule = Rule(reader.name, when, reader.action(arrow.end()), not (switch and switch[0].strip() == OFF))
     if problem := _impossible(rule):
@@ -211,49 +210,46 @@ def parse(name: str, text: str) -> Rule:
 
 
 def _impossible(rule: Rule) -> str:
-    """Why a rule that can be read makes no sense; empty when it does."""
+    """Why a rule that can be parsed makes no sense; empty if it does."""
     verb, fields = rule.action.verb, {condition.field for condition in rule.when}
     if not fields:
-        return "there is no condition, so it would speak of every memory"
-    if rule.of_pairs and verb not in OF_PAIRS:
-        return f"`similarity` is between two memories: {' or '.join(OF_PAIRS)} them, `{verb}` is for one"
-    if verb in OF_PAIRS and not rule.of_pairs:
-        return f"`{verb}` needs to know how similar: similarity>0.9"
+        return "there is no condition, so it would apply to every memory"
+    if rule.of_pairs and verb not in PAIR_VERBS:
+        return f"`similarity` is between two memories: {' or '.join(PAIR_VERBS)} them, `{verb}` is for one"
+    if verb in PAIR_VERBS and not rule.of_pairs:
+        return f"`{verb}` needs a condition on similarity, such as similarity>0.9"
     if verb == "decay" and "importance" in fields:
-        return "`decay` makes the importance and cannot ask for it"
+        return "`decay` changes the importance and cannot depend on it"
     if clash := contradiction(rule.when):
-        return f"no memory can meet `{_asked(clash)}`"
+        return f"no memory can meet `{_conditions(clash)}`"
     return _wrong_way(rule)
 
 
 def _wrong_way(rule: Rule) -> str:
-    """A promotion that leads down, or a demotion that leads up."""
-    for condition in rule.when:
-        target = rule.action.tier
-        if (condition.field, condition.op) != ("tier", "=") or target not in RANK:
-            continue
-        rise = RANK.index(target) - RANK.index(str(condition.value))
-        if rise < 0 and rule.action.verb == "promote":
-            return f"from {condition.value} to {target} is no promotion: the tiers rise from {', '.join(RANK)}"
-        if rise > 0 and rule.action.verb == "demote":
-            return f"from {condition.value} to {target} is no demotion: the tiers rise from {', '.join(RANK)}"
+    """Refuses a promotion that leads down, and a demotion that leads up."""
+    verb, target = rule.action.verb, rule.action.tier
+    sources = [str(one.value) for one in rule.when if (one.field, one.op) == ("tier", "=")]
+    for source in sources if target in RANK else ():
+        rise = RANK.index(target) - RANK.index(source)
+        if (verb == "promote" and rise < 0) or (verb == "demote" and rise > 0):
+            return f"from {source} to {target} is no {verb.removesuffix('e')}ion: {RISING}"
     return ""
 
 
 def written(rule: Rule) -> str:
-    """A rule as `parse` reads it."""
+    """A rule as text, which `parse` reads as the same rule."""
     return body(rule) if rule.enabled else f"{OFF} {body(rule)}"
 
 
 def body(rule: Rule) -> str:
-    """The same, whether it is switched on or off."""
-    when, action = _asked(rule.when), rule.action
+    """The same without `off`."""
+    when, action = _conditions(rule.when), rule.action
     if action.verb == "decay":
         return f"{when} → decay {_number(action.factor)} floor {_number(action.floor)}"
     return f"{when} → {action.verb} {action.tier}".rstrip()
 
 
-def _asked(when: Iterable[RuleCondition]) -> str:
+def _conditions(when: Iterable[RuleCondition]) -> str:
     return " ".join(f"{one.field}{one.op}{_value(one.value)}" for one in when)
 
 
@@ -270,3 +266,51 @@ def _value(value: Value) -> str:
 
 def _number(number: float) -> str:
     return str(int(number)) if number == int(number) else repr(number)
+
+
+# --- conditions that exclude each other -----------------------------------------------------------------------
+
+CHOICES: dict[str, set[Any]] = {"tier": set(TIERS), "kind": set(KINDS), "returned": {True, False}}
+HIGHEST = {"utility": 1.0, "importance": 1.0, "similarity": 1.0}
+
+
+def contradiction(when: Iterable[RuleCondition]) -> list[RuleCondition]:
+    """The conditions on one field that exclude each other; empty if all can hold at once."""
+    by_field: dict[str, list[RuleCondition]] = {}
+    for condition in when:
+        by_field.setdefault(condition.field, []).append(condition)
+    return next((some for field, some in by_field.items() if not _satisfiable(field, some)), [])
+
+
+def _satisfiable(field: str, conditions: list[RuleCondition]) -> bool:
+    if field not in ("tag", "role", *CHOICES):
+        return _some_number(field, conditions)
+    required = {_folded(one) for one in conditions if one.op == "="}
+    excluded = {_folded(one) for one in conditions if one.op == "!="}
+    if field == "tag":
+        # A memory may have many tags.
+        return required.isdisjoint(excluded)
+    choices = required or CHOICES.get(field)
+    return len(required) < 2 and (choices is None or bool(choices - excluded))
+
+
+def _folded(condition: RuleCondition) -> Value:
+    """A value as it is compared: tags are, whatever their case."""
+    return str(condition.value).casefold() if condition.field == "tag" else condition.value
+
+
+def _some_number(field: str, conditions: list[RuleCondition]) -> bool:
+    """Whether a number meets all: tries the numbers themselves, the ends, and one in each gap between them."""
+    least: Any = timedelta() if isinstance(conditions[0].value, timedelta) else 0
+    highest = HIGHEST.get(field)
+    numbers: list[Any] = sorted({least, *(one.value for one in conditions), *([] if highest is None else [highest])})
+    if field in ("access", "days", "useful"):
+        # As many whole neighbours as conditions could exclude one by one.
+        between = [number + step for number in numbers for step in range(1, len(numbers) + 1)]
+    else:
+        between = [low + (high - low) / 2 for low, high in pairwise(numbers)]
+        between += [numbers[-1] + timedelta(days=1)] if highest is None else []
+    return any(
+        number >= least and all(COMPARE[one.op](number, one.value) for one in conditions)
+        for number in (*numbers, *between)
+    )

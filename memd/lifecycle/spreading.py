@@ -1,15 +1,14 @@
-"""Follows the edges of what a search found: neighbours come in, contradictions and summaries with them. Pure."""
+"""Follows the edges of search results: adds their neighbours, contradictions and summaries. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from memd.lifecycle.clusters import components
-from memd.lifecycle.edges import BY_RULE, CONTAINS, REFINES, RELATED, Edge
+from memd.lifecycle.edges import BY_RULE, CONTAINS, CONTRADICTS, MERGED, REFINES, RELATED, Edge, components
 
 DAMPING = 0.3
-"""What is left of a memory's score, times the edge's weight, when it is handed on."""
+"""The share of a memory's score, times the edge's weight, that a neighbour gains."""
 
 PER_SEED = 5
 """Edges that are followed from one memory, the heaviest first."""
@@ -17,27 +16,26 @@ PER_SEED = 5
 MIN_WEIGHT = 0.1
 """A lighter edge is not followed."""
 
-IN_ALL = 50
-"""Memories that edges bring in, at most."""
+MAX_EXPANDED = 50
+"""The most memories that edges add."""
 
 MAX_BOOST = 0.5
-"""What a memory that was found anyway can gain by its edges, as a share of its own score."""
+"""The most that a search result gains from its edges, as a share of its own score."""
 
 CONTRADICTION = 0.8
 """A contradiction is worth at least this share of what it contradicts."""
 
-AGAINST = "contradicts"
-NOT_FOLLOWED = frozenset({CONTAINS, AGAINST, "merged_into"})
-"""Summaries and contradictions have rules of their own; a merge only says where a text went."""
+NOT_FOLLOWED = frozenset({CONTAINS, CONTRADICTS, MERGED})
+"""Summaries and contradictions are handled separately; a merge only says where a text went."""
 
 ALIKE_ORIGINS = frozenset({"similar", "declared"})
 CROWD = 3
-"""So many memories of one cluster ask for a summary."""
+"""So many memories of one cluster need a summary."""
 
 
 @dataclass(slots=True)
 class SpreadPool:
-    """Everything that may be packed, with its score, and how it came to be there."""
+    """Everything that may be packed, with its score, and counts of how it got there."""
 
     scores: dict[int, float]
     expanded: int = 0
@@ -48,60 +46,58 @@ class SpreadPool:
 
 
 def spread(seeds: Mapping[int, float], links: Sequence[Edge], may_enter: Collection[int]) -> SpreadPool:
-    """The seeds with what their edges bring; only what `may_enter` comes in by an ordinary edge."""
+    """The seeds with what their edges add; ordinary edges add only memories that `may_enter`."""
     pool = SpreadPool(dict(seeds))
     ordinary = [link for link in links if link.rel not in NOT_FOLLOWED and link.weight >= MIN_WEIGHT]
-    handed = _handed(seeds, _around(ordinary))
-    for memory, extra in sorted(handed.items(), key=lambda entry: (-entry[1], entry[0])):
+    gains = _gains(seeds, _neighbours(ordinary))
+    for memory, gain in sorted(gains.items(), key=lambda entry: (-entry[1], entry[0])):
         if memory in seeds:
-            pool.scores[memory] += min(extra, MAX_BOOST * seeds[memory])
+            pool.scores[memory] += min(gain, MAX_BOOST * seeds[memory])
             pool.boosted += 1
-        elif memory in may_enter and pool.expanded < IN_ALL:
-            pool.scores[memory] = extra
+        elif memory in may_enter and pool.expanded < MAX_EXPANDED:
+            pool.scores[memory] = gain
             pool.expanded += 1
     return pool
 
 
-def _around(links: Iterable[Edge]) -> dict[int, list[tuple[float, int]]]:
-    """The neighbours of each memory, by weight; an edge is followed from both of its ends."""
-    found: dict[int, dict[int, float]] = {}
+def _neighbours(links: Iterable[Edge]) -> dict[int, dict[int, float]]:
+    """The neighbours of each memory with the heaviest weight between them; an edge counts from both of its ends."""
+    neighbours: dict[int, dict[int, float]] = {}
     for link in links:
         for here, there in ((link.one, link.other), (link.other, link.one)):
-            known = found.setdefault(here, {})
-            known[there] = max(link.weight, known.get(there, 0.0))
-    return {here: [(weight, there) for there, weight in near.items()] for here, near in found.items()}
+            weights = neighbours.setdefault(here, {})
+            weights[there] = max(link.weight, weights.get(there, 0.0))
+    return neighbours
 
 
-def _handed(seeds: Mapping[int, float], around: Mapping[int, list[tuple[float, int]]]) -> dict[int, float]:
-    """What each memory is handed by the seeds next to it."""
-    handed: dict[int, float] = {}
+def _heaviest(weights: Mapping[int, float]) -> list[tuple[int, float]]:
+    return sorted(weights.items(), key=lambda entry: (-entry[1], entry[0]))[:PER_SEED]
+
+
+def _gains(seeds: Mapping[int, float], neighbours: Mapping[int, Mapping[int, float]]) -> dict[int, float]:
+    """What each memory gains from the seeds next to it."""
+    gains: dict[int, float] = {}
     for seed, score in seeds.items():
-        heaviest = sorted(around.get(seed, ()), key=lambda near: (-near[0], near[1]))[:PER_SEED]
-        for weight, memory in heaviest:
-            handed[memory] = handed.get(memory, 0.0) + score * weight * DAMPING
-    return handed
+        for memory, weight in _heaviest(neighbours.get(seed, {})):
+            gains[memory] = gains.get(memory, 0.0) + score * weight * DAMPING
+    return gains
 
 
 # --- contradictions -----------------------------------------------------------------------------------------
 
 
 def contradictions(links: Iterable[Edge], known: Collection[int]) -> dict[int, list[int]]:
-    """Which memories contradict each one, the weightiest first and no more than are followed of other edges."""
-    found: dict[int, dict[int, float]] = {}
-    for link in links:
-        if link.rel != AGAINST or link.one == link.other:
-            continue
-        for here, there in ((link.one, link.other), (link.other, link.one)):
-            if there in known:
-                found.setdefault(here, {})[there] = max(link.weight, found.get(here, {}).get(there, 0.0))
+    """The memories that contradict each one, the heaviest edges first and no more than are followed of others."""
+    neighbours = _neighbours(link for link in links if link.rel == CONTRADICTS and link.one != link.other)
     return {
-        here: [there for there, _ in sorted(near.items(), key=lambda entry: (-entry[1], entry[0]))][:PER_SEED]
-        for here, near in found.items()
+        here: [there for there, _ in heaviest]
+        for here, weights in neighbours.items()
+        if (heaviest := _heaviest({there: weight for there, weight in weights.items() if there in known}))
     }
 
 
 def contradict(pool: SpreadPool, against: Mapping[int, Sequence[int]]) -> None:
-    """Bring in what contradicts a memory of the pool, at no less than its share of that memory's score."""
+    """Add what contradicts a memory of the pool, with at least its share of that memory's score."""
     before = dict(pool.scores)
     for memory in sorted(before):
         for other in against.get(memory, ()):
@@ -113,17 +109,17 @@ def contradict(pool: SpreadPool, against: Mapping[int, Sequence[int]]) -> None:
 
 
 def parents_of(links: Iterable[Edge]) -> dict[int, set[int]]:
-    """What each memory need not be shown beside: the summaries that contain it, the later note that renews it."""
-    found: dict[int, set[int]] = {}
+    """The memories that make each one redundant: summaries that contain it, a later note that refines it."""
+    parents: dict[int, set[int]] = {}
     for link in links:
-        renewed = link.rel == REFINES and link.origin == BY_RULE
-        if (link.rel == CONTAINS or renewed) and link.one != link.other:
-            found.setdefault(link.other, set()).add(link.one)
-    return found
+        refined = link.rel == REFINES and link.origin == BY_RULE
+        if (link.rel == CONTAINS or refined) and link.one != link.other:
+            parents.setdefault(link.other, set()).add(link.one)
+    return parents
 
 
 def lift_parents(pool: SpreadPool, parents: Mapping[int, set[int]], may_enter: Collection[int]) -> None:
-    """A summary is worth at least as much as what it sums up, also when the task's words are only in that."""
+    """Give a summary at least the score of what it sums up: the words of the task may be only in that."""
     waiting, lifted = sorted(pool.scores), set[int]()
     while waiting:
         child = waiting.pop()
@@ -137,7 +133,7 @@ def lift_parents(pool: SpreadPool, parents: Mapping[int, set[int]], may_enter: C
 
 
 def suppress(pool: SpreadPool, parents: Mapping[int, set[int]], shown: Collection[int] = ()) -> None:
-    """Take out what a summary contains that is in the pool or `shown` already.
+    """Remove what a summary contains that is in the pool or already `shown`.
 
     Of summaries that contain each other the best one stays.
     """
@@ -158,20 +154,20 @@ def suppress(pool: SpreadPool, parents: Mapping[int, set[int]], shown: Collectio
 
 
 def _below(memory: int, children: Mapping[int, list[int]]) -> set[int]:
-    found: set[int] = set()
+    below: set[int] = set()
     waiting = [memory]
     while waiting:
-        fresh = [child for child in children.get(waiting.pop(), ()) if child not in found]
-        found.update(fresh)
+        fresh = [child for child in children.get(waiting.pop(), ()) if child not in below]
+        below.update(fresh)
         waiting += fresh
-    return found
+    return below
 
 
 # --- clusters -----------------------------------------------------------------------------------------------
 
 
 def crowd(packed: Collection[int], links: Iterable[Edge], parents: Mapping[int, set[int]]) -> tuple[int, ...]:
-    """The largest group of packed memories that hang together by likeness and that nobody has summed up."""
+    """The largest group of similar packed memories that no summary contains."""
     summaries = {parent for held in parents.values() for parent in held}
     loose = {memory for memory in packed if memory not in parents and memory not in summaries}
     pairs = [(link.one, link.other) for link in links if link.rel == RELATED and link.origin in ALIKE_ORIGINS]

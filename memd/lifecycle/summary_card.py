@@ -1,4 +1,4 @@
-"""An index card of a memory: what it holds, in so few words that it fits at the head of any prompt."""
+"""The index card of a workspace: what it holds, short enough for the head of any prompt."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from memd.models import TIERS
 
 TOKENS = 200
-"""What a card may take of a prompt."""
+"""The budget of a card."""
 SHARES = {"Pinned": 0.25, "Long-term": 0.2, "Topics": 0.25}
-"""How much of the card each line may take; the days have what is left."""
+"""The share of the card that each line may take; the days get the rest."""
 MORE = 14
-"""Tokens that are kept for saying how many workspaces are left out."""
+"""Tokens reserved for the count of workspaces that are left out."""
 SHORT = 48
-"""Characters of a name that are shown."""
+"""The most characters of a name."""
 PIECES = re.compile(r"[A-Za-z]+|[0-9]+|\n|[\x21-\x7e]|[^\x00-\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
 class NameList:
-    """The first names of one sort, and how many there are in all."""
+    """The first names of a list, and how many there are in all."""
 
     first: Sequence[str]
     total: int
@@ -30,7 +30,7 @@ class NameList:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceSummary:
-    """What a workspace holds, newest first where there is an order in time."""
+    """What a workspace holds, the newest first."""
 
     ns: str
     files: int
@@ -39,12 +39,12 @@ class WorkspaceSummary:
     long_term: NameList
     topics: NameList
     days: Sequence[tuple[str, Sequence[str]]]
-    """Each with what its notes are about."""
+    """Each day with the headings of its notes."""
     more_days: int = 0
 
 
 def tokens(text: str) -> int:
-    """Not fewer tokens than any usual tokenizer makes of a text: three letters, two digits or one sign each."""
+    """At least as many tokens as any usual tokenizer counts: one for three letters, two digits or one sign."""
     return sum(_tokens(piece) for piece in PIECES.findall(text))
 
 
@@ -54,60 +54,60 @@ def _tokens(piece: str) -> int:
     return math.ceil(len(piece) / (3 if piece[0].isalpha() else 2))
 
 
-def card(holding: WorkspaceSummary, budget: int = TOKENS) -> str:
-    """The card as Markdown; the same holding makes the same bytes."""
-    lines = [f"# Memory: {_short(holding.ns)}", _counts(holding)]
-    listed = {"Pinned": holding.pinned, "Long-term": holding.long_term, "Topics": holding.topics}
+def card(summary: WorkspaceSummary, budget: int = TOKENS) -> str:
+    """The card as Markdown; the same summary gives the same bytes."""
+    lines = [f"# Memory: {_short(summary.ns)}", _counts(summary)]
+    name_lists = {"Pinned": summary.pinned, "Long-term": summary.long_term, "Topics": summary.topics}
     left = budget - tokens("\n".join(lines)) - 2
-    for label, names in listed.items():
-        line = _listed(f"{label}: ", names, min(left, int(budget * SHARES[label])))
+    for label, names in name_lists.items():
+        line = _name_line(f"{label}: ", names, min(left, int(budget * SHARES[label])))
         if line:
             lines.append(line)
             left -= tokens(line) + 1
-    return "\n".join([*lines, *_days(holding, left)]) + "\n"
+    return "\n".join([*lines, *_days(summary, left)]) + "\n"
 
 
-def cards(holdings: Sequence[WorkspaceSummary], budget: int = TOKENS) -> str:
-    """A card for each workspace, together within the budget; where they are many, the last ones are only counted."""
-    made, left = list[str](), budget - (MORE if len(holdings) > 1 else 0)
-    for nth, holding in enumerate(holdings):
-        one = card(holding, max(left // (len(holdings) - nth), 0))
-        if made and tokens(one) + 1 > left:
+def cards(summaries: Sequence[WorkspaceSummary], budget: int = TOKENS) -> str:
+    """A card for each workspace, together within the budget; those that do not fit are counted."""
+    shown, left = list[str](), budget - (MORE if len(summaries) > 1 else 0)
+    for nth, summary in enumerate(summaries):
+        one = card(summary, max(left // (len(summaries) - nth), 0))
+        if shown and tokens(one) + 1 > left:
             break
-        made.append(one)
+        shown.append(one)
         left -= tokens(one) + 1
-    more = len(holdings) - len(made)
-    return "\n".join(made) + (f"\n(and {more} more workspaces)\n" if more else "")
+    more = len(summaries) - len(shown)
+    return "\n".join(shown) + (f"\n(and {more} more workspaces)\n" if more else "")
 
 
-def _counts(holding: WorkspaceSummary) -> str:
-    total = sum(holding.tiers.values())
-    parts = [f"{holding.tiers[tier]} {tier}" for tier in TIERS if holding.tiers.get(tier)]
+def _counts(summary: WorkspaceSummary) -> str:
+    total = sum(summary.tiers.values())
+    parts = [f"{summary.tiers[tier]} {tier}" for tier in TIERS if summary.tiers.get(tier)]
     noun = "memory" if total == 1 else "memories"
-    return f"{total} {noun} in {holding.files} file{'' if holding.files == 1 else 's'}" + (
+    return f"{total} {noun} in {summary.files} file{'' if summary.files == 1 else 's'}" + (
         f": {', '.join(parts)}" if parts else ""
     )
 
 
-def _days(holding: WorkspaceSummary, left: int) -> Iterator[str]:
-    """A line a day, as many as there is room for."""
-    told = 0
+def _days(summary: WorkspaceSummary, left: int) -> Iterator[str]:
+    """A line for each day, as many as fit."""
+    shown = 0
     more = "- and {} earlier days"
     left -= tokens(more) + 3
-    for day, headings in holding.days:
-        line = _listed(f"- {day}: ", NameList(headings, len(headings)), min(left, TOKENS // 5)) or f"- {day}"
+    for day, headings in summary.days:
+        line = _name_line(f"- {day}: ", NameList(headings, len(headings)), min(left, TOKENS // 5)) or f"- {day}"
         left -= tokens(line) + 1
         if left < 0:
             break
-        told += 1
+        shown += 1
         yield line
-    missing = len(holding.days) - told + holding.more_days
-    if missing and told:
+    missing = len(summary.days) - shown + summary.more_days
+    if missing and shown:
         yield more.format(missing) if missing > 1 else "- and 1 earlier day"
 
 
-def _listed(label: str, names: NameList, room: int) -> str:
-    """As many names as fit into the room, and how many more there are; empty when not one fits."""
+def _name_line(label: str, names: NameList, room: int) -> str:
+    """As many names as fit, and how many more there are; empty if not one fits."""
     line = ""
     for nth in range(1, len(names.first) + 1):
         more = f"; and {names.total - nth} more" if names.total > nth else ""

@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from memd.indexer.lifecycle import edges, mentions, related, similarity
-from memd.indexer.lifecycle.accesses import saw
+from memd.indexer.lifecycle.accesses import record
 from memd.indexer.lifecycle.duplicates import duplicates, same_words
 from memd.indexer.lifecycle.similarity import SimilarPair
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.scale import Scale
 from memd.indexer.store.mirror import Mirror
-from memd.lifecycle.clusters import components, summary_of
-from memd.lifecycle.edges import Edge, ends, faded, reach, strengthened
+from memd.lifecycle.edges import Edge, components, ends, faded, reach, strengthened, summary_of
+from memd.models import RELATIONS, Relation
 from tests.lab import Lab
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
+
+
+def test_every_relation_has_its_weight() -> None:
+    assert tuple(RELATIONS) == get_args(Relation)
 
 
 # --- pure ---------------------------------------------------------------------------------------------------
@@ -115,7 +120,7 @@ def resolve(lab: Lab, now: datetime = NOW, everything: bool = False) -> int:
 
 def told(lab: Lab, rel: str = "") -> set[tuple[str, str, str, float, str]]:
     index = lab.stores.index("agent")
-    found = related.listed(lab.stores, [index], "", rel, 0.0, 1000)
+    found = related.list_edges(lab.stores, [index], "", rel or None, 0.0, 1000)
     return {(one["from"], one["rel"], one["to"], round(one["weight"], 3), one["origin"]) for one in found}
 
 
@@ -239,7 +244,11 @@ def numbers(lab: Lab) -> dict[str, int]:
 
 def age(lab: Lab, now: datetime) -> edges.AgedEdges:
     with lab.stores.ledger.write() as connection:
-        return edges.age(connection, lab.stores.index("agent").id, now)
+        index, done = lab.stores.index("agent").id, edges.AgedEdges()
+        while edges.count_uses(connection, index, done):
+            pass
+        edges.fade(connection, edges.fading(connection, index, now), done)
+        return done
 
 
 def test_coming_up_together_strengthens_once_per_client_and_hour(lab: Lab) -> None:
@@ -248,7 +257,7 @@ def test_coming_up_together_strengthens_once_per_client_and_hour(lab: Lab) -> No
     known = numbers(lab)
     with lab.stores.ledger.write() as connection:
         for client, hours in (("a", 0), ("a", 0), ("b", 0), ("a", 1)):
-            saw(connection, known.values(), client, NOW + timedelta(hours=hours), together=True)
+            record(connection, known.values(), client, NOW + timedelta(hours=hours), together=True)
     assert told(lab) == {("t0", "relates_to", "t1", 0.3, "tag")}, "nothing counts before it is folded in"
     assert age(lab, NOW).strengthened == 1
     assert told(lab) == {("t0", "relates_to", "t1", round(strengthened(0.3, 3), 3), "tag")}
@@ -272,7 +281,7 @@ def test_fading_is_a_function_of_time_and_use_brings_back(lab: Lab) -> None:
     assert resolve(lab, everything=True) == 0, "what withered is not made again by a pass"
     known = numbers(lab)
     with lab.stores.ledger.write() as connection:
-        saw(connection, [known["t0"], known["t1"]], "a", NOW + 50 * DAY, together=True)
+        record(connection, [known["t0"], known["t1"]], "a", NOW + 50 * DAY, together=True)
     age(lab, NOW + 50 * DAY)
     assert len(told(lab)) == 2
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from memd.exam import probes, questions, report, scoring
+from benchmarks.places import NAMES, ScoredHit, area, fold, mean_length, sessions, turns
+from memd.exam import probes, questions, report
 from memd.exam.probes import Probe, ProbePassage
 from memd.exam.report import AnsweredQuestion
-from memd.exam.scoring import LineSpan, ScoredHit, area, fold, mean, mean_length, percentile, score, sessions, turns
+from memd.exam.scoring import LineSpan, mean, percentile, score
 from memd.models import Hit
 
 DAY = "memory/2026-02-15.md"
@@ -84,7 +85,7 @@ def test_the_ideal_comes_from_what_was_wanted_and_not_from_what_came():
     wanted = [LineSpan(DAY, nth, nth) for nth in range(1, 4)]
     ideal = 1 + 1 / math.log2(3) + 1 / math.log2(4)
     assert turns([hit(1, 1)], wanted)["ndcg@10"] == pytest.approx(1 / ideal)
-    assert turns([], wanted) == dict.fromkeys(scoring.NAMES, 0.0)
+    assert turns([], wanted) == dict.fromkeys(NAMES, 0.0)
 
 
 def test_more_than_ten_wanted_places_have_an_ideal_of_ten():
@@ -187,21 +188,21 @@ TV = shown(3, 6, "## ErsatzTV\n\nSet up the ErsatzTV skill.\nThe API endpoint is
 def test_what_a_question_may_expect(expected: dict[str, Any], is_it: bool):
     (question,), problems = questions.read(json.dumps({"question": "?", **expected}))
     assert not problems
-    assert [one.among(TV) for one in question.wanted] == [is_it]
-    assert questions.cover([TV], question.wanted) == [frozenset({0}) if is_it else frozenset()]
+    assert [one.matches(TV) for one in question.expected] == [is_it]
+    assert questions.cover([TV], question.expected) == [frozenset({0}) if is_it else frozenset()]
 
 
 def test_a_hit_that_is_too_long_is_found_and_covers_nothing():
     (question,), _ = questions.read('{"question": "?", "expect_text": "needle"}')
     long = shown(1, 9, "needle " + "hay " * 300)
-    assert question.wanted[0].among(long)
-    assert questions.cover([long], question.wanted) == [frozenset()]
+    assert question.expected[0].matches(long)
+    assert questions.cover([long], question.expected) == [frozenset()]
 
 
 def test_several_things_may_be_expected_and_the_same_one_counts_once():
     text = '{"question": "?", "expect": ["2026-02-15#ersatztv", "2026-02-15#ersatztv"], "expect_text": ["a", "b"]}'
     (question,), _ = questions.read(text)
-    assert [one.told for one in question.wanted] == ["2026-02-15#ersatztv", '"a"', '"b"']
+    assert [one.label for one in question.expected] == ["2026-02-15#ersatztv", '"a"', '"b"']
 
 
 def test_lines_that_are_no_questions_are_named_and_the_others_are_kept():
@@ -242,11 +243,13 @@ def test_the_report_names_what_was_missed_and_what_came_instead():
         '{"question": "three", "expect": "memory/2026-02-15.md:90"}'
     )
     late = [shown(10 + nth, 10 + nth, "x") for nth in range(5)] + [shown(90, 90, "y")]
-    told = report.graded(asked, [AnsweredQuestion([TV], 1.0), AnsweredQuestion(late, 3.0), AnsweredQuestion([], 2.0)])
+    told = report.of_questions(
+        asked, [AnsweredQuestion([TV], 1.0), AnsweredQuestion(late, 3.0), AnsweredQuestion([], 2.0)]
+    )
     assert told["questions"] == 3 and told["missed"] == 2
     assert told["figures"]["any@5"] == pytest.approx(1 / 3, abs=1e-4)
     assert told["figures"]["any@10"] == pytest.approx(2 / 3, abs=1e-4)
-    assert told["categories"] == {"easy": {"questions": 1, "figures": dict.fromkeys(scoring.NAMES, 1.0)}}
+    assert told["categories"] == {"easy": {"questions": 1, "figures": dict.fromkeys(NAMES, 1.0)}}
     assert (told["p50_ms"], told["p95_ms"]) == (2.0, 3.0)
     assert told["misses"] == [
         {"line": 2, "question": "two", "expected": [f"{DAY}:90"], "rank": 6, "first": f"{DAY}:10"},
@@ -268,7 +271,7 @@ PIECES = [GARDEN, KITCHEN, UNDATED]
 
 
 def of_kind(kind: str, pieces: list[ProbePassage]) -> dict[ProbePassage, str]:
-    return {probe.piece: probe.query for probe in probes.make(pieces) if probe.kind == kind}
+    return {probe.passage: probe.query for probe in probes.make(pieces) if probe.kind == kind}
 
 
 def test_a_term_probe_is_a_word_that_only_its_passage_has():
@@ -276,7 +279,7 @@ def test_a_term_probe_is_a_word_that_only_its_passage_has():
         assert query in source.text.casefold()
         assert sum(query in other.text.casefold() for other in PIECES) == 1
     twins = [piece(nth, "only common words") for nth in (1, 2)]
-    assert len(of_kind("term", twins)[probes.make(twins)[0].piece].split()) == 2
+    assert len(of_kind("term", twins)[probes.make(twins)[0].passage].split()) == 2
 
 
 def test_a_paraphrase_lost_words_and_with_them_the_rarest():
@@ -304,7 +307,11 @@ def test_the_same_notes_give_the_same_probes_in_whatever_order_they_come():
     ]
     assert probes.make(many) == probes.make(many[::-1])
     assert len(probes.make(many)) == 60
-    assert {kind: len(of_kind(kind, many)) for kind in probes.KINDS} == dict.fromkeys(probes.KINDS, 20)
+    assert {kind: len(of_kind(kind, many)) for kind in ("term", "paraphrase", "date")} == {
+        "term": 20,
+        "paraphrase": 20,
+        "date": 20,
+    }
     before, after = (set(of_kind("term", pieces)) for pieces in (many[:98], many))
     assert len(before & after) >= 19, "a new note does not change all the others' luck"
 
@@ -316,18 +323,18 @@ def test_passages_without_words_give_no_probes():
 def test_a_probe_is_answered_by_its_passage_its_twin_or_the_hit_that_it_was_folded_into():
     probe = Probe("term", "apple", GARDEN)
     there = {"path": GARDEN.path, "key": "2026-02-12#1"}
-    assert probe.among(shown(12, 20, "…", **there))
-    assert probe.among(shown(1, 2, GARDEN.text, path="elsewhere.md"))
-    assert probe.among(shown(1, 2, "…", also=[{"path": GARDEN.path, "start_line": 10, "end_line": 15}]))
-    assert not probe.among(shown(16, 20, "…", **there))
-    assert not Probe("term", "apple", piece(1, GARDEN.text, ns="other")).among(shown(12, 20, "…", **there))
-    assert Probe("date", "…", GARDEN).among(shown(16, 20, "…", **there)), "the day's memory is enough for a date"
+    assert probe.answered_by(shown(12, 20, "…", **there))
+    assert probe.answered_by(shown(1, 2, GARDEN.text, path="elsewhere.md"))
+    assert probe.answered_by(shown(1, 2, "…", also=[{"path": GARDEN.path, "start_line": 10, "end_line": 15}]))
+    assert not probe.answered_by(shown(16, 20, "…", **there))
+    assert not Probe("term", "apple", piece(1, GARDEN.text, ns="other")).answered_by(shown(12, 20, "…", **there))
+    assert Probe("date", "…", GARDEN).answered_by(shown(16, 20, "…", **there)), "the day's memory is enough for a date"
 
 
 def test_recall_is_told_by_kind():
     made = [Probe("term", "a", GARDEN), Probe("date", "b", GARDEN)]
     hits = [shown(90, 91, "x", path=GARDEN.path), shown(12, 12, "y", path=GARDEN.path)]
-    told = report.recalled(made, [AnsweredQuestion(hits, 1.0), AnsweredQuestion([], 1.0)])
+    told = report.of_probes(made, [AnsweredQuestion(hits, 1.0), AnsweredQuestion([], 1.0)])
     assert told["figures"] == {"recall@1": 0.0, "recall@5": 0.5, "recall@10": 0.5}
     assert told["categories"]["term"]["figures"] == {"recall@1": 0.0, "recall@5": 1.0, "recall@10": 1.0}
     assert told["misses"] == [

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from memd.indexer.lifecycle import lives
-from memd.indexer.lifecycle.ageing import ReflectionOptions
-from memd.indexer.lifecycle.reflect import reflect
+from memd.indexer.lifecycle.reflect import ReflectionOptions, reflect
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.writing.undo import undo
-from memd.lifecycle.rules import BUILT_IN as SHIPPED
+from memd.lifecycle.rule_book import BUILT_IN as SHIPPED
 from tests.lab import Lab
 
 BUILT_IN = tuple(replace(rule, enabled=True) for rule in SHIPPED)

@@ -46,7 +46,7 @@ def number(lab: Lab, slug: str) -> int:
 
 def saw(lab: Lab, memory: int, client: str, at: datetime) -> None:
     with lab.stores.ledger.write() as connection:
-        accesses.saw(connection, [memory], client, at)
+        accesses.record(connection, [memory], client, at)
 
 
 def settle(lab: Lab, now: datetime) -> None:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.errors import NotFound, UsageError
-from memd.lifecycle.rule_book import chosen, find, origin, rule_book, text_for
+from memd.lifecycle.rule_book import BUILT_IN, choose, find, origin, rule_book, text_for
 from memd.lifecycle.rule_language import FIELDS, RANK, VERBS, body, named, parse, written
-from memd.lifecycle.rules import BUILT_IN, OBSERVED, Rule, RuleAction, RuleCondition
+from memd.lifecycle.rules import OBSERVED, Rule, RuleAction, RuleCondition
 from memd.models import KINDS, TIERS
 
 
@@ -138,13 +138,14 @@ def test_whatever_is_written_is_a_rule_or_refused(text: str) -> None:
         ("tier=stm colour=red → archive", "character 10: `colour` is no field. There are: tier, kind, role, tag, age,"),
         ("stm age>5h → archive", "character 1: `stm` is no condition"),
         ("tier=smt → archive", "character 6: `smt` is no tier; did you mean `stm`? There are: sensory, stm, ltm,"),
-        ("tier=pinned → archive", "character 6: pinned memories never age"),
+        ("tier=pinned → archive", "character 6: rules do not apply to pinned memories"),
         ("kind=epic → archive", "`epic` is no kind; did you mean `episodic`?"),
-        ("tier>stm → archive", "character 5: `tier` cannot be asked with `>`. It takes: = !="),
-        ("tier:stm → archive", "`tier` cannot be asked with `:`; did you mean `=`?"),
-        ("age=>48h → archive", "character 4: `age` cannot be asked with `=>`; did you mean `>=`? It takes: > >= < <="),
-        ("age=48h → archive", "`age` cannot be asked with `=`"),
-        ("returned!=yes → archive", "`returned` cannot be asked with `!=`"),
+        ("tier>stm → archive", "character 5: `tier` cannot be compared with `>`. It takes: = !="),
+        ("tier:stm → archive", "`tier` cannot be compared with `:`; did you mean `=`?"),
+        ("age=>48h → archive", "character 4: `age` cannot be compared with `=>`; did you mean `>=`?"),
+        ("age=>48h → archive", "It takes: > >= < <="),
+        ("age=48h → archive", "`age` cannot be compared with `=`"),
+        ("returned!=yes → archive", "`returned` cannot be compared with `!=`"),
         ("returned=maybe → archive", "`maybe` is no answer"),
         ("age>48 → archive", "character 5: `48` is no time: a whole number and m, h, d or w"),
         ("age>1.5h → archive", "`1.5h` is no time"),
@@ -160,23 +161,23 @@ def test_whatever_is_written_is_a_rule_or_refused(text: str) -> None:
         ("tier=stm → promote ltm dormant", "character 24: `promote` needs one tier"),
         ("tier=stm → promote lmt", "`lmt` is no tier; did you mean `ltm`? There are: sensory, stm, ltm, dormant, home"),
         ("tier=ltm → demote home", "`home` is no tier"),
-        ("tier=stm → promote pinned", "no rule pins a memory"),
+        ("tier=stm → promote pinned", "a rule cannot pin a memory"),
         ("access>3 → promote dormant", "nothing can be promoted to dormant"),
         ("access>3 → demote ltm", "nothing can be demoted to ltm"),
         ("tier=ltm → promote stm", "from ltm to stm is no promotion"),
         ("tier=dormant → demote stm", "from dormant to stm is no demotion"),
-        ("tier=stm → archive now", "character 20: `archive` takes nothing behind it"),
-        ("tier=stm → decay", "it is written `decay FACTOR [floor NUMBER]`"),
-        ("tier=stm → decay 0.9 flor 0.1", "character 22: it is written `decay FACTOR [floor NUMBER]`"),
+        ("tier=stm → archive now", "character 20: nothing can follow `archive`"),
+        ("tier=stm → decay", "write it as `decay FACTOR [floor NUMBER]`"),
+        ("tier=stm → decay 0.9 flor 0.1", "character 22: write it as `decay FACTOR [floor NUMBER]`"),
         ("tier=stm → decay 1.01", "`1.01` is not from 0 to 1"),
-        ("tier=stm → decay 0", "a factor is over 0 and at most 1"),
+        ("tier=stm → decay 0", "the factor must be over 0 and at most 1"),
         ("tier=stm → decay 0.5 floor 2", "`2` is not from 0 to 1"),
         ("similarity>0.9 → decay 0.9", "`similarity` is between two memories"),
         ("similarity>0.9 → archive", "`similarity` is between two memories"),
-        ("similarity<0.9 → dedup", "`similarity` cannot be asked with `<`"),
-        ("tier=stm → link", "`link` needs to know how similar"),
-        ("tier=stm → dedup", "`dedup` needs to know how similar"),
-        ("importance<0.5 → decay 0.9", "`decay` makes the importance"),
+        ("similarity<0.9 → dedup", "`similarity` cannot be compared with `<`"),
+        ("tier=stm → link", "`link` needs a condition on similarity"),
+        ("tier=stm → dedup", "`dedup` needs a condition on similarity"),
+        ("importance<0.5 → decay 0.9", "`decay` changes the importance"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_place_and_what_is_allowed(text: str, said: str) -> None:
@@ -275,12 +276,12 @@ def test_switching_a_rule_keeps_its_text() -> None:
 
 def test_one_rule_can_be_chosen_by_name_or_by_text_even_when_it_is_off() -> None:
     rules = rule_book([("wake", "off")]).rules
-    assert chosen(rules, "") == rules
-    assert [(rule.name, rule.enabled) for rule in chosen(rules, "sys-wake")] == [("wake", True)]
-    assert body(chosen(rules, "off age>2d → archive")[0]) == "age>48h → archive"
-    assert chosen(rules, "off age>2d → archive")[0].enabled
+    assert choose(rules, "") == rules
+    assert [(rule.name, rule.enabled) for rule in choose(rules, "sys-wake")] == [("wake", True)]
+    assert body(choose(rules, "off age>2d → archive")[0]) == "age>48h → archive"
+    assert choose(rules, "off age>2d → archive")[0].enabled
     with pytest.raises(NotFound):
-        chosen(rules, "nothing")
+        choose(rules, "nothing")
 
 
 def test_every_action_can_be_written() -> None:

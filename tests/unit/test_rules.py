@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.lifecycle.lives import Life
+from memd.lifecycle.rule_book import BUILT_IN as SHIPPED
 from memd.lifecycle.rule_language import parse
-from memd.lifecycle.rules import BUILT_IN as SHIPPED
-from memd.lifecycle.rules import Rule, RuleMatch, evaluate, fits, importance, near_enough, similar_rules
+from memd.lifecycle.rules import Rule, RuleMatch, applies_to, evaluate, pair_rules, similar_enough
 from memd.models import TIERS
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -43,6 +43,12 @@ def target(one: Life, rules: tuple[Rule, ...] = BUILT_IN, feedback: bool = False
     """The tier that a memory goes to."""
     match = judged(one, rules, feedback=feedback)
     return match.tier if match else None
+
+
+def importance(one: Life, rules: tuple[Rule, ...], now: datetime, feedback: bool = False) -> float:
+    """What fading leaves of a memory's importance; all that it declares where nothing makes it fade."""
+    match = evaluate(one, rules, now, feedback)
+    return match.importance if match else one.base
 
 
 def after(one: Life, match: RuleMatch | None, now: datetime) -> Life:
@@ -150,7 +156,7 @@ def test_only_the_short_term_fades() -> None:
         assert importance(life(tier, age=30 * HOUR), BUILT_IN, NOW) == 0.5
     match = judged(life(age=12 * DAY))
     assert match is not None and match.tier is None
-    assert (match.rule.name, match.factor, match.floor) == ("decay-unaccessed", 0.95, 0.1)
+    assert (match.rule.name, match.rule.action.factor, match.rule.action.floor) == ("decay-unaccessed", 0.95, 0.1)
 
 
 # --- who is exempt ----------------------------------------------------------------------------------------------
@@ -170,7 +176,7 @@ def test_a_rule_that_is_switched_off_does_nothing() -> None:
     for _, one, goes in TABLE:
         assert not goes or judged(one, off) is None
     assert importance(life(age=90 * DAY), off, NOW) == 0.5
-    assert similar_rules(off) == ()
+    assert pair_rules(off) == ()
 
 
 # --- order ------------------------------------------------------------------------------------------------------
@@ -214,13 +220,13 @@ def test_the_first_match_wins_and_ends_the_search_even_when_it_moves_nothing() -
 
 
 def test_the_similarity_pass_is_one_of_its_own() -> None:
-    assert [rule.name for rule in similar_rules(BUILT_IN)] == ["dedup-all", "renew", "merge-similar"]
-    assert [rule.action.verb for rule in similar_rules(BUILT_IN)] == ["dedup", "refine", "link"]
-    assert judged(life(), similar_rules(BUILT_IN)) is None
+    assert [rule.name for rule in pair_rules(BUILT_IN)] == ["dedup-all", "renew", "merge-similar"]
+    assert [rule.action.verb for rule in pair_rules(BUILT_IN)] == ["dedup", "refine", "link"]
+    assert judged(life(), pair_rules(BUILT_IN)) is None
     for name, border in (("dedup-all", 0.92), ("merge-similar", 0.9)):
-        assert [near_enough(NAMES[name], border + step) for step in (-1e-9, 0, 1e-9)] == [False, False, True]
-    assert fits(NAMES["merge-similar"], life("stm"), NOW) and not fits(NAMES["merge-similar"], life("ltm"), NOW)
-    assert all(fits(NAMES["dedup-all"], life(tier), NOW) for tier in TIERS)
+        assert [similar_enough(NAMES[name], border + step) for step in (-1e-9, 0, 1e-9)] == [False, False, True]
+    assert [applies_to(NAMES["merge-similar"], life(tier), NOW) for tier in ("stm", "ltm")] == [True, False]
+    assert all(applies_to(NAMES["dedup-all"], life(tier), NOW) for tier in TIERS)
 
 
 # --- once is enough ---------------------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ from datetime import date, timedelta
 import pytest
 
 from memd.lifecycle import curation, spreading
-from memd.lifecycle.composite import MemoryStanding, near, recency, score, scored, use
+from memd.lifecycle.composite import MemoryStanding, about_the_task, recency, score, scores_of, use
 from memd.lifecycle.edges import Edge
 from memd.lifecycle.spreading import (
-    IN_ALL,
+    MAX_EXPANDED,
     PER_SEED,
     SpreadPool,
     contradict,
@@ -82,33 +82,33 @@ def test_use_grows_ever_slower_up_to_fifty() -> None:
 
 def test_what_rests_is_left_out_while_something_awake_is_as_relevant() -> None:
     for tier in ("dormant", "sensory"):
-        assert set(scored([standing(1, 0.5), standing(2, 0.5, tier=tier)], TODAY)) == {1}
+        assert set(scores_of([standing(1, 0.5), standing(2, 0.5, tier=tier)], TODAY)) == {1}
 
 
 def test_a_resting_memory_that_answers_best_stays_at_the_weight_of_its_tier() -> None:
     one, other = standing(1, 0.5), standing(2, 0.51, tier="dormant")
-    found = scored([one, other], TODAY)
+    found = scores_of([one, other], TODAY)
     assert set(found) == {1, 2}
     assert found[2] == pytest.approx(0.15 * score(standing(2, 0.51), TODAY))
 
 
 @pytest.mark.parametrize(("relevance", "weight"), [(0.74, 0.15), (0.75, 0.8), (0.9, 0.8)])
 def test_one_that_answers_best_by_far_is_weighed_as_short_term(relevance: float, weight: float) -> None:
-    found = scored([standing(1, 0.5), standing(2, relevance, tier="dormant")], TODAY)
+    found = scores_of([standing(1, 0.5), standing(2, relevance, tier="dormant")], TODAY)
     assert found[2] == pytest.approx(weight * score(standing(2, relevance), TODAY))
 
 
 def test_a_pinned_memory_never_rests() -> None:
-    assert set(scored([standing(1, 0.9), standing(2, 0.5, tier="dormant", pinned=True)], TODAY)) == {1, 2}
+    assert set(scores_of([standing(1, 0.9), standing(2, 0.5, tier="dormant", pinned=True)], TODAY)) == {1, 2}
 
 
 def test_what_is_far_from_the_task_is_left_out() -> None:
     for relevance, stays in ((0.64, False), (0.65, True), (0.66, True)):
-        assert near({1: 1.0, 2: relevance}) == ({1: 1.0, 2: relevance} if stays else {1: 1.0})
+        assert about_the_task({1: 1.0, 2: relevance}) == ({1: 1.0, 2: relevance} if stays else {1: 1.0})
     for least, doubtful in ((0.18, False), (0.33, True)):
-        assert near({1: least - 0.001}, doubtful) == {}, "nothing is about the task"
-        assert near({1: least}, doubtful) == {1: least}
-    assert near({}) == {} and scored([], TODAY) == {}
+        assert about_the_task({1: least - 0.001}, doubtful) == {}, "nothing is about the task"
+        assert about_the_task({1: least}, doubtful) == {1: least}
+    assert about_the_task({}) == {} and scores_of([], TODAY) == {}
 
 
 # --- edges --------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_five_edges_of_a_seed_are_followed_the_heaviest() -> None:
 def test_fifty_come_in_at_most_the_best() -> None:
     links = [edge(seed, 1000 + 5 * seed + nth) for seed in range(1, 12) for nth in range(5)]
     pool = spread({seed: seed / 10 for seed in range(1, 12)}, links, range(1000, 2000))
-    assert pool.expanded == IN_ALL == 50
+    assert pool.expanded == MAX_EXPANDED == 50
     assert not {1005, 1006, 1007, 1008, 1009} & pool.scores.keys(), "those of the weakest seed"
 
 
@@ -249,6 +249,5 @@ def test_what_a_fact_becomes(verb: str, before: float, after: float) -> None:
     assert curation.fact_of(verb) == ("pinned" if "pin" in verb else "importance")
 
 
-def test_every_verb_is_one_or_the_other() -> None:
-    assert sorted(curation.VERBS) == sorted({*curation.MOVES, *curation.DECLARES}) and len(curation.VERBS) == 8
+def test_a_contradiction_keeps_most_of_the_score() -> None:
     assert spreading.CONTRADICTION == 0.8

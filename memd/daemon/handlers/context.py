@@ -12,7 +12,7 @@ from memd.errors import Refused
 from memd.indexer.context.assemble import assemble
 from memd.indexer.context.inputs import ContextTask
 from memd.indexer.context.render import AssembledContext
-from memd.indexer.lifecycle import summaries
+from memd.indexer.lifecycle import related
 from memd.indexer.views import keys
 from memd.indexer.views.keys import KeyTarget
 from memd.lifecycle.edges import CONTAINS
@@ -56,7 +56,7 @@ async def consolidate(ctx: HandlerContext, request: ConsolidateRequest, call: In
     await ctx.catch_up()
     target, sources = await ctx.read(keys.wanted, ctx.stores, writer.index, request.key, writer.layout), request.sources
     if not await writer.repeated():
-        sources = tuple(await ctx.read(summaries.sources, ctx.stores, writer.index, target, sources))
+        sources = tuple(await ctx.read(related.summary_sources, ctx.stores, writer.index, target, sources))
 
     def edit(text: str | None) -> str:
         facts = {**facts_now(content, target, text), "links": _summary_links(target, text, sources)}
@@ -79,5 +79,5 @@ def _summary_links(target: KeyTarget, text: str | None, sources: tuple[str, ...]
 async def expand(ctx: HandlerContext, request: ExpandRequest, call: IncomingCall) -> Result:
     indexes = await ctx.linked_indexes(request)
     if request.key:
-        return await ctx.read(summaries.children, ctx.stores, indexes, request.key)
-    return {"ns": namespaces(indexes), "summaries": await ctx.read(summaries.summaries, ctx.stores, indexes)}
+        return await ctx.read(related.children, ctx.stores, indexes, request.key)
+    return {"ns": namespaces(indexes), "summaries": await ctx.read(related.list_summaries, ctx.stores, indexes)}

@@ -67,8 +67,8 @@ async def edge_rm(ctx: HandlerContext, request: EdgeRmRequest, call: IncomingCal
 @handles(EdgeListRequest)
 async def edge_list(ctx: HandlerContext, request: EdgeListRequest, call: IncomingCall) -> Result:
     indexes = await ctx.linked_indexes(request)
-    options = (request.key, request.rel or "", request.min_weight, request.limit)
-    return {"ns": namespaces(indexes), "edges": await ctx.read(related.listed, ctx.stores, indexes, *options)}
+    options = (request.key, request.rel, request.min_weight, request.limit)
+    return {"ns": namespaces(indexes), "edges": await ctx.read(related.list_edges, ctx.stores, indexes, *options)}
 
 
 @handles(EdgeCandidatesRequest)
@@ -120,7 +120,7 @@ def _rows(writer: WorkspaceWriter, found: Sequence[Edge]) -> list[Result]:
     """Edges as results have them."""
     reader = writer.ctx.stores.ledger.reader
     names = edges.named(reader, writer.index.id, {end for edge in found for end in (edge.one, edge.other)})
-    return edges.told(found, names)
+    return edges.edge_rows(found, names)
 
 
 def _other_edges(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget) -> str:

@@ -66,7 +66,7 @@ async def _graded(
     if not sound:
         raise UsageError("the exam has no question that can be asked", _problem_hint(bad))
     answers = await _ask_all(ctx, [_ask(asking, question.text, question.ns) for question in sound], report)
-    return {**exam_report.graded(sound, answers), "problems": [asdict(problem) for problem in bad]}
+    return {**exam_report.of_questions(sound, answers), "problems": [asdict(problem) for problem in bad]}
 
 
 def _problem_hint(problems: Sequence[QuestionProblem]) -> str:
@@ -81,7 +81,7 @@ def _impossible(ctx: HandlerContext, asking: Ask, question: ExamQuestion) -> str
     if question.ns and question.ns not in stores.indexes:
         return f"no workspace is called `{question.ns}`"
     indexes = [stores.index(ns) for ns in ((question.ns,) if question.ns else asking.ns)]
-    for wanted in question.wanted:
+    for wanted in question.expected:
         if wanted.span is not None and not any(_has(index, wanted.span.path) for index in indexes):
             return f"`{wanted.span.path}` is not a memory file"
         base, _, slug = wanted.key.partition("#")
@@ -99,8 +99,8 @@ async def _probed(ctx: HandlerContext, asking: Ask, report: ReportProgress | Non
     asked: list[Probe] = []
     for ns in asking.ns:
         asked += await ctx.read(_probes, ctx.stores, ctx.stores.index(ns))
-    answers = await _ask_all(ctx, [_ask(asking, probe.query, probe.piece.ns) for probe in asked], report, pause)
-    return {**exam_report.recalled(asked, answers), "problems": []}
+    answers = await _ask_all(ctx, [_ask(asking, probe.query, probe.passage.ns) for probe in asked], report, pause)
+    return {**exam_report.of_probes(asked, answers), "problems": []}
 
 
 def _probes(stores: Stores, index: WorkspaceIndex) -> list[Probe]:

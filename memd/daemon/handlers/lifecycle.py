@@ -17,13 +17,13 @@ from memd.daemon.handlers.workspaces import configure
 from memd.daemon.server import IncomingCall
 from memd.daemon.tasks.lifecycle import CountUseful, MoveTier
 from memd.errors import Refused
-from memd.indexer.lifecycle.preview import preview_rules
+from memd.indexer.lifecycle.reflect import preview_rules
 from memd.indexer.views import get
 from memd.indexer.views.keys import KeyTarget
 from memd.lifecycle import curation, rule_book
 from memd.lifecycle.lives import BASE
 from memd.lifecycle.rule_language import SYSTEM, body, named
-from memd.lifecycle.rules import BUILT_IN, Rule, similar_rules
+from memd.lifecycle.rules import Rule, pair_rules
 from memd.models import Memory
 from memd.notes import sections
 from memd.protocol.methods.lifecycle import (
@@ -150,7 +150,7 @@ async def rule_rm(ctx: HandlerContext, request: RuleRmRequest, call: IncomingCal
 
 def _refuse(name: str) -> NoReturn:
     """Only what the config file has can be taken out of it."""
-    rule = rule_book.find(BUILT_IN, name)
+    rule = rule_book.find(rule_book.BUILT_IN, name)
     raise Refused(f"`{rule.name}` is built in and cannot be removed", f"memd rule set {rule.name} off")
 
 
@@ -163,11 +163,11 @@ async def _change_rules(ctx: HandlerContext, change: edit.Change) -> None:
 @handles(RuleTestRequest)
 async def rule_test(ctx: HandlerContext, request: RuleTestRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
-    rules = rule_book.chosen(ctx.rules.all(), request.rule)
+    rules = rule_book.choose(ctx.rules.all(), request.rule)
     await ctx.catch_up()
     preview = await ctx.read(preview_rules, ctx.stores, indexes, rules, datetime.now(UTC), request.limit)
     used = [rule.name for rule in rules if rule.enabled and not rule.of_pairs]
-    pairs = [rule.name for rule in similar_rules(rules)]
+    pairs = [rule.name for rule in pair_rules(rules)]
     return {**preview, "rules": used, "of_pairs": pairs, "ns": namespaces(indexes)}
 
 

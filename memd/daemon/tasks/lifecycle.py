@@ -20,6 +20,7 @@ from memd.indexer.record.job_runs import LastRun
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import exams
 from memd.lifecycle.edges import Edge
+from memd.models import Tier
 
 AT_ONCE = 200
 """Memories whose mentions are looked up in one transaction."""
@@ -53,7 +54,7 @@ class LogAccesses(BackgroundTask[None]):
         with worker.stores.ledger.write() as connection:
             for shown in self.shown:
                 memories = (*shown.memories, *lives.holders(connection, shown.chunks))
-                accesses.saw(connection, memories, shown.client, shown.at, shown.together)
+                accesses.record(connection, memories, shown.client, shown.at, shown.together)
                 memories_by_client.append((shown.client, memories))
         for client, memories in memories_by_client:
             announce_accessed(worker, client, memories)
@@ -65,7 +66,7 @@ class MoveTier(Task[int]):
     ns: str
     memory: int
     key: str
-    tier: str
+    tier: Tier
     verb: str
     who: str
     request_id: str

@@ -1,4 +1,4 @@
-"""Tells pairs that say the very same from pairs that only seem to: the same words, the same numbers, the same names."""
+"""Tells pairs that say the same from pairs that only seem to: the same words, numbers and names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from sqlite3 import Connection, Row
 
 from memd.indexer.language.words import query_terms
@@ -14,68 +15,67 @@ from memd.notes.metadata import COMMENT
 from memd.notes.names import DATE, STAMP
 
 SAME_WORDS = 0.9
-"""The share of all their words that duplicates have in common."""
+"""The least share of their words that duplicates have in common."""
 
-ONE_HOUSE = ("memory", "topic", "daily")
-"""Roles of one writer; what others wrote into a file of their role is theirs, also when it says the same."""
+ONE_WRITER = {"memory", "topic", "daily"}
+"""Roles of one writer; what others wrote into files of their own is never a duplicate."""
 
 NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 HEADING = re.compile(r"^\s*#{1,6}[ \t].*$", re.MULTILINE)
 NAME = re.compile(r"(?<![.!?:]\s)(?<!^)(?<![#>*-]\s)\b[^\W\d_a-z]\w*", re.MULTILINE)
-"""A word with a capital that no sentence begins with."""
+"""A capitalized word that does not begin a sentence."""
 NOT = frozenset(
     "no not never none nor cannot without don doesn isn aren wasn won can't n't nicht kein nie ohne".split()
 )
 WORD = re.compile(r"[^\W\d_]+")
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 FEWEST_WORDS, MOST_SENTENCES = 3, 30
-"""Shorter sentences say nothing that could be told anew; of a long note the first ones tell."""
+"""Shorter sentences say too little to be refined; of a long note only the first sentences are compared."""
 
 
 @dataclass(slots=True)
 class Duplicates:
-    """What near pairs turned out to be."""
+    """What similar pairs turned out to be."""
 
     duplicates: list[tuple[int, int, SimilarPair]] = field(default_factory=list)
     """The memory that stays, and the one that says the same."""
-    renewed: list[tuple[int, int, SimilarPair]] = field(default_factory=list)
+    refined: list[tuple[int, int, SimilarPair]] = field(default_factory=list)
     """The later of two notes under one heading that say nearly the same, and the earlier one."""
     doubtful: list[SimilarPair] = field(default_factory=list)
-    """Nearly one text with other numbers in it: one may contradict or replace the other."""
+    """Nearly the same text with other numbers: one may contradict or replace the other."""
 
 
-def duplicates(connection: Connection, pairs: Iterable[SimilarPair]) -> Duplicates:
-    """Which of some pairs say the very same, and which only nearly; reads only."""
-    near = list(pairs)
-    rows = _rows(connection, {end for pair in near for end in (pair.one, pair.other)})
-    found, laid = Duplicates(), set[int]()
-    for pair in near:
-        one, other = rows.get(pair.one), rows.get(pair.other)
+def duplicates(connection: Connection, pairs: Sequence[SimilarPair]) -> Duplicates:
+    """Which pairs say the same, and which only nearly; reads only."""
+    texts = _texts(connection, {end for pair in pairs for end in (pair.one, pair.other)})
+    found, gone = Duplicates(), set[int]()
+    for pair in pairs:
+        one, other = texts.get(pair.one), texts.get(pair.other)
         if one is None or other is None:
             continue
-        earlier, later = sorted((one, other), key=lambda told: (told.date, told.memory))
-        if renews(later, earlier):
-            found.renewed.append((later.memory, earlier.memory, pair))
+        earlier, later = sorted((one, other), key=lambda text: (text.date, text.memory))
+        if refines(later, earlier):
+            found.refined.append((later.memory, earlier.memory, pair))
         elif pair.similarity < MERGE:
             continue
         elif _numbers(one.text) != _numbers(other.text):
             if _words_in_common(one.text, other.text) >= MOSTLY:
                 found.doubtful.append(pair)
-        elif pair.similarity >= DEDUP and same_words(one.text, other.text) and _one_house(one, other):
-            stays, goes = sorted((one, other), key=_MemoryText.standing)
-            if not goes.exempt and not {stays.memory, goes.memory} & laid:
-                laid.add(goes.memory)
+        elif pair.similarity >= DEDUP and same_words(one.text, other.text) and _one_writer(one, other):
+            stays, goes = sorted((one, other), key=_MemoryText.precedence)
+            if not goes.exempt and not {stays.memory, goes.memory} & gone:
+                gone.add(goes.memory)
                 found.duplicates.append((stays.memory, goes.memory, pair))
     return found
 
 
 MOSTLY = 0.6
-"""The share of words, numbers aside, that two texts have in common when only a number changed."""
+"""The least share of words, numbers aside, that two texts have in common if only a number changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _MemoryText:
-    """As much of a memory as this needs."""
+    """A memory's text, and what decides which of two stays."""
 
     memory: int
     role: str
@@ -87,45 +87,42 @@ class _MemoryText:
 
     @property
     def exempt(self) -> bool:
-        """Pinned memories and those of `MEMORY.md` are nobody's duplicate."""
+        """Pinned memories and `MEMORY.md` are never laid aside."""
         return self.pinned or self.role == "memory"
 
-    def standing(self) -> tuple[bool, bool, bool, str, int]:
-        """Who stays comes first: pinned, lasting files before notes of a day, the older one."""
-        lasting = self.role in ("memory", "topic")
-        return (not self.pinned, self.role != "memory", not lasting, self.first_seen, self.memory)
+    def precedence(self) -> tuple[bool, bool, bool, str, int]:
+        """Sorts the memory that stays first: pinned, `MEMORY.md`, a topic, the older one."""
+        return (not self.pinned, self.role != "memory", self.role != "topic", self.first_seen, self.memory)
 
 
-def _rows(connection: Connection, memories: Iterable[int]) -> dict[int, _MemoryText]:
+def _texts(connection: Connection, memories: Iterable[int]) -> dict[int, _MemoryText]:
     rows = connection.execute(
         "SELECT m.id, m.role, m.declared, m.heading, m.date, m.first_seen, c.text FROM memories m"
         " JOIN chunks c ON c.memory = m.id WHERE m.file IS NOT NULL"
         " AND m.id IN (SELECT value FROM json_each(?)) ORDER BY m.id, c.start_line, c.id",
         (json.dumps(sorted(memories)),),
     )
-    together: dict[int, list[Row]] = {}
-    for row in rows:
-        together.setdefault(row["id"], []).append(row)
-    return {number: _told(number, those) for number, those in together.items()}
+    chunks = groupby(rows, key=lambda row: int(row["id"]))
+    return {number: _memory_text(number, list(some)) for number, some in chunks}
 
 
-def _told(number: int, rows: Sequence[Row]) -> _MemoryText:
-    first = rows[0]
+def _memory_text(number: int, chunks: Sequence[Row]) -> _MemoryText:
+    first = chunks[0]
     pinned = bool(json.loads(first["declared"]).get("pinned"))
-    text = "\n".join(row["text"] for row in rows)
+    text = "\n".join(chunk["text"] for chunk in chunks)
     return _MemoryText(number, first["role"], pinned, first["heading"], first["date"], first["first_seen"], text)
 
 
-def renews(later: _MemoryText, earlier: _MemoryText) -> bool:
-    """Whether a note tells what has become of what an earlier one told: one heading, and a sentence told anew.
+def refines(later: _MemoryText, earlier: _MemoryText) -> bool:
+    """Whether a note updates an earlier one: the same heading, and a sentence that says something else of the same.
 
-    Lasting files are edited where they stand; that one note of a day takes the place of another must be seen.
+    Only dated notes: lasting files are edited in place.
     """
     dated = "memory" not in (later.role, earlier.role) and "" < earlier.date < later.date
     if not (dated and later.heading.strip() and later.heading.casefold() == earlier.heading.casefold()):
         return False
-    return _one_house(later, earlier) and any(
-        _says_anew(one, other) for one in _sentences(later.text) for other in _sentences(earlier.text)
+    return _one_writer(later, earlier) and any(
+        _updates(one, other) for one in _sentences(later.text) for other in _sentences(earlier.text)
     )
 
 
@@ -134,25 +131,25 @@ def _sentences(text: str) -> list[str]:
     return [sentence for sentence in found if len(WORD.findall(sentence)) >= FEWEST_WORDS][:MOST_SENTENCES]
 
 
-def _says_anew(one: str, other: str) -> bool:
-    """Whether two sentences say the same of something, and not the same."""
+def _updates(one: str, other: str) -> bool:
+    """Whether two sentences are about the same thing and say something else of it."""
     return _words_in_common(one, other) >= MOSTLY and not same_words(one, other)
 
 
-def _one_house(one: _MemoryText, other: _MemoryText) -> bool:
-    return one.role == other.role or {one.role, other.role} <= set(ONE_HOUSE)
+def _one_writer(one: _MemoryText, other: _MemoryText) -> bool:
+    return one.role == other.role or {one.role, other.role} <= ONE_WRITER
 
 
 # --- texts --------------------------------------------------------------------------------------------------
 
 
 def same_words(one: str, other: str) -> bool:
-    """Whether two texts have nearly all words in common, and all numbers, names and denials."""
+    """Whether two texts share nearly all words, and all numbers, names and negations."""
     first, second = _plain(one), _plain(other)
     return (
         _numbers(one) == _numbers(other)
         and _names(first) == _names(second)
-        and _denials(first) == _denials(second)
+        and _negations(first) == _negations(second)
         and _words_in_common(one, other) >= SAME_WORDS
     )
 
@@ -163,7 +160,7 @@ def _words_in_common(one: str, other: str) -> float:
 
 
 def _plain(text: str) -> str:
-    """A text without what only says where and when it was written: its heading, the comment, the stamp, dates."""
+    """A text without what only says where and when it was written: heading, comment, time stamp, dates."""
     for pattern in (COMMENT, HEADING, STAMP, DATE):
         text = pattern.sub(" ", text)
     return text
@@ -177,5 +174,5 @@ def _names(plain: str) -> set[str]:
     return {found.casefold() for found in NAME.findall(plain)}
 
 
-def _denials(plain: str) -> list[str]:
+def _negations(plain: str) -> list[str]:
     return sorted(word for word in WORD.findall(plain.casefold()) if word in NOT)

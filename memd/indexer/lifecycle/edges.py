@@ -1,61 +1,76 @@
-"""Edges in the ledger: which there are, how use and time change them, and how they are told."""
+"""Edges in the ledger: which there are, how use and time change them, and how answers show them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from sqlite3 import Connection, Row
-from typing import Any
+from sqlite3 import Connection
+from typing import Any, TypeVar
 
 from memd.indexer.query import lookup
 from memd.indexer.record import life_changes
 from memd.indexer.record.actions import in_utc
-from memd.lifecycle.edges import (
-    CONTAINS,
-    OBSERVED,
-    PRUNE,
-    RELATED,
-    REST,
-    USED,
-    Edge,
-    faded,
-    strengthened,
-)
+from memd.lifecycle.edges import CONTAINS, OBSERVED, PRUNE, RELATED, REST, USED, Edge, faded, strengthened
+from memd.models import Relation
 
 LIVING = (
     "e.removed = 0 AND a.file IS NOT NULL AND b.file IS NOT NULL AND"
     f" {lookup.ALIVE.replace('m.', 'a.')} AND {lookup.ALIVE.replace('m.', 'b.')}"
 )
-"""Both ends are in files, and neither has run out."""
+"""Both ends are in files, and neither has expired."""
 
 TABLES = "edges e CROSS JOIN memories a ON a.id = e.one CROSS JOIN memories b ON b.id = e.other"
 COLUMNS = "e.id, e.one, e.other, e.rel, e.weight, e.origin, e.base, e.made, e.accesses, e.accessed"
 TAKEN, WITHERED = 1, 2
-"""Why an edge is not there: someone took it away, or it faded away."""
+"""Why an edge is removed: someone took it away, or it faded away."""
 
 PAGE = 500
+"""Rows of one transaction."""
 EXCERPT = 300
+TINY = 1e-8
+
+Triple = tuple[int, int, str]
+"""An edge by its ends and its relation."""
+T = TypeVar("T")
 
 
-def of(connection: Connection, memories: Collection[int], *, rel: str = "", least: float = 0.0) -> list[Edge]:
+def batches(rows: Sequence[T], size: int = PAGE) -> Iterator[Sequence[T]]:
+    """The rows in batches, each for a short transaction."""
+    return (rows[at : at + size] for at in range(0, len(rows), size))
+
+
+def insert(connection: Connection, workspace: int, edge: Triple, weight: float, origin: str, now: str) -> int:
+    """Add an edge unless there is one, also a removed one; returns how many were added."""
+    return connection.execute(
+        "INSERT OR IGNORE INTO edges (workspace, one, other, rel, base, weight, origin, made)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (workspace, *edge, weight, weight, origin, now),
+    ).rowcount
+
+
+def of(
+    connection: Connection, memories: Collection[int], *, rel: Relation | None = None, least: float = 0.0
+) -> list[Edge]:
     """The edges of some memories, in both directions, the strongest first."""
-    rows: dict[int, Row] = {}
+    found: dict[int, Edge] = {}
     for end in ("one", "other"):
-        found = connection.execute(
+        rows = connection.execute(
             f"SELECT {COLUMNS} FROM {TABLES} WHERE e.{end} IN (SELECT value FROM json_each(?)) AND {LIVING}"
-            " AND (? = '' OR e.rel = ?) AND e.weight >= ?",
+            " AND (? IS NULL OR e.rel = ?) AND e.weight >= ?",
             (json.dumps(list(memories)), rel, rel, least),
         )
-        rows |= {row["id"]: row for row in found}
-    return sorted((Edge(**dict(row)) for row in rows.values()), key=_strongest)
+        found |= {row["id"]: Edge(**dict(row)) for row in rows}
+    return sorted(found.values(), key=lambda edge: (-edge.weight, edge.one, edge.other, edge.rel))
 
 
-def all_of(connection: Connection, workspace: int, *, rel: str = "", least: float = 0.0, most: int = -1) -> list[Edge]:
+def all_of(
+    connection: Connection, workspace: int, *, rel: Relation | None = None, least: float = 0.0, most: int = -1
+) -> list[Edge]:
     """The edges of a workspace, the strongest first."""
     rows = connection.execute(
-        f"SELECT {COLUMNS} FROM {TABLES} WHERE e.workspace = ? AND {LIVING} AND (? = '' OR e.rel = ?)"
+        f"SELECT {COLUMNS} FROM {TABLES} WHERE e.workspace = ? AND {LIVING} AND (? IS NULL OR e.rel = ?)"
         " AND e.weight >= ? ORDER BY e.weight DESC, e.one, e.other, e.rel LIMIT ?",
         (workspace, rel, rel, least, most),
     )
@@ -63,12 +78,12 @@ def all_of(connection: Connection, workspace: int, *, rel: str = "", least: floa
 
 
 def between(connection: Connection, one: int, other: int) -> list[Edge]:
-    """The edges of two memories, whichever way they go."""
+    """The edges between two memories, in either direction."""
     return [edge for edge in of(connection, [one]) if edge.far(one) == other]
 
 
 def untyped(connection: Connection, workspace: int, most: int) -> list[Edge]:
-    """Pairs of which it is known that they belong together, and not how; the strongest first."""
+    """Linked pairs without a relation type, the strongest first."""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM {TABLES} WHERE e.workspace = ? AND e.rel = ? AND {LIVING} AND NOT EXISTS"
         " (SELECT 1 FROM edges t WHERE t.rel <> e.rel AND t.removed = 0"
@@ -80,7 +95,7 @@ def untyped(connection: Connection, workspace: int, most: int) -> list[Edge]:
 
 
 def contained(connection: Connection, workspace: int) -> dict[int, list[int]]:
-    """What each summary contains."""
+    """The memories that each summary contains."""
     found: dict[int, list[int]] = {}
     for edge in all_of(connection, workspace, rel=CONTAINS):
         found.setdefault(edge.one, []).append(edge.other)
@@ -88,7 +103,7 @@ def contained(connection: Connection, workspace: int) -> dict[int, list[int]]:
 
 
 def remove(connection: Connection, action: int, edges: Sequence[Edge]) -> None:
-    """Take edges away, as part of an action that can be undone."""
+    """Remove edges, as part of an action that can be undone."""
     for nth, edge in enumerate(edges):
         row = connection.execute("SELECT removed FROM edges WHERE id = ?", (edge.id,)).fetchone()
         ends = {"one": edge.one, "other": edge.other, "rel": edge.rel}
@@ -97,44 +112,30 @@ def remove(connection: Connection, action: int, edges: Sequence[Edge]) -> None:
         life_changes.keep(connection, action, nth, edge.one, "edge", before, after)
 
 
-def _strongest(edge: Edge) -> tuple[float, int, int, str]:
-    return (-edge.weight, edge.one, edge.other, edge.rel)
-
-
 # --- use and time -------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class AgedEdges:
-    """What became of the edges of a workspace."""
+    """How many edges of a workspace changed."""
 
     strengthened: int = 0
     faded: int = 0
     pruned: int = 0
 
 
-def age(connection: Connection, workspace: int, now: datetime) -> AgedEdges:
-    """Count what came up together since the last time, then let what is not used fade; run twice is run once."""
-    done = AgedEdges()
-    while fold(connection, workspace, done):
-        pass
-    for page in pages(fading(connection, workspace, now)):
-        fade(connection, page, done)
-    return done
-
-
-def fold(connection: Connection, workspace: int, done: AgedEdges, most: int = PAGE) -> int:
-    """Add up some entries of what came up together, each once; says how many there were."""
+def count_uses(connection: Connection, workspace: int, done: AgedEdges) -> int:
+    """Add up some entries of what was shown together, each once; returns how many there were."""
     rows = connection.execute(
         "SELECT t.one, t.other, t.client, t.hour FROM together t CROSS JOIN memories m ON m.id = t.one"
         " WHERE m.workspace = ? AND NOT t.counted LIMIT ?",
-        (workspace, most),
+        (workspace, PAGE),
     ).fetchall()
     pairs: dict[tuple[int, int], list[str]] = {}
     for row in rows:
         pairs.setdefault((row["one"], row["other"]), []).append(row["hour"])
     for (one, other), hours in pairs.items():
-        done.strengthened += _use(connection, one, other, hours)
+        done.strengthened += _strengthen(connection, one, other, hours)
     connection.executemany(
         "UPDATE together SET counted = 1 WHERE one = ? AND other = ? AND client = ? AND hour = ?",
         [tuple(row) for row in rows],
@@ -142,8 +143,8 @@ def fold(connection: Connection, workspace: int, done: AgedEdges, most: int = PA
     return len(rows)
 
 
-def _use(connection: Connection, one: int, other: int, hours: Sequence[str]) -> int:
-    """Both came up together in some hours: their edges are stronger, and one that had faded away is back."""
+def _strengthen(connection: Connection, one: int, other: int, hours: Sequence[str]) -> int:
+    """Strengthen the edges of two memories that were shown together; one that had faded away is back."""
     rows = connection.execute(
         "SELECT * FROM edges WHERE ((one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1)) AND removed <> ?3",
         (one, other, TAKEN),
@@ -159,7 +160,7 @@ def _use(connection: Connection, one: int, other: int, hours: Sequence[str]) -> 
 
 
 def fading(connection: Connection, workspace: int, now: datetime) -> list[tuple[int, float]]:
-    """The edges whose weight is not what time has left of it, with what that is; reads only."""
+    """The edges that time has changed, with their new weight; reads only."""
     rows = connection.execute(
         "SELECT id, base, weight, origin, accesses, COALESCE(accessed, made) AS used FROM edges WHERE workspace = ?"
         " AND removed = 0 AND origin IN (?, ?) AND (weight <> base OR (accesses < ? AND COALESCE(accessed, made) < ?))",
@@ -174,11 +175,8 @@ def fading(connection: Connection, workspace: int, now: datetime) -> list[tuple[
     return found
 
 
-TINY = 1e-8
-
-
 def fade(connection: Connection, weights: Iterable[tuple[int, float]], done: AgedEdges) -> None:
-    """Write what fading left; an edge of which hardly anything is left withers."""
+    """Write the faded weights; an edge below `PRUNE` withers."""
     for number, weight in weights:
         gone = weight < PRUNE
         connection.execute(
@@ -188,16 +186,11 @@ def fade(connection: Connection, weights: Iterable[tuple[int, float]], done: Age
         done.pruned += gone
 
 
-def pages(rows: Sequence[tuple[int, float]], most: int = PAGE) -> list[Sequence[tuple[int, float]]]:
-    """The rows in pieces of which each is a short transaction."""
-    return [rows[at : at + most] for at in range(0, len(rows), most)]
-
-
-# --- telling ------------------------------------------------------------------------------------------------
+# --- in answers ------------------------------------------------------------------------------------------------
 
 
 def named(connection: Connection, workspace: int, memories: Iterable[int]) -> dict[int, dict[str, Any]]:
-    """Memories as answers name them: key, path, line, heading."""
+    """Memories as answers name them: key, path, line, heading, tier."""
     rows = connection.execute(
         "SELECT m.id, m.slug, m.heading, m.start_line, m.tier, f.path, f.stem FROM memories m"
         " JOIN files f ON f.id = m.file WHERE m.id IN (SELECT value FROM json_each(?))",
@@ -213,8 +206,8 @@ def named(connection: Connection, workspace: int, memories: Iterable[int]) -> di
     }
 
 
-def told(edges: Sequence[Edge], names: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Edges as answers tell them."""
+def edge_rows(edges: Iterable[Edge], names: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Edges as answers show them."""
     return [
         {
             "from": names[edge.one]["key"],
@@ -230,12 +223,12 @@ def told(edges: Sequence[Edge], names: dict[int, dict[str, Any]]) -> list[dict[s
 
 
 def excerpts(connection: Connection, memories: Iterable[int]) -> dict[int, str]:
-    """How each of some memories begins."""
+    """The beginning of each memory."""
     rows = connection.execute(
         "SELECT memory, text FROM chunks WHERE memory IN (SELECT value FROM json_each(?))"
         " ORDER BY memory, start_line DESC, id DESC",
         (json.dumps(sorted(set(memories))),),
     )
-    # The last that is read of a memory is its first chunk.
+    # The last row of a memory is its first chunk.
     firsts = {row["memory"]: row["text"] for row in rows}
     return {memory: text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…" for memory, text in firsts.items()}

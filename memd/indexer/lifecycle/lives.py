@@ -1,4 +1,4 @@
-"""What the ledger observed of each memory: lives read for the rules, tiers moved."""
+"""What the ledger observed of each memory: reads lives for the rules, and moves tiers."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from typing import Any
 from memd.indexer.record import life_changes
 from memd.indexer.record.actions import in_utc
 from memd.lifecycle.lives import BASE, Life
+from memd.models import Tier
 
 COLUMNS = (
     "m.id, m.tier, m.kind, m.role, m.first_seen, m.tags, m.declared, m.importance, m.accesses, m.days, m.accessed,"
-    " m.useful, m.moved, m.moved_by, m.home"
-)
-MERGED = (
-    "EXISTS (SELECT 1 FROM edges e JOIN memories k ON k.id = e.other WHERE e.one = m.id AND e.rel = 'merged_into'"
+    " m.useful, m.moved, m.moved_by, m.home,"
+    " EXISTS (SELECT 1 FROM edges e JOIN memories k ON k.id = e.other WHERE e.one = m.id AND e.rel = 'merged_into'"
     " AND NOT e.removed AND k.file IS NOT NULL) AS merged"
 )
 TIER = ("tier", "moved", "moved_by", "moved_why", "home")
-"""What a move changes."""
+"""The columns that a move changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +30,21 @@ class TierMove:
     """A memory that goes to another tier, and why."""
 
     memory: int
-    tier: str
+    tier: Tier
     by: str
     """`rule:<name>`, or who decided it."""
     why: str
 
 
 def life_of(connection: Connection, memory: int) -> Life:
-    row = connection.execute(f"SELECT {COLUMNS}, {MERGED} FROM memories m WHERE m.id = ?", (memory,)).fetchone()
-    return _life(row)
+    return _life(connection.execute(f"SELECT {COLUMNS} FROM memories m WHERE m.id = ?", (memory,)).fetchone())
 
 
 def lives(connection: Connection, workspace: int, after: int = 0, most: int = 500) -> list[Life]:
     """The lives of the memories that are in files, by number, a page at a time."""
     rows = connection.execute(
-        # The plus keeps SQLite to the order of numbers: by an index of the workspace every page would sort them all.
-        f"SELECT {COLUMNS}, {MERGED} FROM memories m WHERE +m.workspace = ? AND +m.file IS NOT NULL AND m.id > ?"
+        # The plus makes SQLite read by number: with an index of the workspace, every page would sort all rows.
+        f"SELECT {COLUMNS} FROM memories m WHERE +m.workspace = ? AND +m.file IS NOT NULL AND m.id > ?"
         " ORDER BY m.id LIMIT ?",
         (workspace, after, most),
     )
@@ -56,29 +54,22 @@ def lives(connection: Connection, workspace: int, after: int = 0, most: int = 50
 def _life(row: Row) -> Life:
     declared = _read(row["declared"])
     importance = declared.get("importance")
+    as_they_are = ("tier", "kind", "role", "importance", "accesses", "days", "useful", "moved_by", "home")
     return Life(
         memory=row["id"],
-        tier=row["tier"],
-        kind=row["kind"],
-        role=row["role"],
         first_seen=datetime.fromisoformat(row["first_seen"]),
         pinned=bool(declared.get("pinned")),
         tags=tuple(_read(row["tags"])),
         base=BASE if importance is None else float(importance),
-        importance=row["importance"],
-        accesses=row["accesses"],
-        days=row["days"],
         accessed=_moment(row["accessed"]),
-        useful=row["useful"],
         moved=_moment(row["moved"]),
-        moved_by=row["moved_by"],
-        home=row["home"],
         merged=bool(row["merged"]),
+        **{name: row[name] for name in as_they_are},
     )
 
 
 _read = lru_cache(maxsize=1_000)(json.loads)
-"""Most memories declare nothing, or the same as many others; who reads it does not change it."""
+"""Cached: most memories declare nothing, or the same as many others. Callers must not change the value."""
 
 
 def _moment(text: str | None) -> datetime | None:
@@ -86,7 +77,7 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def holders(connection: Connection, chunks: Sequence[int]) -> list[int]:
-    """The memories that some chunks are of, as far as they are still there."""
+    """The memories of some chunks that still exist."""
     rows = connection.execute(
         "SELECT DISTINCT memory FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(chunks)),)
     )
@@ -94,7 +85,7 @@ def holders(connection: Connection, chunks: Sequence[int]) -> list[int]:
 
 
 def within(connection: Connection, workspace: int, memories: Sequence[int]) -> list[int]:
-    """Those of some memories that belong to a workspace."""
+    """The memories of these that belong to a workspace."""
     rows = connection.execute(
         "SELECT id FROM memories WHERE workspace = ? AND id IN (SELECT value FROM json_each(?))",
         (workspace, json.dumps(list(memories))),
@@ -102,24 +93,24 @@ def within(connection: Connection, workspace: int, memories: Sequence[int]) -> l
     return [row[0] for row in rows]
 
 
-# --- what changes -------------------------------------------------------------------------------------------
+# --- changes -------------------------------------------------------------------------------------------
 
 
-def move(connection: Connection, action: int, nth: int, wanted: TierMove, now: datetime) -> bool:
-    """Put a memory into another tier, with a way back; False when it is there already or gone."""
+def move(connection: Connection, action: int, nth: int, move: TierMove, now: datetime) -> bool:
+    """Move a memory to another tier, as an undoable change; False if it is already there or gone."""
     row = connection.execute(
-        f"SELECT {', '.join(TIER)} FROM memories WHERE id = ? AND file IS NOT NULL", (wanted.memory,)
+        f"SELECT {', '.join(TIER)} FROM memories WHERE id = ? AND file IS NOT NULL", (move.memory,)
     ).fetchone()
-    if row is None or row["tier"] == wanted.tier:
+    if row is None or row["tier"] == move.tier:
         return False
-    after = dict(zip(TIER, (wanted.tier, in_utc(now), wanted.by, wanted.why, row["tier"]), strict=True))
-    put(connection, wanted.memory, after)
-    life_changes.keep(connection, action, nth, wanted.memory, "tier", dict(row), after)
+    after = dict(zip(TIER, (move.tier, in_utc(now), move.by, move.why, row["tier"]), strict=True))
+    put(connection, move.memory, after)
+    life_changes.keep(connection, action, nth, move.memory, "tier", dict(row), after)
     return True
 
 
 def last_moves(connection: Connection, memories: Sequence[int]) -> dict[int, dict[str, str]]:
-    """The last move of each of some memories: from where, to where, why."""
+    """The last move of each memory: from where, to where, why."""
     rows = connection.execute(
         "SELECT id, home, tier, moved_why FROM memories WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(memories)),),
@@ -128,13 +119,13 @@ def last_moves(connection: Connection, memories: Sequence[int]) -> dict[int, dic
 
 
 def put(connection: Connection, memory: int, tier: dict[str, Any]) -> None:
-    """Write what a move changes."""
+    """Write the columns that a move changes."""
     named = ", ".join(f"{name} = :{name}" for name in TIER)
     connection.execute(f"UPDATE memories SET {named} WHERE id = :memory", {**tier, "memory": memory})
 
 
 def fade(connection: Connection, importances: Iterable[tuple[int, float]]) -> None:
-    """Keep what fading has made of some memories' importance."""
+    """Write the importance of memories after fading."""
     connection.executemany(
         "UPDATE memories SET importance = ?2 WHERE id = ?1",
         [(memory, round(value, 6)) for memory, value in importances],
@@ -142,7 +133,7 @@ def fade(connection: Connection, importances: Iterable[tuple[int, float]]) -> No
 
 
 def found_useful(connection: Connection, action: int, nth: int, memory: int) -> int:
-    """One more time that someone said so; answers how often in all."""
+    """Count that someone found a memory useful; returns how often in all."""
     row = connection.execute(
         "UPDATE memories SET useful = useful + 1 WHERE id = ? RETURNING useful", (memory,)
     ).fetchone()
@@ -151,6 +142,6 @@ def found_useful(connection: Connection, action: int, nth: int, memory: int) -> 
 
 
 def has_feedback(connection: Connection, workspace: int) -> bool:
-    """Whether anybody ever said of a memory of this workspace that it was useful."""
+    """Whether anyone ever marked a memory of this workspace as useful."""
     found = connection.execute("SELECT 1 FROM memories WHERE workspace = ? AND useful > 0 LIMIT 1", (workspace,))
     return found.fetchone() is not None

@@ -1,8 +1,12 @@
-"""A whole reflection of one workspace: memories age, what is alike is linked and judged, edges fade; and the report."""
+"""A whole reflection of one workspace: memories age, similar ones are linked and judged, edges fade; and the report.
+
+Reads on the caller's thread and writes through its `ReflectionOptions`, in transactions of a few hundred rows, so that
+other readers and writers wait for one of those at most. Every step is idempotent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -10,49 +14,73 @@ from hashlib import blake2b
 from sqlite3 import Connection
 from typing import Any
 
-from memd.indexer.lifecycle import doubts, edges, judging, lives, mentions, related, similarity
-from memd.indexer.lifecycle.ageing import Ageing, ReflectionAction, ReflectionOptions
-from memd.indexer.lifecycle.edges import AgedEdges
-from memd.indexer.lifecycle.judging import MERGED, JudgedPairs
+from memd.indexer.lifecycle import accesses, edges, judging, lives, mentions, related, similarity
+from memd.indexer.lifecycle.edges import AgedEdges, batches
+from memd.indexer.lifecycle.judging import JudgedPairs
 from memd.indexer.lifecycle.lives import TierMove
 from memd.indexer.query import lookup
 from memd.indexer.record import actions
 from memd.indexer.record.actions import in_utc
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
-from memd.lifecycle.edges import REFINES
-from memd.lifecycle.lives import RULE
-from memd.lifecycle.rules import DORMANT, Rule, similar_rules
+from memd.lifecycle.edges import CONTRADICTS, MERGED, REFINES
+from memd.lifecycle.lives import DORMANT, RULE, Life
+from memd.lifecycle.rules import Rule, RuleMatch, evaluate, pair_rules
 
-AT_ONCE = 250
-"""Memories that are compared, and pairs that are judged, at a time."""
+PAGE = 250
+"""Memories or pairs that are read, compared, judged or changed at a time: a few milliseconds each."""
 
-TOLD = 200
-"""What a report lists of a kind; it counts the rest."""
+TINY = 1e-6
+"""A smaller difference is rounding, not a change."""
+
+LISTED = 200
+"""The most entries of each kind in a report; it counts all."""
 
 LOGGED = 20
-"""Moves that the log lists."""
+"""The most moves in an entry of the log."""
 
 CLUSTER = 3
-"""So many that are alike want a summary."""
+"""So many similar memories need a summary."""
 
 STALE = timedelta(days=180)
-"""What is known for good and was neither asked for nor changed in this time is worth a look."""
+"""Long-term memories that nobody asked for or changed in this time are worth a look."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectionOptions:
+    """How a reflection writes, how it lets others go first, and which parts of it run."""
+
+    write: Callable[[Callable[[Connection], Any]], Any]
+    """Runs a function in a transaction of its own."""
+    rest: Callable[[], None] = lambda: None
+    """Called between two transactions."""
+    dry: bool = False
+    who: str = "job:reflect"
+    moves: bool = True
+    """Whether memories are moved and compared."""
+    fades: bool = True
+    """Whether importance and edges fade."""
+    moved: Callable[[Sequence[int]], None] = lambda memories: None
+    """Called with the memories that have just changed their tier."""
 
 
 @dataclass(slots=True)
 class Reflection:
-    """One run, and what it did."""
+    """One run, and what it did; all its changes are one action, which is begun when there is something to note."""
 
     stores: Stores
     index: WorkspaceIndex
     rules: Sequence[Rule]
     now: datetime
     options: ReflectionOptions
-    record: ReflectionAction
+    action: int | None = None
+    changes: int = 0
+    memories: int = 0
+    moves: list[tuple[Life, TierMove]] = field(default_factory=list)
+    faded: int = 0
     linked: int = 0
     tied: int = 0
-    """Edges that a rule of pairs made."""
+    """Edges that a pair rule made."""
     judged: JudgedPairs = field(default_factory=JudgedPairs)
     edges: AgedEdges = field(default_factory=AgedEdges)
 
@@ -60,75 +88,120 @@ class Reflection:
     def connection(self) -> Connection:
         return self.stores.ledger.reader
 
-    # --- what is alike ------------------------------------------------------------------------------------
+    def _next_change(self, connection: Connection) -> tuple[int, int]:
+        """The action, and the place of the next change in it."""
+        if self.action is None:
+            self.action = actions.note(connection, self.index.id, self.options.who, "reflect")
+        self.changes += 1
+        return self.action, self.changes - 1
+
+    # --- memories ---------------------------------------------------------------------------------------------
+
+    def count_accesses(self) -> None:
+        """Add up the accesses since the last time."""
+        after = 0
+        while page := accesses.uncounted(self.connection, self.index.id, after, PAGE):
+            after = page[-1]
+            self.options.write(partial(accesses.settle, memories=page, now=self.now))
+            self.options.rest()
+        self.options.write(lambda connection: accesses.sweep(connection, self.now))
+
+    def age_memories(self) -> None:
+        for page in _matches(self.connection, self.index, self.rules, self.now):
+            self._age_page(page)
+            self.options.rest()
+
+    def _age_page(self, page: Sequence[tuple[Life, RuleMatch | None]]) -> None:
+        moves: list[tuple[Life, TierMove]] = []
+        faded: list[tuple[int, float]] = []
+        for life, match in page:
+            if self.options.moves and match is not None and match.tier:
+                moves.append((life, TierMove(life.memory, match.tier, f"{RULE}{match.rule.name}", match.why)))
+            importance = match.importance if match else life.base
+            if self.options.fades and abs(importance - life.importance) > TINY:
+                faded.append((life.memory, importance))
+        self.memories += len(page)
+        self.moves += moves
+        self.faded += len(faded)
+        if (moves or faded) and not self.options.dry:
+            change = partial(self._change_memories, moves=[move for _, move in moves], faded=faded)
+            self.options.moved(self.options.write(change))
+
+    def _change_memories(
+        self, connection: Connection, moves: Sequence[TierMove], faded: Sequence[tuple[int, float]]
+    ) -> list[int]:
+        """Returns the memories that changed their tier."""
+        lives.fade(connection, faded)
+        moved = [move.memory for move in moves if self._move(connection, move)]
+        # Search results depend on tiers and importance.
+        self.stores.ledger.tick(connection)
+        return moved
+
+    def _move(self, connection: Connection, move: TierMove) -> bool:
+        return lives.move(connection, *self._next_change(connection), move, self.now)
+
+    # --- similar memories -------------------------------------------------------------------------------------
 
     def link(self) -> None:
-        """Bring the edges in step with what the notes say, and compare what changed with everything else."""
+        """Bring the edges in step with the notes, and compare what changed with everything else."""
         more = True
         while more:
-            compared = similarity.compare(self.stores, self.index, AT_ONCE)
+            compared = similarity.compare(self.stores, self.index, PAGE)
             for part in compared.parts():
                 save = partial(similarity.save, workspace=self.index.id, compared=part, now=self.now)
                 self.linked += self.options.write(save).made
                 self.options.rest()
             more = compared.more
-        # After it: what is alike and shares a tag is held together by the stronger of the two.
+        # After it: of two memories that are similar and share a tag, the stronger edge is kept.
         self.linked += mentions.relink(self.connection, self.index.id, self.options.write, self.now)
 
     def judge(self) -> None:
-        """Ask the rules of pairs about what was found to be nearly the same since the last time."""
-        name, ledger = f"judged:{self.index.id}", self.stores.ledger
-        when, _, by = ledger.setting(name).partition(" ")
-        # Other rules see all pairs anew: one that is switched on later means what is there already too.
-        spoken = _fingerprint(self.rules)
-        since = when if by == spoken else ""
+        """Apply the pair rules to the pairs that were found to be similar since the last time."""
+        setting, ledger = f"judged:{self.index.id}", self.stores.ledger
+        last, _, last_rules = ledger.setting(setting).partition(" ")
+        # Changed rules see all pairs again: a rule applies to what was there before it, too.
+        fingerprint = blake2b(repr(pair_rules(self.rules)).encode(), digest_size=8).hexdigest()
+        since = last if last_rules == fingerprint else ""
         if since:
-            self.judged.doubtful += doubts.standing(self.connection, ledger.setting(doubts.key(self.index.id)))
+            self.judged.doubtful += judging.still_doubtful(self.connection, ledger, self.index.id)
         if not self.options.dry:
             self.options.write(lambda connection: judging.drop_outdated(connection, self.index.id, since))
-        pairs = judging.near_since(self.connection, self.index.id, since)
-        for at in range(0, len(pairs), AT_ONCE):
-            found = judging.judge(self.connection, pairs[at : at + AT_ONCE], self.rules, self.now)
-            self.judged.same += found.same
-            self.judged.later += found.later
-            self.judged.doubtful += [pair for pair in found.doubtful if pair not in self.judged.doubtful]
+        for pairs in batches(judging.similar_since(self.connection, self.index.id, since), PAGE):
+            judged = judging.judge(self.connection, pairs, self.rules, self.now)
+            self.judged.add(judged)
             if self.options.dry:
-                self.linked += judging.untied(self.connection, found.later)
+                self.linked += judging.untied(self.connection, judged.refined)
             else:
-                self.options.moved(self.options.write(partial(self._settle, found=found)))
+                self.options.moved(self.options.write(partial(self._settle, judged=judged)))
             self.options.rest()
         if not self.options.dry:
-            self.options.write(partial(self._note_judged, name=name, value=f"{in_utc(self.now)} {spoken}"))
+            self.options.write(partial(self._note_judged, setting=setting, value=f"{in_utc(self.now)} {fingerprint}"))
 
-    def _note_judged(self, connection: Connection, name: str, value: str) -> None:
-        self.stores.ledger.note(connection, name, value)
-        doubted = doubts.written(connection, self.judged.doubtful)
-        self.stores.ledger.note(connection, doubts.key(self.index.id), doubted)
+    def _note_judged(self, connection: Connection, setting: str, value: str) -> None:
+        self.stores.ledger.note(connection, setting, value)
+        judging.note_doubtful(connection, self.stores.ledger, self.index.id, self.judged.doubtful)
 
-    def _settle(self, connection: Connection, found: JudgedPairs) -> list[int]:
-        """Carry out what the rules of pairs say; answers which memories are in another tier now."""
+    def _settle(self, connection: Connection, judged: JudgedPairs) -> list[int]:
+        """Write what the pair rules decided; returns the memories that changed their tier."""
         moved = []
-        names = edges.named(connection, self.index.id, {one.stays for one in found.same})
-        # A file may have gone since it was judged.
-        for goes, stays, rule, _ in (one for one in found.same if one.stays in names):
-            why = f"says the same as {names[stays]['key']}"
-            move = TierMove(goes, DORMANT, RULE + rule, why)
-            moved += [goes] if lives.move(connection, *self.record.noted(connection), move, self.now) else []
-            self._tie(connection, goes, stays, MERGED)
-        for later, earlier, _ in found.later:
-            self.tied += self._tie(connection, later, earlier, REFINES)
-        if found.same or found.later:
+        # Looked up in the transaction: a file may have gone since it was judged.
+        names = edges.named(connection, self.index.id, {pair.stays for pair in judged.same})
+        for goes, stays, rule, _ in (pair for pair in judged.same if pair.stays in names):
+            if self._move(connection, TierMove(goes, DORMANT, RULE + rule, _same_as(names[stays]))):
+                moved.append(goes)
+            judging.tie(connection, self.index.id, (goes, stays, MERGED), self.now, self._next_change)
+        for later, earlier, _ in judged.refined:
+            edge = (later, earlier, REFINES)
+            self.tied += judging.tie(connection, self.index.id, edge, self.now, self._next_change)
+        if judged.same or judged.refined:
             self.stores.ledger.tick(connection)
         return moved
 
-    def _tie(self, connection: Connection, one: int, other: int, rel: str) -> bool:
-        return judging.tie(connection, self.index.id, one, other, rel, self.now, lambda: self.record.noted(connection))
-
     def age_edges(self) -> None:
-        """Strengthen what came up together, and let what is not used fade."""
-        while self.options.write(lambda connection: edges.fold(connection, self.index.id, self.edges)):
+        """Strengthen edges whose ends were shown together, and let unused ones fade."""
+        while self.options.write(lambda connection: edges.count_uses(connection, self.index.id, self.edges)):
             self.options.rest()
-        for page in edges.pages(edges.fading(self.connection, self.index.id, self.now)):
+        for page in batches(edges.fading(self.connection, self.index.id, self.now), PAGE):
             self.options.write(partial(edges.fade, weights=page, done=self.edges))
             self.options.rest()
 
@@ -136,8 +209,8 @@ class Reflection:
 def link(
     stores: Stores, index: WorkspaceIndex, rules: Sequence[Rule], now: datetime, options: ReflectionOptions
 ) -> int:
-    """Only bring the edges in step with the notes; says how many are new."""
-    run = Reflection(stores, index, rules, now, options, ReflectionAction(index.id, options.who))
+    """Only bring the edges in step with the notes; returns how many are new."""
+    run = Reflection(stores, index, rules, now, options)
     run.link()
     return run.linked
 
@@ -145,64 +218,102 @@ def link(
 def reflect(
     stores: Stores, index: WorkspaceIndex, rules: Sequence[Rule], now: datetime, options: ReflectionOptions
 ) -> dict[str, Any]:
-    """Age the memories and the edges of a workspace, link what is alike, and say what wants a person's eye."""
-    record = ReflectionAction(index.id, options.who)
-    ageing = Ageing(stores, index, rules, now, options, record)
-    run = Reflection(stores, index, rules, now, options, record)
-    ageing.run()
+    """Age the memories and the edges of a workspace, link similar ones, and report what needs a person's attention."""
+    run = Reflection(stores, index, rules, now, options)
+    if not options.dry:
+        run.count_accesses()
+    run.age_memories()
     if options.moves:
         if not options.dry:
             run.link()
         run.judge()
     if options.fades and not options.dry:
         run.age_edges()
-    moves = _moves(ageing, run)
-    if record.action is not None:
-        options.write(lambda connection: actions.finish(connection, record.action or 0,
-                                                    {"moved": len(moves), "moves": moves[:LOGGED],
-                                                     "tied": run.tied}))  # fmt: skip
+    moves = _moves(run)
+    if run.action is not None:
+        result = {"moved": len(moves), "moves": moves[:LOGGED], "tied": run.tied}
+        options.write(partial(actions.finish, action=run.action, detail=result))
     return {
-        "ns": index.workspace.ns, "memories": ageing.memories, "moved": len(moves), "moves": moves[:TOLD],
-        "faded": ageing.faded, "action": record.action, "linked": run.linked + run.tied, "edges_faded": run.edges.faded,
-        "edges_pruned": run.edges.pruned, **_wanting(run),
+        "ns": index.workspace.ns, "memories": run.memories, "moved": len(moves), "moves": moves[:LISTED],
+        "faded": run.faded, "action": run.action, "linked": run.linked + run.tied, "edges_faded": run.edges.faded,
+        "edges_pruned": run.edges.pruned, **_attention(run),
     }  # fmt: skip
 
 
-def _fingerprint(rules: Sequence[Rule]) -> str:
-    """Stays the same as long as the rules of pairs do."""
-    return blake2b(repr(similar_rules(rules)).encode(), digest_size=8).hexdigest()
+def _matches(
+    connection: Connection, index: WorkspaceIndex, rules: Sequence[Rule], now: datetime
+) -> Iterator[list[tuple[Life, RuleMatch | None]]]:
+    """Every memory of a workspace with the effect of the rules on it, a page at a time."""
+    feedback, after = lives.has_feedback(connection, index.id), 0
+    while page := lives.lives(connection, index.id, after, PAGE):
+        after = page[-1].memory
+        # Counts what a dry run has not written.
+        counted = accesses.counted(connection, page, now)
+        yield [(life, evaluate(life, rules, now, feedback)) for life in counted]
+
+
+def preview_rules(
+    stores: Stores, indexes: Iterable[WorkspaceIndex], rules: Sequence[Rule], now: datetime, limit: int
+) -> dict[str, Any]:
+    """What rules would do now: how many memories would move and fade, and the first of these; nothing is written."""
+    connection, rows = stores.ledger.reader, list[dict[str, Any]]()
+    counts = {"memories": 0, "moved": 0, "faded": 0}
+    for index in indexes:
+        for page in _matches(connection, index, rules, now):
+            hits = [(life, match) for life, match in page if match and (match.tier or match.importance < life.base)]
+            counts["memories"] += len(page)
+            counts["moved"] += sum(match.tier is not None for _, match in hits)
+            counts["faded"] += sum(match.tier is None for _, match in hits)
+            rows += _preview_rows(connection, index, hits[: max(0, limit - len(rows))])
+    return {**counts, "matches": rows}
+
+
+def _preview_rows(
+    connection: Connection, index: WorkspaceIndex, hits: Sequence[tuple[Life, RuleMatch]]
+) -> list[dict[str, Any]]:
+    names = edges.named(connection, index.id, [life.memory for life, _ in hits]) if hits else {}
+    return [
+        {
+            "ns": index.workspace.ns, "key": names[life.memory]["key"], "path": names[life.memory]["path"],
+            "rule": match.rule.name, "from": life.tier, "to": match.tier or life.tier, "importance": life.base,
+            "faded": round(match.importance, 6), "why": match.why,
+        }
+        for life, match in hits if life.memory in names
+    ]  # fmt: skip
 
 
 # --- the report ---------------------------------------------------------------------------------------------
 
 
-def _moves(ageing: Ageing, run: Reflection) -> list[dict[str, Any]]:
-    """Every move with its reason, as answers tell it."""
+def _same_as(name: dict[str, Any]) -> str:
+    return f"says the same as {name['key']}"
+
+
+def _moves(run: Reflection) -> list[dict[str, Any]]:
+    """Every move with its reason."""
     same = run.judged.same
-    numbers = {life.memory for life, _ in ageing.moves} | {end for pair in same for end in pair[:2]}
+    numbers = {life.memory for life, _ in run.moves} | {end for pair in same for end in pair[:2]}
     names = edges.named(run.connection, run.index.id, numbers)
-    told = [
-        {"key": names[life.memory]["key"], "from": life.tier, "to": move.tier, "rule": move.by.removeprefix(RULE),
-         "why": move.why}
-        for life, move in ageing.moves if life.memory in names
+    moves = [(life.memory, life.tier, move.tier, move.by.removeprefix(RULE), move.why) for life, move in run.moves]
+    moves += [(pair.goes, pair.tier, DORMANT, pair.rule, _same_as(names[pair.stays])) for pair in same
+              if pair.stays in names]  # fmt: skip
+    return [
+        {"key": names[memory]["key"], "from": before, "to": after, "rule": rule, "why": why}
+        for memory, before, after, rule, why in moves if memory in names
     ]  # fmt: skip
-    for goes, stays, rule, tier in (one for one in same if {one.goes, one.stays} <= names.keys()):
-        why = f"says the same as {names[stays]['key']}"
-        told.append({"key": names[goes]["key"], "from": tier, "to": DORMANT, "rule": rule, "why": why})
-    return told
 
 
-def _wanting(run: Reflection) -> dict[str, Any]:
-    """What wants a person's eye, each kind listed up to a number and counted."""
-    pairs = [(edge.one, edge.other) for edge in edges.all_of(run.connection, run.index.id, rel="contradicts")]
+def _attention(run: Reflection) -> dict[str, Any]:
+    """What needs a person's attention, each kind counted, and listed up to a number."""
+    contradicting = edges.all_of(run.connection, run.index.id, rel=CONTRADICTS)
     found = {
         "clusters": _clusters(run),
-        "contradictions": _pairs(run, pairs),
+        "contradictions": _pairs(run, [(edge.one, edge.other) for edge in contradicting]),
         "doubtful": _pairs(run, run.judged.doubtful),
         "stale": _stale(run),
     }
-    return {**{name: told[:TOLD] for name, told in found.items()},
-            "counts": {name: len(told) for name, told in found.items()}}  # fmt: skip
+    lists = {name: rows[:LISTED] for name, rows in found.items()}
+    return {**lists, "counts": {name: len(rows) for name, rows in found.items()}}
 
 
 def _pairs(run: Reflection, pairs: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
@@ -211,19 +322,16 @@ def _pairs(run: Reflection, pairs: Sequence[tuple[int, int]]) -> list[dict[str, 
 
 
 def _clusters(run: Reflection) -> list[dict[str, Any]]:
-    """Groups that a rule would link and that nothing sums up yet."""
-    marks = [condition.value for rule in similar_rules(run.rules) if rule.action.verb == "link"
-             for condition in rule.when if condition.field == "similarity"]  # fmt: skip
-    if not marks:
-        return []
-    found = related.clusters(run.stores, [run.index], CLUSTER, min(float(str(mark)) for mark in marks))
-    return [{"keys": [memory["key"] for memory in one["memories"]]} for one in found if one["summary"] is None]
+    """Groups that a rule would link and that have no summary yet."""
+    limits = [float(str(condition.value)) for rule in pair_rules(run.rules) if rule.action.verb == "link"
+              for condition in rule.when if condition.field == "similarity"]  # fmt: skip
+    groups = related.clusters(run.stores, [run.index], CLUSTER, min(limits)) if limits else []
+    return [{"keys": [memory["key"] for memory in one["memories"]]} for one in groups if one["summary"] is None]
 
 
 def _stale(run: Reflection) -> list[dict[str, Any]]:
-    """What has run out, and what is kept for good and was long neither asked for nor changed."""
-    gone = [{"key": one["key"], "why": f"its ttl ran out on {one['expires'][:10]}"}
-            for one in keys.expired(run.stores, [run.index])]  # fmt: skip
+    """Memories that have expired, and long-term ones that nobody asked for or changed for long."""
+    expired = keys.expired(run.stores, [run.index])
     rows = run.connection.execute(
         "SELECT m.id FROM memories m WHERE m.workspace = ? AND m.file IS NOT NULL AND m.tier = 'ltm'"
         f" AND m.role <> 'memory' AND NOT COALESCE({lookup.IS_PINNED}, 0)"
@@ -232,4 +340,7 @@ def _stale(run: Reflection) -> list[dict[str, Any]]:
     )
     names = edges.named(run.connection, run.index.id, [row["id"] for row in rows])
     why = f"neither asked for nor changed in {STALE.days} days"
-    return gone + [{"key": name["key"], "why": why} for name in names.values()]
+    return [
+        *({"key": one["key"], "why": f"its ttl ran out on {one['expires'][:10]}"} for one in expired),
+        *({"key": name["key"], "why": why} for name in names.values()),
+    ]

@@ -1,7 +1,7 @@
-"""The similarity pass: which memories are near each other in meaning, and which of those say the very same.
+"""The similarity pass: which memories are similar in meaning, and the edges between them.
 
-Only memories that changed since they were last compared are looked at. Reading runs on any thread; what is found is
-written in short transactions.
+Only memories that changed since they were last compared are compared. Reading runs on any thread; edges are written in
+short transactions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlite3 import Connection, Row
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.lifecycle.edges import TAKEN
+from memd.indexer.lifecycle.edges import TAKEN, batches, insert
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
 from memd.indexer.record.actions import in_utc
@@ -24,32 +24,32 @@ from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
 from memd.lifecycle.edges import OBSERVED, RELATED, ends, strengthened
 
 LINK, MERGE, DEDUP = 0.80, 0.90, 0.92
-"""How similar memories must be to be linked, to be the same thing said again, to be the very same: the numbers that are
-in use for another model. `similarity` puts them where they do the same for the model at hand."""
+"""How similar memories must be to be linked, to be a paraphrase, to be the same: numbers that other tools use with
+another model. `similarity` maps them to where they mean the same for the model in use."""
 
 RELATED_AT = 0.85
-"""Where 0 is nothing in common and 1 a paraphrase (`scale.py`): of paraphrases more than 99 % are nearer than this, of
-passages that answer one question a quarter to a third, of passages that answer different ones at most 4 in 1,000."""
+"""On a scale from 0, nothing in common, to 1, a paraphrase (`scale.py`): above it are more than 99 % of paraphrases, a
+quarter to a third of passages that answer one question, and at most 4 in 1,000 that answer different ones."""
 SAID_AGAIN_AT, THE_SAME_AT = 1 / 7, 2 / 7
-"""On the way from a paraphrase to the same text: 70 % of paraphrases are beyond the first mark, of other facts about
-the same subject fewer than 1 %; 99 % of trivial edits are beyond the second (benchmarks/likeness.py)."""
+"""Between a paraphrase and the same text: above the first are 70 % of paraphrases and fewer than 1 % of other facts
+about the same subject; above the second 99 % of trivial edits (benchmarks/likeness.py)."""
 
 SIMILAR = "similar"
 MOST_EDGES = 5
 LOWEST, HIGHEST = 0.1, 0.95
-"""The weights that an automatic edge can begin with."""
+"""The bounds of the first weight of an automatic edge."""
 
 BLOCK = 32
 """Memories that are compared at a time."""
 DEPTH = 40
-"""Chunks looked at for each: more than it gets edges, since the nearest memories may have theirs already."""
+"""Nearest chunks of each: more than it gets edges, since the nearest memories may already have theirs."""
 PART = 20
 """Memories whose edges are written in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarPair:
-    """Two memories that are near each other, the smaller number first."""
+    """Two similar memories, the smaller number first."""
 
     one: int
     other: int
@@ -58,22 +58,19 @@ class SimilarPair:
 
 @dataclass(slots=True)
 class ComparedMemories:
-    """What a pass found: the memories that it looked at, each with the text it had, and the pairs."""
+    """The memories of a pass, each with the digest of its text, and the similar pairs."""
 
     memories: dict[int, str] = field(default_factory=dict)
     pairs: list[SimilarPair] = field(default_factory=list)
-    """The nearest first."""
+    """The most similar first."""
     more: bool = False
-    """Whether there are further memories to compare."""
+    """Whether there are more memories to compare."""
 
-    def parts(self, most: int = PART) -> Iterator[ComparedMemories]:
-        """The same in pieces of which each is a short transaction."""
-        numbers = sorted(self.memories)
-        for at in range(0, len(numbers), most):
-            some = numbers[at : at + most]
-            mine = set(some)
-            pairs = [pair for pair in self.pairs if pair.one in mine or pair.other in mine]
-            yield ComparedMemories({number: self.memories[number] for number in some}, pairs)
+    def parts(self) -> Iterator[ComparedMemories]:
+        """The same in parts, each for a short transaction."""
+        for numbers in batches(sorted(self.memories), PART):
+            pairs = [pair for pair in self.pairs if pair.one in numbers or pair.other in numbers]
+            yield ComparedMemories({number: self.memories[number] for number in numbers}, pairs)
 
 
 # --- comparing: reads only ------------------------------------------------------------------------------------
@@ -82,24 +79,22 @@ class ComparedMemories:
 def compare(
     stores: Stores, index: WorkspaceIndex, most: int = 1_000, only: Collection[int] | None = None
 ) -> ComparedMemories:
-    """Compare memories that changed since they were last compared (of `only` those, where given) with all others."""
+    """Compare the memories that changed since they were last compared (only these, if given) with all others."""
     model, mirror = stores.model, index.mirror
     if model is None or mirror is None:
         return ComparedMemories()
     connection = stores.ledger.reader
     todo = _changed(connection, index.id, model.id, most + 1, only)
-    done = ComparedMemories({row["id"]: row["digest"] for row in todo[:most]}, more=len(todo) > most)
-    found: dict[tuple[int, int], SimilarPair] = {}
-    numbers = list(done.memories)
-    for at in range(0, len(numbers), BLOCK):
-        for pair in _compare(connection, mirror, model, numbers[at : at + BLOCK]):
-            found[pair.one, pair.other] = pair
-    done.pairs = sorted(found.values(), key=_nearest)
-    return done
+    memories = {row["id"]: row["digest"] for row in todo[:most]}
+    pairs: dict[tuple[int, int], SimilarPair] = {}
+    for numbers in batches(list(memories), BLOCK):
+        pairs |= {(pair.one, pair.other): pair for pair in _compare(connection, mirror, model, numbers)}
+    nearest = sorted(pairs.values(), key=lambda pair: (-pair.similarity, pair.one, pair.other))
+    return ComparedMemories(memories, nearest, len(todo) > most)
 
 
 def _changed(connection: Connection, workspace: int, model: int, most: int, only: Collection[int] | None) -> list[Row]:
-    """Memories whose text was not compared yet and of which every chunk has its vector, by number."""
+    """Memories whose text was not compared yet and whose chunks all have vectors, by number."""
     return connection.execute(
         "SELECT m.id, m.digest FROM memories m WHERE m.workspace = :workspace AND m.file IS NOT NULL"
         " AND m.compared <> m.digest AND (:only IS NULL OR m.id IN (SELECT value FROM json_each(:only)))"
@@ -111,14 +106,14 @@ def _changed(connection: Connection, workspace: int, model: int, most: int, only
 
 
 def _compare(connection: Connection, mirror: Mirror, model: ActiveModel, numbers: Sequence[int]) -> list[SimilarPair]:
-    """The pairs that some memories are part of, the nearest few of each."""
+    """The similar pairs of some memories, the nearest few of each."""
     mine = _means(connection, mirror, numbers)
     if not mine:
         return []
     near = mirror.nearest(np.stack(list(mine.values())), DEPTH)
     holders = _holders(connection, {chunk for chunks in near for chunk in chunks})
     candidates = {
-        # An edge that is there stays while it is true, also where others are nearer.
+        # Existing edges are kept while they hold, even if others are nearer.
         memory: ({holders[chunk] for chunk in chunks if chunk in holders} | _linked(connection, memory)) - {memory}
         for memory, chunks in zip(mine, near, strict=True)
     }
@@ -129,30 +124,28 @@ def _compare(connection: Connection, mirror: Mirror, model: ActiveModel, numbers
         known = sorted(others & theirs.keys())
         cosines = np.array([float(mine[memory] @ theirs[other]) for other in known])
         alike = similarity(scale.near(cosines), scale)
-        found = [_pair(memory, other, float(value)) for other, value in zip(known, alike, strict=True)]
-        pairs += [pair for pair in found if pair.similarity >= LINK]
+        pairs += [
+            SimilarPair(min(memory, other), max(memory, other), round(float(value), 6))
+            for other, value in zip(known, alike, strict=True) if round(float(value), 6) >= LINK
+        ]  # fmt: skip
     return pairs
 
 
 def _linked(connection: Connection, memory: int) -> set[int]:
-    """Whom automatic edges lead to from a memory."""
+    """The memories that automatic edges lead to."""
     rows = connection.execute(AUTOMATIC, {"memory": memory, "similar": SIMILAR})
     return {row["one"] if row["other"] == memory else row["other"] for row in rows}
 
 
-def _pair(one: int, other: int, value: float) -> SimilarPair:
-    return SimilarPair(min(one, other), max(one, other), round(value, 6))
-
-
 def similarity(nears: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
-    """Nearness as rules and weights speak of it: nothing in common is 0, one text is 1, our marks are in between."""
+    """Similarity as rules and weights use it: 0 is nothing in common, 1 the same text, our marks are in between."""
     top = float(scale.near(np.ones(1))[0])
     marks = (0.0, RELATED_AT, 1 + SAID_AGAIN_AT * (top - 1), 1 + THE_SAME_AT * (top - 1), top)
     return np.interp(nears, marks, (0.0, LINK, MERGE, DEDUP, 1.0))
 
 
 def mean_of(rows: Vectors) -> Vectors:
-    """A memory's vector: the mean of its chunks', of length one."""
+    """The vector of a memory: the normalized mean of its chunks."""
     mean: Vectors = rows.mean(axis=0)
     length = float(np.linalg.norm(mean))
     if length:
@@ -161,7 +154,7 @@ def mean_of(rows: Vectors) -> Vectors:
 
 
 def _means(connection: Connection, mirror: Mirror, memories: Collection[int]) -> dict[int, Vectors]:
-    """The vectors of some memories, as far as the mirror has all of their chunks."""
+    """The vectors of memories whose chunks are all in the mirror."""
     chunks: dict[int, list[int]] = {}
     rows = connection.execute(
         "SELECT id, memory FROM chunks WHERE memory IN (SELECT value FROM json_each(?)) ORDER BY memory, id",
@@ -186,23 +179,19 @@ def _holders(connection: Connection, chunks: Collection[int]) -> dict[int, int]:
     return {row["id"]: row["memory"] for row in rows}
 
 
-def _nearest(pair: SimilarPair) -> tuple[float, int, int]:
-    return (-pair.similarity, pair.one, pair.other)
-
-
 # --- writing ------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class LinkedEdges:
-    """What became of the edges."""
+    """How many edges were made and dropped."""
 
     made: int = 0
     dropped: int = 0
 
 
 def save(connection: Connection, workspace: int, compared: ComparedMemories, now: datetime) -> LinkedEdges:
-    """Write the edges of one part of a pass, the nearest first, and that its memories were compared."""
+    """Write the edges of one part of a pass, the most similar first, and mark its memories as compared."""
     done, at = LinkedEdges(), in_utc(now)
     wanted = {(pair.one, pair.other) for pair in compared.pairs}
     for memory in compared.memories:
@@ -217,13 +206,13 @@ def save(connection: Connection, workspace: int, compared: ComparedMemories, now
 
 
 def _link(connection: Connection, workspace: int, pair: SimilarPair, now: str) -> tuple[int, int]:
-    """Make an edge of a pair, or renew it; says how many were made and dropped.
+    """Make or renew the edge of a pair; returns how many were made and dropped.
 
-    What someone made, or took away, stays as it is.
+    An edge that someone made or removed stays as it is.
     """
     weight = min(HIGHEST, max(LOWEST, pair.similarity))
-    ends = (pair.one, pair.other, RELATED)
-    row = connection.execute("SELECT * FROM edges WHERE one = ? AND other = ? AND rel = ?", ends).fetchone()
+    edge = (pair.one, pair.other, RELATED)
+    row = connection.execute("SELECT * FROM edges WHERE one = ? AND other = ? AND rel = ?", edge).fetchone()
     if row is not None and (row["origin"] not in OBSERVED or row["removed"] == TAKEN):
         return 0, 0
     base = strengthened(weight, row["accesses"]) if row is not None else weight
@@ -235,11 +224,7 @@ def _link(connection: Connection, workspace: int, pair: SimilarPair, now: str) -
         return 0, 0
     if row is not None:
         return _renew(connection, row, base, now), dropped
-    connection.execute(
-        "INSERT INTO edges (workspace, one, other, rel, base, weight, origin, made) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (workspace, *ends, weight, weight, SIMILAR, now),
-    )
-    return 1, dropped
+    return insert(connection, workspace, edge, weight, SIMILAR, now), dropped
 
 
 def _renew(connection: Connection, row: Row, base: float, now: str) -> int:
@@ -253,7 +238,7 @@ def _renew(connection: Connection, row: Row, base: float, now: str) -> int:
 
 
 def _room(connection: Connection, pair: SimilarPair, weight: float) -> int | None:
-    """Make room for one more edge where it is stronger than the weakest of five; None where there is none."""
+    """Drop the weakest of five edges if the new one is stronger; None if there is no room."""
     weakest: set[int] = set()
     for memory in (pair.one, pair.other):
         if not connection.execute("SELECT 1 FROM memories WHERE id = ? AND file IS NOT NULL", (memory,)).fetchone():
@@ -273,11 +258,11 @@ AUTOMATIC = (
     " ON o.id = CASE WHEN e.one = :memory THEN e.other ELSE e.one END"
     " WHERE (e.one = :memory OR e.other = :memory) AND e.origin = :similar AND e.removed = 0 AND o.file IS NOT NULL"
 )
-"""The automatic edges of a memory to those that are there."""
+"""The automatic edges of a memory to memories in files."""
 
 
 def _unlike(connection: Connection, memory: int, wanted: Collection[tuple[int, int]]) -> int:
-    """Drop the automatic edges of a memory to those that its text is no longer near; who is gone may come back."""
+    """Drop the automatic edges to memories that are no longer similar; a removed memory may come back."""
     rows = connection.execute(AUTOMATIC, {"memory": memory, "similar": SIMILAR}).fetchall()
     return _drop(connection, [row["id"] for row in rows if (row["one"], row["other"]) not in wanted])
 
