@@ -65,7 +65,7 @@ bench-outline: $(STAMP)   ## how long outlines take: 1,000 files cold, one chang
 outline-agrees: $(STAMP)  ## compares every file of the standard library and three packages with Python's own ast; minutes
 	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=3600 tests/test_outline_agrees.py $(ARGS)
 
-docs: $(STAMP)            ## write the generated parts of docs/
+docs: $(STAMP)            ## write what is generated: parts of docs/ and of memd/
 	$(BIN)/python docs/generate.py
 
 clean:

@@ -1,1 +1,1 @@
-"""How memd speaks over its socket. Standard library only, and light on purpose: `memd query` loads it."""
+"""The socket: its methods, its wire and its clients. All but `methods` is standard library only: `memd query` loads it."""

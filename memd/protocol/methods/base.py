@@ -1,9 +1,8 @@
 """What a declaration is made of: a request class per method, fields that several methods share, and the registry.
 
 A request is a dataclass: its fields are the parameters, with their types, bounds, defaults and a sentence each; its
-docstring is the method's sentence. msgspec validates while it converts and loads in a few milliseconds
-(docs/architecture.md has the comparison with pydantic). A field whose name is a word of Python's own ends with an
-underscore, which the wire does not have: `from_`.
+docstring is the method's sentence. msgspec validates while it converts. A field whose name is a word of Python's own
+ends with an underscore, which the wire does not have: `from_`.
 """
 
 from __future__ import annotations

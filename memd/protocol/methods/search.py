@@ -124,7 +124,7 @@ class WhyNotResult(Fresh):
 
 @method("why_not", WhyNotResult, "file", "line", "query", reads=True)
 class WhyNotRequest(Search):
-    """Says why a passage did not come up for a question; takes what `query` takes."""
+    """Says why a passage did not come up for a question, which is asked as in `query`."""
 
     file: Annotated[Text, doc("the memory file, relative to its workspace or absolute")]
     line: Annotated[int, doc("a line of the passage", ge=1, le=MAX_NUMBER)] = 1
@@ -178,7 +178,7 @@ class GetRequest(Scoped, Observed):
         if bool(self.key) == bool(self.path):
             raise UsageError("`get` needs a `key` or a `path`")
         if ((self.path or self.as_of) and self.version) or (self.path and self.as_of):
-            raise UsageError("`version` and `as_of` are of a memory: one of them, with a `key`")
+            raise UsageError("`version` and `as_of` need a `key`, and exclude each other")
 
 
 class GrepResult(Fresh):
