@@ -1,1 +1,1 @@
-"""The socket: its methods, its wire and its clients. All but `methods` is standard library only: `memd query` loads it."""
+"""The socket: its methods, its wire and its clients. All but `methods` is standard library only, for `memd query`."""

@@ -1,8 +1,8 @@
 """What a declaration is made of: a request class per method, fields that several methods share, and the registry.
 
-A request is a dataclass: its fields are the parameters, with their types, bounds, defaults and a sentence each; its
-docstring is the method's sentence. msgspec validates while it converts. A field whose name is a word of Python's own
-ends with an underscore, which the wire does not have: `from_`.
+A request is a dataclass: its fields are the parameters, with their types, bounds and defaults, and a docstring under
+each; its own docstring is the method's sentence. msgspec validates while it converts. A field whose name is a word of
+Python's own ends with an underscore, which the wire does not have: `from_`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,18 @@ R = TypeVar("R", bound="Request")
 
 
 def doc(about: str, *, unset: str = "", **bounds: Any) -> Meta:
-    """What a parameter means; `unset` says in words what holds when it is left out."""
+    """What a shared type means wherever it is a parameter; a docstring under the parameter itself counts more."""
     return Meta(description=about, extra={"unset": unset} if unset else None, **bounds)
 
 
-def place(about: str, *, opened: bool = False, unset: str = "") -> Meta:
+def unset(about: str) -> Meta:
+    """What holds when a parameter is left out, where that is no plain value."""
+    return Meta(extra={"unset": about})
+
+
+def place(*, opened: bool = False, unset: str = "") -> Meta:
     """A path on this machine, as the caller's system spells it; `opened` if the daemon opens it wherever it is."""
-    return Meta(description=about, extra={"place": True, "opened": opened, **({"unset": unset} if unset else {})})
+    return Meta(extra={"place": True, "opened": opened, **({"unset": unset} if unset else {})})
 
 
 NOT_BLANK = r"\S"
@@ -72,28 +77,29 @@ class Request:
 class Scoped(Request):
     """About some workspaces: those that are named, else the one around `cwd`, else all."""
 
-    ns: Annotated[Texts, doc("the workspaces, by name", unset="see `cwd`")] = ()
-    cwd: Annotated[
-        str,
-        place(
-            "without `ns`: the innermost workspace around this directory; outside of all of them, or without `cwd`, all"
-        ),
-    ] = ""
+    ns: Annotated[Texts, unset("see `cwd`")] = ()
+    """The workspaces, by name."""
+    cwd: Annotated[str, place()] = ""
+    """Without `ns`: the innermost workspace around this directory; outside of all of them, or without `cwd`, all."""
 
 
 class Filtered(Scoped):
     """Only memories that fit."""
 
-    kind: Annotated[Kind | None, doc("only this kind of memory", unset="any")] = None
-    tags: Annotated[Texts, doc("only memories that have all of these tags", unset="any")] = ()
-    role: Annotated[str, doc("`daily`, `memory`, `topic`, or a role file's name without its ending", unset="any")] = ""
-    path: Annotated[str, doc("a file, a folder, or a pattern such as `memory/2026-*`", unset="any")] = ""
-    since: Annotated[str, doc("`YYYY`, `YYYY-MM` or `YYYY-MM-DD`: notes of that time or later", unset="any")] = ""
-    until: Annotated[str, doc("the same: notes of that time or earlier", unset="any")] = ""
-    tier: Annotated[
-        Tier | Literal["pinned"] | None,
-        doc("only memories of this tier; `pinned`: those that never age", unset="any"),
-    ] = None
+    kind: Annotated[Kind | None, unset("any")] = None
+    """Only this kind of memory."""
+    tags: Annotated[Texts, unset("any")] = ()
+    """Only memories that have all of these tags."""
+    role: Annotated[str, unset("any")] = ""
+    """`daily`, `memory`, `topic`, or a role file's name without its ending."""
+    path: Annotated[str, unset("any")] = ""
+    """A file, a folder, or a pattern such as `memory/2026-*`."""
+    since: Annotated[str, unset("any")] = ""
+    """`YYYY`, `YYYY-MM` or `YYYY-MM-DD`: notes of that time or later."""
+    until: Annotated[str, unset("any")] = ""
+    """The same: notes of that time or earlier."""
+    tier: Annotated[Tier | Literal["pinned"] | None, unset("any")] = None
+    """Only memories of this tier; `pinned`: those that never age."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,8 +117,10 @@ class Filtered(Scoped):
 class Observed(Request):
     """Shows memories to someone, which counts as an access."""
 
-    who: Annotated[str, doc("who is shown the answer: an access counts once per memory, client and hour")] = "socket"
-    observe: Annotated[bool, doc("`false`: no access is counted (a probe, a test)")] = True
+    who: str = "socket"
+    """Who is shown the answer: an access counts once per memory, client and hour."""
+    observe: bool = True
+    """`false`: no access is counted (a probe, a test)."""
 
     @property
     def observer(self) -> str:
@@ -123,7 +131,8 @@ class Observed(Request):
 class Timed(Request):
     """Happens at a time of the caller's own clock."""
 
-    now: Annotated[str, doc("the caller's local time, `2026-02-07T14:27`", unset="the daemon's")] = ""
+    now: Annotated[str, unset("the daemon's")] = ""
+    """The caller's local time, `2026-02-07T14:27`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -141,35 +150,37 @@ class Timed(Request):
 class Signed(Request):
     """Names an author."""
 
-    who: Annotated[str, doc("the author, as the history names them")] = "socket"
+    who: str = "socket"
+    """The author, as the history names them."""
 
 
 class Writing(Signed):
     """Changes one workspace; a repeated `request_id` is carried out once."""
 
-    ns: Annotated[Texts, doc("the workspace, by name; it must be one", unset="see `cwd`")] = ()
-    cwd: Annotated[
-        str, place("without `ns`: the innermost workspace around this directory; exactly one must be meant")
-    ] = ""
-    request_id: Annotated[
-        str, doc("an id of your own; a call that repeats it is not carried out again", unset="none")
-    ] = ""
-    allow_secret: Annotated[bool, doc("write it even if it seems to hold a key, a token or a password")] = False
+    ns: Annotated[Texts, unset("see `cwd`")] = ()
+    """The workspace, by name; it must be one."""
+    cwd: Annotated[str, place()] = ""
+    """Without `ns`: the innermost workspace around this directory; exactly one must be meant."""
+    request_id: Annotated[str, unset("none")] = ""
+    """An id of your own; a call that repeats it is not carried out again."""
+    allow_secret: bool = False
+    """Write it even if it seems to hold a key, a token or a password."""
 
 
 class OneWorkspace(Request):
     """Reads one workspace."""
 
-    ns: Annotated[Texts, doc("the workspace, by name; it must be one", unset="see `cwd`")] = ()
-    cwd: Annotated[
-        str, place("without `ns`: the innermost workspace around this directory; exactly one must be meant")
-    ] = ""
+    ns: Annotated[Texts, unset("see `cwd`")] = ()
+    """The workspace, by name; it must be one."""
+    cwd: Annotated[str, place()] = ""
+    """Without `ns`: the innermost workspace around this directory; exactly one must be meant."""
 
 
 class Progressing(Request):
     """Tells how far it is while it runs."""
 
-    progress: Annotated[bool, doc("send notifications while it runs; see [Progress](#progress)")] = False
+    progress: bool = False
+    """Send notifications while it runs; see [Progress](#progress)."""
 
 
 # --- results ------------------------------------------------------------------------------------------------------

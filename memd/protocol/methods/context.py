@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NotRequired
 
+from msgspec import Meta
+
 from memd.protocol.methods.base import (
     MAX_TOKENS,
     Filtered,
@@ -18,8 +20,8 @@ from memd.protocol.methods.base import (
     Timed,
     Writing,
     Written,
-    doc,
     method,
+    unset,
 )
 
 
@@ -42,12 +44,14 @@ class ContextResult(Fresh):
 class ContextRequest(Filtered, Observed):
     """Assembles what is known for a task, within a budget of tokens, as Markdown for a prompt."""
 
-    query: Annotated[Question, doc("the task, in words; operators as in `query`")]
-    budget: Annotated[int, doc("tokens, from 50 to 200,000", ge=50, le=MAX_TOKENS)] = 2_000
-    min_score: Annotated[Share, doc("leave out what is worth less, from 0 to 1; not what is pinned")] = 0.0
-    min_spread: Annotated[
-        Share, doc("leave out everything but pinned memories when the best and the worst differ by less")
-    ] = 0.0
+    query: Question
+    """The task, in words; operators as in `query`."""
+    budget: Annotated[int, Meta(ge=50, le=MAX_TOKENS)] = 2_000
+    """Tokens, from 50 to 200,000."""
+    min_score: Share = 0.0
+    """Leave out what is worth less, from 0 to 1; not what is pinned."""
+    min_spread: Share = 0.0
+    """Leave out everything but pinned memories when the best and the worst differ by less."""
     sync: Sync = "auto"
 
 
@@ -62,9 +66,12 @@ class ConsolidateResult(Written):
 class ConsolidateRequest(Timed, Writing):
     """Writes a memory that sums up others and contains them."""
 
-    key: Annotated[Key, doc("the key of the summary, as in `put`")]
-    text: Annotated[str, doc("the summary")] = ""
-    sources: Annotated[Texts, doc("the keys of what it sums up")] = ()
+    key: Key
+    """The key of the summary, as in `put`."""
+    text: str = ""
+    """The summary."""
+    sources: Texts = ()
+    """The keys of what it sums up."""
 
 
 class ExpandResult(Fresh):
@@ -80,4 +87,5 @@ class ExpandResult(Fresh):
 class ExpandRequest(Scoped):
     """Lists the memories that sum up others, or returns what one of them contains."""
 
-    key: Annotated[str, doc("the summary", unset="none")] = ""
+    key: Annotated[str, unset("none")] = ""
+    """The summary."""

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NotRequired, TypedDict
 
+from msgspec import Meta
+
 from memd.models import Relation
-from memd.protocol.methods.base import (
-    MAX_ROWS,
-    Fresh,
-    Key,
-    Scoped,
-    Share,
-    Text,
-    Writing,
-    Written,
-    doc,
-    method,
-)
+from memd.protocol.methods.base import MAX_ROWS, Fresh, Key, Scoped, Share, Text, Writing, Written, method, unset
 
 EdgeStep = TypedDict("EdgeStep", {"from": str, "rel": str, "to": str, "weight": float})
 """An edge on the way from one memory to another."""
@@ -50,10 +41,14 @@ class EdgeAddResult(Written):
 class EdgeAddRequest(Writing):
     """Declares an edge between two memories, in the file of the first."""
 
-    from_: Annotated[Text, doc("the key of the memory that says it")]
-    rel: Annotated[Relation, doc("the relation")] = "relates_to"
-    to: Annotated[Text, doc("the key of the other memory, of the same workspace")]
-    weight: Annotated[Share | None, doc("from 0 to 1", unset="the relation's")] = None
+    from_: Text
+    """The key of the memory that says it."""
+    rel: Relation = "relates_to"
+    """The relation."""
+    to: Text
+    """The key of the other memory, of the same workspace."""
+    weight: Annotated[Share | None, unset("the relation's")] = None
+    """From 0 to 1."""
 
 
 class EdgeRmResult(Written):
@@ -66,9 +61,12 @@ class EdgeRmResult(Written):
 class EdgeRmRequest(Writing):
     """Removes an edge: from the file that declares it, or so that it is not made again."""
 
-    from_: Annotated[Text, doc("the key of the memory that says it; of `relates_to`, either")]
-    rel: Annotated[Relation, doc("the relation")] = "relates_to"
-    to: Annotated[Text, doc("the key of the other memory")]
+    from_: Text
+    """The key of the memory that says it; of `relates_to`, either."""
+    rel: Relation = "relates_to"
+    """The relation."""
+    to: Text
+    """The key of the other memory."""
 
 
 class EdgeListResult(Fresh):
@@ -82,10 +80,14 @@ class EdgeListResult(Fresh):
 class EdgeListRequest(Scoped):
     """Lists the edges of a memory or of a workspace, the strongest first."""
 
-    key: Annotated[str, doc("only edges of this memory", unset="any")] = ""
-    rel: Annotated[Relation | None, doc("only this relation", unset="any")] = None
-    min_weight: Annotated[Share, doc("only edges at least this strong")] = 0.0
-    limit: Annotated[int, doc("at most this many, up to 1,000", ge=1, le=MAX_ROWS)] = MAX_ROWS
+    key: Annotated[str, unset("any")] = ""
+    """Only edges of this memory."""
+    rel: Annotated[Relation | None, unset("any")] = None
+    """Only this relation."""
+    min_weight: Share = 0.0
+    """Only edges at least this strong."""
+    limit: Annotated[int, Meta(ge=1, le=MAX_ROWS)] = MAX_ROWS
+    """At most this many, up to 1,000."""
 
 
 class EdgeCandidatesResult(Fresh):
@@ -100,7 +102,8 @@ class EdgeCandidatesResult(Fresh):
 class EdgeCandidatesRequest(Scoped):
     """Lists linked pairs without a relation type, with their texts."""
 
-    limit: Annotated[int, doc("at most this many, up to 1,000", ge=1, le=MAX_ROWS)] = 20
+    limit: Annotated[int, Meta(ge=1, le=MAX_ROWS)] = 20
+    """At most this many, up to 1,000."""
 
 
 class RelatedRow(EdgeEnd):
@@ -124,9 +127,12 @@ class RelatedRequest(Scoped):
     """Returns the memories that edges lead to from one, each with the way there."""
 
     key: Key
-    depth: Annotated[int, doc("how many edges far, 1 to 3", ge=1, le=3)] = 1
-    min_weight: Annotated[Share, doc("follow only edges at least this strong")] = 0.0
-    limit: Annotated[int, doc("at most this many, up to 1,000", ge=1, le=MAX_ROWS)] = 50
+    depth: Annotated[int, Meta(ge=1, le=3)] = 1
+    """How many edges far, 1 to 3."""
+    min_weight: Share = 0.0
+    """Follow only edges at least this strong."""
+    limit: Annotated[int, Meta(ge=1, le=MAX_ROWS)] = 50
+    """At most this many, up to 1,000."""
 
 
 class ClusterRow(TypedDict):
@@ -151,7 +157,7 @@ class ClustersResult(Fresh):
 class ClustersRequest(Scoped):
     """Lists groups of memories that belong together, and whether one of them sums them up."""
 
-    min: Annotated[int, doc("memories that make a group, 2 or more", ge=2, le=MAX_ROWS)] = 3
-    min_weight: Annotated[
-        Share, doc("the weight from which an edge holds a group together: that of memories which are alike")
-    ] = 0.8
+    min: Annotated[int, Meta(ge=2, le=MAX_ROWS)] = 3
+    """Memories that make a group, 2 or more."""
+    min_weight: Share = 0.8
+    """The weight from which an edge holds a group together: that of memories which are alike."""

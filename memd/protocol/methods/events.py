@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from msgspec import Meta
+
 from memd.models import Kind
-from memd.protocol.methods.base import MAX_QUERY, Count, Fresh, Request, Scoped, Texts, doc, method
+from memd.protocol.methods.base import MAX_QUERY, Count, Fresh, Request, Scoped, Texts, method, unset
 
 Event = Literal["indexed", "written", "accessed", "moved", "job"]
 
@@ -21,22 +23,28 @@ class SubscribeResult(Fresh):
 class SubscribeRequest(Scoped):
     """Sends each new or changed memory that matches, as it is saved."""
 
-    query: Annotated[str, doc("the words to wait for; without any, every memory counts", max_length=MAX_QUERY)] = ""
-    match: Annotated[Literal["all", "any"], doc("`all`: every telling word must be there; `any`: one is enough")] = (
-        "all"
-    )
-    kind: Annotated[Kind | None, doc("as in `query`", unset="any")] = None
-    tags: Annotated[Texts, doc("as in `query`", unset="any")] = ()
-    role: Annotated[str, doc("as in `query`", unset="any")] = ""
-    path: Annotated[str, doc("as in `query`", unset="any")] = ""
-    marks: Annotated[bool, doc("as in `query`")] = False
+    query: Annotated[str, Meta(max_length=MAX_QUERY)] = ""
+    """The words to wait for; without any, every memory counts."""
+    match: Literal["all", "any"] = "all"
+    """`all`: every telling word must be there; `any`: one is enough."""
+    kind: Annotated[Kind | None, unset("any")] = None
+    """As in `query`."""
+    tags: Annotated[Texts, unset("any")] = ()
+    """As in `query`."""
+    role: Annotated[str, unset("any")] = ""
+    """As in `query`."""
+    path: Annotated[str, unset("any")] = ""
+    """As in `query`."""
+    marks: bool = False
+    """As in `query`."""
 
 
 @method("watch", SubscribeResult, "events", reads=True, notifies=True)
 class WatchRequest(Scoped):
     """Sends what happens as it happens: what is indexed, written, read and moved, by whom, and the jobs."""
 
-    events: Annotated[tuple[Event, ...], doc("only these kinds of events", unset="all")] = ()
+    events: Annotated[tuple[Event, ...], unset("all")] = ()
+    """Only these kinds of events."""
 
 
 class UnsubscribeResult(Fresh):
@@ -49,4 +57,5 @@ class UnsubscribeResult(Fresh):
 class UnsubscribeRequest(Request):
     """Ends a subscription of this connection."""
 
-    subscription: Annotated[Count, doc("the number that `subscribe` or `watch` answered")]
+    subscription: Count
+    """The number that `subscribe` or `watch` answered."""

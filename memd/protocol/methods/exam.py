@@ -5,16 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, NotRequired
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import (
-    MAX_HITS,
-    Fresh,
-    Mode,
-    Progressing,
-    Scoped,
-    doc,
-    method,
-    place,
-)
+from memd.protocol.methods.base import MAX_HITS, Fresh, Mode, Progressing, Scoped, doc, method, place
 
 
 class EvalResult(Fresh):
@@ -37,10 +28,14 @@ class EvalResult(Fresh):
 class EvalRequest(Scoped, Progressing):
     """Scores questions whose answers are known, or probes made from the notes."""
 
-    path: Annotated[str, place("a file of questions, absolute or with `~`: one JSON object a line", opened=True)] = ""
-    questions: Annotated[list[dict[str, Any]] | None, doc("the questions themselves")] = None
-    self_: Annotated[bool, doc("ask probes made from the notes")] = False
-    mode: Annotated[Mode, doc("as in `query`")] = "hybrid"
+    path: Annotated[str, place(opened=True)] = ""
+    """A file of questions, absolute or with `~`: one JSON object a line."""
+    questions: list[dict[str, Any]] | None = None
+    """The questions themselves."""
+    self_: bool = False
+    """Ask probes made from the notes."""
+    mode: Mode = "hybrid"
+    """As in `query`."""
     limit: Annotated[int, doc(f"hits to ask for, at least 10; 0 means {MAX_HITS}", ge=0, le=MAX_HITS)] = 10
 
     def __post_init__(self) -> None:

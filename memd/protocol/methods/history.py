@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NotRequired, TypedDict
 
+from msgspec import Meta
+
 from memd.errors import UsageError
 from memd.protocol.methods.base import (
     MAX_ROWS,
@@ -17,6 +19,7 @@ from memd.protocol.methods.base import (
     check_date,
     doc,
     method,
+    unset,
 )
 
 PastKey = Annotated[Text, doc("as in `get`; `key~NUMBER`, as `trash` has it, is one of several that had the key")]
@@ -72,8 +75,10 @@ class DiffRequest(Scoped):
     """Returns how two versions of a memory differ, as a unified diff."""
 
     key: PastKey
-    old: Annotated[Version, doc("a version", unset="the one before `new`")] = None
-    new: Annotated[Version, doc("another version", unset="the last")] = None
+    old: Annotated[Version, unset("the one before `new`")] = None
+    """A version."""
+    new: Annotated[Version, unset("the last")] = None
+    """Another version."""
 
 
 class RestoreResult(Written):
@@ -88,9 +93,12 @@ class RestoreResult(Written):
 class RestoreRequest(Writing):
     """Writes a version of a memory back into its file, or brings back a file that was removed."""
 
-    key: Annotated[str, doc("as in `history`")] = ""
-    version: Annotated[Version, doc("with `key`: which version", unset="the text before the present one")] = None
-    path: Annotated[str, doc("a file that is gone, relative to its workspace")] = ""
+    key: str = ""
+    """As in `history`."""
+    version: Annotated[Version, unset("the text before the present one")] = None
+    """With `key`: which version."""
+    path: str = ""
+    """A file that is gone, relative to its workspace."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,11 +134,16 @@ class LogResult(Fresh):
 class LogRequest(Scoped):
     """Lists everything that was done, by memd and in editors, newest first."""
 
-    who: Annotated[str, doc("`cli`, `editor`, `job` for all jobs, `job:reflect` for one, …", unset="anyone")] = ""
-    what: Annotated[str, doc("`put`, `note`, `undo`, `changed`, …", unset="anything")] = ""
-    since: Annotated[str, doc("a date, as in `query`: what was done then or later", unset="any")] = ""
-    key: Annotated[str, doc("what was done to this memory", unset="any")] = ""
-    limit: Annotated[int, doc("at most this many, up to 1,000", ge=1, le=MAX_ROWS)] = 50
+    who: Annotated[str, unset("anyone")] = ""
+    """`cli`, `editor`, `job` for all jobs, `job:reflect` for one, …."""
+    what: Annotated[str, unset("anything")] = ""
+    """`put`, `note`, `undo`, `changed`, …."""
+    since: Annotated[str, unset("any")] = ""
+    """A date, as in `query`: what was done then or later."""
+    key: Annotated[str, unset("any")] = ""
+    """What was done to this memory."""
+    limit: Annotated[int, Meta(ge=1, le=MAX_ROWS)] = 50
+    """At most this many, up to 1,000."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -149,9 +162,8 @@ class UndoResult(Written):
 class UndoRequest(Scoped, Signed):
     """Takes a change back, or explains why that would overwrite someone."""
 
-    action: Annotated[
-        Version, doc("which action; without it never a job's", unset="the last change of text by `who`")
-    ] = None
+    action: Annotated[Version, unset("the last change of text by `who`")] = None
+    """Which action; without it never a job's."""
 
 
 class TrashResult(Fresh):
@@ -167,4 +179,5 @@ class TrashResult(Fresh):
 class TrashRequest(Scoped):
     """Lists what was removed from the files, and how it comes back."""
 
-    limit: Annotated[int, doc("at most this many of each, up to 1,000", ge=1, le=MAX_ROWS)] = 200
+    limit: Annotated[int, Meta(ge=1, le=MAX_ROWS)] = 200
+    """At most this many of each, up to 1,000."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypedDict
 
+from msgspec import Meta
+
 from memd.protocol.methods.base import (
     MAX_ROWS,
     Fresh,
@@ -14,8 +16,8 @@ from memd.protocol.methods.base import (
     Text,
     Writing,
     Written,
-    doc,
     method,
+    unset,
 )
 
 
@@ -51,8 +53,10 @@ class RuleSetResult(Fresh):
 class RuleSetRequest(Request):
     """Adds a rule, changes one, or switches it on or off."""
 
-    name: Annotated[Text, doc("small letters, digits and dashes; `sys-` before it is ignored")]
-    rule: Annotated[Text, doc("the rule; or `on` or `off`, which keep its text")]
+    name: Text
+    """Small letters, digits and dashes; `sys-` before it is ignored."""
+    rule: Text
+    """The rule; or `on` or `off`, which keep its text."""
 
 
 class RuleRmResult(Fresh):
@@ -67,7 +71,8 @@ class RuleRmResult(Fresh):
 class RuleRmRequest(Request):
     """Removes a rule of one's own, or gives a built-in one its own text back."""
 
-    name: Annotated[Text, doc("the rule's name")]
+    name: Text
+    """The rule's name."""
 
 
 class RuleTestResult(Fresh):
@@ -86,10 +91,10 @@ class RuleTestResult(Fresh):
 class RuleTestRequest(Scoped):
     """Returns what the rules, or one of them, would do now and why; changes nothing."""
 
-    rule: Annotated[str, doc("one rule alone, by its name or its text, also one that is switched off", unset="all")] = (
-        ""
-    )
-    limit: Annotated[int, doc("at most this many `matches`, up to 1,000", ge=1, le=MAX_ROWS)] = 50
+    rule: Annotated[str, unset("all")] = ""
+    """One rule alone, by its name or its text, also one that is switched off."""
+    limit: Annotated[int, Meta(ge=1, le=MAX_ROWS)] = 50
+    """At most this many `matches`, up to 1,000."""
 
 
 class CurateResult(Written):
@@ -107,10 +112,8 @@ class CurateRequest(Writing):
     """Moves, boosts, pins or lays aside one memory, because someone says so."""
 
     key: Key
-    verb: Annotated[
-        Literal["promote", "demote", "archive", "delete", "boost", "diminish", "pin", "unpin"],
-        doc("what to do with it"),
-    ]
+    verb: Literal["promote", "demote", "archive", "delete", "boost", "diminish", "pin", "unpin"]
+    """What to do with it."""
 
 
 class UsefulResult(Fresh):
@@ -141,4 +144,5 @@ class ReflectResult(Fresh):
 class ReflectRequest(Scoped, Signed):
     """Applies the rules now: moves and links memories, and reports what a person should look at."""
 
-    dry_run: Annotated[bool, doc("report what the rules say, and change nothing")] = False
+    dry_run: bool = False
+    """Report what the rules say, and change nothing."""

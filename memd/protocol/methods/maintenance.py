@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
-from memd.protocol.methods.base import Fresh, Progressing, Request, Scoped, Text, doc, method
+from memd.protocol.methods.base import Fresh, Progressing, Request, Scoped, Text, method
 
 
 class SyncResult(Fresh):
@@ -21,10 +21,10 @@ class SyncResult(Fresh):
 class SyncRequest(Scoped, Progressing):
     """Compares every file with the index and returns when all changes are searchable."""
 
-    vectors: Annotated[
-        bool, doc("wait for the vectors too; not while vectors are degraded, which would be for ever")
-    ] = False
-    accept_missing: Annotated[bool, doc("files that vanished all at once are meant to be gone")] = False
+    vectors: bool = False
+    """Wait for the vectors too; not while vectors are degraded, which would be for ever."""
+    accept_missing: bool = False
+    """Files that vanished all at once are meant to be gone."""
 
 
 class RebuildResult(Fresh):
@@ -53,10 +53,10 @@ class DoctorResult(Fresh):
 class DoctorRequest(Request):
     """Checks the stores against each other, and repairs them when asked to."""
 
-    fix: Annotated[bool, doc("repair what can be repaired")] = False
-    secrets: Annotated[
-        bool, doc("also look for keys and passwords in the notes, the newest first, for 30 seconds at most")
-    ] = False
+    fix: bool = False
+    """Repair what can be repaired."""
+    secrets: bool = False
+    """Also look for keys and passwords in the notes, the newest first, for 30 seconds at most."""
 
 
 class JobState(TypedDict):
@@ -98,4 +98,5 @@ class JobRunResult(Fresh):
 class JobRunRequest(Request):
     """Runs a job now and returns what came of it."""
 
-    name: Annotated[Text, doc("the job, as `job.list` names it")]
+    name: Text
+    """The job, as `job.list` names it."""

@@ -22,6 +22,7 @@ from memd.protocol.methods.base import (
     Written,
     doc,
     method,
+    unset,
 )
 
 IfVersion = Annotated[
@@ -43,34 +44,30 @@ class PutResult(Written):
 class PutRequest(Timed, Writing):
     """Writes a memory under a key: a new one, or the next version of one that is there."""
 
-    key: Annotated[Key, doc("the key; a new one is the name of a file without its suffix")]
-    text: Annotated[
-        str | None, doc("what it says; without it, facts of a memory that is there are changed", unset="as it is")
-    ] = None
-    kind: Annotated[Kind | None, doc("what kind of memory it is", unset="as it is")] = None
-    tags: Annotated[Texts | None, doc("its tags, in place of those that it declares", unset="as they are")] = None
-    priority: Annotated[Priority | None, doc("how much it matters", unset="as it is")] = None
-    importance: Annotated[Share | None, doc("the same as a number from 0 to 1", unset="as it is")] = None
-    pinned: Annotated[bool | None, doc("it never ages", unset="as it is")] = None
-    tier: Annotated[Tier | None, doc("where a new memory begins; `sensory` is for raw captures", unset="as it is")] = (
-        None
-    )
-    ttl: Annotated[
-        str | None,
-        doc("`90m`, `12h`, `30d`, `2w`, `1y`: how long it is an answer to questions; `none`: always", unset="as it is"),
-    ] = None
-    files: Annotated[
-        Texts,
-        doc("files it is about, `PATH:REL`, added to those that it declares; REL as in `files`", unset="none"),
-    ] = ()
+    key: Key
+    """The key; a new one is the name of a file without its suffix."""
+    text: Annotated[str | None, unset("as it is")] = None
+    """What it says; without it, facts of a memory that is there are changed."""
+    kind: Annotated[Kind | None, unset("as it is")] = None
+    """What kind of memory it is."""
+    tags: Annotated[Texts | None, unset("as they are")] = None
+    """Its tags, in place of those that it declares."""
+    priority: Annotated[Priority | None, unset("as it is")] = None
+    """How much it matters."""
+    importance: Annotated[Share | None, unset("as it is")] = None
+    """The same as a number from 0 to 1."""
+    pinned: Annotated[bool | None, unset("as it is")] = None
+    """It never ages."""
+    tier: Annotated[Tier | None, unset("as it is")] = None
+    """Where a new memory begins; `sensory` is for raw captures."""
+    ttl: Annotated[str | None, unset("as it is")] = None
+    """`90m`, `12h`, `30d`, `2w`, `1y`: how long it is an answer to questions; `none`: always."""
+    files: Annotated[Texts, unset("none")] = ()
+    """Files it is about, `PATH:REL`, added to those that it declares; REL as in `files`."""
     if_version: IfVersion = None
-    on_similar: Annotated[
-        Literal["keep", "update", "skip"],
-        doc(
-            "what to do with a new key when a memory says nearly the same: `keep` writes it, `update` writes to that"
-            " memory instead, `skip` writes nothing"
-        ),
-    ] = "keep"
+    on_similar: Literal["keep", "update", "skip"] = "keep"
+    """What to do with a new key when a memory says nearly the same: `keep` writes it, `update` writes to that
+    memory instead, `skip` writes nothing."""
 
 
 class PatchResult(Written):
@@ -84,7 +81,8 @@ class PatchRequest(Writing):
     """Applies a unified diff to a memory, exactly or not at all."""
 
     key: Key
-    patch: Annotated[str, doc("the diff")] = ""
+    patch: str = ""
+    """The diff."""
     if_version: IfVersion = None
 
 
@@ -100,8 +98,10 @@ class RmResult(Written):
 class RmRequest(Writing):
     """Removes a memory from its file; with `hard`, from the history and the caches too."""
 
-    key: Annotated[Key, doc("the memory; with `hard` also one that is gone already")]
-    hard: Annotated[bool, doc("forget it for good")] = False
+    key: Key
+    """The memory; with `hard` also one that is gone already."""
+    hard: bool = False
+    """Forget it for good."""
 
 
 class GcResult(Fresh):
@@ -119,8 +119,10 @@ class GcResult(Fresh):
 class GcRequest(Scoped, Signed):
     """Lists the memories whose ttl has run out, and with `hard` forgets them for good."""
 
-    hard: Annotated[bool, doc("forget them")] = False
-    dry_run: Annotated[bool, doc("only list, also with `hard`")] = False
+    hard: bool = False
+    """Forget them."""
+    dry_run: bool = False
+    """Only list, also with `hard`."""
 
 
 class FilesResult(Fresh):
@@ -142,10 +144,14 @@ class FilesResult(Fresh):
 class FilesRequest(Writing):
     """Returns which files a memory is about, or which memories are about a file; or adds one."""
 
-    key: Annotated[str, doc("the memory; it or `touching` is needed")] = ""
-    touching: Annotated[str, doc("a file or a folder")] = ""
-    add: Annotated[str, doc("a file that the memory is about", unset="none")] = ""
-    rel: Annotated[FileRelation, doc("what was done to it")] = "modified"
+    key: str = ""
+    """The memory; it or `touching` is needed."""
+    touching: str = ""
+    """A file or a folder."""
+    add: Annotated[str, unset("none")] = ""
+    """A file that the memory is about."""
+    rel: FileRelation = "modified"
+    """What was done to it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -176,14 +182,19 @@ class RetagResult(Written):
 class TagRenameRequest(Writing):
     """Renames a tag in all files at once."""
 
-    tag: Annotated[Text, doc("the tag as it is")]
-    to: Annotated[Text, doc("the tag as it shall be")]
-    dry_run: Annotated[bool, doc("only show what would change; `action` is `null` then")] = False
+    tag: Text
+    """The tag as it is."""
+    to: Text
+    """The tag as it shall be."""
+    dry_run: bool = False
+    """Only show what would change; `action` is `null` then."""
 
 
 @method("tag.rm", RetagResult, "tag")
 class TagRmRequest(Writing):
     """Removes a tag from all files at once."""
 
-    tag: Annotated[Text, doc("the tag")]
-    dry_run: Annotated[bool, doc("only show what would change; `action` is `null` then")] = False
+    tag: Text
+    """The tag."""
+    dry_run: bool = False
+    """Only show what would change; `action` is `null` then."""

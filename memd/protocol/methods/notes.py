@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from msgspec import Meta
+
 from memd.errors import UsageError
 from memd.protocol.methods.base import (
     MAX_TOKENS,
@@ -14,8 +16,8 @@ from memd.protocol.methods.base import (
     Timed,
     Writing,
     Written,
-    doc,
     method,
+    unset,
 )
 
 
@@ -28,9 +30,12 @@ class NoteResult(Written):
 class NewSection(Timed, Writing):
     """What `note` and `save` have in common."""
 
-    text: Annotated[Text, doc("what to write down")]
-    title: Annotated[str, doc("the title; without one, a heading that the text begins with")] = ""
-    tags: Annotated[Texts, doc("tags that the section declares", unset="none")] = ()
+    text: Text
+    """What to write down."""
+    title: str = ""
+    """The title; without one, a heading that the text begins with."""
+    tags: Annotated[Texts, unset("none")] = ()
+    """Tags that the section declares."""
 
 
 @method("note", NoteResult, "text")
@@ -49,17 +54,22 @@ class SaveResult(NoteResult):
 class SaveRequest(NewSection):
     """Adds a text to the note of the day or to the long-term memory, and says where it went."""
 
-    target: Annotated[Literal["daily", "long_term"], doc("`daily`, today's note, or `long_term`, MEMORY.md")]
+    target: Literal["daily", "long_term"]
+    """`daily`, today's note, or `long_term`, MEMORY.md."""
 
 
 @method("write", NoteResult, "section", "text")
 class WriteRequest(Timed, Writing):
     """Adds an entry to the file of a role, or to the file that all roles share."""
 
-    section: Annotated[Text, doc("the title of the entry")]
-    text: Annotated[Text, doc("the entry")]
-    role: Annotated[str, doc("the role")] = ""
-    shared: Annotated[bool, doc("write to the shared file")] = False
+    section: Text
+    """The title of the entry."""
+    text: Text
+    """The entry."""
+    role: str = ""
+    """The role."""
+    shared: bool = False
+    """Write to the shared file."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,7 +91,8 @@ class ReadResult(Fresh):
 class ReadRequest(OneWorkspace):
     """Returns the file of a role, or the shared one, as it is."""
 
-    role: Annotated[str, doc("the role", unset='`"shared"`')] = ""
+    role: Annotated[str, unset('`"shared"`')] = ""
+    """The role."""
 
 
 class RecentResult(Fresh):
@@ -100,6 +111,9 @@ class RecentResult(Fresh):
 class RecentRequest(Timed, OneWorkspace):
     """Returns what was written lately to the shared file and to a role's, newest first, within a budget."""
 
-    role: Annotated[Text, doc("the role that reads")]
-    days: Annotated[int, doc("entries of this many days before today, and of today", ge=1, le=36_500)] = 7
-    budget: Annotated[int, doc("at most about this many tokens, at four characters each", ge=1, le=MAX_TOKENS)] = 2_000
+    role: Text
+    """The role that reads."""
+    days: Annotated[int, Meta(ge=1, le=36_500)] = 7
+    """Entries of this many days before today, and of today."""
+    budget: Annotated[int, Meta(ge=1, le=MAX_TOKENS)] = 2_000
+    """At most about this many tokens, at four characters each."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from memd.protocol.methods.base import MAX_TOKENS, Fresh, OneWorkspace, Progressing, Text, Texts, doc, method
+from msgspec import Meta
+
+from memd.protocol.methods.base import MAX_TOKENS, Fresh, OneWorkspace, Progressing, Text, Texts, doc, method, unset
 
 LANGUAGES = "`python`, `go`, `javascript`, `typescript`, `rust`, `java`, `c`, `cpp`"
 
@@ -38,34 +40,33 @@ class OutlineTree(OneWorkspace, Progressing):
     """What the methods that return a tree have in common."""
 
     language: Annotated[str, doc(LANGUAGES, unset="the only one there is")] = ""
-    depth: Annotated[int, doc("how many relations are followed one after the other, 1 to 8", ge=1, le=8)] = 2
-    relations: Annotated[
-        Texts,
-        doc(
-            "only these: `contains`, `calls`, `called_by`, `imports`, `imported_by`, `inherits`, `inherited_by`,"
-            " `implements`, `uses_type`, `decorates`, `mentioned_in`",
-            unset="all",
-        ),
-    ] = ()
-    omit_native: Annotated[bool, doc("leave out what comes with the language")] = False
-    format: Annotated[
-        Literal["text", "json"], doc("`text`, a tree in `text`; `json`, the same in `symbols`, whole")
-    ] = "text"
+    depth: Annotated[int, Meta(ge=1, le=8)] = 2
+    """How many relations are followed one after the other, 1 to 8."""
+    relations: Annotated[Texts, unset("all")] = ()
+    """Only these: `contains`, `calls`, `called_by`, `imports`, `imported_by`, `inherits`, `inherited_by`,
+    `implements`, `uses_type`, `decorates`, `mentioned_in`."""
+    omit_native: bool = False
+    """Leave out what comes with the language."""
+    format: Literal["text", "json"] = "text"
+    """`text`, a tree in `text`; `json`, the same in `symbols`, whole."""
 
 
 @method("outline.symbol", OutlineResult, "symbol", reads=True, slow=True)
 class OutlineSymbolRequest(OutlineTree):
     """Returns how a symbol of the source code relates to the others."""
 
-    symbol: Annotated[Text, doc("the whole name, or any end of it that only one symbol has")]
-    file: Annotated[str, doc("only in this file, relative to the workspace or to `cwd`", unset="any")] = ""
+    symbol: Text
+    """The whole name, or any end of it that only one symbol has."""
+    file: Annotated[str, unset("any")] = ""
+    """Only in this file, relative to the workspace or to `cwd`."""
 
 
 @method("outline.file", OutlineResult, "file", reads=True, slow=True)
 class OutlineFileRequest(OutlineTree):
     """Returns the same for every symbol of a source file."""
 
-    file: Annotated[Text, doc("relative to the workspace or to `cwd`")]
+    file: Text
+    """Relative to the workspace or to `cwd`."""
 
 
 @method("outline.project", OutlineResult, reads=True, slow=True)
@@ -78,4 +79,5 @@ class OutlineMapRequest(OneWorkspace, Progressing):
     """Returns the most important symbols of the source code, within a budget of tokens."""
 
     language: Annotated[str, doc(LANGUAGES, unset="all")] = ""
-    budget: Annotated[int, doc("tokens, 1 to 200,000", ge=1, le=MAX_TOKENS)] = 1_000
+    budget: Annotated[int, Meta(ge=1, le=MAX_TOKENS)] = 1_000
+    """Tokens, 1 to 200,000."""

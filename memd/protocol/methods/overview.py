@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypedDict
 
-from memd.protocol.methods.base import Fresh, Offset, Scoped, check_date, doc, method
+from msgspec import Meta
+
+from memd.protocol.methods.base import Fresh, Offset, Scoped, check_date, method, unset
 
 
 class PeekResult(Fresh):
@@ -69,8 +71,10 @@ class TreeResult(Fresh):
 class TreeRequest(Scoped):
     """Lists every memory by file, a line each, without its text."""
 
-    path: Annotated[str, doc("a file, a folder, or a pattern", unset="all")] = ""
-    limit: Annotated[int, doc("at most this many, up to 5,000", ge=1, le=5_000)] = 1_000
+    path: Annotated[str, unset("all")] = ""
+    """A file, a folder, or a pattern."""
+    limit: Annotated[int, Meta(ge=1, le=5_000)] = 1_000
+    """At most this many, up to 5,000."""
     offset: Offset = 0
 
 
@@ -97,9 +101,12 @@ class TimelineResult(Fresh):
 class TimelineRequest(Scoped):
     """Lists the days, newest first: what notes are about and what was done."""
 
-    since: Annotated[str, doc("only this day and later ones: `2026-02-15`, `2026-02` or `2026`", unset="any")] = ""
-    until: Annotated[str, doc("only this day and earlier ones", unset="any")] = ""
-    limit: Annotated[int, doc("at most this many days, up to 1,000", ge=1, le=1_000)] = 14
+    since: Annotated[str, unset("any")] = ""
+    """Only this day and later ones: `2026-02-15`, `2026-02` or `2026`."""
+    until: Annotated[str, unset("any")] = ""
+    """Only this day and earlier ones."""
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 14
+    """At most this many days, up to 1,000."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
+import inspect
+import itertools
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -91,13 +95,17 @@ def parameters_of(method: str) -> dict[str, Parameter]:
     info = msgspec.inspect.type_info(declared.request)
     assert isinstance(info, DataclassType)
     hints = get_type_hints(declared.request, include_extras=True)
-    found = {wire_name(one.name): _parameter(one, tuple(_choices(hints[one.name]))) for one in info.fields}
+    docs = {name: text for kind in reversed(declared.request.__mro__) for name, text in _field_docs(kind).items()}
+    found = {
+        wire_name(one.name): _parameter(one, tuple(_choices(hints[one.name])), docs.get(one.name, ""))
+        for one in info.fields
+    }
     first = [wire_name(name) for name in declared.args]
     order = [*first, *(name for name in found if name not in (*first, *SHARED)), *(n for n in SHARED if n in found)]
     return {name: found[name] for name in order}
 
 
-def _parameter(field: Field, choices: tuple[str, ...]) -> Parameter:
+def _parameter(field: Field, choices: tuple[str, ...], about: str) -> Parameter:
     known: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     inner = list(_unwrapped(field.type, known, extra))
@@ -108,7 +116,7 @@ def _parameter(field: Field, choices: tuple[str, ...]) -> Parameter:
     return Parameter(
         name=wire_name(field.name),
         type=TYPES[type(kind)],
-        about=known.get("description", ""),
+        about=about or known.get("description", ""),
         required=field.required,
         default=list(default) if isinstance(default, tuple) else default,
         unset=extra.get("unset", ""),
@@ -120,6 +128,30 @@ def _parameter(field: Field, choices: tuple[str, ...]) -> Parameter:
         opened=extra.get("opened", False),
         nullable=len(plain) < len(inner),
     )
+
+
+def _field_docs(kind: type) -> dict[str, str]:
+    """The docstrings under the fields of a class, as they stand in its source; none where that was not installed."""
+    return _module_docs(kind.__module__).get(kind.__qualname__, {}) if kind.__module__.startswith("memd.") else {}
+
+
+@cache
+def _module_docs(module: str) -> dict[str, dict[str, str]]:
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except OSError:
+        return {}
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    return {node.name: dict(_docs_in(node)) for node in classes}
+
+
+def _docs_in(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """Each field that a string follows. Tables and options go on in the middle of a line: no capital, no full stop."""
+    for field, below in itertools.pairwise(node.body):
+        match (field, below):
+            case (ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text)))):
+                plain = " ".join(text.split()).removesuffix(".")
+                yield name, plain if plain[1:2].isupper() else plain[0].lower() + plain[1:]
 
 
 def _unwrapped(kind: Type, known: dict[str, Any], extra: dict[str, Any]) -> Iterator[Type]:

@@ -24,6 +24,7 @@ from memd.protocol.methods.base import (
     Version,
     doc,
     method,
+    unset,
 )
 
 Limit = Annotated[
@@ -86,14 +87,12 @@ class Search(Filtered):
 
     query: Question
     limit: Limit = None
-    mode: Annotated[
-        Mode,
-        doc("`hybrid`, by words and meaning; `text`; `vector`; `exact`, letter by letter in the files, ignoring case"),
-    ] = "hybrid"
-    explain: Annotated[bool, doc("add `explain` to each hit: what its score is made of")] = False
-    marks: Annotated[
-        bool, doc("add `marks` to each hit: where the question's words stand in `text`, as `[from, to]` characters")
-    ] = False
+    mode: Mode = "hybrid"
+    """`hybrid`, by words and meaning; `text`; `vector`; `exact`, letter by letter in the files, ignoring case."""
+    explain: bool = False
+    """Add `explain` to each hit: what its score is made of."""
+    marks: bool = False
+    """Add `marks` to each hit: where the question's words stand in `text`, as `[from, to]` characters."""
 
 
 @method("query", QueryResult, "query", reads=True)
@@ -126,8 +125,10 @@ class WhyNotResult(Fresh):
 class WhyNotRequest(Search):
     """Says why a passage did not come up for a question, which is asked as in `query`."""
 
-    file: Annotated[Text, doc("the memory file, relative to its workspace or absolute")]
-    line: Annotated[int, doc("a line of the passage", ge=1, le=MAX_NUMBER)] = 1
+    file: Text
+    """The memory file, relative to its workspace or absolute."""
+    line: Annotated[int, Meta(ge=1, le=MAX_NUMBER)] = 1
+    """A line of the passage."""
 
 
 class GetResult(Fresh):
@@ -158,19 +159,17 @@ class GetResult(Fresh):
 class GetRequest(Scoped, Observed):
     """Returns one memory by its key, or lines of a file by its path."""
 
-    key: Annotated[
-        str,
-        doc(
-            "`stem#slug`; the stem alone for a preamble or a file that is one memory; the path in place of a stem that"
-            " two files have"
-        ),
-    ] = ""
-    path: Annotated[str, doc("a memory file, relative to its workspace or absolute")] = ""
-    from_: Annotated[int, doc("with `path`: the first line", ge=1, le=MAX_NUMBER)] = 1
-    lines: Annotated[int, doc("with `path`: how many lines; 0 means all", ge=0, le=MAX_NUMBER)] = 0
-    version: Annotated[
-        Version, doc("with `key`: the memory as it was in this version, also one that is gone", unset="the last")
-    ] = None
+    key: str = ""
+    """`stem#slug`; the stem alone for a preamble or a file that is one memory; the path in place of a stem that
+    two files have."""
+    path: str = ""
+    """A memory file, relative to its workspace or absolute."""
+    from_: Annotated[int, Meta(ge=1, le=MAX_NUMBER)] = 1
+    """With `path`: the first line."""
+    lines: Annotated[int, Meta(ge=0, le=MAX_NUMBER)] = 0
+    """With `path`: how many lines; 0 means all."""
+    version: Annotated[Version, unset("the last")] = None
+    """With `key`: the memory as it was in this version, also one that is gone."""
     as_of: AsOf = ""
 
     def __post_init__(self) -> None:
@@ -195,15 +194,20 @@ class GrepResult(Fresh):
 class GrepRequest(Scoped):
     """Finds a text or a regular expression in the files themselves, newest first, with the lines around it."""
 
-    pattern: Annotated[Text, doc("what to look for", max_length=MAX_QUERY)]
-    regex: Annotated[
-        bool, doc("it is a regular expression, matched line by line, in the syntax of Python's `regex` package")
-    ] = False
-    case: Annotated[bool, doc("upper and lower case differ")] = False
-    context: Annotated[int, doc("lines to return on either side, up to 1,000", ge=0, le=1_000)] = 3
-    max_results: Annotated[int, doc("at most this many blocks, up to 1,000; 0 means 1,000", ge=0, le=1_000)] = 10
-    path: Annotated[str, doc("a file, a folder, or a pattern such as `memory/2026-*`", unset="any")] = ""
-    after: Annotated[str, doc("the `next` of the answer before, to go on where it ended")] = ""
+    pattern: Annotated[Text, Meta(max_length=MAX_QUERY)]
+    """What to look for."""
+    regex: bool = False
+    """It is a regular expression, matched line by line, in the syntax of Python's `regex` package."""
+    case: bool = False
+    """Upper and lower case differ."""
+    context: Annotated[int, Meta(ge=0, le=1_000)] = 3
+    """Lines to return on either side, up to 1,000."""
+    max_results: Annotated[int, Meta(ge=0, le=1_000)] = 10
+    """At most this many blocks, up to 1,000; 0 means 1,000."""
+    path: Annotated[str, unset("any")] = ""
+    """A file, a folder, or a pattern such as `memory/2026-*`."""
+    after: str = ""
+    """The `next` of the answer before, to go on where it ended."""
 
 
 class ListRow(TypedDict):
@@ -245,7 +249,8 @@ class BusResult(Fresh):
 class BusRequest(Filtered):
     """Ranks whole entries by how often they have the question's words."""
 
-    query: Annotated[Text, doc("the words", max_length=MAX_QUERY)]
+    query: Annotated[Text, Meta(max_length=MAX_QUERY)]
+    """The words."""
     limit: Limit = None
     offset: Offset = 0
     sync: Sync = "auto"
@@ -264,6 +269,8 @@ class ListResult(Fresh):
 class ListRequest(Filtered):
     """Lists the memories and the roles that there are."""
 
-    sort: Annotated[Literal["newest", "oldest", "key", "role", "title"], doc("what comes first")] = "newest"
-    limit: Annotated[int, doc("at most this many, up to 1,000; 0 means 1,000", ge=0, le=MAX_ROWS)] = 200
+    sort: Literal["newest", "oldest", "key", "role", "title"] = "newest"
+    """What comes first."""
+    limit: Annotated[int, Meta(ge=0, le=MAX_ROWS)] = 200
+    """At most this many, up to 1,000; 0 means 1,000."""
     offset: Offset = 0

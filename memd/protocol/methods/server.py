@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypedDict
 
-from memd.protocol.methods.base import Fresh, OneWorkspace, Request, doc, method
+from msgspec import Meta
+
+from memd.protocol.methods.base import Fresh, OneWorkspace, Request, method, unset
 from memd.protocol.wire import PROTOCOL
 
 
@@ -24,10 +26,14 @@ class HelloResult(Fresh):
 class HelloRequest(Request):
     """Returns the protocol number, the version, the methods and the limits."""
 
-    client: Annotated[str, doc("the caller's name")] = ""
-    version: Annotated[str, doc("the caller's version")] = ""
-    protocol: Annotated[int, doc("the protocol that the caller speaks", ge=0, le=1_000_000)] = PROTOCOL
-    bind: Annotated[str, doc("the workspace to [bind](#transport) this connection to", unset="none")] = ""
+    client: str = ""
+    """The caller's name."""
+    version: str = ""
+    """The caller's version."""
+    protocol: Annotated[int, Meta(ge=0, le=1_000_000)] = PROTOCOL
+    """The protocol that the caller speaks."""
+    bind: Annotated[str, unset("none")] = ""
+    """The workspace to [bind](#transport) this connection to."""
 
 
 class PingResult(Fresh):
@@ -113,15 +119,14 @@ class McpOpenResult(Fresh):
 class McpOpenRequest(OneWorkspace):
     """Makes an MCP session of the connection, bound to one workspace."""
 
-    profile: Annotated[Literal["search", "ghost", "knowledge", "all"], doc("which tools there are")] = "search"
-    experimental: Annotated[bool, doc("also tools that may still change")] = False
-    who: Annotated[str, doc("who writes, for the log", unset="`mcp:` and the client's name")] = ""
-    tz: Annotated[str, doc("the client's time zone, such as `Europe/Oslo`", unset="the daemon's")] = ""
-    session: Annotated[
-        str,
-        doc(
-            "a name of the session's own: a request that is sent again in a session of the same name, with the same"
-            " `id`, is carried out once",
-            unset="none",
-        ),
-    ] = ""
+    profile: Literal["search", "ghost", "knowledge", "all"] = "search"
+    """Which tools there are."""
+    experimental: bool = False
+    """Also tools that may still change."""
+    who: Annotated[str, unset("`mcp:` and the client's name")] = ""
+    """Who writes, for the log."""
+    tz: Annotated[str, unset("the daemon's")] = ""
+    """The client's time zone, such as `Europe/Oslo`."""
+    session: Annotated[str, unset("none")] = ""
+    """A name of the session's own: a request that is sent again in a session of the same name, with the same `id`,
+    is carried out once."""

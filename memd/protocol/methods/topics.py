@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import Fresh, OneWorkspace, Scoped, Text, Texts, Timed, Writing, Written, doc, method
+from memd.protocol.methods.base import (
+    Fresh,
+    OneWorkspace,
+    Scoped,
+    Text,
+    Texts,
+    Timed,
+    Writing,
+    Written,
+    doc,
+    method,
+    unset,
+)
 
 Topic = Annotated[Text, doc("the name")]
 
@@ -22,10 +34,14 @@ class TopicMemorizeRequest(Timed, Writing):
     """Creates a topic and lists it in the index."""
 
     topic: Topic
-    summary: Annotated[Text, doc("one or two sentences for the index")]
-    content: Annotated[Text, doc("the content, as Markdown")]
-    title: Annotated[str, doc("the title", unset="the name")] = ""
-    tags: Annotated[Texts, doc("its tags", unset="none")] = ()
+    summary: Text
+    """One or two sentences for the index."""
+    content: Text
+    """The content, as Markdown."""
+    title: Annotated[str, unset("the name")] = ""
+    """The title."""
+    tags: Annotated[Texts, unset("none")] = ()
+    """Its tags."""
 
 
 @method("topic.refine", TopicWriteResult, "topic")
@@ -33,11 +49,16 @@ class TopicRefineRequest(Timed, Writing):
     """Changes the tags, the summary or the content of a topic."""
 
     topic: Topic
-    add_tags: Annotated[Texts, doc("tags to add", unset="none")] = ()
-    remove_tags: Annotated[Texts, doc("tags to remove, in upper or lower case", unset="none")] = ()
-    title: Annotated[str, doc("a new title", unset="as it is")] = ""
-    summary: Annotated[str, doc("a new summary", unset="as it is")] = ""
-    content: Annotated[str, doc("a new content", unset="as it is")] = ""
+    add_tags: Annotated[Texts, unset("none")] = ()
+    """Tags to add."""
+    remove_tags: Annotated[Texts, unset("none")] = ()
+    """Tags to remove, in upper or lower case."""
+    title: Annotated[str, unset("as it is")] = ""
+    """A new title."""
+    summary: Annotated[str, unset("as it is")] = ""
+    """A new summary."""
+    content: Annotated[str, unset("as it is")] = ""
+    """A new content."""
 
 
 class TopicForgetResult(TopicWriteResult):
@@ -101,7 +122,8 @@ class TopicSetGeneralResult(Written):
 class TopicSetGeneralRequest(Writing):
     """Replaces the general knowledge."""
 
-    content: Annotated[Text, doc("the general knowledge, as Markdown")]
+    content: Text
+    """The general knowledge, as Markdown."""
 
 
 class TopicSearchResult(Fresh):
@@ -115,8 +137,10 @@ class TopicSearchResult(Fresh):
 class TopicSearchRequest(Scoped):
     """Finds topics by their tags."""
 
-    tags: Annotated[Texts, doc("the tags")] = ()
-    match: Annotated[Literal["any", "all"], doc("`any`: one of them is enough; `all`: none may be missing")] = "any"
+    tags: Texts = ()
+    """The tags."""
+    match: Literal["any", "all"] = "any"
+    """`any`: one of them is enough; `all`: none may be missing."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from msgspec import Meta
+
 from memd.errors import UsageError
-from memd.protocol.methods.base import (
-    Fresh,
-    Progressing,
-    Request,
-    Scoped,
-    Signed,
-    Text,
-    Texts,
-    doc,
-    method,
-    place,
-)
+from memd.protocol.methods.base import Fresh, Progressing, Request, Scoped, Signed, Text, Texts, method, place, unset
 
 
 class ExportResult(Fresh):
@@ -34,8 +25,10 @@ class ExportResult(Fresh):
 class ExportRequest(Scoped):
     """Returns every memory with its text, its versions and its life, page by page."""
 
-    after: Annotated[str, doc("the `next` of the page before")] = ""
-    limit: Annotated[int, doc("memories in the page, at most 5,000", ge=1, le=5_000)] = 500
+    after: str = ""
+    """The `next` of the page before."""
+    limit: Annotated[int, Meta(ge=1, le=5_000)] = 500
+    """Memories in the page, at most 5,000."""
 
 
 class ImportResult(Fresh):
@@ -61,28 +54,30 @@ class ImportResult(Fresh):
 class Incoming(Scoped, Signed, Progressing):
     """What `import` and `ingest` have in common: how memories are taken in."""
 
-    dry_run: Annotated[bool, doc("only say what would change")] = False
-    overwrite: Annotated[
-        bool, doc("take the text from there where a memory here has another one; the history keeps the old")
-    ] = False
-    request_id: Annotated[
-        str, doc("an id of your own; a call that repeats it is not carried out again", unset="none")
-    ] = ""
-    allow_secret: Annotated[bool, doc("also write what seems to hold a key, a token or a password")] = False
+    dry_run: bool = False
+    """Only say what would change."""
+    overwrite: bool = False
+    """Take the text from there where a memory here has another one; the history keeps the old."""
+    request_id: Annotated[str, unset("none")] = ""
+    """An id of your own; a call that repeats it is not carried out again."""
+    allow_secret: bool = False
+    """Also write what seems to hold a key, a token or a password."""
 
 
 @method("import", ImportResult, "path", slow=True)
 class ImportRequest(Incoming):
     """Takes in an export: files, versions, lives."""
 
-    path: Annotated[Text, place("the file, absolute or with `~`; the daemon opens it", opened=True)]
+    path: Annotated[Text, place(opened=True)]
+    """The file, absolute or with `~`; the daemon opens it."""
 
 
 @method("ingest", ImportResult, "paths", slow=True)
 class IngestRequest(Incoming):
     """Copies memories that other tools keep into a workspace."""
 
-    paths: Annotated[Texts, place("folders and files, absolute or with `~`; the daemon opens them", opened=True)] = ()
+    paths: Annotated[Texts, place(opened=True)] = ()
+    """Folders and files, absolute or with `~`; the daemon opens them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,10 +96,5 @@ class BackupResult(Fresh):
 class BackupRequest(Request):
     """Copies the ledger while it is in use."""
 
-    path: Annotated[
-        str,
-        place(
-            "the directory for it, absolute or with `~`; made where it is missing",
-            unset="`backups` in the state directory",
-        ),
-    ] = ""
+    path: Annotated[str, place(unset="`backups` in the state directory")] = ""
+    """The directory for it, absolute or with `~`; made where it is missing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import Fresh, Progressing, Request, Text, Texts, doc, method, place
+from memd.protocol.methods.base import Fresh, Progressing, Request, Text, Texts, method, place, unset
 from memd.protocol.methods.server import WorkspaceStatus
 
 
@@ -33,11 +33,16 @@ class WorkspaceAddResult(Fresh):
 class WorkspaceAddRequest(Progressing):
     """Begins to watch a directory."""
 
-    path: Annotated[Text, place("the directory, absolute or with `~`; it need not exist yet")]
-    ns: Annotated[str, doc("its name, without spaces and slashes", unset="the directory's name")] = ""
-    globs: Annotated[Texts, doc("which files are memory", unset="see [configuration](configuration.md)")] = ()
-    follow: Annotated[bool, doc("follow symbolic links that lead out of it")] = False
-    wait: Annotated[bool, doc("answer when its text is searchable, not at once")] = True
+    path: Annotated[Text, place()]
+    """The directory, absolute or with `~`; it need not exist yet."""
+    ns: Annotated[str, unset("the directory's name")] = ""
+    """Its name, without spaces and slashes."""
+    globs: Annotated[Texts, unset("see [configuration](configuration.md)")] = ()
+    """Which files are memory."""
+    follow: bool = False
+    """Follow symbolic links that lead out of it."""
+    wait: bool = True
+    """Answer when its text is searchable, not at once."""
 
 
 class WorkspaceRmResult(Fresh):
@@ -52,8 +57,10 @@ class WorkspaceRmResult(Fresh):
 class WorkspaceRmRequest(Request):
     """Stops watching a directory and forgets its index, never its files."""
 
-    ns: Annotated[str, doc("the workspace's name")] = ""
-    path: Annotated[str, place("its directory, absolute or with `~`")] = ""
+    ns: str = ""
+    """The workspace's name."""
+    path: Annotated[str, place()] = ""
+    """Its directory, absolute or with `~`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
