@@ -1,10 +1,9 @@
-"""The expressions of time that memd knows: how each is written, and the days that it means.
+"""The expressions of time that memd knows: their patterns, and the days that they mean.
 
 Weeks begin on Monday, seasons are those of the north and a winter is named after the year it begins in.
-"Last week" is the calendar's week before this one; "the past week" and "the last week" begin seven days ago and end
-now. A day ago is a day, weeks and months ago reach half a unit to either side, years ago are calendar years. A month
-or day without a year is the latest that has begun, and any year would do. 03/05/2023, March to some and May to others,
-is left alone.
+"Last week" is the calendar week before this one; "the past week" and "the last week" begin seven days ago and end now.
+A day ago is a day; weeks and months ago reach half a unit to either side; years ago are calendar years. A month or day
+without a year is the latest that has begun, and matches in any year. 03/05/2023 is ambiguous and is not read.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from datetime import date, timedelta
 
 Period = tuple[date, date]
 Reading = tuple[Period, bool] | None
-"""What an expression means, and whether any year would do."""
+"""What an expression means, and whether it matches in any year."""
 
 DAY = timedelta(days=1)
 
@@ -31,7 +30,7 @@ MONTHS = _numbered(
     first=1,
 )
 SURE_MONTHS = frozenset(["january", "february", "july", "september", "october", "november", "december"])
-"""The others are also verbs, names or cut short, and need a number or a preposition beside them."""
+"""The others are also verbs, names or abbreviations, and need a number or a preposition beside them."""
 WEEKDAYS = _numbered(
     "monday mon|tuesday tues tue|wednesday wed|thursday thurs thur thu|friday fri|saturday sat|sunday sun"
 )
@@ -60,18 +59,18 @@ def week_of(day: date) -> Period:
 
 
 def days_on(day: date, days: int) -> date:
-    """Some days on, as far as the calendar goes."""
+    """The date some days later, within the limits of the calendar."""
     return date.fromordinal(max(1, min(day.toordinal() + days, date.max.toordinal())))
 
 
 def months_on(day: date, months: int) -> date:
-    """The same day some months on, or the last that the month has; as far as the calendar goes."""
+    """The same day some months later, or the last day of that month; within the limits of the calendar."""
     year, month = divmod(max(12, min(day.year * 12 + day.month - 1 + months, 12 * date.max.year + 11)), 12)
     return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
 
 
 def years_on(day: date, years: int, *, end: bool = False) -> date:
-    """The same day some years on; the `end` of a month stays one, in leap years too."""
+    """The same day some years later; with `end`, the end of a month stays one, in leap years too."""
     moved = months_on(day, 12 * years)
     return _month_end(moved) if end and day == _month_end(day) else moved
 
@@ -91,7 +90,7 @@ def _third(period: Period, part: str | None) -> Period:
 
 
 def _nearest(make: Callable[[int], Period], which: str | None, now: date) -> Reading:
-    """The year that is meant: that of "last", "this" or "next" June, else the latest that has begun."""
+    """The period in the year that is meant: "last", "this" or "next" June, else the latest that has begun."""
     if which == "this":
         return make(now.year), False
     if which == "next":
@@ -127,7 +126,7 @@ RANGE = re.compile(r"\b(?:between|from)\s+[a-z]+(?:\s+[0-9,]+)*\s+(?:and|to|unti
 
 
 def _before(match: re.Match[str]) -> str:
-    """The preposition that stands before an expression."""
+    """The preposition before an expression."""
     lead = IN.search(match.string, max(0, match.start() - 16), match.start())
     return lead[1].split()[-1] if lead else ""
 
@@ -138,7 +137,7 @@ def _in_range(match: re.Match[str]) -> bool:
 
 
 def count_of(words: str) -> tuple[int, int]:
-    """The least and the most that a number, in digits or words, may mean."""
+    """The least and the most that a number in digits or words may mean."""
     if "couple" in words:
         return 2, 3
     if "few" in words:
@@ -150,7 +149,7 @@ def count_of(words: str) -> tuple[int, int]:
 
 
 def units_on(day: date, count: int, unit: str) -> date:
-    """The day so many units on, or back where the count is negative."""
+    """The day so many units later, or earlier for a negative count."""
     if unit in ("month", "year"):
         return months_on(day, count * (12 if unit == "year" else 1))
     if unit in ("minute", "hour"):
@@ -343,4 +342,4 @@ RULES = (
     _rule("19 20", _year, rf"(?:(?<![\w.,:/$#€£+=-])|(?<=(?:19|20)[0-9]{{2}}-)){PART}(?P<year>{YEAR})(?P<decade>s)?"
           rf"(?![\w%]|[.,:/][0-9]|-(?!{YEAR}))"),
 )  # fmt: skip
-"""Cues that must occur, what reads a match, and the pattern; an earlier rule's match is not matched again."""
+"""Cues of which one must occur, the reader of a match, and the pattern; a later rule does not match there again."""

@@ -1,4 +1,4 @@
-"""Opens `state.db`, the one commit point: connections, migrations, the clock."""
+"""`state.db`, the one commit point: its connections, migrations and clock."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.failpoints import failpoint
 from memd.indexer.store.migrations import STEPS, VERSION
 
-FULL = (sqlite3.SQLITE_FULL,)
 FIX = "memd doctor --fix"
-BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 PATIENCE = 5.0
-"""Seconds to wait for readers before the log beside the file can be emptied."""
+"""Seconds to wait for readers before the write-ahead log can be emptied."""
 
 
 class Ledger:
@@ -94,7 +92,7 @@ class Ledger:
 
     @contextmanager
     def forgetting(self) -> Iterator[sqlite3.Connection]:
-        """`write` for what shall leave no trace: the bytes of deleted rows are overwritten."""
+        """`write` that overwrites the bytes of deleted rows."""
         self._writer.execute("PRAGMA secure_delete = ON")
         try:
             with self.write() as connection:
@@ -103,18 +101,18 @@ class Ledger:
             self._writer.execute("PRAGMA secure_delete = OFF")
 
     def compact(self) -> str:
-        """Write the file anew without its free pages and empty the log beside it; says why when that did not work."""
+        """Rewrite the file without its free pages and empty the write-ahead log; returns why if that failed."""
         with translated():
             self._writer.execute("VACUUM")
             until = time.monotonic() + PATIENCE
             while self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 if time.monotonic() > until:
-                    return "someone is reading it; the next checkpoint empties it"
+                    return "another connection is reading; the next checkpoint empties the log"
                 time.sleep(0.02)
         return ""
 
     def pages(self) -> tuple[int, int, int]:
-        """How many pages of the file are in use, how many are free, and how many bytes a page has."""
+        """The used pages of the file, its free pages, and the bytes per page."""
         total, free, size = (
             int(self.reader.execute(f"PRAGMA {name}").fetchone()[0])
             for name in ("page_count", "freelist_count", "page_size")
@@ -122,12 +120,12 @@ class Ledger:
         return total - free, free, size
 
     def tick(self, connection: sqlite3.Connection) -> None:
-        """Move the clock on, inside a transaction."""
+        """Advance the clock, inside a transaction."""
         connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'seq'")
         self.seq = int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
 
     def setting(self, key: str) -> str:
-        """A fact about the whole ledger, empty when it was never noted."""
+        """A value that is kept for the whole ledger; empty if it was never set."""
         row = self.reader.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row["value"]) if row else ""
 
@@ -140,21 +138,21 @@ class Ledger:
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def backup(self, target: Path) -> None:
-        """A consistent copy, made by SQLite itself; a ledger of its own, since its numbers will go other ways."""
+        """A consistent copy by SQLite itself; it gets an id of its own, since its numbers will diverge."""
         with sqlite3.connect(target) as copy:
-            # From a connection that only reads: what the writer is about to commit is not in the copy, nor held up.
+            # By a reader: an open transaction of the writer is neither copied nor held up.
             self.reader.backup(copy)
             copy.execute("UPDATE meta SET value = ? WHERE key = 'id'", (uuid.uuid4().hex[:8],))
         copy.close()
 
     def check(self) -> str:
-        """What SQLite says of its own file: empty when it is sound."""
+        """What SQLite finds wrong with its file; empty when it is sound."""
         try:
-            answer = self.reader.execute("PRAGMA quick_check(3)").fetchall()
+            rows = self.reader.execute("PRAGMA quick_check(3)").fetchall()
         except sqlite3.DatabaseError as error:
             return str(error)
-        found = "; ".join(str(row[0]) for row in answer)
-        return "" if found == "ok" else found
+        problems = "; ".join(str(row[0]) for row in rows)
+        return "" if problems == "ok" else problems
 
     def close(self) -> None:
         with self._lock:
@@ -164,13 +162,13 @@ class Ledger:
 
 
 def backups(folder: Path) -> list[Path]:
-    """The copies of the ledger that lie beside it."""
+    """The copies of the ledger in its folder."""
     copies = [file for file in folder.glob("**/state*.db") if "quarantine" not in file.parts]
     return sorted(file for file in copies if file != folder / "state.db")
 
 
 def newest_backup(folder: Path) -> Path | None:
-    """The copy of the ledger that was made last."""
+    """The newest copy of the ledger."""
     return max(backups(folder), key=lambda file: file.stat().st_mtime, default=None)
 
 
@@ -183,17 +181,17 @@ def _pointing_to_backup(error: StoreBroken, folder: Path) -> StoreBroken:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """SQLite's errors in memd's words."""
+    """SQLite's errors as memd's."""
     try:
         yield
     except sqlite3.Error as error:
-        raise _in_our_words(error) from error
+        raise _translate(error) from error
 
 
-def _in_our_words(error: sqlite3.Error) -> MemdError:
+def _translate(error: sqlite3.Error) -> MemdError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in FULL or code == sqlite3.SQLITE_IOERR:
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return DiskFull(f"state.db could not be written: {error}", "make room on the disk; memd goes on by itself")
-    if code in BROKEN:
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreBroken(f"state.db is damaged: {error}", FIX)
     return StoreBroken(f"state.db: {error}", "memd doctor")
