@@ -1,7 +1,7 @@
 """Writes what follows from the schema of the settings and from the declarations of the methods.
 
-docs/configuration.md, the tables of docs/protocol.md, and in `memd/` the light table and the clients' stub. `make docs`
-runs it, and a test compares its output with what is checked in.
+docs/configuration.md, the tables of docs/protocol.md, and in `memd/` the light tables and the clients' stub.
+`make docs` runs it, and a test compares its output with what is checked in.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
+import typer
+
+from memd.cli.app import app
 from memd.config.edit import toml_value
 from memd.config.load import ENV_PREFIX, TYPE_NAMES
 from memd.config.schema import SECTIONS, WORKSPACE_KEYS, settings_of
@@ -243,11 +246,51 @@ def _stub(method: str, prefix: str) -> str:
     return f"    {prefix}def {name}({', '.join(parts)}) -> {made.return_annotation}: ...\n"
 
 
+# --- the flags of the commands that do without Typer ----------------------------------------------------------------
+
+FAST_COMMANDS = {"query": "query", "grep": "grep", "mcp": "mcp.open", "hook": ""}
+"""The commands, and the method of each; a hook calls several."""
+
+
+def flag_table() -> str:
+    """The flags of each command that memd/cli/flags.py reads, as Typer has them."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    tables = "\n".join(f"{name.upper()} = {_flags(commands[name], method)}" for name, method in FAST_COMMANDS.items())
+    return (
+        f'"""The flags of the commands that must be quick. {GENERATED}\n\n'
+        f'Light on purpose: `memd query` loads it.\n"""\n\n'
+        f"from __future__ import annotations\n\nfrom memd.cli.flags import Flags\n\n{tables}\n"
+        f"BUS_PARAMS = {_shared_params(commands['query'], 'bus')}\n"
+    )
+
+
+def _flags(command: Any, method: str) -> str:
+    options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
+    valued = [one for one in options if not one.is_flag]
+    facts = {
+        "values": {flag: one.name for one in valued for flag in one.opts},
+        "switches": {flag: one.name for one in options if one.is_flag for flag in one.opts},
+        "choices": {one.name: tuple(one.type.choices) for one in valued if hasattr(one.type, "choices")},
+        "numbers": {one.name: int(one.type.max) for one in valued if hasattr(one.type, "max")},
+        "lists": tuple(one.name for one in valued if one.multiple),
+        "params": _shared_params(command, method),
+    }
+    return "Flags(\n" + "".join(f"    {name}={fact!r},\n" for name, fact in facts.items()) + ")"
+
+
+def _shared_params(command: Any, method: str) -> tuple[str, ...]:
+    """The options that are parameters of a method; the workspace is found by other means."""
+    known = [name for name in parameters_of(method) if name not in ("ns", "cwd")] if method else []
+    typed = {one.name for one in command.params if one.param_type_name == "option"}
+    return tuple(name for name in known if name in typed)
+
+
 GENERATED_FILES = {
     DOCS / "configuration.md": configuration,
     DOCS / "protocol.md": protocol,
     PACKAGE / "protocol" / "method_table.py": method_table,
     PACKAGE / "protocol" / "remote_methods.pyi": client_stub,
+    PACKAGE / "cli" / "flag_table.py": flag_table,
 }
 
 if __name__ == "__main__":

@@ -68,7 +68,6 @@ KNOWN_CIRCLES = frozenset({
 """Imports for type checking that close a circle: who imports, and what. This list only gets shorter."""
 
 KNOWN_REPEATS = frozenset({
-    "Asked",
     "Entry",
     "Found",
 })  # fmt: skip

@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from memd.cli.app import MODULES
 from tests.conftest import Home, write_notes
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -179,7 +181,7 @@ def test_a_directory_that_is_in_no_workspace_is_refused(place):
     ("args", "told"),
     [
         (["query"], "Missing argument"),
-        (["query", ""], "nothing to look for"),
+        (["query", ""], "the query is empty"),
         (["query", "--limit", "-1", "x"], "range"),
         (["query", "--limit", "201", "x"], "range"),
         (["query", "--format", "xml", "x"], "memory-search"),
@@ -265,7 +267,7 @@ def test_sync_and_rebuild_say_what_they_did(place, agent):
     assert done.returncode == 0 and re.match(r"5 files, 0 changed, 0 removed \(", done.stdout)
     assert as_json(place.run("sync", "--json"))["files"] == 6
     done = place.run("rebuild", "-n", "agent")
-    assert done.returncode == 0 and done.stdout.startswith("made anew: 5 files, ")
+    assert done.returncode == 0 and done.stdout.startswith("built again: 5 files, ")
     assert "\r" not in done.stderr
 
 
@@ -308,6 +310,13 @@ def test_help_lists_the_commands_and_version_is_told(home):
         re.search(rf"^  {command.split()[0]} ", listed, re.MULTILINE) for command in COMMANDS if command != "search"
     )
     assert re.fullmatch(r"memd \d+\.\d+\.\d+\S*\n", home.run("--version").stdout)
+
+
+def test_every_registered_command_is_in_the_table_of_modules():
+    for module, names in MODULES.items():
+        commands = import_module(f"memd.cli.commands.{module}").app
+        known = [one.name or one.callback.__name__ for one in commands.registered_commands]
+        assert sorted(known + [one.name for one in commands.registered_groups]) == sorted(names.split())
 
 
 def test_the_shell_can_complete(home):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import memd
-from memd.cli import logs
+from memd.cli.commands import server
 from tests.conftest import ROOT
 from tests.test_cli import as_json, on_terminal
 
@@ -33,7 +33,7 @@ def pid_of(home):
 def of_version(folder, version):
     """A copy of memd that says it has another version."""
     shutil.copytree(ROOT / "memd", folder / "memd", ignore=shutil.ignore_patterns("__pycache__"))
-    file = folder / "memd" / "__init__.py"
+    file = folder / "memd" / "version.py"
     file.write_text(file.read_text().replace(f'"{memd.__version__}"', f'"{version}"'))
     return str(folder)
 
@@ -263,9 +263,9 @@ def test_logs_reach_back_into_rotated_files(tmp_path):
     log = tmp_path / "memd.log"
     for number, name in enumerate(["memd.log.10", "memd.log.2", "memd.log.1", "memd.log"]):
         (tmp_path / name).write_text(f"{number}a\n{number}b\n")
-    assert logs.last_lines(log, 3) == ["2b", "3a", "3b"]
-    assert logs.last_lines(log, 100) == ["0a", "0b", "1a", "1b", "2a", "2b", "3a", "3b"]
-    assert logs.last_lines(tmp_path / "none.log", 5) == []
+    assert server.last_lines(log, 3) == ["2b", "3a", "3b"]
+    assert server.last_lines(log, 100) == ["0a", "0b", "1a", "1b", "2a", "2b", "3a", "3b"]
+    assert server.last_lines(tmp_path / "none.log", 5) == []
 
 
 def test_logs_follow_through_a_rotation(home):
@@ -335,7 +335,7 @@ def test_without_a_model_text_search_goes_on_and_says_so(home, workspace):
     home.run("sync", "--vectors")
     done = home.run("query", "ErsatzTV", cwd=workspace)
     assert done.returncode == 0 and "memory/2026-02-15.md:3" in done.stdout
-    assert "memd: degraded: vectors; how to mend it: memd status" in done.stderr
+    assert "memd: degraded: vectors; how to repair it: memd status" in done.stderr
     nothing = home.run("query", "zeppelinquux", cwd=workspace)
     assert (nothing.returncode, nothing.stdout) == (4, "") and "degraded: vectors" in nothing.stderr
     assert "degraded  vectors: " in home.run("status").stdout

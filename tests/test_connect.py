@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from memd import __version__
 from memd.cli.connecting import agents, change, json_file, jsonish, toml_file
 from memd.cli.connecting.agents import AGENTS, Here, Place
-from memd.cli.connecting.draft import without
 from memd.cli.connecting.jsonish import Unreadable
-from memd.cli.connecting.pieces import Item, Member
+from memd.cli.connecting.pieces import Item, Member, without
 from memd.errors import Refused
 from tests.conftest import ROOT, Home
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from memd.cli import show
+from memd.cli import reports
 from memd.errors import NotFound, UsageError
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.migrations import STEPS
@@ -212,7 +212,7 @@ def test_a_drop_of_more_than_ten_points_is_said(before: float | None, last: floa
         return {"date": date, "probes": 40, "recall": recall, "p95_ms": 12.0}
 
     exam = {"last": entry(last, "2026-02-02"), "before": entry(before, "2026-02-01") if before else None}
-    told = show.status(
+    told = reports.status(
         {"version": "1", "pid": 1, "jobs": [], "workspaces": [{"ns": "agent", "root": "/a", "exam": exam}]}
     )
     (line,) = [line for line in told.splitlines() if line.startswith("exam ")]

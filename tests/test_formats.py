@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from memd.cli import fast, formats, hits
+from memd.cli import fast_search, hits
 from memd.errors import UsageError
 from memd.indexer.views.bus import body_of
 from memd.protocol.client import Client
@@ -107,14 +107,14 @@ def test_jsonl_is_a_hit_a_line(place: Home) -> None:
     assert [json.loads(line) for line in lines] == json.loads(query(place, "pnpm", "--json").stdout)["hits"]
 
 
-@pytest.mark.parametrize("name", formats.FORMATS)
+@pytest.mark.parametrize("name", hits.FORMATS)
 def test_nothing_found_leaves_standard_output_empty(place: Home, name: str) -> None:
     done = query(place, "--format", name, "zyzzyva")
     assert (done.returncode, done.stdout) == (1, "")
     assert "nothing found for “zyzzyva”" in done.stderr
 
 
-@pytest.mark.parametrize("name", formats.FORMATS)
+@pytest.mark.parametrize("name", hits.FORMATS)
 def test_by_typer_it_is_the_same(place: Home, name: str) -> None:
     """`-l3` in one word is a spelling that the fast way leaves to Typer."""
     assert query(place, f"--format={name}", "-l3", "pnpm").stdout == query(place, f"--format={name}", "-l", "3", "pnpm").stdout  # fmt: skip # noqa: E501
@@ -123,18 +123,18 @@ def test_by_typer_it_is_the_same(place: Home, name: str) -> None:
 def test_several_workspaces_are_told_apart() -> None:
     hit = {"ns": "a", "root": "/n/a", "path": "MEMORY.md", "start_line": 4, "text": "one\ntwo\n", "marks": [[4, 7]]}
     both = {"hits": [hit, {**hit, "ns": "b", "root": "/n/b"}], "ns": ["a", "b"]}
-    assert formats.written("files", both, False) == "/n/a/MEMORY.md\n/n/b/MEMORY.md"
-    assert formats.written("grep", both, False).startswith("--- a:MEMORY.md (line 5) ---\none\ntwo\n---\n--- b:")
-    assert "[source: b:MEMORY.md]" in formats.written("memory-search", both, False)
+    assert hits.written("files", both, False) == "/n/a/MEMORY.md\n/n/b/MEMORY.md"
+    assert hits.written("grep", both, False).startswith("--- a:MEMORY.md (line 5) ---\none\ntwo\n---\n--- b:")
+    assert "[source: b:MEMORY.md]" in hits.written("memory-search", both, False)
 
 
 def test_text_of_notes_cannot_drive_the_terminal() -> None:
     hit = {"ns": "a", "root": "/a", "path": "x\x1b[2J.md", "start_line": 1, "text": "bad \x1b[2J \u202e", "marks": []}
     for name in ("memory-search", "grep", "files"):
-        assert "\x1b" not in formats.written(name, {"hits": [hit], "ns": ["a"]}, False)
+        assert "\x1b" not in hits.written(name, {"hits": [hit], "ns": ["a"]}, False)
     entry = {"role": "r\x1b", "title": "t\n\u202e", "time": "2026", "score": 1.0, "text": "\x9b"}
-    assert formats.entries({"entries": [entry]}).isprintable() is False  # the newline before the body
-    assert not any(char in formats.entries({"entries": [entry]}) for char in "\x1b\x9b\u202e")
+    assert hits.entries({"entries": [entry]}).isprintable() is False  # the newline before the body
+    assert not any(char in hits.entries({"entries": [entry]}) for char in "\x1b\x9b\u202e")
 
 
 # --- bus --------------------------------------------------------------------------------------------------------
@@ -321,8 +321,8 @@ def test_since_is_not_later_than_until(place: Home, since: str, until: str, fine
     assert fine or f"--since {since} is later than --until {until}" in done.stderr
 
 
-def asked(**given: Any) -> fast.Asked:
-    return fast.Asked(["x"], given)
+def asked(**given: Any) -> fast_search.TypedQuery:
+    return fast_search.TypedQuery(["x"], given)
 
 
 def test_marks_are_asked_for_where_they_are_shown() -> None:
@@ -357,13 +357,13 @@ def test_explanations_stand_below_each_other() -> None:
 
 def test_what_is_near_is_shown_when_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
     result = {"hits": [HIT], "verdict": "none", "ns": ["agent"], "degraded": [], "pending": 0}
-    fast._show(asked(), result)
+    fast_search._show_hits(asked(), result)
     out, told = capfd.readouterr()
     assert out == "" and "1 passage comes near; to see it, add --all" in told
-    fast._show(asked(all=True), result)
+    fast_search._show_hits(asked(all=True), result)
     out, told = capfd.readouterr()
     assert out.startswith("a.md:3") and "these are the nearest" in told and "--all" not in told
-    fast._show(asked(format="jsonl"), result)
+    fast_search._show_hits(asked(format="jsonl"), result)
     assert json.loads(capfd.readouterr().out) == HIT
 
 
@@ -373,10 +373,9 @@ def test_spellings_that_were_tried_are_told() -> None:
         "verdict": "found",
         "ns": ["agent"],
         "degraded": [],
-        "corrected": {"kubernets": "kubernetes"},
+        "corrected": {"kubernets": ["kubernetes"]},
     }
     assert hits.remarks("x", result) == ["no note has “kubernets”; searched also for “kubernetes”"]
     result["corrected"] = {"kubernets": ["kubernetes", "kuber\x1bnet"]}
-    result["note"] = ["one", "two"]
     told = hits.remarks("x", result)
-    assert told == ["no note has “kubernets”; searched also for “kubernetes” and “kuber␛net”", "one", "two"]
+    assert told == ["no note has “kubernets”; searched also for “kubernetes” and “kuber␛net”"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.cli import fast, hits, progress, show
+from memd.cli import daemon_calls, fast_search, hits, reports
 
 HIT = {
     "id": 1, "ns": "agent", "key": "2026-02-15#tv", "path": "memory/2026-02-15.md", "start_line": 3, "end_line": 4,
@@ -85,7 +85,7 @@ def test_folded_hits_and_explanations_are_listed():
     ],
 )
 def test_verdicts_exit_and_are_said(result, code, said):
-    assert fast.exit_code(result) == code
+    assert fast_search.exit_code(result) == code
     remarks = hits.remarks("x", result)
     assert len(remarks) == len(said) and all(line.startswith(start) for line, start in zip(remarks, said, strict=True))
 
@@ -96,21 +96,23 @@ def test_verdicts_exit_and_are_said(result, code, said):
     ids=" ".join,
 )  # fmt: skip
 def test_what_the_fast_way_does_not_understand_is_left_to_typer(args):
-    assert fast.parse(args) is None
+    assert fast_search.parse_query(args) is None
 
 
 def test_the_fast_way_reads_flags_wherever_they_stand():
-    asked = fast.parse(["a", "--limit=3", "b", "-n", "agent", "--tags", "x,y", "--tags=z", "--json", "--", "--c", "-d"])
+    asked = fast_search.parse_query(
+        ["a", "--limit=3", "b", "-n", "agent", "--tags", "x,y", "--tags=z", "--json", "--", "--c", "-d"]
+    )
     assert asked.query == "a b --c -d"
-    assert asked.given == {"limit": 3, "ns": "agent", "tags": ["x", "y", "z"], "json": True}
+    assert asked.args == {"limit": 3, "ns": "agent", "tags": ["x", "y", "z"], "json": True}
     assert asked.params() == {"query": "a b --c -d", "limit": 3, "tags": ["x", "y", "z"]}
-    assert fast.parse(["a", "--limit", "0"]).params()["limit"] == 0
+    assert fast_search.parse_query(["a", "--limit", "0"]).params()["limit"] == 0
 
 
 def test_progress_and_durations_read_well():
-    assert progress.line("text", 5, 10, 4) == "indexing   [###############...............]  5/10  4 s left"
-    assert progress.line("vectors", 0, 0, 0).startswith("embedding  [####")
-    assert [show.duration(s) for s in (0.25, 42, 600, 7200, 11100, 200_000)] == [
+    assert daemon_calls.progress_line("text", 5, 10, 4) == "indexing   [###############...............]  5/10  4 s left"
+    assert daemon_calls.progress_line("vectors", 0, 0, 0).startswith("embedding  [####")
+    assert [reports.duration(s) for s in (0.25, 42, 600, 7200, 11100, 200_000)] == [
         "0.2 s", "42 s", "10 min", "2 h", "3 h 5 min", "2 days",
     ]  # fmt: skip
 
@@ -122,6 +124,6 @@ def test_status_names_what_is_degraded_and_the_way_out():
         "degraded": ["vectors"],
         "degraded_details": [{"what": "vectors", "why": "the model\x1b is gone", "fix": "memd config check"}],
     }  # fmt: skip
-    shown = show.status(told)
+    shown = reports.status(told)
     assert "degraded  vectors: the model␛ is gone\n          → memd config check" in shown
     assert "pending   2 files and 900 vectors, about 30 s left" in shown

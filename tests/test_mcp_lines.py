@@ -1,4 +1,4 @@
-"""Lines that are no good requests: each is answered once, with the id by which its sender knows what failed."""
+"""LineSplitter that are no good requests: each is answered once, with the id by which its sender knows what failed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from memd.cli.session import EDGE, Lines, TooLong
+from memd.cli.mcp_bridge import EDGE, LineSplitter, TooLong
 from memd.protocol.wire import MAX_REQUEST
 from tests.agents import agent, played, structured, text_of  # noqa: F401 (a fixture)
 from tests.conftest import Home
-from tests.test_pump import INITIALIZE, READY, call
+from tests.test_mcp_bridge import INITIALIZE, READY, call
 
 LONG = "x" * MAX_REQUEST
 
@@ -28,7 +28,7 @@ def answers(home: Home, cwd: Path, *lines: str) -> list[dict[str, Any]]:
 
 def number_of(text: str, size: int) -> Any:
     """The id found in a line that is too long, when it comes in pieces of this size."""
-    lines, data = Lines(2 * EDGE), text.encode() + b"\n"
+    lines, data = LineSplitter(2 * EDGE), text.encode() + b"\n"
     (line,) = [line for at in range(0, len(data), size) for line in lines.take(data[at : at + size])]
     assert isinstance(line, TooLong)
     return line.number()
@@ -57,11 +57,11 @@ def test_the_id_of_a_line_that_is_too_long_is_found_at_its_ends(text: str, numbe
 
 
 def test_a_line_that_is_too_long_and_has_no_end_is_told_when_everything_ends() -> None:
-    lines = Lines(10)
+    lines = LineSplitter(10)
     assert lines.take(b'{"id":7,"method":"m","par') == []
     (line,) = lines.left()
     assert line.number() == 7 and lines.left() == []
-    assert Lines(10).left() == []
+    assert LineSplitter(10).left() == []
 
 
 def test_a_client_is_told_which_of_its_requests_was_too_long(served: Home, workspace: Path) -> None:

@@ -6,11 +6,13 @@ import ast
 import inspect
 import typing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
+import typer
 
 from docs import generate
+from memd.cli.method_command import method_command
 from memd.daemon.handlers import HANDLERS
 from memd.errors import TooLarge, UsageError
 from memd.protocol import method_table
@@ -78,8 +80,19 @@ def echo() -> typing.Iterator[str]:
     del METHODS["test.echo"]
 
 
+def command_of(name: str) -> Any:
+    """The command that a method makes."""
+    app = typer.Typer(add_completion=False)
+
+    @method_command(app, name)
+    def show(result: Any, args: Any) -> None:
+        pass
+
+    return typer.main.get_command(app)
+
+
 def test_a_new_parameter_is_one_edit(echo: str) -> None:
-    """Validation, the client, its help and its stub, and the documentation follow from the field alone."""
+    """Validation, clients, options, flags of the fast path and the documentation follow from the field alone."""
     assert parse(METHODS[echo], {"text": "a", "times": 3}).times == 3 and parse(METHODS[echo], {"text": "a"}).times == 1
     with pytest.raises(UsageError, match="`times` must be a whole number from 1 to 9, not 10"):
         parse(METHODS[echo], {"text": "a", "times": 10})
@@ -94,6 +107,18 @@ def test_a_new_parameter_is_one_edit(echo: str) -> None:
     assert "def test_echo(self, text: str, *, times: int | None = None" in generate._stub(echo, "")
     assert "| `times` | whole number | `1` | how often |" in generate._table(echo)
     assert "times" in generate._light(METHODS[echo]) or inspect.getdoc(METHODS[echo].request)
+    command = command_of(echo)
+    text, times, *rest = command.params
+    assert (text.param_type_name, text.required, times.opts) == ("argument", True, ["--times"])
+    assert (times.type.min, times.type.max, times.help) == (
+        1,
+        9,
+        "How often.",
+    ) and command.help == "Says the same again."
+    assert [one.opts[0] for one in rest] == ["--ns", "--workspace", "--no-start", "--json"]
+    assert "'--times': 'times'" in generate._flags(command, echo) and "params=('times',)" in generate._flags(
+        command, echo
+    )
 
 
 # --- the answers are what the declarations say; test_docs.py compares those of a real daemon ---------------------

@@ -244,7 +244,7 @@ def test_the_command_line_shows_it(client: Client, home: Home, code: Path) -> No
     assert "function src.tools.check  src/tools.py:1" in whole.stdout
     for arguments, code_, words in (
         (("symbol", "nothing_like_it"), 1, "no symbol is called"),
-        (("symbol", "Store", "--depth", "99"), 2, "`depth` must be"),
+        (("symbol", "Store", "--depth", "99"), 2, "99 is not in the range 1<=x<=8"),
         (("symbol", "Store", "--no-such-flag"), 2, "memd outline symbol --help"),
         (("project", "-l", "rust"), 1, "there are no rust sources"),
     ):

@@ -190,7 +190,7 @@ def test_an_only_answer_is_shown_however_faded_and_marked(old: Client, home: Hom
     assert {one["key"] for one in old.list(tier="pinned")["memories"]} == {CAT}
     wrong = home.run("query", "cello", "--tier", "asleep", cwd=agent)
     assert wrong.returncode == 2
-    assert "`tier` must be one of sensory, stm, ltm, dormant, pinned" in wrong.stderr
+    assert "'asleep' is not one of 'sensory', 'stm', 'ltm', 'dormant', 'pinned'" in wrong.stderr
 
 
 def test_a_raw_capture_begins_as_one(memory: Client, home: Home):

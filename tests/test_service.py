@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.cli import units
+from memd.cli import service
 from tests.conftest import ROOT
 
 HERE = Path(__file__).parent
@@ -37,7 +37,7 @@ def directives(text):
 
 def test_every_directive_is_explained():
     """A comment stands above each line, or above the group of lines it belongs to."""
-    for name in (units.SERVICE, units.SOCKET):
+    for name in (service.SERVICE, service.SOCKET):
         explained = False
         for line in (ROOT / "systemd" / name).read_text().splitlines():
             if line.startswith("#"):
@@ -61,7 +61,7 @@ def test_print_shows_the_units_and_writes_nothing(usual):
 
 def test_without_namespaces_what_needs_them_is_left_out(usual):
     done = subprocess.run(
-        [sys.executable, "-c", "from memd.cli import units; print(units.service(namespaces=False))"],
+        [sys.executable, "-c", "from memd.cli import service; print(service.service_unit(namespaces=False))"],
         env=usual, capture_output=True, text=True, check=True,
     )  # fmt: skip
     left = {line.partition("=")[0] for line in directives(done.stdout)}
@@ -70,9 +70,9 @@ def test_without_namespaces_what_needs_them_is_left_out(usual):
 
 
 def test_odd_paths_are_quoted():
-    assert units.quoted("/plain/path") == "/plain/path"
-    assert units.quoted('/with space/100%/$HOME/"q"') == '"/with space/100%%/$$HOME/\\"q\\""'
-    written = units.workspaces([Path("/home/me/my notes"), Path("/tmp/trial")])
+    assert service.quoted("/plain/path") == "/plain/path"
+    assert service.quoted('/with space/100%/$HOME/"q"') == '"/with space/100%%/$$HOME/\\"q\\""'
+    written = service.workspaces_dropin([Path("/home/me/my notes"), Path("/tmp/trial")])
     assert directives(written) == ['ReadWritePaths="-/home/me/my notes"', "BindPaths=-/tmp/trial"]
 
 

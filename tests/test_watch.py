@@ -232,11 +232,11 @@ def test_the_command_ends_with_its_reader(served: Client, home: Home) -> None:
 
 
 def test_the_command_shows_the_other_kinds() -> None:
-    from memd.cli.watch_commands import _columns
+    from memd.cli.commands.events import columns
 
     base = {"subscription": 1, "at": "2026-02-17T14:27:00.000+00:00", "ns": "agent"}
     shown = {
-        kind: "  ".join(_columns({**base, "event": kind, **facts}, several=True)).split("  ", 1)[1]
+        kind: "  ".join(columns({**base, "event": kind, **facts}, several=True)).split("  ", 1)[1]
         for kind, facts in {
             "accessed": {"key": "a#b", "who": "cli"},
             "moved": {"key": "a#b", "from": "stm", "to": "ltm", "why": "used often"},

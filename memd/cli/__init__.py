@@ -15,38 +15,34 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except OSError as error:
-        from memd.cli import say
+        from memd.cli import console
         from memd.errors import MemdError
 
         where = f"{error.filename}: " if error.filename else ""
-        return say.report(MemdError(f"{where}{error.strerror or error}"))
+        return console.report(MemdError(f"{where}{error.strerror or error}"))
 
 
 def _run(args: list[str]) -> int:
-    if args and args[0] in ("query", "search"):
-        from memd.cli import fast
-
-        asked = fast.parse(args[1:])
-        if asked is not None:
-            return fast.run(asked)
-    if args and args[0] == "grep":
-        from memd.cli import grepping
-
-        wanted = grepping.parse(args[1:])
-        if wanted is not None:
-            return grepping.run(*wanted)
-    if args and args[0] == "hook":
-        from memd.cli import hook
-
-        event = hook.parse(args[1:])
-        if event is not None:
-            return hook.run(*event)
-    if args and args[0] == "mcp":
-        from memd.cli import pump
-
-        session = pump.parse(args[1:])
-        if session is not None:
-            return pump.run(session)
+    code = _run_quickly(args[0], args[1:]) if args else None
+    if code is not None:
+        return code
     from memd.cli import app
 
     return app.run(args)
+
+
+def _run_quickly(command: str, args: list[str]) -> int | None:
+    """Run a command without Typer; None where only Typer can explain what is wrong with it (or help)."""
+    if command in ("query", "search", "grep"):
+        from memd.cli import fast_search
+
+        return fast_search.run_grep(args) if command == "grep" else fast_search.run_query(args)
+    if command == "hook":
+        from memd.cli import hook
+
+        return hook.run_args(args)
+    if command == "mcp":
+        from memd.cli import mcp_bridge
+
+        return mcp_bridge.run_args(args)
+    return None

@@ -1,87 +1,119 @@
-"""The whole command line, in Typer; `memd query` and `memd grep` come here only for help and for mistakes."""
+"""The whole command line, in Typer; `memd query` and `memd grep` come here only for help and for mistakes.
+
+Typer builds every command at each start, which takes longer than most commands. Here a command's module is imported,
+and its options are built, when it is run.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command_from_info, get_group_from_info, solve_typer_info_help
 
-from memd.cli import (
-    INTERRUPTED,
-    ask_commands,
-    config_commands,
-    connect_commands,
-    context_commands,
-    curate_commands,
-    daemon_commands,
-    edge_commands,
-    exam_commands,
-    job_commands,
-    label_commands,
-    list_commands,
-    living_commands,
-    mcp_commands,
-    move_commands,
-    outline_commands,
-    past_commands,
-    peek_commands,
-    put_commands,
-    rule_commands,
-    say,
-    service_commands,
-    subscribe_commands,
-    topic_commands,
-    watch_commands,
-    workspace_commands,
-    write_commands,
-)
+from memd.cli import INTERRUPTED, console
 from memd.errors import MemdError, UsageError
 from memd.version import __version__
 
+MODULES = {
+    "search": "query search grep get why-not list",
+    "notes": "note save write read recent",
+    "history": "history diff restore log undo trash",
+    "memories": "put patch rm gc files tags",
+    "lifecycle": "useful reflect curate rule",
+    "context": "context consolidate expand",
+    "transfer": "export import ingest backup restore-backup",
+    "events": "subscribe watch",
+    "edges": "edge link related clusters edge-candidates infer-edges",
+    "exam": "eval",
+    "overview": "peek stats tree timeline",
+    "topics": "topic",
+    "outline": "outline",
+    "workspaces": "add remove workspaces ns",
+    "maintenance": "sync rebuild doctor jobs",
+    "server": "status start stop restart daemon logs mcp",
+    "connect": "connect disconnect hook",
+    "config": "config",
+    "service": "service",
+}
+"""The modules of `memd.cli.commands` and the commands in each, in the order of `memd --help`."""
+
+
+class LazyCommands(Mapping[str, Any]):
+    """Every command by its name; one is built when it is looked up."""
+
+    def __init__(self) -> None:
+        self._modules = {name: module for module, names in MODULES.items() for name in names.split()}
+
+    def info(self, name: str) -> Any:
+        """What Typer knows of a command, or a group of commands, before it is built."""
+        commands: typer.Typer = import_module(f"memd.cli.commands.{self._modules[name]}").app
+        known = {one.name or _name_of(one.callback): one for one in commands.registered_commands}
+        return known.get(name) or next(one for one in commands.registered_groups if one.name == name)
+
+    def __getitem__(self, name: str) -> Any:
+        info = self.info(name)
+        if isinstance(info, typer.models.CommandInfo):
+            return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode=None)
+        return get_group_from_info(info, pretty_exceptions_short=False, rich_markup_mode=None, suggest_commands=True)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+
+def _name_of(callback: Any) -> str:
+    return str(callback.__name__).replace("_", "-")
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands are built when they are run; its help needs no more of them than their sentences."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**{**attributes, "commands": {}})
+        self.commands = LazyCommands()  # type: ignore[assignment]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        infos = {name: self.commands.info(name) for name in self.commands}  # type: ignore[attr-defined]
+        rows = [(name, _sentence(info)) for name, info in infos.items() if info.hidden is not True]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def _sentence(info: Any) -> str:
+    grouped = isinstance(info, typer.models.TyperInfo)
+    text = solve_typer_info_help(info) if grouped else info.help or inspect.getdoc(info.callback) or ""
+    return text.partition("\n\n")[0].replace("\n", " ")
+
+
 app = typer.Typer(
     name="memd",
+    cls=LazyGroup,
     help="A memory daemon: keeps Markdown notes findable in milliseconds.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-ask_commands.register(app)
-list_commands.register(app)
-write_commands.register(app)
-past_commands.register(app)
-put_commands.register(app)
-label_commands.register(app)
-living_commands.register(app)
-context_commands.register(app)
-curate_commands.register(app)
-move_commands.register(app)
-subscribe_commands.register(app)
-edge_commands.register(app)
-watch_commands.register(app)
-mcp_commands.register(app)
-exam_commands.register(app)
-job_commands.register(app)
-peek_commands.register(app)
-workspace_commands.register(app)
-daemon_commands.register(app)
-connect_commands.register(app)
-app.add_typer(outline_commands.app, name="outline")
-app.add_typer(config_commands.app, name="config")
-app.add_typer(rule_commands.app, name="rule")
-app.add_typer(service_commands.app, name="service")
-app.add_typer(topic_commands.app, name="topic")
 
 
 @app.callback(invoke_without_command=True)
 def memd(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False
 ) -> None:
     if version:
-        say.out(f"memd {__version__}")
+        console.out(f"memd {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        say.out(context.get_help())
+        console.out(context.get_help())
 
 
 def run(args: list[str]) -> int:
@@ -89,7 +121,7 @@ def run(args: list[str]) -> int:
     try:
         done = app(args, prog_name="memd", standalone_mode=False)
     except MemdError as error:
-        return say.report(error)
+        return console.report(error)
     except typer.Abort:
         return INTERRUPTED
     except typer.TyperException as error:
@@ -100,7 +132,7 @@ def run(args: list[str]) -> int:
 def _explain(error: typer.TyperException) -> int:
     """A mistake in the command itself: what it is, and where to read on."""
     context: typer.Context | None = getattr(error, "ctx", None)
-    hint = f"to see how it is meant: {context.command_path} --help" if context else ""
+    hint = f"how it is used: {context.command_path} --help" if context else ""
     if context and context.info_name in ("query", "search", "grep", "note", "save", "write"):
         hint += "\nwords that look like flags go after --"
-    return say.report(UsageError(error.format_message().rstrip("."), hint))
+    return console.report(UsageError(error.format_message().rstrip("."), hint))

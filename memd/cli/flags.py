@@ -1,6 +1,6 @@
 """Reads the flags of the commands that must be quick; what it does not understand is for Typer to explain.
 
-Light on purpose: `memd query` and `memd grep` load it.
+Light on purpose: `memd query` and `memd grep` load it. flag_table.py has the flags of each command.
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ if TYPE_CHECKING:
 
 
 class Flags:
-    """What a command takes: flags with a value, switches without, and which values make sense."""
+    """What a command takes beside its words."""
 
     def __init__(
-        self,
-        values: dict[str, str],
-        switches: dict[str, str],
-        choices: dict[str, tuple[str, ...]],
-        numbers: dict[str, int],
-    ) -> None:
+        self, values: dict[str, str], switches: dict[str, str], choices: dict[str, tuple[str, ...]],
+        numbers: dict[str, int], lists: tuple[str, ...], params: tuple[str, ...],
+    ) -> None:  # fmt: skip
         self.values = values
+        """The name of each flag that has a value, of each switch without one."""
         self.switches = switches
         self.choices = choices
         self.numbers = numbers
         """The highest number that each may be; the lowest is 0."""
+        self.lists = lists
+        """Flags that may be given again, or have several values with commas between."""
+        self.params = params
+        """What of it goes to the daemon."""
 
     def read(self, args: list[str]) -> tuple[list[str], dict[str, Any]] | None:
-        """The words and what was given beside them; None when something is not understood."""
+        """The words and the values of the flags; None when something is not understood."""
         words: list[str] = []
         given: dict[str, Any] = {}
         rest = iter(args)
@@ -56,8 +58,8 @@ class Flags:
             if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= self.numbers[name]):
                 return False
             given[name] = int(text)
-        elif name == "tags":
-            given[name] = given.get(name, []) + [tag for tag in text.split(",") if tag]
+        elif name in self.lists:
+            given[name] = given.get(name, []) + [entry for entry in text.split(",") if entry]
         else:
             given[name] = text
         return True

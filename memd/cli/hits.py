@@ -1,4 +1,4 @@
-"""Shows hits: where, under which heading, how old, how good, and the text with its matches marked.
+"""Shows what a search found: for people, and in the forms that other tools and scripts read.
 
 Light on purpose: `memd query` loads it.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from memd.protocol import wire
 from memd.protocol.safe_text import neutralise, one_line
 
 TYPE_CHECKING = False
@@ -14,16 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+FORMATS = ("text", "memory-search", "grep", "bus", "files", "jsonl")
 BOLD, DIM, MATCH, PLACE, END = "\x1b[1m", "\x1b[2m", "\x1b[1;33m", "\x1b[36m", "\x1b[0m"
 MAX_LINES = 14
 """A hit's text is shown up to here; a long table or code block would push the others off the screen."""
 UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 
 
+# --- hits for people ----------------------------------------------------------------------------------------------
+
+
 def render(result: Mapping[str, Any], colour: bool) -> str:
     """All hits of an answer, for a terminal or, without `colour`, for a pipe."""
     several = len(result.get("ns", ())) > 1
-    return "\n\n".join(_hit(hit, several, colour) for hit in result["hits"])
+    return "\n\n".join(render_one(hit, several, colour) for hit in result["hits"])
 
 
 def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[str]:
@@ -31,7 +36,7 @@ def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[
 
     `shown` says that they were shown although the verdict is `none`.
     """
-    lines = _told(result)
+    lines = [_correction(word, near) for word, near in result.get("corrected", {}).items()]
     if not result["hits"] or result.get("verdict") == "none":
         asked = ", ".join(one_line(name) for name in result.get("ns", ()))
         lines.append(f"nothing found for “{one_line(query)}”" + (f" in {asked}" if asked else ""))
@@ -47,41 +52,33 @@ def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[
         lines.append("these match weakly")
     if result["degraded"]:
         what = ", ".join(one_line(str(name)) for name in result["degraded"])
-        lines.append(f"degraded: {what}; how to mend it: memd status")
+        lines.append(f"degraded: {what}; how to repair it: memd status")
     return lines
 
 
-def _told(result: Mapping[str, Any]) -> list[str]:
-    """What the daemon itself has to say: spellings that it tried, and notes."""
-    lines = []
-    for word, near in (result.get("corrected") or {}).items():
-        tried = [near] if isinstance(near, str) else near
-        also = " and ".join(f"“{one_line(str(one))}”" for one in tried)
-        lines.append(f"no note has “{one_line(word)}”; searched also for {also}")
-    notes = result.get("note") or []
-    return lines + [one_line(str(note)) for note in ([notes] if isinstance(notes, str) else notes)]
+def _correction(word: str, near: list[str]) -> str:
+    also = " and ".join(f"“{one_line(spelling)}”" for spelling in near)
+    return f"no note has “{one_line(word)}”; searched also for {also}"
 
 
-def memory(told: Mapping[str, Any]) -> str:
+def memory(row: Mapping[str, Any]) -> str:
     """One memory with its place, for a terminal."""
-    place = f"{told['path']}:{told['start_line']}" if "start_line" in told else told["path"]
-    facts = [place, told.get("heading") or "", told.get("date") or told.get("at") or "", _aside(told),
-             *_life(told)]  # fmt: skip
-    return (
-        _dim("  ".join(one_line(fact) for fact in facts if fact), True) + "\n" + neutralise(told["text"]).rstrip("\n")
-    )
+    place = f"{row['path']}:{row['start_line']}" if "start_line" in row else row["path"]
+    facts = [place, row.get("heading") or "", row.get("date") or row.get("at") or "", _aside(row),
+             *_life(row)]  # fmt: skip
+    return _dim("  ".join(one_line(fact) for fact in facts if fact), True) + "\n" + neutralise(row["text"]).rstrip("\n")
 
 
-def _life(told: Mapping[str, Any]) -> list[str]:
+def _life(row: Mapping[str, Any]) -> list[str]:
     """Which version it is, and how much it is to read."""
-    if not told.get("version"):
+    if not row.get("version"):
         return []
-    before = f", supersedes {told['supersedes']}" if told.get("supersedes") else ""
-    expires = [f"expires {told['expires'][:16]}"] if told.get("expires") else []
-    return [f"version {told['version']}{before}", f"~{told['estimated_tokens']} tokens", *expires]
+    before = f", supersedes {row['supersedes']}" if row.get("supersedes") else ""
+    expires = [f"expires {row['expires'][:16]}"] if row.get("expires") else []
+    return [f"version {row['version']}{before}", f"~{row['estimated_tokens']} tokens", *expires]
 
 
-def _hit(hit: dict[str, Any], several: bool, colour: bool) -> str:
+def render_one(hit: dict[str, Any], several: bool, colour: bool) -> str:
     lines = [_headline(hit, several, colour), *_text(hit, colour)]
     for other in hit.get("also") or ():
         lines.append(_dim(f"  also {one_line(other['path'])}:{other['start_line']}", colour))
@@ -122,9 +119,9 @@ def _headline(hit: dict[str, Any], several: bool, colour: bool) -> str:
     return "  ".join(part for part in parts if part)
 
 
-def _aside(told: Mapping[str, Any]) -> str:
+def _aside(row: Mapping[str, Any]) -> str:
     """A mark for a memory that was laid aside, or never became more than a capture."""
-    return f"({told['tier']})" if told.get("tier") in ("dormant", "sensory") else ""
+    return f"({row['tier']})" if row.get("tier") in ("dormant", "sensory") else ""
 
 
 def _dim(text: str, colour: bool) -> str:
@@ -176,3 +173,78 @@ def _mark(text: str, spans: list[tuple[int, int]]) -> str:
         pieces += [neutralise(text[at:start]), f"{MATCH}{match}{END}"]
         at = end
     return "".join([*pieces, neutralise(text[at:])])
+
+
+# --- other formats ------------------------------------------------------------------------------------------------
+
+
+def written(name: str, result: Mapping[str, Any], colour: bool) -> str:
+    """The hits of an answer in one of the formats, without the last newline."""
+    several = len(result.get("ns", ())) > 1
+    if name == "memory-search":
+        return "\n\n".join(_memory_result(nth, hit, several) for nth, hit in enumerate(result["hits"], 1))
+    if name == "grep":
+        return "\n".join(_hit_as_block(hit, several, colour) for hit in result["hits"])
+    if name == "files":
+        return "\n".join(dict.fromkeys(_file(hit, several) for hit in result["hits"]))
+    if name == "jsonl":
+        return b"".join(wire.encode(hit) for hit in result["hits"]).decode().rstrip("\n")
+    return render(result, colour)
+
+
+def blocks(result: Mapping[str, Any], colour: bool) -> str:
+    """What `grep` found: each block with its file and the line of its first match."""
+    several = len(result["ns"]) > 1
+    return "\n".join(
+        _block(_place(block, several), block["line"], _marked_lines(block, colour), colour)
+        for block in result["blocks"]
+    )
+
+
+def entries(result: Mapping[str, Any]) -> str:
+    """What `bus` ranked: each entry whole, under its role, title, time and score."""
+    return "\n\n".join(_entry(entry) for entry in result["entries"])
+
+
+def columns(result: Mapping[str, Any]) -> str:
+    """Memories, one a line: role, title, time."""
+    return "\n".join(
+        f"{one_line(row['role']):<10} {one_line(row['title']):<36} {one_line(row['time'])}"
+        for row in result["memories"]
+    )
+
+
+def _memory_result(nth: int, hit: Mapping[str, Any], several: bool) -> str:
+    return f"Memory Result {nth}: [source: {_place(hit, several)}]\n{neutralise(hit['text']).rstrip()}"
+
+
+def _entry(entry: Mapping[str, Any]) -> str:
+    title = f"[{one_line(entry['role'])}] {one_line(entry['title'])} ({one_line(entry['time'])})"
+    body = neutralise(entry["text"])
+    return f"--- {title} score:{entry['score']:.1f} ---" + (f"\n{body}" if body else "")
+
+
+def _file(hit: Mapping[str, Any], several: bool) -> str:
+    """A path from the workspace; where several were asked, one that leads there from anywhere."""
+    return one_line(os.path.join(hit["root"], hit["path"]) if several else hit["path"])  # noqa: PTH118
+
+
+def _hit_as_block(hit: Mapping[str, Any], several: bool, colour: bool) -> str:
+    text, marks = hit["text"], hit.get("marks") or []
+    line = hit["start_line"] + (text.count("\n", 0, min(mark[0] for mark in marks)) if marks else 0)
+    return _block(_place(hit, several), line, marked(text, marks, colour).rstrip("\n"), colour)
+
+
+def _marked_lines(block: Mapping[str, Any], colour: bool) -> str:
+    spans = {match["line"]: match["spans"] for match in block["matches"]}
+    numbered = enumerate(block["lines"], block["start_line"])
+    return "\n".join(marked(line, spans.get(number), colour) for number, line in numbered)
+
+
+def _block(place: str, line: int, text: str, colour: bool) -> str:
+    head = f"--- {place} (line {line}) ---"
+    return f"{PLACE}{head}{END}\n{text}\n---" if colour else f"{head}\n{text}\n---"
+
+
+def _place(found: Mapping[str, Any], several: bool) -> str:
+    return one_line(f"{found['ns']}:{found['path']}" if several else found["path"])

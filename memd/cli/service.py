@@ -1,20 +1,29 @@
-"""memd as a systemd service of the current user: puts it in, takes it out, tells how it is."""
+"""memd as a systemd service of the current user: its units, how it is installed and removed, and what memd leaves."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import memd
-from memd.cli import leftovers, say, units
+from memd.cli import console
 from memd.config import load, paths
-from memd.errors import MemdError, Refused, UsageError
+from memd.errors import ConfigError, MemdError, Refused, UsageError
 from memd.protocol import start
 from memd.protocol.start import systemctl
 
+SERVICE, SOCKET = "memd.service", "memd.socket"
+TEMPORARY = (Path("/tmp"), Path("/var/tmp"))
+HARDENING_BEGIN = "# Files that it makes are this user's alone."
+NAMESPACES_BEGIN = "# From here to the mark below: what needs namespaces."
+NAMESPACES_END = "# End of what needs namespaces."
+WITHOUT_NAMESPACES = "# What needs namespaces is left out: a trial with them failed when memd was installed here."
+COMPLETIONS = (".bash_completions/memd.sh", ".zfunc/_memd", ".config/fish/completions/memd.fish")
 SHOWN = ("ActiveState", "SubState", "UnitFileState", "MainPID", "NRestarts", "Result")
 
 
@@ -23,10 +32,10 @@ def installed() -> bool:
 
 
 def dropin_file() -> Path:
-    return paths.unit_dir() / f"{units.SERVICE}.d" / "workspaces.conf"
+    return paths.unit_dir() / f"{SERVICE}.d" / "workspaces.conf"
 
 
-# Installing
+# --- installing -------------------------------------------------------------------------------------------------------
 
 
 def install(now: bool, linger: bool) -> dict[str, Any]:
@@ -36,14 +45,14 @@ def install(now: bool, linger: bool) -> dict[str, Any]:
     namespaces = namespaces_allowed()
     if now:
         start.stop()
-    _write(start.unit_file(), units.service(namespaces))
-    _write(paths.unit_dir() / units.SOCKET, units.socket())
+    _write(start.unit_file(), service_unit(namespaces))
+    _write(paths.unit_dir() / SOCKET, socket_unit())
     if namespaces:
-        _write(dropin_file(), units.workspaces(_roots()))
+        _write(dropin_file(), workspaces_dropin(_roots()))
     else:
         dropin_file().unlink(missing_ok=True)
     _must("daemon-reload")
-    _must("enable", units.SOCKET, units.SERVICE)
+    _must("enable", SOCKET, SERVICE)
     if now:
         start.start()
     if linger:
@@ -72,23 +81,12 @@ def _make_own_places() -> None:
 
 def namespaces_allowed() -> bool:
     """Try the whole confinement on a process that does nothing, as the service would have it."""
-    lines = [f"--property={line}" for line in units.trial(units.service())]
+    lines = [f"--property={line}" for line in trial_lines(service_unit())]
     # The interpreter or the code may lie where the confined service cannot see them, such as under /tmp.
     interpreter = start.daemon_command()[:2]
     seen = "import sys, memd.daemon.app; sys.exit(memd.__file__ != sys.argv[1])"
-    tried = _run(
-        "systemd-run",
-        "--user",
-        "--wait",
-        "--collect",
-        "--quiet",
-        "--pipe",
-        *lines,
-        *interpreter,
-        "-c",
-        seen,
-        memd.__file__,
-    )
+    command = ["systemd-run", "--user", "--wait", "--collect", "--quiet", "--pipe", *lines]
+    tried = _run(*command, *interpreter, "-c", seen, memd.__file__)
     return tried.returncode == 0
 
 
@@ -110,7 +108,7 @@ def _must(*args: str) -> None:
 def _enable_linger() -> None:
     done = _run("loginctl", "enable-linger")
     if done.returncode:
-        say.note(f"linger could not be turned on: {done.stderr.strip()}")
+        console.note(f"linger could not be turned on: {done.stderr.strip()}")
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -121,7 +119,7 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 127, "", f"{command[0]} is not installed")
 
 
-# Workspaces
+# --- workspaces -------------------------------------------------------------------------------------------------------
 
 
 def open_to_service(root: Path) -> None:
@@ -131,9 +129,9 @@ def open_to_service(root: Path) -> None:
     roots = _roots()
     if root not in roots:
         _rewrite_dropin([*roots, root])
-        if systemctl("is-active", units.SERVICE).returncode == 0:
-            say.note(f"restarting the service, so that it may write to {root}")
-            _must("restart", units.SERVICE)
+        if systemctl("is-active", SERVICE).returncode == 0:
+            console.note(f"restarting the service, so that it may write to {root}")
+            _must("restart", SERVICE)
 
 
 def close_to_service() -> None:
@@ -145,15 +143,15 @@ def close_to_service() -> None:
 def _confined() -> bool:
     if os.environ.get("MEMD_HOME") or not installed():
         return False
-    return units.uses_namespaces(start.unit_file().read_text(encoding="utf-8"))
+    return uses_namespaces(start.unit_file().read_text(encoding="utf-8"))
 
 
 def _rewrite_dropin(roots: list[Path]) -> None:
-    _write(dropin_file(), units.workspaces(roots))
+    _write(dropin_file(), workspaces_dropin(roots))
     systemctl("daemon-reload")
 
 
-# Taking it out
+# --- removing ---------------------------------------------------------------------------------------------------------
 
 
 def uninstall() -> bool:
@@ -161,48 +159,172 @@ def uninstall() -> bool:
     if not installed():
         return False
     start.stop()
-    systemctl("disable", units.SOCKET, units.SERVICE)
-    for unit in (units.SOCKET, units.SERVICE):
+    systemctl("disable", SOCKET, SERVICE)
+    for unit in (SOCKET, SERVICE):
         (paths.unit_dir() / unit).unlink(missing_ok=True)
         shutil.rmtree(paths.unit_dir() / f"{unit}.d", ignore_errors=True)
     systemctl("daemon-reload")
-    systemctl("reset-failed", units.SOCKET, units.SERVICE)
+    systemctl("reset-failed", SOCKET, SERVICE)
     return True
 
 
 def purge() -> list[Path]:
     """Remove what memd keeps; the places that are gone now."""
     start.stop()
-    gone = leftovers.places()
+    gone = places()
     for place in gone:
-        leftovers.remove(place)
-    return gone + leftovers.remove_completion()
+        _remove(place)
+    return gone + _remove_completion()
 
 
-# How it is
+def places() -> list[Path]:
+    """State, config and socket directory as far as they exist; refused when notes lie inside."""
+    config = paths.config_file() if os.environ.get("MEMD_HOME") else paths.config_file().parent
+    found = [place for place in (paths.state_dir(), config, paths.run_dir()) if place.exists()]
+    for root in _resolved_roots():
+        for place in found:
+            if place.resolve() in (root, *root.parents):
+                raise Refused(f"{root} holds notes and lies inside {place}", f"move the notes first: mv {root} ~/")
+    return found
+
+
+def _resolved_roots() -> list[Path]:
+    try:
+        return [root.resolve() for root in _roots()]
+    except ConfigError as error:
+        raise Refused(
+            f"the config file cannot be read, so memd cannot tell where the notes are:\n  {error.message}",
+            "mend it first: memd config check",
+        ) from error
+
+
+def _remove(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place, ignore_errors=False)
+    else:
+        place.unlink(missing_ok=True)
+    # What MEMD_HOME named was made for memd; it goes when nothing else is in it.
+    home = os.environ.get("MEMD_HOME")
+    if home and place.parent == paths.state_dir().parent and not any(place.parent.iterdir()):
+        place.parent.rmdir()
+
+
+def _remove_completion() -> list[Path]:
+    """What `memd --install-completion` wrote; the files that are gone now."""
+    if os.environ.get("MEMD_HOME"):
+        return []
+    gone = [file for file in (Path.home() / name for name in COMPLETIONS) if file.is_file()]
+    for file in gone:
+        file.unlink()
+        _unsource(Path.home() / ".bashrc", file)
+    return gone
+
+
+def _unsource(profile: Path, file: Path) -> None:
+    """Take the line that loads `file` out of a shell's profile."""
+    if not profile.is_file():
+        return
+    before = profile.read_text(encoding="utf-8", errors="surrogateescape")
+    lines = before.splitlines(keepends=True)
+    kept = [line for line in lines if line.strip() not in (f"source '{file}'", f"source {file}")]
+    if len(kept) != len(lines):
+        profile.write_text("".join(kept), encoding="utf-8", errors="surrogateescape")
+
+
+# --- state ------------------------------------------------------------------------------------------------------------
 
 
 def state() -> dict[str, Any]:
-    """What systemd says of the units."""
+    """What systemd says of the"""
     there = installed()
     unit = start.unit_file().read_text(encoding="utf-8") if there else ""
     return {
         "installed": there,
         "unit": str(start.unit_file()),
-        "confined": units.uses_namespaces(unit),
+        "confined": uses_namespaces(unit),
         "linger": linger(),
-        "service": _shown(units.SERVICE),
-        "socket": _shown(units.SOCKET),
+        "service": _shown(SERVICE),
+        "socket": _shown(SOCKET),
     }
 
 
 def _shown(unit: str) -> dict[str, str]:
-    told = systemctl("show", unit, f"--property={','.join(SHOWN)}")
-    pairs = (line.partition("=") for line in told.stdout.splitlines())
+    shown = systemctl("show", unit, f"--property={','.join(SHOWN)}")
+    pairs = (line.partition("=") for line in shown.stdout.splitlines())
     return {name: value for name, _, value in pairs if value}
 
 
 def linger() -> bool | None:
-    """Whether the service goes on after logout; None where logind does not say."""
-    told = _run("loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value")
-    return {"yes": True, "no": False}.get(told.stdout.strip())
+    """Whether the service goes on after logout; None where logind does not console."""
+    shown = _run("loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value")
+    return {"yes": True, "no": False}.get(shown.stdout.strip())
+
+
+# --- the units as text ------------------------------------------------------------------------------------------------
+
+
+def template(name: str) -> str:
+    """A unit as it comes with memd: inside the installed package, or beside it in a checkout."""
+    here = Path(__file__).resolve().parent
+    installed = here / "units" / name
+    file = installed if installed.is_file() else here.parents[1] / "systemd" / name
+    return file.read_text(encoding="utf-8")
+
+
+def socket_unit() -> str:
+    """memd.socket needs no fitting: systemd knows where the runtime directory is."""
+    return template(SOCKET)
+
+
+def service_unit(namespaces: bool = True) -> str:
+    """memd.service for this user, this Python and these places."""
+    text = template(SERVICE)
+    if not namespaces:
+        before, _, rest = text.partition(NAMESPACES_BEGIN)
+        text = before + WITHOUT_NAMESPACES + rest.partition(NAMESPACES_END)[2]
+    command = " ".join(quoted(word) for word in start.daemon_command())
+    text = _replace(text, "ExecStart", [*_environment(), f"ExecStart={command}"])
+    own = " ".join(quoted(f"-{place}") for place in own_directories())
+    return _replace(text, "ReadWritePaths", [f"ReadWritePaths={own}"])
+
+
+def own_directories() -> list[Path]:
+    """What the daemon writes to beside the workspaces."""
+    return [paths.state_dir(), paths.config_file().parent, paths.run_dir()]
+
+
+def _environment() -> list[str]:
+    """The daemon must find the same code and the same places as the shell that installs it."""
+    wanted = {name: os.environ.get(name, "") for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+    wanted["PYTHONPATH"] = start.source_dir()
+    return [f"Environment={quoted(f'{name}={value}')}" for name, value in wanted.items() if value]
+
+
+def workspaces_dropin(roots: Iterable[Path]) -> str:
+    """The drop-in that opens the workspaces to the service."""
+    lines = ["# Written by memd: the workspaces that the service may write to.", "[Service]"]
+    for root in roots:
+        # One under /tmp would be hidden by PrivateTmp=, so it is put back in its place.
+        hidden = any(place in (root, *root.parents) for place in TEMPORARY)
+        lines.append(f"{'BindPaths' if hidden else 'ReadWritePaths'}={quoted(f'-{root}')}")
+    return "\n".join(lines) + "\n"
+
+
+def uses_namespaces(unit: str) -> bool:
+    return "\nPrivateUsers=yes" in unit
+
+
+def trial_lines(unit: str) -> list[str]:
+    """The lines of a unit under which a trial shows whether the daemon could run: code and confinement."""
+    confined = unit.partition(HARDENING_BEGIN)[2].partition("[Install]")[0]
+    return _environment() + re.findall(r"^[A-Z]\w+=.*$", confined, re.MULTILINE)
+
+
+def quoted(word: str) -> str:
+    """One word of a unit file, whatever characters it has."""
+    word = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{word}"' if re.search(r"[\s\"'\\;]", word) else word
+
+
+def _replace(text: str, key: str, lines: list[str]) -> str:
+    return re.sub(rf"^{key}=.*$", lambda _: "\n".join(lines), text, flags=re.MULTILINE)

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from memd.cli.connecting import record
 from memd.cli.connecting.agents import Place
-from memd.cli.connecting.draft import without
 from memd.cli.connecting.jsonish import Unreadable
-from memd.cli.connecting.pieces import NAME
+from memd.cli.connecting.pieces import NAME, without
 from memd.cli.connecting.record import Trace
 from memd.errors import Refused
 

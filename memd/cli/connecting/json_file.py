@@ -7,9 +7,8 @@ import re
 from typing import Any
 
 from memd.cli.connecting import jsonish
-from memd.cli.connecting.draft import Draft, without
 from memd.cli.connecting.jsonish import Entry, Node, Unreadable
-from memd.cli.connecting.pieces import Item, Member, Piece, Pieces, starts_memd
+from memd.cli.connecting.pieces import Draft, Item, Member, Piece, Pieces, starts_memd, without
 
 INDENT = "  "
 

@@ -6,9 +6,8 @@ import re
 import tomllib
 from typing import Any
 
-from memd.cli.connecting.draft import Draft
 from memd.cli.connecting.jsonish import Unreadable
-from memd.cli.connecting.pieces import Member, Pieces, starts_memd
+from memd.cli.connecting.pieces import Draft, Member, Pieces, starts_memd
 
 HEADER = re.compile(r"^[ \t]*\[\[?[ \t]*(?P<name>[^\]\n]+?)[ \t]*\]\]?", re.MULTILINE)
 

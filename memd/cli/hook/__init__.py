@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from memd.cli.flags import Flags
+from memd.cli.flag_table import HOOK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,63 +28,56 @@ LINES = {"pre-compact": 100, "stop": 200, "session-end": 200}
 """How many of the transcript's last lines each event looks at."""
 CAPTURE_SECONDS = 5.0
 """How long it may take to save what was learned, beside the user's own command."""
-MOST_INPUT = 1 << 23
+MAX_INPUT = 1 << 23
 INSIDE = "MEMD_HOOK_INSIDE"
 """Set for the user's command: an agent that it starts has hooks too, and they would start the command again."""
-FLAGS = Flags(
-    values={"-n": "ns", "--ns": "ns"},
-    switches={"--verbose": "verbose", "-v": "verbose", "--json": "json"},
-    choices={},
-    numbers={},
-)
 
 
-def parse(args: list[str]) -> tuple[str, dict[str, Any]] | None:
-    """The event and what was given beside it; None for Typer to help."""
-    read = FLAGS.read(args)
-    return (read[0][0], read[1]) if read and len(read[0]) == 1 else None
+def run_args(args: list[str]) -> int | None:
+    """Answer the hook that the arguments name; None for Typer to explain what is wrong with them (or to help)."""
+    read = HOOK.read(args)
+    return run(read[0][0], read[1]) if read and len(read[0]) == 1 else None
 
 
-def run(event: str, given: dict[str, Any]) -> int:
+def run(event: str, args: dict[str, Any]) -> int:
     """Answer one hook; always 0, since other codes would stop the agent in its work."""
     try:
-        told = answer(event, given)
-        if told:
-            _write({"hookSpecificOutput": {"hookEventName": EVENTS[event], "additionalContext": told}})
+        text = answer(event, args)
+        if text:
+            _write({"hookSpecificOutput": {"hookEventName": EVENTS[event], "additionalContext": text}})
     except Exception as error:  # noqa: BLE001
-        _tell(given, _reason(error))
+        _explain(args, _reason(error))
     return 0
 
 
-def answer(event: str, given: dict[str, Any]) -> str:
+def answer(event: str, args: dict[str, Any]) -> str:
     """What the agent gets to read; empty for nothing."""
     from memd.config import hooks
 
     if event not in EVENTS:
-        from memd.cli import say
+        from memd.cli import console
 
-        say.note(f"no hook is called {event}; there are: {', '.join(EVENTS)}")
+        console.note(f"no hook is called {event}; there are: {', '.join(EVENTS)}")
         return ""
     settings = hooks.settings()
     idle = _idle(event, settings)
     if idle:
-        _tell(given, idle)
+        _explain(args, idle)
         return ""
-    _end_after(_patience(event, settings), given)
-    told = _listen()
-    if event in LINES:
-        from memd.cli.hook import capture
-
-        with _client() as client:
-            saved = capture.save(client, event, told, where(told, given), settings)
-        _tell(given, f"saved {saved}")
-        return ""
-    from memd.cli.hook import recall
-
+    _end_after(_time_limit(event, settings), args)
+    payload = _read_payload()
+    where = _scope(payload, args)
     with _client() as client:
+        if event in LINES:
+            from memd.cli.hook import capture
+
+            _explain(args, f"saved {capture.save(client, event, payload, where, settings)}")
+            return ""
+        from memd.cli.hook import recall
+
         if event == "session-start":
-            return recall.start(client, where(told, given))
-        return recall.prompt(client, where(told, given), str(told.get("prompt") or ""), settings)
+            return recall.start(client, where)
+        return recall.prompt(client, where, str(payload.get("prompt") or ""), settings)
 
 
 def _idle(event: str, settings: dict[str, Any]) -> str:
@@ -112,28 +105,28 @@ def _reason(error: Exception) -> str:
     return (str(error) or "the hook failed and does not know why") + (f"; {hint}" if hint else "")
 
 
-def where(told: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def _scope(payload: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
     """The workspace that is meant: the one that was named, else the one around the agent's directory."""
-    if given.get("ns"):
-        return {"ns": given["ns"]}
-    place = told.get("cwd")
+    if args.get("ns"):
+        return {"ns": args["ns"]}
+    place = payload.get("cwd")
     return {"cwd": os.path.realpath(place if isinstance(place, str) and place else os.curdir)}
 
 
-def _patience(event: str, settings: dict[str, Any]) -> float:
+def _time_limit(event: str, settings: dict[str, Any]) -> float:
     if event in LINES:
         return CAPTURE_SECONDS + (settings["extract_s"] if settings["extract"] else 0)
     return float(settings["start_ms" if event == "session-start" else "timeout_ms"]) / 1000
 
 
-def _end_after(seconds: float, given: dict[str, Any]) -> None:
-    # The module that `signal` is made of, for the same reason as `_socket` in protocol/link.py.
+def _end_after(seconds: float, args: dict[str, Any]) -> None:
+    # The module that `signal` is made of, for the same reason as `_socket` in protocol/connection.py.
     import _signal  # type: ignore[import-not-found]
 
     def end(*_: object) -> None:
         try:
-            if given.get("verbose"):
-                # Not by `say`: whatever it interrupts may be about to write, too.
+            if args.get("verbose"):
+                # Not by `console`: whatever it interrupts may be about to write, too.
                 os.write(2, b"memd: the time for this hook is over after %d ms\n" % (seconds * 1000))
         finally:
             os._exit(0)
@@ -154,24 +147,24 @@ def _client() -> Client:
     return client
 
 
-def _listen() -> dict[str, Any]:
-    """What the agent says on standard input: one JSON object."""
+def _read_payload() -> dict[str, Any]:
+    """What the agent sends on standard input: one JSON object."""
     from memd.protocol import wire
 
     parts, size = [], 0
     while part := os.read(0, 1 << 16):
         parts.append(part)
         size += len(part)
-        if size > MOST_INPUT:
+        if size > MAX_INPUT:
             raise ValueError("the input is too long")
-    told = wire.decode(b"".join(parts))
-    if not isinstance(told, dict):
+    payload = wire.decode(b"".join(parts))
+    if not isinstance(payload, dict):
         raise ValueError("the input is not a JSON object")
-    return told
+    return payload
 
 
 def _write(answer: dict[str, Any]) -> None:
-    """The whole answer or nothing: from here on the timer counts no more."""
+    """Write the whole answer or nothing: the timer is stopped first."""
     import _signal
 
     from memd.protocol import wire
@@ -182,9 +175,9 @@ def _write(answer: dict[str, Any]) -> None:
         line = line[os.write(1, line) :]
 
 
-def _tell(given: dict[str, Any], text: str) -> None:
+def _explain(args: dict[str, Any], text: str) -> None:
     """Why nothing came, for a person who wants to know."""
-    if given.get("verbose") and text:
-        from memd.cli import say
+    if args.get("verbose") and text:
+        from memd.cli import console
 
-        say.note(text)
+        console.note(text)

@@ -24,29 +24,29 @@ TAG = "captured"
 Settings = dict[str, Any]
 
 
-def save(client: Client, event: str, told: dict[str, Any], where: dict[str, Any], settings: Settings) -> int:
+def save(client: Client, event: str, payload: dict[str, Any], where: dict[str, Any], settings: Settings) -> int:
     """Save what is new since the last time in this session; how many things."""
-    session, path = str(told.get("session_id") or ""), told.get("transcript_path")
+    session, path = str(payload.get("session_id") or ""), payload.get("transcript_path")
     if not session or not isinstance(path, str) or not path:
         raise ValueError("the hook does not say which session and which transcript")
     lines = transcript.tail(path, LINES[event])
-    found = _extracted(lines, event, session, told, settings) if settings["extract"] else _found(lines)
+    texts = (
+        _extracted(lines, event, session, payload, settings)
+        if settings["extract"]
+        else learned.learned(transcript.said(lines))
+    )
     with _remembered(session) as (known, remember):
-        new = [text for text in found if _digest(text) not in known]
+        new = [text for text in texts if _digest(text) not in known]
         if new:
-            saved = Saver(client, event, session, told, where).save(new)
+            saved = Saver(client, event, session, payload, where).save(new)
             remember(map(_digest, new))
             return saved
     return 0
 
 
-def _found(lines: list[bytes]) -> list[str]:
-    return learned.learned(transcript.said(lines))
-
-
-def _extracted(lines: list[bytes], event: str, session: str, told: dict[str, Any], settings: Settings) -> list[str]:
+def _extracted(lines: list[bytes], event: str, session: str, payload: dict[str, Any], settings: Settings) -> list[str]:
     """What the user's own command makes of the lines; nothing when it fails."""
-    place = told.get("cwd")
+    place = payload.get("cwd")
     process = subprocess.Popen(
         settings["extract"], shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         cwd=place if isinstance(place, str) and Path(place).is_dir() else None, start_new_session=True,
@@ -65,9 +65,11 @@ def _extracted(lines: list[bytes], event: str, session: str, told: dict[str, Any
 class Saver:
     """Writes things down for one hook."""
 
-    def __init__(self, client: Client, event: str, session: str, told: dict[str, Any], where: dict[str, Any]) -> None:
+    def __init__(
+        self, client: Client, event: str, session: str, payload: dict[str, Any], where: dict[str, Any]
+    ) -> None:
         self.client, self.event, self.session, self.where = client, event, session, where
-        self.place = str(told.get("cwd") or "")
+        self.place = str(payload.get("cwd") or "")
 
     def save(self, texts: list[str]) -> int:
         """As one section; where memd's own look finds a secret in it, each for itself and without that one."""

@@ -22,8 +22,8 @@ ABOUT_PROMPT = (
 NEAR = 0.5
 """A memory is told beside the best one when its score is at least this share of the best."""
 PINNED = 8
-MOST_PIECE = 800
-MOST_TEXT = 6_000
+MAX_PIECE = 800
+MAX_TEXT = 6_000
 """Characters; agents cut what hooks say at about 10,000."""
 HEAD, TAIL = 600, 400
 """Characters of a long prompt that count, its beginning and its end: in between stands what was pasted."""
@@ -47,23 +47,23 @@ UNOBSERVED = {"observe": False}
 
 
 class Nothing(Exception):
-    """There is nothing to tell; it says why, for a person who asks."""
+    """There is nothing to recall; the message says why, for a person who asks."""
 
 
 def prompt(client: Client, where: dict[str, Any], text: str, settings: dict[str, Any]) -> str:
     """The few memories that answer a prompt."""
     question = _question(text, settings)
-    asked = {"query": question, "limit": settings["limit"], "sync": "none", **where, **UNOBSERVED}
-    found = client.call("query", asked)
-    _one_workspace(found["ns"])
-    if found["verdict"] != "found":
+    params = {"query": question, "limit": settings["limit"], "sync": "none", **where, **UNOBSERVED}
+    result = client.call("query", params)
+    _one_workspace(result["ns"])
+    if result["verdict"] != "found":
         raise Nothing("no memory answers this")
-    if found["confidence"] < settings["confidence"]:
+    if result["confidence"] < settings["confidence"]:
         raise Nothing(
-            f"no memory answers this surely enough: {found['confidence']:.2f}, hooks.confidence is"
+            f"no memory answers this surely enough: {result['confidence']:.2f}, hooks.confidence is"
             f" {settings['confidence']:.2f}"
         )
-    best, *others = found["hits"]
+    best, *others = result["hits"]
     # A score can be below zero; then nothing stands beside the best.
     hits = [best, *(hit for hit in others if hit["score"] >= max(best["score"] * NEAR, 0.0))]
     return framed(ABOUT_PROMPT, [piece(nth, hit) for nth, hit in enumerate(hits, 1)])
@@ -101,8 +101,8 @@ def start(client: Client, where: dict[str, Any]) -> str:
 
 
 def _whole(client: Client, row: dict[str, Any]) -> dict[str, Any]:
-    told = client.call("get", {"key": row["key"], "ns": row["ns"], **UNOBSERVED})
-    return {**row, "heading": row["title"], "text": told["text"]}
+    memory = client.call("get", {"key": row["key"], "ns": row["ns"], **UNOBSERVED})
+    return {**row, "heading": row["title"], "text": memory["text"]}
 
 
 def plain(text: str) -> str:
@@ -124,21 +124,21 @@ def _word(word: str) -> str:
     return f"{name} {rest}" if colon and name.lower() in NAMES else bare
 
 
-# --- how it is told -----------------------------------------------------------------------------------------
+# --- rendering -----------------------------------------------------------------------------------------------
 
 
-def piece(nth: int, told: dict[str, Any]) -> str:
+def piece(nth: int, memory: dict[str, Any]) -> str:
     """One memory: where it stands, and what it says, each line marked as a quotation."""
-    lines = f"{told['start_line']}-{told['end_line']}"
-    head = one_line(f"[{nth}] {told['path']}:{lines} {told.get('heading') or ''}".rstrip())
-    return f"{head}\n{quoted(told['text'])}"
+    lines = f"{memory['start_line']}-{memory['end_line']}"
+    head = one_line(f"[{nth}] {memory['path']}:{lines} {memory.get('heading') or ''}".rstrip())
+    return f"{head}\n{quoted(memory['text'])}"
 
 
 def quoted(text: str) -> str:
     """A text as a quotation: no longer than it should be, and nothing in it that hides."""
     safe = neutralise(text).strip()
-    if len(safe) > MOST_PIECE:
-        safe = safe[:MOST_PIECE].rstrip() + " …"
+    if len(safe) > MAX_PIECE:
+        safe = safe[:MAX_PIECE].rstrip() + " …"
     return "\n".join(f"> {line}".rstrip() for line in safe.split("\n"))
 
 
@@ -146,7 +146,7 @@ def framed(about: str, pieces: list[str]) -> str:
     """The pieces between two marks that no note can write, within what an agent takes."""
     kept: list[str] = []
     for one in pieces:
-        if sum(map(len, kept)) + len(one) <= MOST_TEXT:
+        if sum(map(len, kept)) + len(one) <= MAX_TEXT:
             # The marks are ours alone.
             kept.append(one.replace(f"<{TAG}", f"‹{TAG}").replace(f"</{TAG}", f"‹/{TAG}"))
     return "\n\n".join([f"<{TAG}>\n{about}", *kept]) + f"\n</{TAG}>" if kept else ""

@@ -11,7 +11,7 @@ from memd.errors import BadJson
 from memd.protocol import wire
 
 BLOCK = 1 << 16
-MOST_BYTES = 1 << 24
+MAX_BYTES = 1 << 24
 """A transcript can be hundreds of megabytes; what a tool printed can be one line of many."""
 ASIDE = ("isMeta", "isSidechain", "isApiErrorMessage", "isCompactSummary")
 """Marks of lines that neither the person nor the agent said here."""
@@ -32,7 +32,7 @@ def tail(path: str, count: int) -> list[bytes]:
     with open(os.path.expanduser(path), "rb", opener=_regular) as file:  # noqa: PTH111
         end = file.seek(0, os.SEEK_END)
         at, lines, blocks = end, 0, list[bytes]()
-        while at > 0 and lines <= count and end - at < MOST_BYTES:
+        while at > 0 and lines <= count and end - at < MAX_BYTES:
             size = min(BLOCK, at)
             at -= size
             file.seek(at)

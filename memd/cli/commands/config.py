@@ -1,0 +1,114 @@
+"""`memd config init`, `show` and `check`; none of them needs a daemon."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from typing import Annotated, Any
+
+import typer
+
+from memd.cli import console, daemon_calls, reports
+from memd.cli.method_command import Json
+from memd.config import edit, load, paths
+from memd.config.schema import RULES, SECTIONS, Settings, settings_of
+from memd.errors import ConfigError
+
+app = typer.Typer()
+config_app = typer.Typer(help="Writes, shows or checks the settings.", rich_markup_mode=None)
+app.add_typer(config_app, name="config")
+
+
+@config_app.command()
+def init(
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False, json: Json = False
+) -> None:
+    """Writes a config file that shows every setting with its default."""
+    file = edit.write_sample(force)
+    console.show({"config": str(file)}, f"wrote {file}", json)
+
+
+@config_app.command(name="show")
+def show_settings(json: Json = False) -> None:
+    """Shows the settings in force, and where each came from."""
+    settings = load.load()
+    console.show(_as_json(settings), _as_toml(settings), json)
+
+
+@config_app.command()
+def check(json: Json = False) -> None:
+    """Checks the config file and the environment; all problems at once."""
+    file = paths.config_file()
+    problems = load.Problems(file, "")
+    workspaces = 0
+    try:
+        workspaces = len(load.load().workspaces)
+    except ConfigError as error:
+        problems.found += error.message.split("\n  ")[1:] or [error.message]
+    problems.found += _wrong_rules()
+    if json:
+        console.json({"ok": not problems.found, "config": str(file), "problems": problems.found})
+        raise typer.Exit(ConfigError.exit_code if problems.found else 0)
+    problems.raise_if_any()
+    where = str(file) if file.exists() else f"no config file (it would be {file}), so the defaults hold"
+    console.line(f"all is well: {where}, {reports.count(workspaces, 'workspace')}")
+
+
+def _wrong_rules() -> list[str]:
+    """What is wrong with the rules: the daemon's program knows their language, and need not be running for it."""
+    if not load.written_rules():
+        return []
+    return [str(problem) for problem in daemon_calls.run_without_daemon("--check-rules")["problems"]]
+
+
+def _source(given: dict[str, Any], section: str, name: str) -> str:
+    variable = f"{load.ENV_PREFIX}{section}__{name}".upper()
+    # The loader ignores case in names, so this does.
+    if any(known.upper() == variable for known in os.environ):
+        return f"${variable}"
+    return str(paths.config_file()) if name in given.get(section, {}) else "default"
+
+
+def _given() -> dict[str, Any]:
+    file = paths.config_file()
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def _as_json(settings: Settings) -> dict[str, Any]:
+    given = _given()
+    return {
+        "config": str(paths.config_file()),
+        "settings": {
+            section: {
+                spec.name: {
+                    "value": getattr(getattr(settings, section), spec.name),
+                    "source": _source(given, section, spec.name),
+                }
+                for spec in settings_of(kind)
+            }
+            for section, kind in SECTIONS.items()
+        },
+        "rules": dict(settings.rules),
+        "workspaces": [
+            {"ns": place.ns, "path": str(place.root), "globs": list(place.globs), "follow": place.follow}
+            for place in settings.workspaces
+        ],
+    }
+
+
+def _as_toml(settings: Settings) -> str:
+    given = _given()
+    lines: list[str] = []
+    for section, kind in SECTIONS.items():
+        lines.append(f"[{section}]")
+        for spec in settings_of(kind):
+            value = edit.toml_value(getattr(getattr(settings, section), spec.name))
+            lines.append(f"{f'{spec.name} = {value}':<32}  # {_source(given, section, spec.name)}")
+        lines.append("")
+    if settings.rules:
+        rules = (f"{edit.toml_key(name)} = {edit.toml_value(text)}" for name, text in settings.rules)
+        lines += [f"[{RULES}]", *rules, ""]
+    for place in settings.workspaces:
+        lines += ["[[workspace]]", f"path = {edit.toml_value(str(place.root))}", f"ns = {edit.toml_value(place.ns)}"]
+        lines += [f"globs = {edit.toml_value(list(place.globs))}", f"follow = {edit.toml_value(place.follow)}", ""]
+    return "\n".join(lines).rstrip("\n")

@@ -1,0 +1,179 @@
+"""`memd connect`, `memd disconnect` and, for help, `memd hook`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from memd.cli import console
+from memd.cli import hook as hooks
+from memd.cli.connecting import agents, change
+from memd.cli.connecting.agents import AGENTS, Agent, Here, Place
+from memd.cli.connecting.change import Change
+from memd.cli.method_command import Json, Ns
+from memd.config import load
+from memd.errors import UnknownWorkspace, UsageError
+from memd.protocol.safe_text import one_line
+
+Scope = Literal["user", "project"]
+Profile = Literal["search", "ghost", "knowledge", "all"]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the diff and write nothing.")]
+Name = Annotated[str | None, typer.Argument(metavar="[AGENT]", help=", ".join(AGENTS))]
+FORCE = "Replace a file that cannot be read, or another server called memd; a copy is kept."
+app = typer.Typer()
+STATES = {"connected": "connected", "taken": "name is taken", "none": "not connected", "unreadable": "unreadable"}
+
+
+@app.command()
+def connect(
+    agent: Name = None,
+    listed: Annotated[bool, typer.Option("--list", help="Show the agents on this machine and their state.")] = False,
+    scope: Annotated[Scope, typer.Option(help="For you everywhere, or for everyone in this project.")] = "user",
+    ns: Ns = None,
+    profile: Annotated[Profile | None, typer.Option(help="Which tools the agent gets; `search` has four.")] = None,
+    with_hooks: Annotated[bool, typer.Option("--hooks/--no-hooks", help="Claude Code: hooks beside the tools.")] = True,
+    force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Connects an agent to memd: writes its config file, keeping what else is in it, and shows the diff."""
+    if listed or agent is None:
+        _list(json)
+        return
+    known = _agent(agent, scope)
+    here = _here(scope, ns=_ns(known, ns, scope), profile=profile or "", hooks=with_hooks)
+    changes = [change.connected(place, force) for place in known.places[scope](here)]
+    _carry_out(changes, dry_run)
+    _report(known, scope, changes, dry_run, json)
+    if not json and not dry_run and any(one.kind != "none" for one in changes):
+        console.note(f"next: {known.then}")
+
+
+@app.command()
+def disconnect(
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help=", ".join(AGENTS))],
+    scope: Annotated[Scope | None, typer.Option(help="Only there; otherwise wherever it is connected.")] = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Takes memd out of an agent's config file again, and nothing else."""
+    known = _agent(agent, scope or "user")
+    # In the home directory a project's file can be the user's.
+    places = {place.path: place for where in ([scope] if scope else known.places) for place in _places(known, where)}
+    changes = [change.disconnected(place) for place in places.values()]
+    _carry_out(changes, dry_run, forget=True)
+    _report(known, scope or "", changes, dry_run, json)
+
+
+@app.command()
+def hook(
+    event: Annotated[str, typer.Argument(help=", ".join(hooks.EVENTS))],
+    ns: Ns = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say on standard error why nothing came.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="The answer is JSON in any case.")] = False,
+) -> int:
+    """Answers an agent's hook: reads its JSON on standard input; silent, and 0, whatever goes wrong."""
+    return hooks.run(event, {"ns": ns, "verbose": verbose})
+
+
+# --- what is meant ------------------------------------------------------------------------------------------------
+
+
+def _agent(name: str, scope: str) -> Agent:
+    known = AGENTS.get(name)
+    if known is None:
+        raise UsageError(f"memd does not know the agent {name}", f"it knows: {', '.join(AGENTS)}")
+    if scope not in known.places:
+        raise UsageError(f"{known.title} has no settings for a project", f"memd connect {name}")
+    return known
+
+
+def _here(scope: str, **given: Any) -> Here:
+    here = Path.cwd()
+    around = next((place for place in (here, *here.parents) if (place / ".git").exists()), here)
+    return Here(
+        Path.home(), around, dict(os.environ), sys.platform, agents.program(scope), shared=scope == "project", **given
+    )
+
+
+def _ns(agent: Agent, ns: str | None, scope: str) -> str:
+    """The workspace to write down: the one that was named, and for agents that start elsewhere the one around here."""
+    workspaces = load.load().workspaces
+    names = [workspace.ns for workspace in workspaces]
+    if ns:
+        if scope == "user" and ns not in names:
+            raise UnknownWorkspace(f"no workspace is called {ns}", f"there are: {', '.join(names) or 'none yet'}")
+        return ns
+    if not agent.elsewhere or not workspaces:
+        return ""
+    here = Path.cwd()
+    around = [one for one in workspaces if here.is_relative_to(one.root.resolve())]
+    if not around and len(names) > 1:
+        raise UsageError(f"which workspace shall {agent.title} have?", f"name it with -n: {', '.join(names)}")
+    return max(around or workspaces, key=lambda one: len(one.root.parts)).ns
+
+
+# --- doing and telling --------------------------------------------------------------------------------------------
+
+
+def _carry_out(changes: list[Change], dry_run: bool, forget: bool = False) -> None:
+    for one in changes if not dry_run else ():
+        change.apply(one, forget)
+
+
+def _report(agent: Agent, scope: str, changes: list[Change], dry_run: bool, json: bool) -> None:
+    if json:
+        files = [
+            {
+                "path": str(one.path), "change": one.kind, "diff": one.diff(), "backup": str(one.backup or ""),
+                "note": one.note,
+            }
+            for one in changes
+        ]  # fmt: skip
+        console.json({"agent": agent.name, "scope": scope, "dry_run": dry_run, "files": files, "next": agent.then})
+        return
+    for one in changes:
+        if one.kind != "none":
+            console.quoted(one.diff())
+    for one in changes:
+        said = "nothing to change in" if one.kind == "none" else f"would be {one.kind}:" if dry_run else f"{one.kind}:"
+        console.note(one_line(f"{said} {one.path}"))
+        if one.backup is not None and not dry_run:
+            console.note(one_line(f"what was there is in {one.backup}"))
+        if one.note:
+            console.note(one_line(one.note))
+
+
+def _list(json: bool) -> None:
+    rows = [_row(agent) for agent in AGENTS.values()]
+    if json:
+        console.json({"agents": rows})
+        return
+    for row in rows:
+        console.line(f"{row['agent']:<15} {'found: ' + row['found'] if row['found'] else 'not found on this machine'}")
+        for place in row["places"]:
+            if row["found"] or place["state"] != "none":
+                console.line(f"{'':<15} {place['scope']:<8} {STATES[place['state']]:<20} {place['path']}")
+
+
+def _row(agent: Agent) -> dict[str, Any]:
+    rows: dict[str, dict[str, str]] = {}
+    for scope in agent.places:
+        for place in _places(agent, scope):
+            path = str(place.path)
+            rows.setdefault(path, {"scope": scope, "path": path, "state": _loosely(change.state(place))})
+    row = {"agent": agent.name, "title": agent.title, "found": agents.found(agent, _here("user"))}
+    return {**row, "places": list(rows.values())}
+
+
+def _places(agent: Agent, scope: str) -> tuple[Place, ...]:
+    return agent.places[scope](_here(scope))
+
+
+def _loosely(state: str) -> str:
+    """What `-n` or `--profile` made of it is connected too."""
+    return "connected" if state == "differs" else state

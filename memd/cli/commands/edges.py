@@ -1,0 +1,205 @@
+"""`memd edge`, `memd link`, `memd related`, `memd clusters`, `memd edge-candidates` and `memd infer-edges`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from memd.cli import console, daemon_calls, reports
+from memd.cli.method_command import (
+    REQUIRED,
+    Args,
+    Result,
+    call,
+    declared_command,
+    method_command,
+    show_result,
+    wire_params,
+)
+from memd.errors import MemdError, UsageError
+from memd.models import RELATIONS
+from memd.protocol import wire
+from memd.protocol.methods import METHODS
+from memd.protocol.methods.parameters import parse
+from memd.protocol.safe_text import one_line
+
+RELATED = "relates_to"
+WIDE = 70
+MAX_ANSWER = 1 << 20
+"""Bytes that a command may answer to the pairs."""
+FROM, TO = typer.Argument(metavar="FROM"), typer.Argument(metavar="TO")
+REL = typer.Argument(metavar="REL", help=f"One of {', '.join(RELATIONS)}.")
+Remove = Annotated[bool, typer.Option("--rm", help="Remove the link.")]
+Command = Annotated[
+    str, typer.Option("--with", metavar="CMD", help="Gets the pairs as JSON, answers with a JSON list of edges.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the edges, and add none.")]
+
+app = typer.Typer()
+edge_app = typer.Typer(
+    help="Declares edges between memories, removes them, lists them.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(edge_app, name="edge")
+
+
+# The keyword arguments are named as on the wire, and `from` is a word of Python's own.
+@method_command(edge_app, "edge.add", name="add", rel=REL, to=TO, **{"from": FROM})
+def add(result: Result, args: Args) -> None:
+    """Declares an edge in the file of its first memory; one that is there gets the new weight."""
+    edge = result["edge"] or {**args, "weight": args["weight"] or RELATIONS[args["rel"]]}
+    console.line(f"{_line(edge)}  in {', '.join(result['paths'])}")
+
+
+@method_command(edge_app, "edge.rm", name="rm", rel=REL, to=TO, **{"from": FROM})
+def remove(result: Result, args: Args) -> None:
+    console.line(f"Removed {args['from']} {args['rel']} {args['to']}; to bring it back: memd undo")
+
+
+@method_command(edge_app, "edge.list", name="list")
+def list_edges(result: Result, args: Args) -> None:
+    for edge in result["edges"]:
+        console.line(f"{_line(edge)}  ({edge['origin']})")
+    if not result["edges"]:
+        console.note("no edge is like that")
+
+
+@declared_command(
+    app, "edge.add", leave_out=["rel"], rm=Remove,
+    to=typer.Argument(metavar="B"), **{"from": typer.Argument(metavar="A")},
+)  # fmt: skip
+def link(args: Args) -> None:
+    """Links two memories, as `memd edge add A relates_to B` does."""
+    if args["rm"] and args["weight"] is not None:
+        raise UsageError("a link that is removed has no weight")
+    args["rel"] = RELATED
+    method, show = ("edge.rm", remove) if args["rm"] else ("edge.add", add)
+    with daemon_calls.connect(not args["no_start"]) as client:
+        result = call(client, method, wire_params(client, method, args))
+    show_result(result, args, show)
+
+
+@method_command(app, "related", exit_code=lambda result: 0 if result["memories"] else 1)
+def related(result: Result, args: Args) -> None:
+    for memory in result["memories"]:
+        console.line(f"{memory['weight']:.2f}  {_path(memory['way'], result['key'])}")
+
+
+@method_command(app, "clusters")
+def clusters(result: Result, args: Args) -> None:
+    for cluster in result["clusters"]:
+        state = "wants a summary" if cluster["wants_summary"] else f"summed up by {cluster['summary']}"
+        console.line(f"{reports.count(cluster['size'], 'memory')}, {state}")
+        for memory in cluster["memories"]:
+            console.line(f"  {memory['key']}  {memory['heading']}")
+    if not result["clusters"]:
+        console.note("no memories are so much alike that they make a group")
+
+
+@method_command(app, "edge.candidates", name="edge-candidates")
+def candidates(result: Result, args: Args) -> None:
+    """Lists linked pairs without a relation type, for someone to name it with `memd edge add`."""
+    for pair in result["candidates"]:
+        console.line(f"{pair['weight']:.2f}  {pair['from']['key']}  {pair['to']['key']}")
+        for end in ("from", "to"):
+            console.line(f"      {_short(pair[end]['text'])}")
+    if not result["candidates"]:
+        console.note("every linked pair has a relation type")
+
+
+def _line(edge: Result) -> str:
+    return f"{edge['weight']:.2f}  {edge['from']} {edge['rel']} {edge['to']}"
+
+
+def _path(way: Sequence[Result], start: str) -> str:
+    """`refines` → `relates_to`: the relations on the way, with an arrow for the direction in which each is said."""
+    steps, here = [], start
+    for step in way:
+        ahead = step["from"] == here
+        here = step["to"] if ahead else step["from"]
+        arrow = "—" if step["rel"] == RELATED else "→" if ahead else "←"
+        steps.append(f"{arrow} {step['rel']} {here}")
+    return " ".join(steps)
+
+
+def _short(text: str) -> str:
+    line = one_line(text).strip()
+    return line if len(line) <= WIDE else f"{line[: WIDE - 1]}…"
+
+
+# --- a command of the user's own ----------------------------------------------------------------------------------
+
+
+@declared_command(
+    app, "edge.candidates", name="infer-edges", defaults={"command": REQUIRED}, dry_run=DryRun, command=Command
+)
+def infer(args: Args) -> None:
+    """Lets a command of your own say how pairs belong together, and declares what it says.
+
+    The command reads what `memd edge-candidates --json` prints and writes a list such as
+    [{"from": "a", "rel": "refines", "to": "b", "weight": 0.8}]. All of it is checked before anything is added.
+    """
+    with daemon_calls.connect(not args["no_start"]) as client:
+        params = wire_params(client, "edge.candidates", args)
+        result = call(client, "edge.candidates", params)
+        pairs = len(result["candidates"])
+        edges = _checked(_run_command(args["command"], result), result) if pairs else []
+        added = [] if args["dry_run"] else [
+            client.edge_add(edge["from"], edge["rel"], edge["to"], weight=edge.get("weight"), ns=edge["ns"])["edge"]
+            for edge in edges
+        ]  # fmt: skip
+    if args["json"]:
+        console.json({"dry_run": args["dry_run"], "candidates": pairs, "edges": edges if args["dry_run"] else added})
+        return
+    for edge in edges:
+        console.line(f"{edge['from']} {edge['rel']} {edge['to']}")
+    would = "would be added" if args["dry_run"] else "added"
+    console.note(f"{reports.count(len(edges), 'edge')} {would}, from {reports.count(pairs, 'pair')}")
+
+
+def _run_command(command: str, result: Result) -> Any:
+    """What the command answers to the pairs. The notes reach it as data, never as part of the command."""
+    if not command.strip():
+        raise UsageError("`--with` needs a command", "it reads the pairs as JSON and writes a list of edges")
+    with tempfile.TemporaryFile() as pairs:
+        pairs.write(wire.encode(result))
+        pairs.seek(0)
+        with subprocess.Popen(["sh", "-c", command], stdin=pairs, stdout=subprocess.PIPE) as running:
+            assert running.stdout is not None
+            answer = running.stdout.read(MAX_ANSWER + 1)
+            if len(answer) > MAX_ANSWER:
+                running.kill()
+                raise UsageError(f"the command wrote more than {MAX_ANSWER:,} bytes", "nothing was added")
+    if running.returncode:
+        raise MemdError(f"the command failed with code {running.returncode}", "nothing was added")
+    try:
+        return json.loads(answer)
+    except ValueError as error:
+        raise UsageError(f"the command did not answer with JSON: {error}", "nothing was added") from None
+
+
+def _checked(answer: Any, result: Result) -> list[dict[str, Any]]:
+    """The edges of an answer, all of them good; otherwise every problem at once, and nothing is added."""
+    known = {frozenset((pair["from"]["key"], pair["to"]["key"])): pair["ns"] for pair in result["candidates"]}
+    if not isinstance(answer, list):
+        raise UsageError("the command must answer with a JSON list of edges", "nothing was added")
+    problems = [f"edge {nth}: {wrong}" for nth, edge in enumerate(answer, 1) if (wrong := _problem(edge, known))]
+    if problems:
+        raise UsageError("\n".join(problems), "nothing was added")
+    return [{**edge, "ns": known[frozenset((edge["from"], edge["to"]))]} for edge in answer]
+
+
+def _problem(edge: Any, known: Mapping[frozenset[str], str]) -> str:
+    """Why an edge cannot be added; empty when it can."""
+    if not isinstance(edge, dict) or not {"from", "rel", "to"} <= edge.keys():
+        return "it must be an object with from, rel, to, and perhaps weight and why"
+    try:
+        parse(METHODS["edge.add"], {name: value for name, value in edge.items() if name != "why"})
+    except UsageError as error:
+        return error.message
+    pair = frozenset((edge["from"], edge["to"]))
+    return "" if pair in known else f"{edge['from']} and {edge['to']} were none of the pairs"

@@ -1,0 +1,74 @@
+"""`memd sync`, `memd rebuild`, `memd doctor` and `memd jobs`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from memd.cli import console, daemon_calls, reports
+from memd.cli.method_command import Args, Result, call, declared_command, method_command, show_result
+from memd.errors import MemdError, NoDaemon
+from memd.protocol.safe_text import one_line
+
+app = typer.Typer()
+jobs_app = typer.Typer(help="Shows what runs by the clock, or runs it now.", rich_markup_mode=None)
+app.add_typer(jobs_app, name="jobs")
+
+
+@method_command(app, "sync")
+def sync(result: Result, args: Args) -> None:
+    """Returns when all changes on disk can be found."""
+    console.out(reports.synced(result))
+
+
+@method_command(app, "rebuild")
+def rebuild(result: Result, args: Args) -> None:
+    console.out(reports.rebuilt(result))
+
+
+@declared_command(app, "doctor", leave_out=["no_start"])
+def doctor(args: Args) -> int:
+    """Checks the stores, and repairs them with --fix.
+
+    Works without a daemon too.
+    """
+    wanted = [name for name in ("fix", "secrets") if args[name]]
+    try:
+        with daemon_calls.connect(start=False) as client:
+            result = call(client, "doctor", dict.fromkeys(wanted, True))
+    except NoDaemon:
+        result = daemon_calls.run_without_daemon("--doctor", *(f"--{name}" for name in wanted))
+    show_result(result, args, lambda result, args: console.out(reports.doctor(result, args["fix"])))
+    return 0 if result["ok"] else MemdError.exit_code
+
+
+@method_command(jobs_app, "job.list", of_group=True)
+def jobs(result: Result, args: Args) -> None:
+    head = ("job", "schedule", "last run", "took", "next", "result")
+    console.out(reports.table([head, *map(_row, result["jobs"])]))
+
+
+def _row(job: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        one_line(job["name"]),
+        reports.scheduled(one_line(job["schedule"])),
+        reports.moment(job["last"]),
+        _took(job) if job["last"] and not job["running"] else "",
+        reports.moment(job["next"]) if job["next"] else "",
+        "running" if job["running"] else one_line(job["result"]),
+    )
+
+
+def _took(job: Mapping[str, Any]) -> str:
+    return f"{job['took_ms']:.0f} ms" if job["took_ms"] < 1000 else reports.duration(job["took_ms"] / 1000)
+
+
+@method_command(
+    jobs_app, "job.run", name="run", exit_code=lambda result: 0 if result["job"]["ok"] else MemdError.exit_code
+)
+def run_job(result: Result, args: Args) -> None:
+    """Runs a job now, whatever its schedule, and says what came of it."""
+    job = result["job"]
+    console.line(f"{job['name']}: {job['result']} ({_took(job)})")

@@ -1,0 +1,154 @@
+"""`memd put`, `memd patch`, `memd rm`, `memd gc`, `memd files` and `memd tags`."""
+
+from __future__ import annotations
+
+import typer
+
+from memd.cli import console, reports
+from memd.cli.method_command import Args, Result, Yes, confirm_irreversible, method_command, standard_input
+from memd.errors import UsageError
+from memd.protocol.client import Client
+from memd.protocol.safe_text import neutralise, one_line
+
+IF_VERSION = typer.Option("--if-version", metavar="N")
+PATH = typer.Option(metavar="PATH")
+MAX_PURGES = 20
+"""Memories that are named before they are forgotten for good."""
+
+app = typer.Typer()
+
+
+@method_command(
+    app, "put", words="text", pinned=typer.Option("--pin/--no-pin", help="Never let it age, or let it again."),
+    files=typer.Option("--file", metavar="PATH:REL"), tags=typer.Option("--tags", metavar="a,b"),
+    ttl=typer.Option("--ttl", metavar="30d"), if_version=IF_VERSION,
+)  # fmt: skip
+def put(result: Result, args: Args) -> None:
+    for other in result["similar"]:
+        console.note(f"it says nearly what `{other['key']}` says ({other['overlap']:.0%} of their words)")
+    if result["written"]:
+        where = f" in {result['paths'][0]}" if result["paths"] else ""
+        console.line(f"Put {result['key']}{where} (version {result['version']})")
+    else:
+        console.line("Nothing was written")
+
+
+def _patch_from_stdin(args: Args) -> None:
+    args["patch"] = standard_input("patch")
+
+
+@method_command(app, "patch", leave_out=["patch"], prepare=_patch_from_stdin, if_version=IF_VERSION)
+def patch(result: Result, args: Args) -> None:
+    """Applies a unified diff from standard input to a memory.
+
+    Every line of it must be where the diff says: it is applied exactly or not at all. The diff counts the lines of
+    the memory, as `memd get` prints it.
+    """
+    console.line(f"Patched {args['key']} (version {result['version']})")
+
+
+def _confirm_purge(args: Args) -> None:
+    if args["hard"]:
+        confirm_irreversible(f"Forget {one_line(args['key'])} for good, with its history?", args["yes"])
+
+
+@method_command(app, "rm", prepare=_confirm_purge, yes=Yes)
+def rm(result: Result, args: Args) -> None:
+    """Removes a memory from its file; its history stays, and `memd undo` brings it back."""
+    if args["hard"]:
+        _show_purged(args["key"], result)
+    else:
+        console.line(f"Removed {args['key']}; to bring it back: memd undo")
+
+
+def _show_purged(key: str, result: Result) -> None:
+    gone = result["purged"]
+    for kept in result["kept"]:
+        console.note(f"out of reach: {kept['what']} ({kept['why']})")
+    versions, texts = reports.count(gone["versions"], "version"), reports.count(gone["texts"], "text")
+    console.line(f"Forgot {key} for good: {versions}, {texts}")
+
+
+def _list_then_purge(client: Client, params: Args, args: Args) -> Result:
+    """Forget only what was named to the person before."""
+    where = {name: params[name] for name in ("ns", "cwd") if name in params}
+    listed = client.gc(**where)
+    if not args["hard"] or args["dry_run"] or not listed["expired"]:
+        return listed
+    for memory in listed["expired"][:MAX_PURGES]:
+        console.note(f"{memory['key']} ({memory['path']})")
+    confirm_irreversible(f"Forget {reports.count(len(listed['expired']), 'memory')} for good?", args["yes"])
+    return client.gc(hard=True, **where)
+
+
+@method_command(app, "gc", send=_list_then_purge, yes=Yes)
+def gc(result: Result, args: Args) -> None:
+    """Lists the memories whose time to live has run out, and those that rest.
+
+    --hard forgets the first ones for good. What rests is yours to remove: memd rm KEY.
+    """
+    for purged in result["purged"]:
+        _show_purged(purged["key"], purged)
+    if args["hard"] and not args["dry_run"]:
+        return
+    for memory in result["expired"]:
+        console.line(f"{_place(memory)}  expired {reports.moment(memory['expires'])}")
+    for memory in result["dormant"]:
+        why = f" ({memory['moved_why']})" if memory["moved_why"] else ""
+        console.line(f"{_place(memory)}  dormant since {reports.moment(memory['moved'])}{why}")
+    if more := result["dormant_total"] - len(result["dormant"]):
+        console.note(f"and {more:,} more that rest (all of them: memd list --tier dormant)")
+
+
+def _place(memory: Result) -> str:
+    return f"{memory['key']}  {memory['path']}:{memory['start_line']}"
+
+
+# --- what memories declare ----------------------------------------------------------------------------------------
+
+
+def _key_or_file(args: Args) -> None:
+    if bool(args["key"]) == bool(args["touching"]) or (args["touching"] and args["add"]):
+        raise UsageError(
+            "a memory or a file must be named",
+            "memd files KEY, memd files KEY --add PATH, or memd files --touching PATH",
+        )
+
+
+@method_command(app, "files", prepare=_key_or_file, touching=PATH, add=PATH)
+def files(result: Result, args: Args) -> None:
+    for file in result["files"] if args["key"] else ():
+        console.line(f"{file['rel'] or '?'}  {file['file']}")
+    for memory in result["memories"] if args["touching"] else ():
+        console.line(f"{memory['key']}  {memory['rel'] or '?'}  {memory['file']}")
+
+
+tags_app = typer.Typer(help="Lists the tags, renames one or removes one.", rich_markup_mode=None)
+app.add_typer(tags_app, name="tags")
+
+
+@method_command(tags_app, "tag.list", of_group=True)
+def tags(result: Result, args: Args) -> None:
+    for tag in result["tags"]:
+        console.line(f"{tag['memories']:>5}  {tag['tag']}")
+
+
+@method_command(tags_app, "tag.rename", tag=typer.Argument(metavar="A"), to=typer.Argument(metavar="B"))
+def rename(result: Result, args: Args) -> None:
+    _show_retagged(result, f"{args['tag']} is {args['to']} now")
+
+
+@method_command(tags_app, "tag.rm", name="rm", tag=typer.Argument(metavar="A"))
+def remove(result: Result, args: Args) -> None:
+    """Removes a tag from all files at once.
+
+    At the end of a line the #tag goes; within a sentence its word stays, without the #.
+    """
+    _show_retagged(result, f"{args['tag']} is gone")
+
+
+def _show_retagged(result: Result, done: str) -> None:
+    if result["dry_run"]:
+        console.out(neutralise(result["diff"].rstrip("\n")))
+    else:
+        console.line(f"{done}, in {reports.count(len(result['paths']), 'file')}; to undo: memd undo")

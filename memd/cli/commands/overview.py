@@ -1,0 +1,117 @@
+"""`memd peek`, `memd stats`, `memd tree` and `memd timeline`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import typer
+
+from memd.cli import console, daemon_calls, reports
+from memd.cli.method_command import Args, Result, method_command
+from memd.protocol.client import Client
+
+USUAL = 0.5
+"""The importance of a memory that declares none and has not faded."""
+app = typer.Typer()
+
+
+@method_command(app, "peek")
+def peek(result: Result, args: Args) -> None:
+    """Prints an index of what the memory holds, in at most 200 tokens.
+
+    Markdown made for the head of a prompt: counts, what is pinned, topics and the last days.
+    """
+    console.quoted(result["text"])
+
+
+@method_command(app, "stats")
+def stats(result: Result, args: Args) -> None:
+    for name, value in _facts(result):
+        console.line(f"{name:<11} {value}")
+
+
+def _facts(result: Result) -> Iterator[tuple[str, str]]:
+    memories, edges, accesses = result["memories"], result["edges"], result["accesses"]
+    yield "files", f"{result['files']:,}"
+    yield "memories", f"{memories['total']:,}, {memories['pinned']:,} pinned; {memories['gone']:,} gone from the files"
+    for name in ("tier", "kind", "role"):
+        yield f"  by {name}", _counts(memories[name])
+    yield "chunks", f"{result['chunks']:,}, {result['vectors']:,} with a vector"
+    yield "versions", f"{result['versions']:,}"
+    yield "actions", f"{result['actions']:,}"
+    yield "edges", f"{edges['total']:,}"
+    for name in ("rel", "origin"):
+        yield f"  by {name}", _counts(edges[name])
+    waiting = f"; {accesses['waiting']:,} wait for the next reflect" if accesses["waiting"] else ""
+    yield "accesses", f"{accesses['counted']:,} of {accesses['memories']:,} memories{waiting}"
+    yield "useful", f"said {accesses['useful']:,} times"
+    for name in ("most_used", "least_used"):
+        for memory in result[name]:
+            yield name.replace("_", " "), f"{memory['accesses']:,}  {memory['key']}  {memory['tier']}"
+    for name, size in result["disk"].items():
+        yield f"{name} MB", f"{size / 1e6:,.1f}"
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "none"
+
+
+def _whole_tree(client: Client, params: Args, args: Args) -> dict[str, Any]:
+    return daemon_calls.all_rows(client, "tree", params, "memories", 0, daemon_calls.TREE_PAGE)
+
+
+@method_command(app, "tree", send=_whole_tree, leave_out=["limit"])
+def tree(result: Result, args: Args) -> None:
+    """Lists every memory by file: its key, tier and date.
+
+    * is a pinned one; an importance stands where it is not 0.5.
+    """
+    several = len(result["ns"]) > 1
+    for (name, file), memories in groupby(result["memories"], key=lambda memory: (memory["ns"], memory["path"])):
+        console.line(f"{name}:{file}" if several else file)
+        for memory in memories:
+            console.line(f"  {_leaf(memory)}")
+    if not result["memories"]:
+        console.note("no memory is there" + (f" (under {args['path']})" if args["path"] else ""))
+
+
+def _leaf(memory: dict[str, Any]) -> str:
+    importance = "" if abs(memory["importance"] - USUAL) < 0.005 else f"  {memory['importance']:.2f}"
+    mark = "*" if memory["pinned"] else " "
+    return f"{mark} {memory['key']}  {memory['tier']}  {memory['date'] or '-'}{importance}"
+
+
+@method_command(
+    app, "timeline", since=typer.Option("--since", metavar="DATE"), until=typer.Option("--until", metavar="DATE")
+)
+def timeline(result: Result, args: Args) -> None:
+    for day in result["days"]:
+        for line in _day(day, len(result["ns"]) > 1):
+            console.line(line)
+    if not result["days"]:
+        console.note("nothing was noted or done in that time")
+    elif result["total"] > len(result["days"]):
+        earlier = reports.count(result["total"] - len(result["days"]), "earlier day")
+        console.note(f"{earlier} (to see more: --limit)")
+
+
+def _day(day: Result, several: bool) -> Iterator[str]:
+    yield day["date"]
+    for heading in day["headings"]:
+        where = f"{heading['ns']}:{heading['key']}" if several else heading["key"]
+        yield f"  {heading['heading']}  {where}"
+    if more := day["notes"] - len(day["headings"]):
+        yield f"  and {more:,} more"
+    done = [f"{count:,} {what}" for what, count in day["written"].items()]
+    done += [f"{count:,} moved to {tier}" for tier, count in day["moves"].items()]
+    done += [_action(action) for action in day["deeds"]]
+    if done:
+        yield f"  · {'; '.join(done)}"
+
+
+def _action(action: dict[str, Any]) -> str:
+    keys = f" ({', '.join(action['keys'])})" if action["keys"] else ""
+    times = f" ×{action['count']:,}" if action["count"] > 1 else ""
+    return f"{action['what']}{times}{keys}"

@@ -1,0 +1,123 @@
+"""`memd query`, `memd search`, `memd grep`, `memd get`, `memd why-not` and `memd list`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+import typer
+
+from memd.cli import console, daemon_calls, fast_search, hits
+from memd.cli.method_command import REQUIRED, Args, Color, Result, declared_command, method_command
+from memd.errors import UsageError
+from memd.protocol.client import Client
+from memd.protocol.safe_text import one_line
+
+Format = Annotated[
+    Literal[hits.FORMATS] | None,  # type: ignore[valid-type]
+    typer.Option("--format", help="How hits are written; bus ranks whole entries by counting words."),
+]
+All = Annotated[bool, typer.Option("--all", help="Show what comes near even when nothing answers the question.")]
+IgnoreCase = Annotated[bool, typer.Option("--ignore-case", "-i", help="As it is anyway.", hidden=True)]
+PLACE = typer.Argument(metavar="PATH:LINE", help="The passage that was expected.")
+app = typer.Typer()
+
+
+def query(args: Args) -> int:
+    """Finds what was written down.
+
+    Inside a workspace it asks that workspace, elsewhere all of them. Words that look like flags go after `--`.
+    """
+    return fast_search.answer_query(fast_search.TypedQuery([args["query"]], args))
+
+
+for _name, _hidden in (("query", False), ("search", True)):
+    declared_command(
+        app, "query", name=_name, hidden=_hidden, words="query", format=Format, all=All, color=Color,
+        query=typer.Argument(metavar="WORDS...", help="What to look for; several words need no quotes."),
+    )(query)  # fmt: skip
+
+
+@declared_command(
+    app, "grep", regex=typer.Option("--regex", "-E"), context=typer.Option("--context", "-C"),
+    case=typer.Option("--case-sensitive"), ignore_case=IgnoreCase, color=Color,
+    max_results=typer.Option(min=0, max=10**9, help="At most this many blocks of lines; 0 for all."),
+)  # fmt: skip
+def grep(args: Args) -> int:
+    """Finds lines letter by letter, in the files themselves.
+
+    Newest files first, each match with the lines around it. A pattern that looks like a flag goes after `--`.
+    """
+    return fast_search.answer_grep(args["pattern"], args)
+
+
+def _key_or_path(args: Args) -> None:
+    path, line = path_and_line(args["key"])
+    if path:
+        args |= {"key": None, "path": path, "from": args["from"] or line}
+
+
+def path_and_line(place: str) -> tuple[str | None, int | None]:
+    """`memory/2026-02-15.md:12` as path and line; a key is neither."""
+    found = re.fullmatch(r"(?P<path>[^#]+\.mdk?)(:(?P<line>[1-9]\d{0,8}))?", place)
+    if not found:
+        return None, None
+    return found["path"], int(found["line"]) if found["line"] else None
+
+
+@method_command(
+    app, "get", prepare=_key_or_path, leave_out=["path"], defaults={"key": REQUIRED},
+    key=typer.Argument(metavar="KEY|PATH[:LINE]", help="A memory's key, or a file of notes."),
+)  # fmt: skip
+def get(result: Result, args: Args) -> None:
+    if console.wants_colour():
+        console.out(hits.memory(result))
+    else:
+        console.quoted(result["text"])
+
+
+def _passage(args: Args) -> None:
+    place = args["file"]
+    path, line = path_and_line(place)
+    if path is None:
+        raise UsageError(f"{place} is no place in a file of notes", "for example: memory/2026-02-15.md:12")
+    args |= {"file": path, "line": line or 1, "passage": place}
+
+
+@method_command(
+    app, "why_not", name="why-not", words="query", leave_out=["line", "explain"], prepare=_passage, file=PLACE
+)
+def why_not(result: Result, args: Args) -> None:
+    """Says why a passage did not come up for a question; takes what `memd query` takes."""
+    shown, passage = result["shown"], one_line(args["passage"])
+    head = f"{passage} is hit number {result['rank']}" if shown else f"{passage} is not shown"
+    lines = [head, *(f"  {one_line(reason)}" for reason in result["reasons"])]
+    if result.get("best") and not (shown and result["rank"] == 1):
+        lines += ["", *_beside_best(result)]
+    console.text("\n".join(lines) + "\n")
+
+
+def _beside_best(result: Result) -> list[str]:
+    """Each part of the score, of this passage and of the best hit."""
+    best = result["best"]
+    names = list(dict.fromkeys((*best["parts"], *result["parts"])))
+    wide = max(len("score"), *(len(name) for name in names))
+    rows = [(name, result["parts"].get(name, 0.0), best["parts"].get(name, 0.0)) for name in names]
+    rows.append(("score", result["score"], best["score"]))
+    title = f"  {'':<{wide}}  {'this':>8}  {'best':>8}  ({one_line(best['path'])}:{best['start_line']})"
+    return [title, *(f"  {name:<{wide}}  {mine:>8.3f}  {other:>8.3f}" for name, mine, other in rows)]
+
+
+def _all_memories(client: Client, params: Args, args: Args) -> dict[str, Any]:
+    return daemon_calls.all_rows(client, "list", params, "memories", args["limit"], daemon_calls.LIST_PAGE)
+
+
+@method_command(
+    app, "list", name="list", send=_all_memories, defaults={"limit": 0},
+    limit=typer.Option("--limit", "-l", min=0, max=10**9, help="At most this many; 0 for all."),
+)  # fmt: skip
+def list_memories(result: Result, args: Args) -> None:
+    """Lists the memories: role, title, time."""
+    if result["memories"]:
+        console.out(hits.columns(result))
+    fast_search.note_unknown_role(args["role"], result["roles"])

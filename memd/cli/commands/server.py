@@ -1,0 +1,176 @@
+"""`memd start`, `stop`, `restart`, `daemon`, `status`, `logs` and, for help, `mcp`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from memd.cli import console, daemon_calls, mcp_bridge, reports
+from memd.cli.method_command import Args, Json, declared_command
+from memd.config import paths
+from memd.errors import NoDaemon
+from memd.protocol import start as process
+from memd.protocol.client import Client
+
+if TYPE_CHECKING:
+    from memd.protocol.methods.server import HelloResult
+
+POLL_SECONDS = 0.2
+Describe = Annotated[
+    bool, typer.Option("--json", help="Serve nobody: print what a session would be, as JSON, and end.")
+]
+app = typer.Typer()
+
+
+@app.command()
+def status(json: Json = False) -> None:
+    """Shows what is watched, pending and degraded."""
+    with daemon_calls.connect(start=False) as client:
+        result = client.status()
+    console.show(result, reports.status(result), json)
+
+
+@app.command()
+def start(json: Json = False) -> None:
+    """Starts the daemon."""
+    before = _running()
+    if not before:
+        process.start()
+    _show_running("runs already" if before else "is running", json)
+
+
+@app.command()
+def restart(json: Json = False) -> None:
+    """Stops the daemon and starts it again."""
+    from memd.config.load import load
+
+    load()  # A daemon that works is not stopped for settings under which none would start.
+    process.restart()
+    _show_running("is running", json)
+
+
+def _running() -> HelloResult | None:
+    """What the running daemon says of itself, or None."""
+    try:
+        with Client() as client:
+            return client.hello()
+    except NoDaemon:
+        return None
+
+
+def _show_running(verb: str, json: bool) -> None:
+    hello = _running()
+    if not hello:
+        raise NoDaemon("the daemon was started and is gone again", "see why: memd logs")
+    console.show(hello, f"memd {hello['version']} {verb} (pid {hello['pid']})", json)
+
+
+@app.command()
+def stop(json: Json = False) -> None:
+    """Stops the daemon; nothing is lost."""
+    pid = process.stop()
+    text = f"memd is stopped (pid {pid})" if pid else "memd was not running"
+    console.show({"stopped": bool(pid), "pid": pid or None}, text, json)
+
+
+@app.command()
+def daemon(json: Annotated[bool, typer.Option("--json", help="Log in JSON, one object a line.")] = False) -> None:
+    """Runs the daemon in the foreground."""
+    command = process.daemon_command()
+    environment = {**os.environ, **({"MEMD_LOG__FORMAT": "json"} if json else {})}
+    if source := process.source_dir():
+        environment["PYTHONPATH"] = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
+    os.execve(command[0], command, environment)
+
+
+@declared_command(
+    app, "mcp.open", name="mcp", leave_out=["who", "tz", "session"], json=Describe,
+    profile=typer.Option("--profile", metavar="P"),
+)  # fmt: skip
+def mcp(args: Args) -> int:
+    """Serves an agent that speaks MCP on standard input and output.
+
+    The session is bound to the workspace of the working directory, or to the one that is named.
+    """
+    if not args["json"]:
+        return mcp_bridge.run(args)
+    console.json(mcp_bridge.describe(args))
+    return 0
+
+
+# --- the log ------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def logs(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until Ctrl-C.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many lines.")] = 50,
+    json: Json = False,
+) -> None:
+    """Shows the daemon's log; it need not run."""
+    file = paths.log_file()
+    found = last_lines(file, lines) if lines else []
+    if json:
+        console.json({"log": str(file), "lines": found})
+    elif not found and not follow:
+        console.note(f"the log is empty: {file}")
+    for line in chain([] if json else found, _follow(file) if follow else []):
+        console.line(line)
+
+
+def last_lines(file: Path, count: int) -> list[str]:
+    """The newest `count` lines, oldest first."""
+    lines: deque[str] = deque()
+    for part in _newest_first(file):
+        found = part.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines.extendleft(reversed(found[-(count - len(lines)) :]))
+        if len(lines) >= count:
+            break
+    return list(lines)
+
+
+def _newest_first(file: Path) -> list[Path]:
+    """`memd.log`, `memd.log.1`, `memd.log.2`, as far as they exist."""
+    rotated = [part for part in file.parent.glob(f"{file.name}.*") if part.suffix[1:].isdigit()]
+    rotated.sort(key=lambda part: int(part.suffix[1:]))
+    return [part for part in (file, *rotated) if part.is_file()]
+
+
+def _follow(file: Path) -> Iterator[str]:
+    """Lines as they are written, for ever; goes along when the file is rotated."""
+    log = _open_at_end(file)
+    rest = b""
+    while True:
+        if log and (data := log.read()):
+            *lines, rest = (rest + data).split(b"\n")
+            yield from (line.decode("utf-8", "replace") for line in lines)
+        elif log is None or _was_rotated(log, file):
+            if log:
+                log.close()
+            log = file.open("rb") if file.is_file() else None
+            if log is None:
+                time.sleep(POLL_SECONDS)
+        else:
+            time.sleep(POLL_SECONDS)
+
+
+def _open_at_end(file: Path) -> BinaryIO | None:
+    if not file.is_file():
+        return None
+    log = file.open("rb")
+    log.seek(0, os.SEEK_END)
+    return log
+
+
+def _was_rotated(log: BinaryIO, file: Path) -> bool:
+    try:
+        return file.stat().st_ino != os.fstat(log.fileno()).st_ino or file.stat().st_size < log.tell()
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,111 @@
+"""`memd service install`, `uninstall` and `status`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from memd.cli import console, service
+from memd.cli.method_command import Json, Yes
+from memd.config import paths
+from memd.errors import UsageError
+from memd.protocol.safe_text import one_line
+
+app = typer.Typer()
+service_app = typer.Typer(help="memd as a systemd service of this user.", rich_markup_mode=None)
+app.add_typer(service_app, name="service")
+
+
+@service_app.command()
+def install(
+    print_only: Annotated[bool, typer.Option("--print", help="Show the units and change nothing.")] = False,
+    linger: Annotated[bool, typer.Option("--linger", help="Let it go on after logout.")] = False,
+    now: Annotated[bool, typer.Option("--now/--no-now", help="Start it at once.")] = True,
+    json: Json = False,
+) -> None:
+    """Installs memd as a service: it starts at login, and whenever someone asks."""
+    if print_only:
+        _print_units(json)
+        return
+    state = service.install(now, linger)
+    if json:
+        console.json(state)
+        return
+    console.out(describe(state))
+    if not state["confined"]:
+        console.note(
+            "a trial of the confined service failed (no namespaces for users here, or memd lies under /tmp): "
+            "it runs without PrivateTmp=, ProtectHome= and the like"
+        )
+    if state["linger"] is False:
+        console.note(
+            "without linger the service stops when you log out; to let it go on: memd service install --linger"
+        )
+
+
+def _print_units(json: bool) -> None:
+    written = {service.SERVICE: service.service_unit(), service.SOCKET: service.socket_unit()}
+    text = "\n".join(f"# {paths.unit_dir() / name}\n{unit}" for name, unit in written.items()).rstrip()
+    console.show(written, text, json)
+
+
+@service_app.command()
+def uninstall(
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Also remove state, settings and socket: everything but the notes.")
+    ] = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Removes the service; with --purge, leaves nothing behind but the notes."""
+    if purge and not yes:
+        _confirm(service.places())
+    removed = service.uninstall()
+    gone = service.purge() if purge else []
+    if json:
+        console.json({"uninstalled": removed, "removed": [str(place) for place in gone]})
+        return
+    console.out("the service is uninstalled" if removed else "the service was not installed")
+    for place in gone:
+        console.line(f"removed {place}")
+
+
+def _confirm(places: list[Path]) -> None:
+    if not (console.on_terminal(sys.stdin) and console.on_terminal(sys.stderr)):
+        raise UsageError(
+            "--purge removes memd's state and settings, and nobody can be asked here", "if you mean it: --yes"
+        )
+    for place in places:
+        console.note(f"to be removed: {place}")
+    if not typer.confirm("Remove all of this? The notes stay.", err=True):
+        raise typer.Exit(5)
+
+
+@service_app.command()
+def status(json: Json = False) -> None:
+    """Shows whether the service is installed and how it is."""
+    state = service.state()
+    console.show(state, describe(state), json)
+
+
+def describe(state: dict[str, Any]) -> str:
+    """The service in a few lines."""
+    if not state["installed"]:
+        return "the service is not installed; to install it: memd service install"
+    lines = [f"{name:<8} {_unit(state[name])}" for name in ("service", "socket")]
+    confined = "yes" if state["confined"] else "without namespaces"
+    linger = {True: "yes", False: "no, it stops at logout", None: "unknown"}[state["linger"]]
+    return "\n".join([*lines, f"unit     {one_line(state['unit'])}", f"confined {confined}", f"linger   {linger}"])
+
+
+def _unit(shown: dict[str, str]) -> str:
+    """`active (running), enabled, pid 42`."""
+    parts = [f"{shown.get('ActiveState', 'unknown')} ({shown.get('SubState', '?')})", shown.get("UnitFileState", "")]
+    if shown.get("MainPID", "0") != "0":
+        parts.append(f"pid {shown['MainPID']}")
+    if shown.get("NRestarts", "0") != "0":
+        parts.append(f"restarted {shown['NRestarts']} times")
+    return ", ".join(part for part in parts if part)

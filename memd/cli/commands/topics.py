@@ -1,0 +1,88 @@
+"""`memd topic`: the knowledge store, one topic a file and an index that lists them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from memd.cli import console
+from memd.cli.method_command import REQUIRED, Args, Result, call, method_command, text_of, wire_params
+from memd.errors import NotFound
+from memd.protocol.client import Client
+from memd.protocol.safe_text import neutralise
+
+SUMMARY = typer.Option("--summary", "-s")
+CONTENT = typer.Argument(metavar="CONTENT|-", help="The content, as Markdown; - reads it from standard input.")
+Set = Annotated[str | None, typer.Option("--set", metavar="TEXT", help="Replace it; - reads it from standard input.")]
+AllowSecret = Annotated[
+    bool, typer.Option("--allow-secret", help="Write it even if it seems to hold a key, a token or a password.")
+]
+topic_app = typer.Typer(help="Keeps knowledge by topic.", rich_markup_mode=None)
+app = typer.Typer()
+app.add_typer(topic_app, name="topic")
+
+
+@method_command(topic_app, "topic.memorize", words="content", summary=SUMMARY, content=CONTENT)
+def memorize(result: Result, args: Args) -> None:
+    """Memorizes a new topic; fails if it exists."""
+    console.line(f"Memorized {args['topic']} ({result['path']})")
+
+
+@method_command(topic_app, "topic.refine", words="content", summary=SUMMARY, content=CONTENT)
+def refine(result: Result, args: Args) -> None:
+    console.line(f"Refined {args['topic']} ({result['path']})")
+
+
+@method_command(topic_app, "topic.forget")
+def forget(result: Result, args: Args) -> None:
+    """Deletes a topic's file and removes it from the index; memd undo brings it back."""
+    if result["kept"]:
+        console.note(f"its file stays: {result['kept']}")
+    console.line(f"Forgot {args['topic']}" if result["deleted"] else f"Took {args['topic']} from the index")
+
+
+@method_command(topic_app, "topic.recall")
+def recall(result: Result, args: Args) -> None:
+    console.out(neutralise(result["markdown"]).removesuffix("\n"))
+
+
+def _general(client: Client, params: Args, args: Args) -> Result:
+    if args["set"] is None:
+        return call(client, "topic.general", params)
+    content = text_of([args["set"]], "text")
+    return call(client, "topic.set_general", wire_params(client, "topic.set_general", {**args, "content": content}))
+
+
+def _code_of_general(result: Result) -> int:
+    return 0 if result.get("content", True) else NotFound.exit_code
+
+
+@method_command(
+    topic_app, "topic.general", send=_general, exit_code=_code_of_general, set=Set, allow_secret=AllowSecret
+)
+def general(result: Result, args: Args) -> None:
+    """Shows the general project knowledge, or replaces it."""
+    if args["set"] is not None:
+        console.line(f"Memorized as general knowledge ({result['path']})")
+    elif result["content"]:
+        console.out(neutralise(result["content"]))
+    else:
+        console.note("there is no general knowledge yet; begin: memd topic general --set TEXT")
+
+
+@method_command(
+    topic_app, "topic.search", defaults={"tags": REQUIRED},
+    exit_code=lambda result: 0 if result["topics"] else NotFound.exit_code,
+)  # fmt: skip
+def search(result: Result, args: Args) -> None:
+    console.line(result["text"])
+
+
+@method_command(topic_app, "topic.list", name="list")
+def list_topics(result: Result, args: Args) -> None:
+    """Lists the topics, separated by commas."""
+    if result["text"]:
+        console.line(result["text"])
+    for entry in result["missing"]:
+        console.note(f"the index lists {entry['topic']}, but its file is gone: memd topic forget {entry['topic']}")

@@ -1,0 +1,237 @@
+"""`memd export`, `import`, `ingest`, `backup` and `restore-backup`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from memd.cli import console, daemon_calls
+from memd.cli.method_command import Args, Json, Result, Yes, declared_command, method_command
+from memd.config import paths
+from memd.errors import NotFound
+from memd.protocol import start as process
+from memd.protocol import wire
+from memd.protocol.client import Client
+from memd.protocol.safe_text import one_line
+from memd.version import __version__
+
+MANY = 20
+"""Lines of one kind that are shown before the rest is counted."""
+Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to a file.")]
+JsonSummary = Annotated[bool, typer.Option("--json", help="Print a summary as JSON; needs --out.")]
+app = typer.Typer()
+
+
+# --- export -------------------------------------------------------------------------------------------------------
+
+
+@declared_command(app, "export", leave_out=["limit"], out=Out, json=JsonSummary)
+def export(args: Args) -> None:
+    """Writes memories, versions and lives as one JSON file.
+
+    To standard output, or to --out FILE. Outside of a workspace it is all of them.
+    """
+    counts = {"files": 0, "memories": 0, "gone": 0, "edges": 0}
+    out: Path | None = args["out"]
+    with daemon_calls.connect(not args["no_start"]) as client:
+        here = daemon_calls.working_directory()
+        name = daemon_calls.named_workspace(client, args) or (here and daemon_calls.workspace_of(client, here))
+        workspaces = [one for one in client.workspace_list()["workspaces"] if name in (None, one["ns"])]
+        pieces = _document(client, workspaces, counts)
+        if out is None:
+            for piece in pieces:
+                console.raw(piece)
+            return
+        _write_whole(out, pieces)
+    if args["json"]:
+        console.json({"path": str(out.resolve()), "ns": [one["ns"] for one in workspaces], **counts})
+    else:
+        console.line(f"{counts['memories']:,} memories of {counts['files']:,} files are in {out}")
+
+
+def _document(client: Client, workspaces: Sequence[Mapping[str, Any]], counts: dict[str, int]) -> Iterator[bytes]:
+    """The export piece by piece: a line for each file."""
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    yield f'{{"memd_export":1,"made":"{made}","by":"memd {__version__}","workspaces":['.encode()
+    edges: list[dict[str, Any]] = []
+    for nth, workspace in enumerate(workspaces):
+        head = wire.encode({"ns": workspace["ns"], "root": workspace["root"]}).rstrip(b"}\n")
+        yield (b"," if nth else b"") + b"\n" + head + b',"files":['
+        gone: list[dict[str, Any]] = []
+        yield from _rows(_files(client, str(workspace["ns"]), gone, edges, counts))
+        yield b'],"gone":['
+        counts["gone"] += len(gone)
+        yield from _rows(iter(gone))
+        yield b"]}"
+    counts["edges"] = len(edges)
+    yield b'],\n"edges":['
+    yield b",".join(b"\n" + wire.encode(edge).rstrip(b"\n") for edge in edges)
+    yield b"]}\n"
+
+
+def _rows(entries: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    for nth, entry in enumerate(entries):
+        entry.pop("ns", None)
+        yield (b",\n" if nth else b"\n") + wire.encode(entry).rstrip(b"\n")
+
+
+def _files(
+    client: Client, ns: str, gone: list[dict[str, Any]], edges: list[dict[str, Any]], counts: dict[str, int]
+) -> Iterator[dict[str, Any]]:
+    """Every file of a workspace, put together where it came in several pages."""
+    after, whole = "", None
+    while True:
+        page = client.export(ns=ns, after=after)
+        for file in page["files"]:
+            first = file.pop("from")
+            if whole is not None and whole["path"] == file["path"] and first:
+                whole["memories"] += file["memories"]
+                continue
+            if whole is not None and whole["path"] != file["path"]:
+                yield _counted(whole, counts)
+            whole = file
+        gone += page["gone"]
+        edges += page["edges"]
+        after = page["next"]
+        if not after:
+            break
+    if whole is not None:
+        yield _counted(whole, counts)
+
+
+def _counted(file: dict[str, Any], counts: dict[str, int]) -> dict[str, Any]:
+    counts["files"] += 1
+    counts["memories"] += len(file["memories"])
+    return file
+
+
+def _write_whole(out: Path, pieces: Iterator[bytes]) -> None:
+    """The file has its name only when it is whole, and is its owner's alone."""
+    part = out.with_name(f".{out.name}.part")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(out)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+# --- import and ingest --------------------------------------------------------------------------------------------
+
+
+def _must_exist(args: Args) -> None:
+    if not Path(args["path"]).is_file():
+        raise NotFound(f"there is no file {args['path']}", "memd export --out FILE writes one")
+
+
+@method_command(app, "import", name="import", prepare=_must_exist, path=typer.Argument(metavar="FILE"))
+def import_export(result: Result, args: Args) -> None:
+    """Takes in an export: files, versions, lives.
+
+    A memory that is here with another text stays as it is, and is listed. Doing it twice changes nothing more.
+    """
+    _show_import(result)
+
+
+def _all_must_exist(args: Args) -> None:
+    for path in args["paths"] or ():
+        if not Path(path).exists():
+            raise NotFound(f"there is no {path}", "name a folder, a Markdown file or a file of JSON lines")
+
+
+@method_command(app, "ingest", prepare=_all_must_exist, paths=typer.Argument(metavar="PATH..."))
+def ingest(result: Result, args: Args) -> None:
+    """Copies memories of other tools into the workspace.
+
+    Markdown trees, .ai-knowledge, .muxcode/memory, JSON lines, and the memory folders of Claude Code and Codex. What is
+    here already is copied nowhere.
+    """
+    _show_import(result)
+
+
+def _show_import(result: Result) -> None:
+    for line in _summary(result):
+        console.line(line)
+    _list("kept as it is here", [f"{entry['key']} ({entry['why']})" for entry in result["kept"]], result["kept_count"])
+    _list("left out", [f"{entry['path']}: {entry['why']}" for entry in result["problems"]])
+    _list("looks like a secret", [f"{entry['place']}: {entry['kind']}" for entry in result["secrets"]])
+    if result["kept"]:
+        console.note("to take the other texts instead: --overwrite")
+
+
+def _summary(result: Result) -> Iterator[str]:
+    would = "would be " if result["dry_run"] else ""
+    if not result["added"] and not result["replaced"]:
+        verb = "would change" if result["dry_run"] else "changed"
+        yield f"nothing {verb}: {result['same']:,} memories are here already"
+        return
+    parts = [f"{result['added']:,} memories {would}added"]
+    parts += [f"{result['replaced']:,} {would}replaced"] if result["replaced"] else []
+    parts += [f"{result['same']:,} were here already"] if result["same"] else []
+    yield f"{', '.join(parts)}; {result['files']:,} files {would or 'were '}written"
+    for path in result["paths"][:MANY] if result["dry_run"] else ():
+        yield f"  {path}"
+    if result["actions"]:
+        undo = [f"memd undo {action}" for action in reversed(result["actions"])]
+        yield f"to take it back: {' && '.join(undo[:MANY])}{' && …' if len(undo) > MANY else ''}"
+
+
+def _list(what: str, lines: list[str], count: int | None = None) -> None:
+    for line in lines[:MANY]:
+        console.note(f"{what}: {one_line(line)}")
+    left = (count or len(lines)) - MANY
+    if left > 0:
+        console.note(f"{what}: {left} more")
+
+
+# --- backups ------------------------------------------------------------------------------------------------------
+
+
+@method_command(app, "backup", path=typer.Argument(metavar="[DIR]"))
+def backup(result: Result, args: Args) -> None:
+    """Copies state.db, while it is in use.
+
+    The notes are yours to back up; caches are made again. A copy is made every night too, and seven are kept.
+    """
+    console.line(f"{result['backup']} ({result['bytes'] / 1e6:.1f} MB)")
+
+
+@app.command("restore-backup")
+def restore_backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy that memd backup made.")],
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Puts a copy of state.db back.
+
+    A running daemon is stopped for it and started again. What is replaced is put aside; the notes stay as they are.
+    """
+    if not file.is_file():
+        raise NotFound(f"there is no file {file}", f"the nightly ones are in {paths.state_dir() / 'backups'}")
+    if not yes and console.on_terminal(sys.stdin):
+        typer.confirm(f"Put {file} in the place of {paths.state_dir() / 'state.db'}?", abort=True)
+    result = _restored(file)
+    text = f"{result['backup']} is in place; the one before is {result['aside'] or 'gone'}\ncaches are made again"
+    console.show(result, text + (", the daemon is running" if result["restarted"] else " by the next start"), json)
+
+
+def _restored(file: Path) -> dict[str, Any]:
+    """Look at the copy first: a daemon that works is not stopped for one that does not."""
+    daemon_calls.run_without_daemon("--check-backup", str(file.resolve()))
+    ran = bool(process.stop())
+    try:
+        result = daemon_calls.run_without_daemon("--restore-backup", str(file.resolve()))
+    finally:
+        if ran:
+            process.start()
+    return {**result, "restarted": ran}

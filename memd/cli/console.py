@@ -1,0 +1,111 @@
+"""Everything the command line says goes through here: whole, in the terminal's encoding, to the right stream.
+
+Light on purpose: `memd query` loads it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from memd.errors import MemdError
+from memd.protocol import wire
+from memd.protocol.safe_text import neutralise, one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NoReturn, TextIO
+
+PIPE_CLOSED = 141
+
+
+def out(text: str) -> None:
+    """Write `text` and a newline to standard output."""
+    _write(sys.stdout, text + "\n")
+
+
+def line(text: str) -> None:
+    """`out` for text that holds names from elsewhere."""
+    out(one_line(text))
+
+
+def text(exact: str) -> None:
+    """Write to standard output what a file says, and nothing else but the newline at its end."""
+    _flush(sys.stdout, exact.encode("utf-8", "replace") + (b"" if exact.endswith("\n") else b"\n"))
+
+
+def quoted(exact: str) -> None:
+    """What a note says: made safe for a terminal, and for a pipe as it is."""
+    if on_terminal(sys.stdout):
+        out(neutralise(exact.removesuffix("\n")))
+    else:
+        text(exact)
+
+
+def json(result: Mapping[str, Any]) -> None:
+    """Write a result as the wire has it: one line of JSON."""
+    _flush(sys.stdout, wire.encode(result))
+
+
+def show(result: Mapping[str, Any], text: str, as_json: bool) -> None:
+    """A result as JSON, or in words."""
+    if as_json:
+        json(result)
+    else:
+        out(neutralise(text))
+
+
+def raw(data: bytes) -> None:
+    """Write a piece of a larger whole to standard output."""
+    _flush(sys.stdout, data)
+
+
+def note(text: str) -> None:
+    """Tell the person something beside the answer."""
+    _write(sys.stderr, f"memd: {neutralise(text)}\n")
+
+
+def report(error: MemdError) -> int:
+    """Say what happened and what to do; the exit code."""
+    note(error.message)
+    if error.hint:
+        _write(sys.stderr, "  " + neutralise(error.hint).replace("\n", "\n  ") + "\n")
+    return error.exit_code
+
+
+def on_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
+
+
+def wants_colour(choice: str | None = None) -> bool:
+    """Whether standard output gets colours and links; https://no-color.org is honoured."""
+    if choice not in (None, "auto"):
+        return choice == "always"
+    return on_terminal(sys.stdout) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is not None:
+        _flush(stream, text.encode(stream.encoding or "utf-8", "replace"))
+
+
+def _flush(stream: TextIO | None, data: bytes) -> None:
+    if stream is None:
+        return
+    try:
+        stream.flush()
+        stream.buffer.write(data)
+        stream.buffer.flush()
+    except BrokenPipeError:
+        _leave_quietly()
+    except OSError as error:
+        raise MemdError(f"the output could not be written: {error.strerror}") from error
+
+
+def _leave_quietly() -> NoReturn:
+    """Nobody reads on, as after `| head`: what Python still holds for the pipe goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    raise SystemExit(PIPE_CLOSED)

@@ -1,0 +1,190 @@
+"""`memd query` and `memd grep` by hand: flags, call, answer. What they do not understand they leave to Typer.
+
+Loads neither Typer nor anything that Typer needs; tests/test_light_imports.py guards that.
+"""
+
+from __future__ import annotations
+
+from memd.cli import console, daemon_calls, hits
+from memd.cli.flag_table import BUS_PARAMS, GREP, QUERY
+from memd.errors import MemdError, UsageError
+from memd.protocol.safe_text import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from memd.protocol.client import Client
+
+GREP_RESULTS = 10
+NOTHING, NOTHING_WHILE_DEGRADED = 1, 4
+
+
+def _typed(args: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: args[name] for name in names if args.get(name) is not None and args[name] is not False}
+
+
+# --- query --------------------------------------------------------------------------------------------------------
+
+
+class TypedQuery:
+    """A query as it was typed."""
+
+    def __init__(self, words: list[str], args: dict[str, Any]) -> None:
+        self.query = " ".join(words)
+        self.args = args
+        self.json = bool(args.get("json"))
+        self.format: str = args.get("format") or "text"
+
+    def params(self) -> dict[str, Any]:
+        """What goes to the daemon: only what was typed."""
+        names = BUS_PARAMS if self.format == "bus" else QUERY.params
+        params = {**_typed(self.args, names), "query": self.query}
+        if not self.json and self.format in ("text", "grep"):
+            params["marks"] = True
+        return params
+
+    def check(self) -> None:
+        """Refuse what contradicts itself."""
+        since, until = self.args.get("since") or "", self.args.get("until") or ""
+        shorter = min(len(since), len(until))
+        # "2026-02" takes in its days, so dates are compared as far as both go.
+        if since[:shorter] > until[:shorter]:
+            raise UsageError(f"--since {since} is later than --until {until}", "nothing can be both; swap them")
+        given = [name for name in ("mode", "explain", "as_of") if self.args.get(name)]
+        if given and self.format == "bus":
+            flag = "--" + given[0].replace("_", "-")
+            raise UsageError(f"--format bus counts words and has no {flag}", f"leave {flag} out")
+
+
+def run_query(args: list[str]) -> int | None:
+    """Ask, show, and give the exit code; None for Typer to explain what is wrong (or to help)."""
+    query = parse_query(args)
+    return None if query is None else _report_errors(lambda: answer_query(query))
+
+
+def parse_query(args: list[str]) -> TypedQuery | None:
+    """The query; None where nothing is asked for, and for `-`, which reads it from standard input."""
+    read = QUERY.read(args)
+    return TypedQuery(*read) if read and " ".join(read[0]).strip() not in ("", "-") else None
+
+
+def _report_errors(answer: Callable[[], int]) -> int:
+    try:
+        return answer()
+    except MemdError as error:
+        return console.report(error)
+
+
+def answer_query(query: TypedQuery) -> int:
+    query.check()
+    with daemon_calls.connect(not query.args.get("no_start")) as client:
+        params = {**query.params(), **daemon_calls.scope(client, query.args)}
+        if query.format == "bus":
+            result = daemon_calls.all_rows(
+                client, "bus", params, "entries", query.args.get("limit"), daemon_calls.BUS_PAGE
+            )
+            code = _code_of(bool(result["entries"]), result)
+        else:
+            result = client.call("query", params)
+            code = exit_code(result)
+        if query.json:
+            console.json(result)
+            return code
+        _show_entries(query, result) if query.format == "bus" else _show_hits(query, result)
+        if code and "role" in params:
+            _name_roles(client, params)
+    return code
+
+
+def exit_code(result: dict[str, Any]) -> int:
+    """0 hits, 1 nothing found, 4 nothing found while something is degraded."""
+    return _code_of(bool(result["hits"]) and result.get("verdict") != "none", result)
+
+
+def _code_of(found: bool, result: dict[str, Any]) -> int:
+    if found:
+        return 0
+    return NOTHING_WHILE_DEGRADED if result["degraded"] else NOTHING
+
+
+def _show_hits(query: TypedQuery, result: dict[str, Any]) -> None:
+    # What a script reads is the wire's; only what is written for reading leaves out what is no answer.
+    shown = bool(result["hits"]) and bool(query.args.get("all") or query.format == "jsonl")
+    if shown or exit_code(result) == 0:
+        console.out(hits.written(query.format, result, console.wants_colour(query.args.get("color"))))
+    for line in hits.remarks(query.query, result, shown):
+        console.note(line)
+    if query.args.get("limit") == 0 and exit_code(result) == 0:
+        _note_cut(result)
+
+
+def _note_cut(result: dict[str, Any]) -> None:
+    """All were asked for; say so when that is more than an answer has, counting what was folded into a hit."""
+    many = len(result["hits"])
+    places = many + sum(len(hit["also"]) for hit in result["hits"])
+    if result.get("total", 0) > places:
+        shown = f"{many} ({places} places)" if places > many else f"{many}"
+        console.note(f"these are the best {shown}, the most that one answer has; narrow it with --since, --path")
+
+
+def _show_entries(query: TypedQuery, result: dict[str, Any]) -> None:
+    if result["entries"]:
+        console.out(hits.entries(result))
+    for line in hits.remarks(query.query, {**result, "hits": result["entries"]}):
+        console.note(line)
+
+
+def _name_roles(client: Client, params: dict[str, Any]) -> None:
+    """Nothing was found; where no memory has the role at all, say which ones there are."""
+    where = {name: value for name, value in params.items() if name in ("ns", "cwd")}
+    note_unknown_role(params["role"], client.call("list", {**where, "limit": 1})["roles"])
+
+
+def note_unknown_role(role: str | None, known: dict[str, int]) -> None:
+    if role and role not in known:
+        console.note(f"no memory has the role “{one_line(role)}”; there are: {', '.join(known) or 'none yet'}")
+
+
+# --- grep ---------------------------------------------------------------------------------------------------------
+
+
+def run_grep(args: list[str]) -> int | None:
+    """Look, show, and give the exit code; None for Typer to explain what is wrong (or to help)."""
+    read = GREP.read(args)
+    if read is None or len(read[0]) != 1:
+        return None
+    (pattern,), given = read
+    return _report_errors(lambda: answer_grep(pattern, given))
+
+
+def answer_grep(pattern: str, args: dict[str, Any]) -> int:
+    if not pattern.strip():
+        raise UsageError("there is nothing to look for", "for example: memd grep ErsatzTV")
+    if args.get("case") and args.get("ignore_case"):
+        raise UsageError("--ignore-case and --case-sensitive exclude each other")
+    params = _typed(args, GREP.params)
+    limit = params.pop("max_results", GREP_RESULTS)
+    with daemon_calls.connect(not args.get("no_start")) as client:
+        params = {"pattern": pattern, **params, **daemon_calls.scope(client, args)}
+        result = daemon_calls.all_blocks(client, params, limit)
+    if args.get("json"):
+        console.json(result)
+    else:
+        _show_blocks(pattern, args, result)
+    return 0 if result["blocks"] else NOTHING
+
+
+def _show_blocks(pattern: str, args: dict[str, Any], result: dict[str, Any]) -> None:
+    if result["blocks"]:
+        console.out(hits.blocks(result, console.wants_colour(args.get("color"))))
+    else:
+        asked = ", ".join(one_line(name) for name in result["ns"])
+        console.note(f"nothing found for “{one_line(pattern)}” in the files of {asked}")
+    if result["next"]:
+        console.note(f"there is more after these {len(result['blocks'])}; to see all: --max-results 0")
+    if result["skipped"]:
+        first = result["skipped"][0]
+        more = f" and {len(result['skipped']) - 1} more" if len(result["skipped"]) > 1 else ""
+        console.note(f"not read: {one_line(first['path'] or first['ns'])} ({one_line(first['why'])}){more}")

@@ -1,0 +1,475 @@
+"""`memd mcp`: carries lines between an agent's standard streams and an MCP session inside the daemon.
+
+Light on purpose: an agent starts one of these for every session. It loads nothing but the standard library's system
+calls. It also outlives the daemon: when that is restarted, the session is opened again as it was, and what had no
+answer yet is sent again; every write carries a number, so that none is carried out twice.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from memd.cli import console, daemon_calls
+from memd.cli.flag_table import MCP
+from memd.config.paths import socket_path_str
+from memd.errors import Busy, MemdError, NoDaemon, TooLarge, UnknownMethod
+from memd.protocol import wire
+from memd.protocol.connection import Closed, Connection
+from memd.protocol.wire import MAX_REQUEST
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+STDIN, STDOUT = 0, 1
+PIPE_BYTES = 4096
+"""What a pipe that is ready takes without making us wait."""
+MAX_BUFFERED = 1 << 20
+"""While this much is still to be written, nothing more is read."""
+LOOK_MS = 1_000
+MAX_TRIES = 2
+"""A request during which the daemon went twice is not sent a third time: it may be the reason."""
+LISTEN = "subscriptions/listen"
+OPEN_SECONDS = 60.0
+PAUSE_SECONDS = 0.1
+READ_BYTES = 1 << 16
+TO_WRITE = 1
+"""`SHUT_WR` of the `socket` module: nothing more is sent."""
+EDGE = 1024
+"""Bytes kept of either end of a line that is too long: clients write an id first or last."""
+LONGEST_ID = 300
+ID, METHOD = b'"id"', b'"method"'
+
+
+def run_args(args: list[str]) -> int | None:
+    """Serve as the flags say; None for Typer to explain what is wrong with them (or to help)."""
+    given = parse(args)
+    return None if given is None else run(given)
+
+
+def parse(args: list[str]) -> dict[str, Any] | None:
+    read = MCP.read(args)
+    # With --json a session is described and not served; that is Typer's.
+    return read[1] if read and not read[0] and not read[1].get("json") else None
+
+
+def run(args: dict[str, Any]) -> int:
+    """Serve until the agent or the person hangs up; errors go to the standard error stream."""
+    try:
+        return McpBridge(_open_params(args), not args.get("no_start")).run()
+    except MemdError as error:
+        return console.report(error)
+
+
+def describe(args: dict[str, Any]) -> dict[str, Any]:
+    """What a session would be like, from one that is opened and left."""
+    session = open_session(_open_params(args), not args.get("no_start"))
+    session.close()
+    return session.answer
+
+
+def _open_params(args: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of `mcp.open`."""
+    directory = args.get("workspace")
+    params = {
+        **{name: args.get(name) for name in (*MCP.params, "ns")},
+        "cwd": os.path.realpath(directory) if directory else daemon_calls.working_directory(),
+        "tz": os.environ.get("TZ", "").removeprefix(":"),
+        "session": os.urandom(8).hex(),
+    }
+    return {name: value for name, value in params.items() if value}
+
+
+class PendingRequest:
+    """A request that has no answer yet."""
+
+    def __init__(self, line: bytes) -> None:
+        self.line = line
+        self.tries = 1
+
+
+class McpBridge:
+    """Both directions, and what must be sent again to another daemon."""
+
+    def __init__(self, params: dict[str, Any], start: bool) -> None:
+        self._params = params
+        self._start = start
+        self._link: DaemonSession | None = None
+        self._input = LineSplitter(MAX_REQUEST)
+        self._output = LineSplitter()
+        self._to_daemon = bytearray()
+        self._to_client = bytearray()
+        self._client_done = False
+        self._pending: dict[Any, PendingRequest] = {}
+        self._greeting: list[bytes] = []
+        self._subscribed: dict[str, bytes] = {}
+        self._listening: set[Any] = set()
+        self._unwanted: set[Any] = set()
+        """Requests that were sent again only to bring the daemon up to date; their answers are not passed on."""
+
+    def run(self) -> int:
+        self._link = open_session(self._params, self._start)
+        while not self._finished():
+            for fd, events in self._ready():
+                if fd == STDOUT:
+                    if events & ~select.POLLOUT:
+                        return 0
+                    self._write_out()
+                elif fd == STDIN:
+                    self._read_in()
+                elif self._link is not None:
+                    self._exchange(events)
+            if self._link is None and self._needed():
+                self._reopen()
+        return 0
+
+    def _finished(self) -> bool:
+        gone = self._link is None and not self._pending
+        return self._client_done and gone and not self._to_client
+
+    def _ready(self) -> list[tuple[int, int]]:
+        """Wait until something can be read or written; now and then look for a daemon that subscriptions wait for."""
+        poll = select.poll()
+        if not self._client_done and len(self._to_daemon) < MAX_BUFFERED:
+            poll.register(STDIN, select.POLLIN)
+        poll.register(STDOUT, select.POLLOUT if self._to_client else 0)
+        if self._link is not None:
+            reading = select.POLLIN if len(self._to_client) < MAX_BUFFERED else 0
+            poll.register(self._link.fileno(), reading | (select.POLLOUT if self._to_daemon else 0))
+        ready = poll.poll(LOOK_MS if self._link is None and self._subscribed else None)
+        if not ready and self._link is None:
+            self._find_daemon()
+        return ready
+
+    # --- the agent's side ---------------------------------------------------------------------------------
+
+    def _read_in(self) -> None:
+        data = os.read(STDIN, READ_BYTES)
+        if not data:
+            self._client_done = True
+            self._finish_sending()
+        for line in self._input.take(data) if data else self._input.left():
+            if isinstance(line, TooLong):
+                self._answer(line.number(), TooLarge(f"a message may have {MAX_REQUEST} bytes"))
+            elif line.strip():
+                self._remember(line)
+                self._to_daemon += line
+
+    def _remember(self, line: bytes) -> None:
+        """Keep what would have to be sent to another daemon."""
+        message = _read(line)
+        method, number = message.get("method"), as_id(message.get("id"))
+        if method == "initialize":
+            self._greeting = [line]
+        elif method == "notifications/initialized":
+            self._greeting.append(line)
+        elif method == "resources/subscribe":
+            self._subscribed[_uri(message)] = line
+        elif method == "resources/unsubscribe":
+            self._subscribed.pop(_uri(message), None)
+        elif method == "notifications/cancelled":
+            self._pending.pop(as_id(_named(message, "requestId")), None)
+        if method is not None and number is not None:
+            if method == LISTEN:
+                self._listening.add(number)
+            else:
+                self._pending[number] = PendingRequest(line)
+
+    def _write_out(self) -> None:
+        try:
+            written = os.write(STDOUT, self._to_client[:PIPE_BYTES])
+        except BrokenPipeError:
+            raise SystemExit(0) from None
+        del self._to_client[:written]
+
+    def _answer(self, number: Any, error: MemdError) -> None:
+        """Answer in the daemon's stead."""
+        self._pending.pop(number, None)
+        self._to_client += wire.encode_error(number, error)
+
+    # --- the daemon's side --------------------------------------------------------------------------------
+
+    def _exchange(self, events: int) -> None:
+        assert self._link is not None
+        try:
+            if events & select.POLLOUT and self._to_daemon:
+                del self._to_daemon[: self._link.write(bytes(self._to_daemon[:READ_BYTES]))]
+                self._finish_sending()
+            if events & ~select.POLLOUT:
+                self._pass_on(self._link.read())
+        except Closed:
+            self._lost()
+
+    def _pass_on(self, data: bytes) -> None:
+        for line in self._output.take(data):
+            if isinstance(line, TooLong):
+                # The daemon's lines have no limit.
+                continue
+            message = _read(line)
+            number = as_id(message.get("id")) if "method" not in message else None
+            self._pending.pop(number, None)
+            self._listening.discard(number)
+            if number is not None and number in self._unwanted:
+                self._unwanted.discard(number)
+            else:
+                self._to_client += line
+
+    def _finish_sending(self) -> None:
+        """Tell the daemon that nothing more comes, once everything has been sent."""
+        if self._client_done and not self._to_daemon and self._link is not None:
+            self._link.finish()
+
+    def _lost(self) -> None:
+        """The daemon went: half a line of it is void."""
+        if self._link is not None:
+            self._link.close()
+        self._link = None
+        self._output, self._to_daemon = LineSplitter(), bytearray()
+        self._unwanted.clear()
+        for number in self._listening:
+            # A stream of events cannot be resumed; whoever listens listens again and looks at everything anew.
+            self._answer(number, NoDaemon("the daemon was restarted", "listen again"))
+        self._listening.clear()
+        for number in [number for number, request in self._pending.items() if request.tries >= MAX_TRIES]:
+            self._answer(number, NoDaemon("the daemon went while it answered this", "see why: memd logs"))
+
+    # --- opening ------------------------------------------------------------------------------------------
+
+    def _needed(self) -> bool:
+        """Whether a daemon should be there. A person may have stopped it: none is started without a request."""
+        return bool(self._pending or self._to_daemon)
+
+    def _reopen(self) -> None:
+        try:
+            self._link = open_session(self._params, self._start)
+        except MemdError as error:
+            console.report(error)
+            for number in list(self._pending):
+                self._answer(number, error)
+            self._to_daemon.clear()
+            return
+        self._resend()
+
+    def _find_daemon(self) -> None:
+        """Go on where a daemon is back; none is started for subscriptions alone."""
+        try:
+            self._link = open_once(self._params, start=False)
+        except (MemdError, Closed):
+            return
+        self._resend()
+
+    def _resend(self) -> None:
+        """Bring a new daemon to where the old one was."""
+        waiting = {request.line for request in self._pending.values()}
+        before = [line for line in (*self._greeting, *self._subscribed.values()) if line not in waiting]
+        self._unwanted = {number for line in before if (number := as_id(_read(line).get("id"))) is not None}
+        for request in self._pending.values():
+            request.tries += 1
+        # The greeting goes first, also where it has no answer yet.
+        first = [line for line in self._greeting if line in waiting]
+        again = [request.line for request in self._pending.values() if request.line not in first]
+        self._to_daemon = bytearray().join([*first, *before, *again])
+        for uri in self._subscribed:
+            # It may have changed while nobody looked.
+            self._to_client += wire.encode_notification("notifications/resources/updated", {"uri": uri})
+        self._finish_sending()
+
+
+def _read(line: bytes) -> dict[str, Any]:
+    """A message, or nothing of it where it is none; the daemon will say so."""
+    try:
+        message = wire.decode(line)
+    except MemdError:
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def _named(message: dict[str, Any], name: str) -> Any:
+    params = message.get("params")
+    return params.get(name) if isinstance(params, dict) else None
+
+
+def _uri(message: dict[str, Any]) -> str:
+    return str(_named(message, "uri"))
+
+
+# --- the daemon's end ----------------------------------------------------------------------------------------------
+
+
+class DaemonSession(Connection):
+    """A connection that becomes an MCP session: from then on bytes come and go without waiting."""
+
+    answer: dict[str, Any]
+    """What the daemon answered: profile, workspace, tools."""
+
+    def open(self, params: dict[str, Any]) -> None:
+        self.send(wire.encode_request(1, "mcp.open", params))
+        # The daemon sends one line and then waits for ours, so nothing is read too much.
+        reply = wire.decode(self.line(OPEN_SECONDS))
+        if "error" in reply:
+            wire.raise_error(reply["error"])
+        self.answer = dict(reply["result"])
+        self._socket.setblocking(False)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def write(self, data: bytes) -> int:
+        """How much of it went out."""
+        try:
+            return self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError:
+            raise Closed from None
+
+    def read(self) -> bytes:
+        """What has come; Closed when the daemon hung up."""
+        try:
+            data = self._socket.recv(READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return b""
+        except OSError:
+            raise Closed from None
+        if not data:
+            raise Closed
+        return data
+
+    def finish(self) -> None:
+        """Say that no more requests follow."""
+        try:
+            self._socket.shutdown(TO_WRITE)
+        except OSError:
+            # It is gone already; reading will tell.
+            return
+
+
+def open_session(params: dict[str, Any], start: bool) -> DaemonSession:
+    """A session in the daemon, which may be starting or stopping just now."""
+    until = time.monotonic() + OPEN_SECONDS
+    while True:
+        try:
+            return open_once(params, start)
+        except (Closed, Busy):
+            if time.monotonic() > until:
+                raise NoDaemon("the daemon hangs up before it answers", "see why: memd logs") from None
+        time.sleep(PAUSE_SECONDS)
+
+
+def open_once(params: dict[str, Any], start: bool) -> DaemonSession:
+    """One try at `open_session`; a daemon from before there were sessions is restarted."""
+    session = _connected(start)
+    try:
+        session.open(params)
+    except UnknownMethod:
+        session.close()
+        if not start:
+            raise NoDaemon("the daemon is of an older memd", "restart it: memd restart") from None
+        from memd.protocol import start as process
+
+        process.restart()
+        return open_once(params, start=False)
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def _connected(start: bool) -> DaemonSession:
+    try:
+        return DaemonSession(socket_path_str(), OPEN_SECONDS)
+    except NoDaemon:
+        if not start:
+            raise
+        from memd.protocol import start as process
+
+        process.start()
+        return DaemonSession(socket_path_str(), OPEN_SECONDS)
+
+
+def as_id(value: Any) -> str | float | None:
+    """The id of a request; None for what can be none."""
+    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+
+
+class TooLong:
+    """Both ends of a line that is longer than allowed. What lies between is not kept."""
+
+    def __init__(self, head: bytes, tail: bytes) -> None:
+        self._head = head
+        self._tail = tail
+
+    def number(self) -> str | float | None:
+        """The id of the request that the line is, by which the client knows what failed; None where none is found."""
+        if METHOD not in self._head and METHOD not in self._tail:
+            # Most likely an answer: its id is one of our own numbers.
+            return None
+        found = self._in_head()
+        return self._in_tail() if found is None else found
+
+    def _in_head(self) -> str | float | None:
+        """What stands before an id must be JSON up to there: an id inside of the parameters is none of the request."""
+        at = self._head.find(ID)
+        while at >= 0:
+            for end in range(at + len(ID), min(at + LONGEST_ID, len(self._head))):
+                if self._head[end] in b",}" and (found := _id_of(self._head[:end] + b"}")) is not None:
+                    return found
+            at = self._head.find(ID, at + len(ID))
+        return None
+
+    def _in_tail(self) -> str | float | None:
+        """The same from the end: what follows must close one object and no more."""
+        at = self._tail.rfind(ID)
+        while at >= 0:
+            if self._tail[:at].rstrip().endswith(b",") and (found := _id_of(b"{" + self._tail[at:])) is not None:
+                return found
+            at = self._tail.rfind(ID, 0, at)
+        return None
+
+
+def _id_of(text: bytes) -> str | float | None:
+    try:
+        message = wire.decode(text)
+    except MemdError:
+        return None
+    return as_id(message.get("id")) if isinstance(message, dict) else None
+
+
+class LineSplitter:
+    """Cuts bytes into lines, whichever way they come; of one that is longer than allowed, only the ends are kept."""
+
+    def __init__(self, most: int = 0) -> None:
+        self._most = most
+        self._begun = bytearray()
+        self._head: bytes | None = None
+        """How the line began, once it is too long; its end so far is then in `_begun`."""
+
+    def take(self, data: bytes) -> list[bytes | TooLong]:
+        """The lines that end in `data`, each with its newline."""
+        found: list[bytes | TooLong] = []
+        *whole, rest = data.split(b"\n")
+        for part in whole:
+            self._add(part)
+            found.append(self._ended())
+        self._add(rest)
+        return found
+
+    def left(self) -> list[TooLong]:
+        """At the end of everything: a line that is too long, though it has no end."""
+        line = self._ended()
+        return [line] if isinstance(line, TooLong) else []
+
+    def _add(self, part: bytes) -> None:
+        self._begun += part
+        if self._head is None and self._most and len(self._begun) >= self._most:
+            self._head = bytes(self._begun[:EDGE])
+        if self._head is not None:
+            del self._begun[:-EDGE]
+
+    def _ended(self) -> bytes | TooLong:
+        begun, head = bytes(self._begun), self._head
+        self._begun.clear()
+        self._head = None
+        return begun + b"\n" if head is None else TooLong(head, begun)

@@ -1,0 +1,315 @@
+"""Makes commands from declared methods: arguments, options, bounds and help follow from memd/protocol/methods.
+
+`method_command` registers a function that shows the result of a method. `declared_command` registers one that takes
+what a method takes and does the rest itself. Keyword arguments change single parameters: `typer.Argument(...)` or
+`typer.Option(...)`, of which only what differs from the declaration need be given. A name that the method does not have
+is an option of the command's own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
+
+from memd.cli import console, daemon_calls
+from memd.errors import UsageError
+
+if TYPE_CHECKING:
+    from memd.protocol.client import Client
+    from memd.protocol.methods import Method
+    from memd.protocol.methods.parameters import Parameter
+
+Args = dict[str, Any]
+"""What a person typed, by the names of the parameters; None, or False, where nothing was."""
+Result = Mapping[str, Any]
+Run = Callable[[Args], int | None]
+
+REQUIRED: Any = ...
+"""As a default: the parameter must be given, although the method can do without it."""
+STDIN = "-"
+FILLED_IN = ("now", "request_id", "progress", "observe", "cwd", "after", "offset", "marks")
+"""Parameters that commands set themselves; a command may make an option of one nevertheless."""
+SHORT = {"limit": "-l", "mode": "-m"}
+HELP = {
+    "sync": "Wait for changes: those seen already, none, or all on disk.",
+    "observe": "Whether it counts as an access.",
+}
+"""Help for parameters whose declarations speak of the protocol."""
+UNSPLIT = ("files", "globs")
+"""Lists whose entries may hold commas."""
+TYPES = {"text": str, "whole number": int, "number": float, "true or false": bool, "list of texts": list[str]}
+UNBOUNDED = 10**9
+EVIDENT = ("any", "none")
+"""What need not be said of an option that is left out."""
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, as the daemon sent it.")]
+Ns = Annotated[str | None, typer.Option("--ns", "-n", metavar="NAME", help="The workspace, by its name.")]
+Workspace = Annotated[
+    Path | None, typer.Option("--workspace", "-w", metavar="DIR", help="The workspace, by its directory.")
+]
+NoStart = Annotated[bool, typer.Option("--no-start", help="Do not start the daemon when none runs.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Color = Annotated[Literal["auto", "always", "never"], typer.Option("--color", help="Colours and links.")]
+Count = Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="End after N events.")]
+
+
+def declared_command(
+    app: typer.Typer, method: str, *, name: str = "", hidden: bool = False, words: str = "",
+    leave_out: Sequence[str] = (), defaults: Mapping[str, Any] | None = None, of_group: bool = False, **changed: Any,
+) -> Callable[[Run], Run]:  # fmt: skip
+    """Register a command that takes what a method takes. `words` is a text that may be several arguments, or `-`;
+    `defaults` differ from the method's; with `of_group` it is what a group of commands does without a subcommand."""
+
+    def register(run: Run) -> Run:
+        command = DeclaredCommand(method, run, words, leave_out, defaults or {}, of_group, changed)
+        (app.callback(invoke_without_command=True) if of_group else app.command(name or None, hidden=hidden))(command)
+        return run
+
+    return register
+
+
+def method_command(
+    app: typer.Typer, method: str, *, prepare: Callable[[Args], None] | None = None,
+    send: Callable[[Client, Args, Args], Result] | None = None, exit_code: Callable[[Result], int] | None = None,
+    **declared: Any,
+) -> Callable[[Callable[[Any, Args], None]], Callable[[Any, Args], None]]:  # fmt: skip
+    """Register a command that calls a method; the function shows the result, unless `--json` was given. `prepare`
+    checks and changes what was typed, `send` makes the call where it is more than one."""
+
+    def register(show: Callable[[Any, Args], None]) -> Callable[[Any, Args], None]:
+        def run(args: Args) -> int:
+            if prepare:
+                prepare(args)
+            with daemon_calls.connect(not args["no_start"]) as client:
+                params = wire_params(client, method, args)
+                result = send(client, params, args) if send else call(client, method, params)
+            show_result(result, args, show)
+            return exit_code(result) if exit_code else 0
+
+        run.__name__, run.__doc__ = show.__name__, show.__doc__
+        declared_command(app, method, **declared)(run)
+        return show
+
+    return register
+
+
+# --- calling ------------------------------------------------------------------------------------------------------
+
+
+def wire_params(client: Client, method: str, args: Args) -> Args:
+    """What goes to the daemon: what was typed, the workspace that is meant, and the time of day here."""
+    from memd.protocol.methods.parameters import parameters_of
+
+    declared = parameters_of(method)
+    params = {
+        name: args[name]
+        for name, parameter in declared.items()
+        if args.get(name) is not None and args[name] != parameter.default
+    }
+    if "now" in declared:
+        # Whoever writes decides which day it is.
+        params["now"] = time.strftime("%Y-%m-%dT%H:%M")
+    return {**params, **daemon_calls.scope(client, args)} if "cwd" in declared else params
+
+
+def call(client: Client, method: str, params: Args) -> Result:
+    """Call a method, with a progress bar where it reports progress."""
+    from memd.protocol.methods import METHODS
+
+    function = getattr(client, METHODS[method].python_name)
+    if "progress" not in METHODS[method].parameters:
+        return dict(function(**params))
+    with daemon_calls.ProgressBar() as bar:
+        return dict(function(**params, on_progress=bar.update))
+
+
+def show_result(result: Result, args: Args, show: Callable[[Any, Args], None]) -> None:
+    """Print the result as JSON or for a person, and say where a text was put that could not be joined."""
+    for copied in result.get("conflicts", ()):
+        console.note(f"someone else changed the file at the same moment; their text is in {copied}")
+    if args["json"]:
+        console.json(result)
+    else:
+        show(result, args)
+
+
+# --- what a person gives ------------------------------------------------------------------------------------------
+
+
+def standard_input(what: str) -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"the {what} is not UTF-8 (byte {error.start + 1})", "convert it first: iconv -t UTF-8"
+        ) from None
+
+
+def text_of(words: list[str], what: str) -> str:
+    """The words, or with `-` what stands on standard input."""
+    text = standard_input(what) if words == [STDIN] else " ".join(words)
+    if not text.strip():
+        raise UsageError(f"the {what} is empty", f"give it as words, or {STDIN} to read it from standard input")
+    return text
+
+
+def split_list(given: list[str]) -> list[str]:
+    """A list as people give it, `a,b` or one option each."""
+    return [entry.strip() for group in given for entry in group.split(",") if entry.strip()]
+
+
+def confirm_irreversible(question: str, yes: bool) -> None:
+    """Ask before what cannot be undone; without a terminal to ask on, the answer is no."""
+    if yes:
+        return
+    if not console.on_terminal(sys.stdin):
+        raise UsageError("this cannot be undone, and there is nobody to ask", "say --yes if it is meant")
+    typer.confirm(question, abort=True, err=True)
+
+
+# --- the signature ------------------------------------------------------------------------------------------------
+
+
+class DeclaredCommand:
+    """A function that takes what a method takes. Its signature is made when Typer asks for it: only for the command
+    that is run."""
+
+    def __init__(
+        self, method: str, run: Run, words: str, leave_out: Sequence[str], defaults: Mapping[str, Any], of_group: bool,
+        changed: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        self.__name__ = run.__name__
+        self.__annotations__: dict[str, Any] = {}
+        self._name, self._run, self._words, self._of_group = method, run, words, of_group
+        self._leave_out, self._defaults, self._changed = leave_out, defaults, changed
+
+    @cached_property
+    def _method(self) -> Method:
+        from memd.protocol.methods import METHODS
+
+        return METHODS[self._name]
+
+    @cached_property
+    def _parameters(self) -> dict[str, Parameter]:
+        """The parameters of the method that are typed, arguments before options."""
+        from memd.protocol.methods.parameters import parameters_of
+
+        filled_in = {*FILLED_IN, *self._leave_out, *(["who"] if self._method.signed else [])}
+        if self._has_scope:
+            filled_in.add("ns")
+        typed = [
+            one for name, one in parameters_of(self._name).items() if name in self._changed or name not in filled_in
+        ]
+        return {one.name: one for one in sorted(typed, key=lambda one: not self._is_argument(one))}
+
+    @property
+    def _has_scope(self) -> bool:
+        return "cwd" in self._method.parameters
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return self._run.__doc__ or self._method.sentence.replace("`", "")
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        declared = [
+            _parameter(one.python_name, Annotated[self._type(one), self._info(one)], self._default(one))
+            for one in self._parameters.values()
+        ]
+        own = {name: kind for name, kind in self._changed.items() if name not in self._parameters}
+        scope = {"ns": Ns, "workspace": Workspace} if self._has_scope else {}
+        options = {**own, **scope, "no_start": NoStart, "json": own.get("json", Json)}
+        context = [_parameter("typer_context", typer.Context, REQUIRED)] if self._of_group else []
+        return inspect.Signature([*context, *declared, *(
+            _parameter(name, kind, self._defaults.get(name, False if kind.__origin__ is bool else None))
+            for name, kind in options.items() if name not in self._leave_out
+        )])  # fmt: skip
+
+    def __call__(self, typer_context: typer.Context | None = None, **given: Any) -> int | None:
+        if typer_context is not None and typer_context.invoked_subcommand is not None:
+            return None
+        for parameter in self._parameters.values():
+            given[parameter.name] = self._value(parameter, given.pop(parameter.python_name))
+        return self._run(given)
+
+    def _is_argument(self, parameter: Parameter) -> bool:
+        changed = self._changed.get(parameter.name)
+        return isinstance(changed, ArgumentInfo) if changed else parameter.python_name in self._method.args
+
+    def _is_required(self, parameter: Parameter) -> bool:
+        """An argument is required, too, where one that follows it is: Click knows them by their order."""
+        following = list(self._parameters.values())
+        same = [one for one in following[following.index(parameter) :] if self._is_argument(one)]
+        these = same if self._is_argument(parameter) else [parameter]
+        return any(one.required or self._defaults.get(one.name) is REQUIRED for one in these)
+
+    def _info(self, parameter: Parameter) -> ParameterInfo:
+        made = typer.Argument() if self._is_argument(parameter) else typer.Option()
+        info: ParameterInfo = copy(self._changed.get(parameter.name) or made)
+        info.help = info.help or HELP.get(parameter.name) or help_text(parameter.about)
+        info.show_default = self._shown_default(parameter)
+        if parameter.name == self._words:
+            info.metavar = info.metavar or f"{parameter.name.upper()}|{STDIN}"
+        if info.min is None and info.max is None and parameter.low is not None:
+            info.min, info.max = parameter.low, parameter.high if (parameter.high or 0) < UNBOUNDED else None
+        if isinstance(info, OptionInfo) and info.default is ...:
+            info.param_decls = _flags(parameter)
+        return info
+
+    def _type(self, parameter: Parameter) -> Any:
+        if parameter.name == self._words:
+            return list[str] | None
+        chosen = parameter.choices and not parameter.is_list
+        return (Literal[parameter.choices] if chosen else TYPES[parameter.type]) | None
+
+    def _default(self, parameter: Parameter) -> Any:
+        """False, or True, for a switch; None for what was not typed."""
+        if self._is_required(parameter):
+            return REQUIRED
+        return self._defaults.get(parameter.name, parameter.default if parameter.type == "true or false" else None)
+
+    def _shown_default(self, parameter: Parameter) -> str | bool:
+        """What `--help` says of leaving it out."""
+        if parameter.name in self._defaults or parameter.type == "true or false" or self._is_required(parameter):
+            return parameter.name in self._defaults
+        if parameter.unset:
+            return parameter.unset not in EVIDENT and help_text(parameter.unset, capital=False)
+        return str(parameter.default) if parameter.default else False
+
+    def _value(self, parameter: Parameter, value: Any) -> Any:
+        if value is None:
+            return None
+        if parameter.name == self._words:
+            return text_of(value, parameter.name)
+        if parameter.place:
+            paths = [str(Path(path).expanduser()) for path in (value if parameter.is_list else [value])]
+            return paths if parameter.is_list else paths[0]
+        return split_list(value) if parameter.is_list and parameter.name not in UNSPLIT else value
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _flags(parameter: Parameter) -> tuple[str, ...]:
+    flag = f"--{parameter.name.replace('_', '-')}"
+    return (flag, SHORT[parameter.name]) if parameter.name in SHORT else (flag,)
+
+
+def help_text(about: str, capital: bool = True) -> str:
+    """A sentence of a declaration without Markdown."""
+    plain = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", about).replace("`", "")
+    if not plain or not capital:
+        return plain
+    # What begins with a value, `daily`, keeps it as it is typed.
+    return f"{plain[0] if about[0] == '`' else plain[0].upper()}{plain[1:]}."

@@ -1,0 +1,252 @@
+"""Puts the daemon's reports into words: status, workspaces, what a sync did, what the doctor found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from memd.protocol.safe_text import neutralise, one_line
+
+MARKS = {"ok": "ok      ", "warn": "warning ", "broken": "BROKEN  ", "mended": "mended  "}
+MAX_SKIPPED = 5
+DROP = 0.1
+"""A fall of the nightly exam's recall by more than this is reported."""
+
+
+def status(result: Mapping[str, Any]) -> str:
+    """The screen of `memd status`."""
+    blocks = [
+        [_headline(result)],
+        workspaces(result["workspaces"]).splitlines() or ["no workspaces yet; begin with: memd add ."],
+        [
+            *_fact("pending", _pending(result)),
+            *_fact("model", _model(result)),
+            *_fact("listeners", result.get("subscriptions")),
+            *_jobs(result["jobs"]),
+        ],
+        _exams(result["workspaces"]),
+        _watching(result["workspaces"]),
+        _skipped(result["workspaces"]),
+        _degraded(result),
+        [line for name in ("config", "state_dir", "socket", "log") for line in _fact(name, result.get(name))],
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def workspaces(entries: list[dict[str, Any]]) -> str:
+    """A table, or nothing when there are none."""
+    rows = [_workspace_row(entry) for entry in entries]
+    head = ("workspace", "files", "memories", "chunks", "vectors", "watched by", "last change", "directory")
+    return table([head, *rows]) if rows else ""
+
+
+def _workspace_row(entry: dict[str, Any]) -> tuple[str, ...]:
+    waiting = entry.get("pending_vectors") or 0
+    watch = "gone, waiting" if entry.get("missing") else str(entry.get("watch", ""))
+    return (
+        one_line(entry["ns"]),
+        str(entry.get("files", 0)),
+        str(entry.get("memories", 0)),
+        str(entry.get("chunks", 0)),
+        f"{entry.get('vectors', 0)}" + (f" (+{waiting})" if waiting else ""),
+        watch + (", held" if entry.get("held") else ""),
+        moment(entry.get("last_change")),
+        one_line(entry["root"]),
+    )
+
+
+def table(rows: list[tuple[str, ...]]) -> str:
+    """Columns as wide as their widest cell."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _headline(result: Mapping[str, Any]) -> str:
+    parts = [
+        f"memd {result['version']} has been running for {duration(result.get('uptime_s') or 0)}",
+        f"pid {result['pid']}",
+    ]
+    if result.get("memory_mb"):
+        parts.append(f"{result['memory_mb']:.0f} MB")
+    return one_line(", ".join(parts))
+
+
+def _fact(name: str, value: Any) -> list[str]:
+    return [f"{name.removesuffix('_dir'):<9} {one_line(str(value))}"] if value else []
+
+
+def _pending(result: Mapping[str, Any]) -> str:
+    files, vectors = result.get("pending_files") or 0, result.get("pending_vectors") or 0
+    if not files and not vectors:
+        return "nothing; everything on disk can be found"
+    parts = [count(files, "file") if files else "", count(vectors, "vector") if vectors else ""]
+    left = f", about {duration(result['eta_s'])} left" if result.get("eta_s") else ""
+    return " and ".join(part for part in parts if part) + left
+
+
+def _model(result: Mapping[str, Any]) -> str:
+    model = result.get("model") or {}
+    name = model.get("name") or model.get("provider") or "none"
+    size = f" ({model['dims']} dimensions)" if model.get("dims") else ""
+    note = f": {model['note']}" if model.get("note") else ""
+    made = count(result.get("embedded") or 0, "text")
+    return f"{name}{size}, {model.get('state', 'off')}{note}; {made} embedded since the start"
+
+
+def _jobs(jobs: list[dict[str, Any]]) -> list[str]:
+    return [line for job in jobs for line in _fact("job", _job(job))]
+
+
+def _job(job: dict[str, Any]) -> str:
+    parts = [f"{job['name']} {scheduled(job['schedule'])}"]
+    if job.get("last"):
+        took = f" in {job['took_ms']:.0f} ms" if job.get("took_ms") is not None else ""
+        parts.append(f"last {moment(job['last'])}{took}" + (f": {job['result']}" if job.get("result") else ""))
+    if job.get("next"):
+        parts.append(f"next {moment(job['next'])}")
+    return ", ".join(parts)
+
+
+def scheduled(schedule: str) -> str:
+    """`every 1h`, `at 15 3 * * *`, `off`."""
+    if schedule == "off":
+        return schedule
+    return f"at {schedule}" if " " in schedule.strip() else f"every {schedule}"
+
+
+def _exams(rows: list[dict[str, Any]]) -> list[str]:
+    """The last nightly exam of each workspace; a drop stands out."""
+    examined = [entry for entry in rows if (entry.get("exam") or {}).get("last")]
+    return [one_line(f"exam      {entry['ns']}: {_exam(entry['exam'])}") for entry in examined]
+
+
+def _exam(exam: dict[str, Any]) -> str:
+    last, before = exam["last"], exam["before"]
+    text = f"{last['recall']:.0%} of {count(last['probes'], 'probe')} found in the first 5 on {last['date']}"
+    if before and before["recall"] - last["recall"] > DROP:
+        text += f", DROPPED from {before['recall']:.0%} on {before['date']} (see: memd eval --self --misses)"
+    elif before:
+        text += f", {before['recall']:.0%} before"
+    return f"{text}; p95 {last['p95_ms']:.0f} ms"
+
+
+def _watching(rows: list[dict[str, Any]]) -> list[str]:
+    """Why a workspace is not watched by inotify, and what would change that."""
+    noted = [entry for entry in rows if entry.get("watch_note")]
+    return [one_line(f"watching  {entry['ns']}: {entry['watch']} ({entry['watch_note']})") for entry in noted]
+
+
+def _skipped(rows: list[dict[str, Any]]) -> list[str]:
+    lines: list[str] = []
+    for entry in rows:
+        skipped = entry.get("skipped") or []
+        lines += [
+            one_line(f"left out  {entry['ns']}: {file['path']} ({file['why']})") for file in skipped[:MAX_SKIPPED]
+        ]
+        if len(skipped) > MAX_SKIPPED:
+            lines.append(f"          and {len(skipped) - MAX_SKIPPED} more")
+    return lines
+
+
+def _degraded(result: Mapping[str, Any]) -> list[str]:
+    details = result.get("degraded_details") or [{"what": what} for what in result.get("degraded") or ()]
+    if not details:
+        return ["degraded  nothing; all is well"]
+    lines = []
+    for detail in details:
+        lines.append(one_line(f"degraded  {detail['what']}" + (f": {detail['why']}" if detail.get("why") else "")))
+        if detail.get("fix"):
+            lines.append(one_line(f"          → {detail['fix']}"))
+    return lines
+
+
+def added(result: Mapping[str, Any], waited: bool) -> str:
+    """What `memd add` says."""
+    entry = result["workspace"]
+    name, root, globs = one_line(entry["ns"]), one_line(entry["root"]), entry.get("globs") or []
+    verb = "is watched now" if result.get("added", True) else "was a workspace already"
+    if not waited:
+        return f"{name} {verb} ({root}); its files are being indexed: memd status"
+    if entry.get("missing"):
+        return f"{name} {verb}, but {root} does not exist yet; memd begins when it does (to undo: memd remove {name})"
+    if not result["files"]:
+        return (
+            f"{name} {verb} ({root}), and no file matches yet\n"
+            f"  memd looks for: {one_line(', '.join(globs))}\n"
+            f"  for other files: memd remove {name} && memd add {root} --glob '**/*.md'"
+        )
+    text = f"{name} {verb} ({root}): {count(result['files'], 'file')}, {count(result['chunks'], 'chunk')} searchable"
+    pending = result.get("pending") or 0
+    return text + (f"\n  {pending} still to be embedded; text search works meanwhile" if pending else "")
+
+
+def synced(result: Mapping[str, Any]) -> str:
+    parts = [count(result["files"], "file"), f"{result['changed']} changed", f"{result['removed']} removed"]
+    text = ", ".join(parts) + f" ({result['took_ms']:.0f} ms)"
+    if result.get("held"):
+        text += (
+            "\n  many files vanished at once, so nothing was forgotten; if that is meant: memd sync --accept-missing"
+        )
+    return text
+
+
+def rebuilt(result: Mapping[str, Any]) -> str:
+    files, chunks, vectors = (count(result[f"{name}s"], name) for name in ("file", "chunk", "vector"))
+    return f"built again: {files}, {chunks}, {vectors} ({duration(result['took_ms'] / 1000)})"
+
+
+def doctor(result: Mapping[str, Any], fixed: bool) -> str:
+    """One line a finding, and what to do about those that are not well."""
+    lines = [line for finding in result["findings"] for line in _finding(finding)]
+    if result["ok"]:
+        return "\n".join([*lines, "all is well"])
+    more = "what is still broken needs you" if fixed else "to repair what can be repaired: memd doctor --fix"
+    return "\n".join([*lines, more])
+
+
+def _finding(finding: dict[str, Any]) -> list[str]:
+    first, *rest = neutralise(
+        f"{finding['name']}: {finding['detail']}" if finding.get("detail") else finding["name"]
+    ).split("\n")
+    lines = [f"{MARKS.get(finding['state'], finding['state'])}{first}", *(f"        {line}" for line in rest)]
+    if finding["state"] in ("warn", "broken") and finding.get("fix"):
+        lines.append(one_line(f"        → {finding['fix']}"))
+    return lines
+
+
+def count(number: int, what: str) -> str:
+    """`1 file`, `3 files`, `2 memories`."""
+    many = f"{what.removesuffix('y')}ies" if what.endswith("ry") else f"{what}s"
+    return f"{number:,} {what if number == 1 else many}"
+
+
+def duration(seconds: float) -> str:
+    """`7 s`, `12 min`, `3 h 5 min`, `4 days`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    if minutes >= 48 * 60:
+        return f"{minutes // 1440} days"
+    return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
+
+
+def minute(iso: str) -> str:
+    """A time in the reader's own zone, to the minute."""
+    return datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def moment(iso: str | None) -> str:
+    """A time in the reader's own zone."""
+    if not iso:
+        return "never"
+    try:
+        return datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return one_line(iso)
