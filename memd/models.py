@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 DEFAULT_GLOBS = (
     "MEMORY.md",
@@ -98,6 +98,8 @@ Relation = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 TIERS: tuple[Tier, ...] = get_args(Tier)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+JsonObject = dict[str, Any]
+"""An object of a result, as the wire has it."""
 PINNED = "pinned"
 """A filter can name this instead of a tier: memories that never age, whatever their tier."""
 RELATIONS: dict[str, float] = {

@@ -137,14 +137,14 @@ def index_of(worker: Worker) -> WorkspaceIndex:
 def test_vectors_are_not_called_made_before_they_can_be_found(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
     in_ledger, go_on = threading.Event(), threading.Event()
-    follow = ingest._into_collection
+    follow = ingest._add_vectors
 
     def held_up(*given: object) -> None:
         in_ledger.set()
         assert go_on.wait(60)
         follow(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ingest, "_into_collection", held_up)
+    monkeypatch.setattr(ingest, "_add_vectors", held_up)
     embedding = Embedding(worker, EmbeddingSettings(), worker.stores.folder, Health())
     embedding.start()
     embedding.hurry()

@@ -75,7 +75,7 @@ def test_a_second_put_is_the_next_version_and_keeps_what_was_declared(memory: Cl
     assert (told["version"], told["supersedes"], told["text"]) == (2, 1, "Run make deliver.")
     old = memory.get("deploy", version=1)
     assert (old["text"], old["who"], old["current"], old["supersedes"]) == ("Run make ship.", "python", False, None)
-    with pytest.raises(NotFound, match="no text as version 7"):
+    with pytest.raises(NotFound, match="no version 7 with a text"):
         memory.get("deploy", version=7)
 
 

@@ -12,7 +12,7 @@ from memd.indexer.indexing.ingest import IngestReport
 SLICE_BYTES = 1_000_000
 SLICE_FILES = 2_000
 """A slice is one commit of each store, about two seconds at the most."""
-COUNTS = ("files", "removed", "held", "touched", "chunks_added", "chunks_dropped", "to_embed")
+COUNTS = ("files", "removed", "held", "chunks_added", "chunks_dropped", "to_embed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,8 @@ from memd.config.schema import Settings
 from memd.daemon.lock import Lock
 from memd.errors import ConfigError, StoreBroken, UnsafePlace
 from memd.indexer.maintenance import backups, doctor
-from memd.indexer.maintenance.doctor import DoctorFinding
+from memd.indexer.maintenance.doctor import DoctorFinding, FoundSecret
 from memd.indexer.store.stores import Stores
-from memd.indexer.views import secret_scan
-from memd.indexer.views.secret_scan import FoundSecret
 from memd.lifecycle.rule_book import rule_book
 from memd.models import Workspace
 
@@ -49,7 +47,7 @@ def secrets() -> tuple[list[DoctorFinding], list[FoundSecret]]:
         settings = load()
     except ConfigError:
         return [], []
-    return secret_scan.scan_workspaces(settings.workspaces, settings.index.max_file_kb * 1024)
+    return doctor.find_secrets(settings.workspaces, settings.index.max_file_kb * 1024)
 
 
 def _rules(settings: Settings) -> list[DoctorFinding]:
@@ -78,7 +76,7 @@ def restore_backup(file: Path) -> dict[str, str]:
     state = paths.private_dir(paths.state_dir())
     lock = Lock(paths.lock_file())
     try:
-        done = backups.restore(state, file)
+        aside = backups.restore(state, file)
     finally:
         lock.release()
-    return {"backup": str(done.backup), "aside": str(done.aside or "")}
+    return {"backup": str(file), "aside": str(aside or "")}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexer.views import secret_scan
+from memd.indexer.maintenance import doctor
 from memd.models import Workspace
 from memd.notes.secrets import SHAPES, looks_made, secrets_in
 
@@ -263,14 +263,14 @@ def test_files_are_looked_through_until_the_time_is_up(tmp_path: Path) -> None:
     for nth in range(20):
         (tmp_path / "memory" / f"{nth}.md").write_text(f"# {nth}\n\npassword: {made(16)}\n")
     workspace = Workspace("agent", tmp_path)
-    (finding,), places = secret_scan.scan_workspaces([workspace], 1_000_000)
+    (finding,), places = doctor.find_secrets([workspace], 1_000_000)
     assert len(places) == 20 and {place.line for place in places} == {3}
     assert finding.state == "warn" and "20 lines in 20 files" in finding.detail
-    (finding,), places = secret_scan.scan_workspaces([workspace], 1_000_000, seconds=-1)
+    (finding,), places = doctor.find_secrets([workspace], 1_000_000, seconds=-1)
     assert not places and "newest 0 of 20" in finding.detail and finding.state == "warn"
 
 
 def test_a_workspace_without_secrets_is_well(tmp_path: Path) -> None:
     (tmp_path / "MEMORY.md").write_text("# Memory\n\nThe password is in the vault.\n")
-    (finding,), places = secret_scan.scan_workspaces([Workspace("agent", tmp_path)], 1_000_000)
+    (finding,), places = doctor.find_secrets([Workspace("agent", tmp_path)], 1_000_000)
     assert (finding.state, finding.detail, places) == ("ok", "none seen in 1 file", [])

@@ -41,7 +41,7 @@ async def context(ctx: HandlerContext, request: ContextRequest, call: IncomingCa
         assembled = await _assemble(ctx, task)
     if request.observer:
         ctx.access_log.saw(assembled.memories, request.observer, together=True)
-    return {"ns": list(names), **assembled.told}
+    return {"ns": list(names), **assembled.result}
 
 
 async def _assemble(ctx: HandlerContext, task: ContextTask) -> AssembledContext:
@@ -54,7 +54,8 @@ async def consolidate(ctx: HandlerContext, request: ConsolidateRequest, call: In
     check(content, ctx.max_bytes)
     writer.refuse_secrets(request.text)
     await ctx.catch_up()
-    target, sources = await ctx.read(keys.wanted, ctx.stores, writer.index, request.key, writer.layout), request.sources
+    target = await ctx.read(keys.existing_or_new, ctx.stores, writer.index, request.key, writer.layout)
+    sources = request.sources
     if not await writer.repeated():
         sources = tuple(await ctx.read(related.summary_sources, ctx.stores, writer.index, target, sources))
 

@@ -84,8 +84,7 @@ def _impossible(ctx: HandlerContext, asking: Ask, question: ExamQuestion) -> str
     for wanted in question.expected:
         if wanted.span is not None and not any(_has(index, wanted.span.path) for index in indexes):
             return f"`{wanted.span.path}` is not a memory file"
-        base, _, slug = wanted.key.partition("#")
-        if base and not any(lookup.memories(stores.ledger.reader, index.id, base, slug) for index in indexes):
+        if wanted.key and not any(lookup.memories(stores.ledger.reader, index.id, wanted.key) for index in indexes):
             return f"no memory has the key `{wanted.key}`"
     return ""
 

@@ -15,7 +15,7 @@ from memd.indexer.record.actions import in_utc
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import past
 from memd.indexer.views.past import LogFilter
-from memd.indexer.writing import restore_version
+from memd.indexer.writing.undo import restoring_change
 from memd.protocol.methods.history import (
     DiffRequest,
     HistoryRequest,
@@ -59,13 +59,13 @@ async def restore(ctx: HandlerContext, request: RestoreRequest, call: IncomingCa
         return await _restore_file(ctx, writer.index, request.path, writer.who)
     memory = await ctx.read(past.known, ctx.stores, [writer.index], key)
     version, text = await ctx.read(past.text_of, ctx.stores, memory, key, request.version or 0)
-    change = await ctx.read(restore_version.restoring_change, ctx.stores, memory, text)
+    change = await ctx.read(restoring_change, ctx.stores, memory, text)
     done = await writer.write("restore", key, change)
     return {**done, "key": key, "path": memory.path, "version": version.number, "was_gone": memory.gone is not None}
 
 
 async def _restore_file(ctx: HandlerContext, index: WorkspaceIndex, path: str, who: str) -> Result:
-    rows = await ctx.read(lambda: past.lost(ctx.stores.ledger.reader, index, path))
+    rows = await ctx.read(past.lost, ctx.stores, index, path)
     if not rows:
         raise NotFound(f"{path} was not removed while memd watched, or is back already", "memd trash")
     return {**await _undo(ctx, index, rows[0]["id"], who), "key": "", "path": path, "version": None, "was_gone": True}

@@ -66,7 +66,7 @@ async def reflect(ctx: HandlerContext, request: ReflectRequest, call: IncomingCa
 async def curate(ctx: HandlerContext, request: CurateRequest, call: IncomingCall) -> Result:
     verb, writer = request.verb, workspace_writer(ctx, request)
     target = await writer.target(request.key)
-    _, row = await ctx.read(get.named, ctx.stores, [writer.index], request.key)
+    _, row = await ctx.read(get.find_memory, ctx.stores, [writer.index], request.key)
     done = await (_move if verb in curation.MOVES else _declare)(writer, target, row, verb)
     return {**done, "verb": verb}
 

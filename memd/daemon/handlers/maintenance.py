@@ -15,7 +15,6 @@ from memd.daemon.tasks.stores import ExamineStores, RebuildVectors, UseRebuiltTe
 from memd.errors import Busy
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
-from memd.indexer.views import secret_scan
 from memd.protocol.methods.maintenance import DoctorRequest, JobListRequest, JobRunRequest, RebuildRequest, SyncRequest
 
 START_SECONDS = 30.0
@@ -53,7 +52,7 @@ async def doctor(ctx: HandlerContext, request: DoctorRequest, call: IncomingCall
     result: Result = {"ok": doctor_checks.sound(findings)}
     if request.secrets:
         workspaces = [index.workspace for index in ctx.stores.indexes.values()]
-        more, places = await ctx.read(secret_scan.scan_workspaces, workspaces, ctx.max_bytes)
+        more, places = await ctx.read(doctor_checks.find_secrets, workspaces, ctx.max_bytes)
         findings += more
         result["secrets"] = [asdict(place) for place in places]
     return {**result, "findings": [asdict(finding) for finding in findings]}

@@ -15,8 +15,8 @@ from memd.daemon.tasks.writing import PurgeMemory
 from memd.errors import NotFound, Refused, UsageError, VersionConflict
 from memd.indexer.query.similar import similar
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.views import keys, past, peek
-from memd.indexer.views.get import near
+from memd.indexer.views import keys, overview, past
+from memd.indexer.views.get import suggest_keys
 from memd.indexer.views.keys import KeyTarget
 from memd.indexer.writing.write_files import FileChange
 from memd.models import Memory
@@ -65,12 +65,12 @@ async def put(ctx: HandlerContext, request: PutRequest, call: IncomingCall) -> R
     content = replace(content, files=await ctx.read(_file_entries, writer.index, content.files, request.cwd))
     writer.refuse_secrets(content.text or "")
     await ctx.catch_up()
-    target = await ctx.read(keys.wanted, ctx.stores, writer.index, content.key, writer.layout)
+    target = await ctx.read(keys.existing_or_new, ctx.stores, writer.index, content.key, writer.layout)
     if await writer.repeated():
         return await _put(writer, content, target, [])
     if target.memory is None and content.text is None:
         raise NotFound(f"no memory has the key `{content.key}`, and no text was given for a new one",
-                       near(ctx.stores, [writer.index], content.key))  # fmt: skip
+                       suggest_keys(ctx.stores, [writer.index], content.key))  # fmt: skip
     _check_version(target, content.if_version)
     found = await _similar(writer, content, target)
     if found and target.memory is None and request.on_similar == "skip":
@@ -145,7 +145,7 @@ async def _remove(writer: WorkspaceWriter, target: KeyTarget) -> Result:
 async def gc(ctx: HandlerContext, request: GcRequest, call: IncomingCall) -> Result:
     indexes, hard = await ctx.current_indexes(request), request.hard and not request.dry_run
     expired = await ctx.read(keys.expired, ctx.stores, indexes)
-    dormant, total = await ctx.read(lambda: peek.dormant(ctx.stores.ledger.reader, indexes, MAX_DORMANT))
+    dormant, total = await ctx.read(overview.dormant, ctx.stores, indexes, MAX_DORMANT)
     purged = []
     for index in indexes if hard else ():
         writer = WorkspaceWriter(ctx, index, request.who or "socket")
@@ -253,7 +253,7 @@ async def files(ctx: HandlerContext, request: FilesRequest, call: IncomingCall) 
         file = await ctx.read(keys.file_named, writer.index, request.add, request.cwd)
         done = await _add_file(writer, request.key, f"{file}:{request.rel}")
     entries = await ctx.read(keys.files_of, ctx.stores, writer.index, request.key)
-    return {"ns": writer.ns, **done, "key": request.key, "files": [keys.file_told(entry) for entry in entries]}
+    return {"ns": writer.ns, **done, "key": request.key, "files": entries}
 
 
 async def _add_file(writer: WorkspaceWriter, key: str, entry: str) -> Result:

@@ -18,7 +18,7 @@ from memd.indexer.query.search import search
 from memd.indexer.query.why_not import why_not as explain_absence
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import as_of as as_of_view
-from memd.indexer.views import bus as entries
+from memd.indexer.views import bus as bus_view
 from memd.indexer.views import get as get_view
 from memd.indexer.views import inventory, past
 from memd.models import Answer, Ask
@@ -158,8 +158,7 @@ async def get(ctx: HandlerContext, request: GetRequest, call: IncomingCall) -> R
     if moment:
         return await ctx.read(as_of_view.get_as_of, ctx.stores, indexes, key, moment)
     if request.version:
-        was = await ctx.read(past.known, ctx.stores, indexes, key)
-        return await ctx.read(get_view.by_version, ctx.stores, was.index, was.memory, key, request.version)
+        return await ctx.read(past.by_version, ctx.stores, indexes, key, request.version)
     memory, result = await _current(ctx, indexes, key)
     if request.observer:
         ctx.access_log.saw((memory,), request.observer)
@@ -197,7 +196,9 @@ async def grep(ctx: HandlerContext, request: GrepRequest, call: IncomingCall) ->
 @handles(ListRequest)
 async def list_memories(ctx: HandlerContext, request: ListRequest, call: IncomingCall) -> Result:
     indexes, limit = await ctx.current_indexes(request), request.limit or MAX_ROWS
-    page = await ctx.read(inventory.listed, ctx.stores, indexes, request.filters, request.sort, request.offset, limit)
+    page = await ctx.read(
+        inventory.list_memories, ctx.stores, indexes, request.filters, request.sort, request.offset, limit
+    )
     return {**page, "ns": namespaces(indexes)}
 
 
@@ -208,12 +209,12 @@ async def bus(ctx: HandlerContext, request: BusRequest, call: IncomingCall) -> R
     limit = (ctx.settings.search.limit if request.limit is None else request.limit) or MAX_HITS
     await ctx.catch_up(request.sync, names)
     args = (ctx.stores, indexes, request.query, request.filters, request.offset, limit, ctx.max_bytes)
-    page = await ctx.read(entries.ranked, *args)
+    page = await ctx.read(bus_view.ranked_entries, *args)
     checked = not page["total"] and request.sync != "none"
     if checked:
         # Never an empty answer without a look at the files themselves.
         await ctx.scan(names)
-        page = await ctx.read(entries.ranked, *args)
+        page = await ctx.read(bus_view.ranked_entries, *args)
     return {**page, "checked": checked, "ns": list(names), "took_ms": _took(started)}
 
 

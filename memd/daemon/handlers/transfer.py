@@ -15,7 +15,7 @@ from memd.errors import SecretFound, UnknownWorkspace
 from memd.indexer.maintenance import backups
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.transfer import export as exporting
-from memd.indexer.transfer import import_plan, import_sources
+from memd.indexer.transfer import import_plan, import_sources, imported_lives
 from memd.indexer.transfer.import_plan import ExportedWorkspace, FileImport, ImportPlan
 from memd.indexer.writing.write_files import FileChange, WriteAction
 from memd.notes import incoming_file, safe_write
@@ -63,7 +63,7 @@ async def import_(ctx: HandlerContext, request: ImportRequest, call: IncomingCal
     tally.refuse_secrets(request)
     for (index, exported), plan in zip(targets, plans, strict=True):
         if request.dry_run:
-            tally.gone += len(await ctx.read(import_plan.absent, ctx.stores, index, exported))
+            tally.gone += len(await ctx.read(imported_lives.absent, ctx.stores, index, exported.gone))
         else:
             await _write_plan(ctx, index, plan, "import", request, tally, report)
             await _restore(ctx, index, exported, tally)
@@ -132,14 +132,13 @@ async def _restore(ctx: HandlerContext, index: WorkspaceIndex, exported: Exporte
     """Give the memories back what was observed of them, the gone ones their history, and all of them their links."""
     paths = [file.path for file in exported.incoming_files]
     for nth in range(0, len(paths), LIVES):
-        await ctx.run(RestoreLives(index, exported, paths[nth : nth + LIVES]))
-    gone = await ctx.read(import_plan.absent, ctx.stores, index, exported)
+        await ctx.run(RestoreLives(index, exported.lives, paths[nth : nth + LIVES]))
+    gone = await ctx.read(imported_lives.absent, ctx.stores, index, exported.gone)
     for nth in range(0, len(gone), LIVES):
         await ctx.run(RestoreGone(index, gone[nth : nth + LIVES]))
     tally.gone += len(gone)
-    places = import_plan.places(exported)
     for nth in range(0, len(exported.edges), LIVES):
-        await ctx.run(RestoreEdges(index, places, exported.edges[nth : nth + LIVES]))
+        await ctx.run(RestoreEdges(index, exported.lives, exported.edges[nth : nth + LIVES]))
 
 
 @dataclass(slots=True)

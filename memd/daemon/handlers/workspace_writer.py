@@ -109,7 +109,7 @@ class WorkspaceWriter:
     def _version(self, target: KeyTarget, digest: str | None) -> int | None:
         reader, memory = self.ctx.stores.ledger.reader, target.memory
         if memory is None:
-            rows = lookup.memories(reader, self.index.id, target.key, "")
+            rows = lookup.memories(reader, self.index.id, target.key)
             memory = rows[0]["id"] if rows else None
         versions = history.versions(reader, memory) if memory is not None else []
         # Not simply the last one: that may be someone else's, whom a later `if_version` would then overwrite unread.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -15,8 +15,8 @@ from memd.daemon.tasks.lifecycle import announce_moved_by
 from memd.daemon.worker import Worker
 from memd.indexer.record import history
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.transfer import import_plan, imported_lives
-from memd.indexer.transfer.import_plan import ExportedWorkspace, FileImport
+from memd.indexer.transfer import imported_lives
+from memd.indexer.transfer.import_plan import FileImport
 from memd.indexer.writing import purge, write_files
 from memd.indexer.writing.undo import undo
 from memd.indexer.writing.write_files import ActionResult, WriteAction
@@ -97,11 +97,11 @@ class RestoreLives(Task[None]):
     """Give imported memories the life and the versions that they had."""
 
     index: WorkspaceIndex
-    exported: ExportedWorkspace
+    lives: imported_lives.Lives
     paths: Sequence[str]
 
     def run(self, worker: Worker) -> None:
-        import_plan.restore_lives(worker.stores, self.index, self.exported, self.paths)
+        imported_lives.restore_lives(worker.stores, self.index, self.lives, self.paths)
 
 
 class RestoreGone(Task[None]):
@@ -111,18 +111,18 @@ class RestoreGone(Task[None]):
     gone: Sequence[dict[str, Any]]
 
     def run(self, worker: Worker) -> None:
-        import_plan.restore_gone(worker.stores, self.index, self.gone)
+        imported_lives.restore_gone(worker.stores, self.index, self.gone)
 
 
 class RestoreEdges(Task[None]):
     """Link imported memories as they were linked, where both are here."""
 
     index: WorkspaceIndex
-    places: Mapping[str, tuple[str, str]]
+    lives: imported_lives.Lives
     edges: Sequence[dict[str, Any]]
 
     def run(self, worker: Worker) -> None:
-        imported_lives.restore_edges(worker.stores, self.index, self.places, self.edges)
+        imported_lives.restore_edges(worker.stores, self.index, self.lives, self.edges)
 
 
 # --- forgetting -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What one task looks at: memories read once, and then only reckoned with."""
+"""What one task looks at: memories are read once, and everything after that is computed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ from memd.models import Ask
 
 COLUMNS = (
     "m.id, m.workspace, m.slug, m.heading, m.start_line, m.end_line, m.digest, m.body, m.kind, m.tier, m.role, m.date,"
-    " m.declared, m.importance, m.accesses, f.path, f.stem"
-    f", {lookup.IS_PINNED} AS pinned"
+    f" m.declared, m.importance, m.accesses, f.path, f.stem, {lookup.IS_PINNED} AS pinned"
 )
-TABLES = "memories m JOIN files f ON f.id = m.file"
 
 
 @dataclass(frozen=True, slots=True)
 class ContextTask:
-    """A task, and how much may be said about it."""
+    """A task, and how many tokens its context may have."""
 
     ask: Ask
     budget: int
@@ -32,45 +30,51 @@ class ContextTask:
 
 @dataclass(slots=True)
 class ContextInputs:
-    """Everything that one task looks at: read once, and then only reckoned with."""
+    """The memories that a task looks at."""
 
     stores: Stores
     indexes: dict[int, WorkspaceIndex]
-    wanted: ContextTask
+    task: ContextTask
     rows: dict[int, Row] = field(default_factory=dict)
-    shared: dict[int, set[str]] = field(default_factory=dict)
+    keys: dict[int, str] = field(default_factory=dict)
+    """Of the memories that may be shown."""
 
     @property
     def connection(self) -> Connection:
         return self.stores.ledger.reader
 
-    def know(self, memories: Iterable[int]) -> None:
-        """Read the memories that are not known yet; what is gone or has run out stays unknown."""
-        new = [memory for memory in memories if memory not in self.rows]
-        self.take(rows(self.connection, "m.id IN (SELECT value FROM json_each(?))", json.dumps(new)) if new else [])
+    def read(self, memories: Iterable[int]) -> None:
+        """Read memories that are not known yet, without those that are gone or have expired."""
+        new = json.dumps([memory for memory in memories if memory not in self.rows])
+        self._select("m.id IN (SELECT value FROM json_each(?))", new)
 
-    def take(self, rows: Iterable[Row]) -> None:
+    def read_pinned(self) -> None:
+        for workspace in self.indexes:
+            self._select(f"m.workspace = ? AND {lookup.IS_PINNED}", workspace)
+
+    def _select(self, clause: str, value: object) -> None:
+        rows = self.connection.execute(
+            f"SELECT {COLUMNS} FROM memories m JOIN files f ON f.id = m.file WHERE {clause} AND {lookup.ALIVE}",
+            (value,),
+        )
         self.rows |= {row["id"]: row for row in rows}
 
-    def key(self, memory: int) -> str:
-        row = self.rows[memory]
-        return lookup.key_of(row["stem"], row["path"], row["slug"], self.shared.get(row["workspace"], set()))
+    def name(self, memories: Iterable[int]) -> None:
+        """Look up the keys of memories."""
+        rows = [self.rows[memory] for memory in memories]
+        self.keys = dict(zip((row["id"] for row in rows), lookup.keys_of(self.connection, rows), strict=True))
 
     def ns(self, memory: int) -> str:
         return self.indexes[self.rows[memory]["workspace"]].workspace.ns
 
     def place(self, memory: int) -> tuple[str, int, int]:
-        """Where it stands: what is worth the same is shown in this order."""
+        """Where it stands: the order of memories with equal scores."""
         row = self.rows[memory]
         return row["path"], row["start_line"], memory
 
-
-def rows(connection: Connection, clause: str, value: object) -> list[Row]:
-    return connection.execute(f"SELECT {COLUMNS} FROM {TABLES} WHERE {clause} AND {lookup.ALIVE}", (value,)).fetchall()
-
-
-def standing(row: Row, relevant: float) -> MemoryStanding:
-    # MEMORY.md never ages, whenever it was last changed.
-    day = None if row["role"] == "memory" else lookup.day_of(row)
-    return MemoryStanding(row["id"], relevant, row["kind"], row["tier"], row["importance"], row["accesses"], day,
-                    bool(row["pinned"]))  # fmt: skip
+    def standing(self, memory: int, relevance: float = 0.0) -> MemoryStanding:
+        row = self.rows[memory]
+        # MEMORY.md never ages, whenever it was last changed.
+        day = None if row["role"] == "memory" else lookup.day_of(row)
+        return MemoryStanding(memory, relevance, row["kind"], row["tier"], row["importance"], row["accesses"], day,
+                              bool(row["pinned"]))  # fmt: skip

@@ -1,1 +1,1 @@
-"""The write path: from files that changed to what the ledger and its caches hold."""
+"""Indexing: from changed files to what the ledger and its caches hold."""

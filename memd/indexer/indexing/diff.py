@@ -6,14 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from memd.indexer.store.catalog import (
-    ChunkRow,
-    FileRow,
-    MemoryRow,
-    digest_of_body,
-    digest_of_chunk,
-    digest_of_memory,
-)
+from memd.indexer.store import catalog
+from memd.indexer.store.catalog import ChunkRow, FileRow, MemoryRow
 from memd.models import Memory
 
 SIMILAR = 0.5
@@ -34,8 +28,8 @@ class ParsedMemory:
 
     @classmethod
     def of(cls, file: FileRow, role: str, memory: Memory) -> ParsedMemory:
-        chunks = tuple(map(digest_of_chunk, memory.chunks))
-        return cls(file, role, memory, digest_of_memory(memory), digest_of_body(memory), chunks)
+        chunks = tuple(map(catalog.digest_of_chunk, memory.chunks))
+        return cls(file, role, memory, catalog.digest_of_memory(memory), catalog.digest_of_body(memory), chunks)
 
 
 def match_memories(

@@ -1,9 +1,9 @@
-"""The write path: from changed paths to all three stores, in an order that survives being killed anywhere.
+"""Indexes changed files: from paths to all three stores, in an order that survives a kill at any point.
 
     read → parse → diff → ledger (dirty) → text, vectors → ledger (clean, clock + 1)
 
-The ledger's first commit is the decision; what follows only brings the caches in step. A process that dies
-in between leaves the workspace marked, and the next start compares the caches with the ledger.
+The ledger's first commit is the decision; what follows only brings the caches in step. A process that dies in between
+leaves the workspace marked, and the next start reconciles the caches.
 """
 
 from __future__ import annotations
@@ -24,29 +24,27 @@ from memd.indexer.indexing.scan import scan
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.record import actions
 from memd.indexer.store import catalog, vector_table
-from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 
 NAMED = 20
-"""So many files are named in a report; the figures count all."""
+"""Files that a report names; all are counted."""
 HOLD_FILES = 20
-"""When more files than this, and more than half, vanish at once, a disk was unmounted rather than a memory lost."""
+"""If more files than this, and more than half, vanish at once, a disk was probably unmounted."""
 
 
 @dataclass(slots=True)
 class IngestReport:
-    """What one batch did."""
+    """What one batch changed."""
 
     files: int = 0
     removed: int = 0
     held: int = 0
-    touched: int = 0
     chunks_added: int = 0
     chunks_dropped: int = 0
     to_embed: int = 0
     took_ms: float = 0.0
     paths: list[str] = field(default_factory=list)
-    """The files that were taken in or let go, the first twenty."""
+    """The first twenty files that were indexed or removed."""
     warnings: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)
 
@@ -60,27 +58,20 @@ class IngestReport:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """What was done, for those who watch."""
+        """What `watch` tells of it."""
         names = ("files", "removed", "chunks_added", "chunks_dropped", "paths")
         return {name: getattr(self, name) for name in names} | {"took_ms": round(self.took_ms, 1)}
 
 
 def apply(
-    stores: Stores,
-    index: WorkspaceIndex,
-    paths: Iterable[str],
-    max_bytes: int,
-    *,
-    accept_missing: bool = False,
-    deep: bool = False,
-    restless: Callable[[str, int], bool] | None = None,
-    saved: list[SavedMemory] | None = None,
+    stores: Stores, index: WorkspaceIndex, paths: Iterable[str], max_bytes: int, *, accept_missing: bool = False,
+    deep: bool = False, restless: Callable[[str, int], bool] | None = None, saved: list[SavedMemory] | None = None,
     now: datetime | None = None,
-) -> IngestReport:
+) -> IngestReport:  # fmt: skip
     """Bring the stores in step with the given paths.
 
-    `deep` parses also what has not changed; what `restless` says of a path and its mtime is left for later.
-    `saved` gets what the ledger took in, also when a cache then fails to follow. `now` is when it happens.
+    `deep`: also parse files whose text has not changed. `restless`: whether a path with its mtime is still being
+    written and must wait. `saved` collects the changed memories, even if a cache fails afterwards.
     """
     started = time.monotonic()
     report = IngestReport()
@@ -99,29 +90,22 @@ def apply(
             saved += changes.saved
         _follow(stores, index, changes, report)
     elif batch.rows:
-        _touch(stores, index, batch.rows)
-    report.touched = len(batch.rows)
+        with stores.ledger.write() as connection:
+            index.files |= {row.path: catalog.save_file(connection, index.id, row) for row in batch.rows}
     report.took_ms = (time.monotonic() - started) * 1000
     return report
 
 
 def _hold(index: WorkspaceIndex, batch: FileBatch, report: IngestReport) -> None:
-    """Keep the entries of files that vanished in a mass, or with their directory."""
-    found = scan(index.workspace)
-    index.missing = found.missing
-    vanished = index.files.keys() - found.files.keys()
-    if found.missing or (len(vanished) > HOLD_FILES and len(vanished) > len(index.files) / 2):
-        index.held = frozenset(vanished)
+    """Hold the memories of files that vanished in a mass, or with their directory."""
+    result = scan(index.workspace)
+    index.missing = result.missing
+    vanished = index.files.keys() - result.files.keys()
+    many = len(vanished) > HOLD_FILES and len(vanished) > len(index.files) / 2
+    index.held = frozenset(vanished if many or result.missing else ())
+    if index.held:
         report.held = len(vanished)
         batch.removed.clear()
-    else:
-        index.held = frozenset()
-
-
-def _touch(stores: Stores, index: WorkspaceIndex, rows: list[FileRow]) -> None:
-    with stores.ledger.write() as connection:
-        for row in rows:
-            index.files[row.path] = catalog.save_file(connection, index.id, row)
 
 
 def _count(report: IngestReport, batch: FileBatch, changes: LedgerChanges) -> None:
@@ -132,7 +116,7 @@ def _count(report: IngestReport, batch: FileBatch, changes: LedgerChanges) -> No
     report.warnings = [f"{path}: {warning}" for path, (_, note) in batch.notes.items() for warning in note.warnings]
 
 
-# --- following: the caches ----------------------------------------------------------------------------------
+# --- the caches ---------------------------------------------------------------------------------------------
 
 
 def _follow(stores: Stores, index: WorkspaceIndex, changes: LedgerChanges, report: IngestReport) -> None:
@@ -143,30 +127,30 @@ def _follow(stores: Stores, index: WorkspaceIndex, changes: LedgerChanges, repor
     failpoint("after-vectors")
     report.to_embed = len(changes.added) - known
     with stores.ledger.write() as connection:
-        # A collection that is not open cannot have followed; it is compared when it opens.
+        # A collection that is not open is reconciled when it opens.
         catalog.mark(connection, index.id, text=False, vectors=index.collection is None)
         stores.ledger.tick(connection)
 
 
 def _follow_vectors(stores: Stores, index: WorkspaceIndex, changes: LedgerChanges) -> int:
-    """Add what the ledger has a vector for already, then drop what is gone; says how many were known."""
+    """Add the vectors that the ledger has already, then drop what is gone; returns how many were known."""
     if stores.model is None:
         return 0
     added = json.dumps([number for number, _ in changes.added])
     ids, vectors = vector_table.of_chunks(stores.ledger.reader, stores.model.id, added, stores.model.embedder.dims)
-    if index.mirror is not None:
-        index.mirror.add(ids, vectors)
-        index.mirror.drop(changes.dropped)
     if index.former is not None:
         index.former.drop(changes.dropped)
-    _into_collection(stores, index, ids, vectors, changes.dropped)
+    _add_vectors(stores, index, ids, vectors, changes.dropped)
     return len(ids)
 
 
-def _into_collection(
-    stores: Stores, index: WorkspaceIndex, ids: list[int], vectors: Vectors, dropped: list[int]
+def _add_vectors(
+    stores: Stores, index: WorkspaceIndex, ids: list[int], vectors: Vectors, dropped: Sequence[int] = ()
 ) -> None:
-    """Add first, then drop. A store that fails is given up: the ledger has everything it had."""
+    """Add first, then drop. A collection that fails is given up: the ledger has all of it."""
+    if index.mirror is not None:
+        index.mirror.add(ids, vectors)
+        index.mirror.drop(dropped)
     if index.collection is None:
         return
     try:
@@ -177,14 +161,14 @@ def _into_collection(
 
 
 def save_vectors(stores: Stores, rows: Sequence[Row], vectors: Vectors) -> int:
-    """Keep freshly made vectors: in the ledger, then in the collections; says how many."""
+    """Keep new vectors: in the ledger, then in the collections; returns how many."""
     model = stores.model
     if model is None:
         return 0
     digests = [row["digest"] for row in rows]
     with stores.ledger.write() as connection:
         vector_table.save(connection, model.id, digests, vectors)
-        # More than `rows`: an equal text elsewhere has its vector now too, and nobody will ask for it again.
+        # More than `rows`: chunks elsewhere with an equal text have their vector now too.
         holders = vector_table.chunks_with(connection, digests)
         for workspace in holders:
             catalog.mark(connection, workspace, vectors=True)
@@ -192,13 +176,11 @@ def save_vectors(stores: Stores, rows: Sequence[Row], vectors: Vectors) -> int:
     failpoint("vectors-in-ledger")
     for index in stores.indexes.values():
         mine = json.dumps(holders.get(index.id, []))
-        # Read back: a chunk that went meanwhile has no row, and every store holds the same rounded numbers.
+        # Read back: a chunk that has gone meanwhile has no row, and every store holds the same rounded numbers.
         ids, kept = vector_table.of_chunks(stores.ledger.reader, model.id, mine, model.embedder.dims)
         if not ids:
             continue
-        if index.mirror is not None:
-            index.mirror.add(ids, kept)
-        _into_collection(stores, index, ids, kept, [])
+        _add_vectors(stores, index, ids, kept)
         with stores.ledger.write() as connection:
             catalog.mark(connection, index.id, vectors=index.collection is None)
     stores.embedded += len(rows)

@@ -1,4 +1,4 @@
-"""What memories are called and what they mention: written down as they are taken in, and looked up by name."""
+"""The names of memories and what they mention: kept when a memory is indexed, and looked up by name."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from memd.models import Memory
 from memd.notes.links import SUFFIXES, folded, links_of
 
 KEY, ALIAS, TITLE, TAG = range(4)
-"""What a name is to a memory; the first that leads somewhere counts."""
+"""Ranks of a name; the first rank that has a match counts."""
 
 
-# --- keeping: in the transaction that takes a memory in -------------------------------------------------------
+# --- keeping, in the transaction that indexes a memory --------------------------------------------------------
 
 
 def keep(connection: Connection, number: int, path: str, memory: Memory) -> bool:
-    """Write down what a memory is called and what it mentions; says whether that is news."""
+    """Keep the names and mentions of a memory; returns whether they changed."""
     names = _names(path, memory)
     known = connection.execute("SELECT name, rank FROM names WHERE memory = ?", (number,)).fetchall()
     renamed = {row["name"]: row["rank"] for row in known} != names
@@ -34,8 +34,8 @@ def _keep_mentions(connection: Connection, number: int, path: str, memory: Memor
     links = {(link.rel, link.target): (link.origin, link.weight) for link in links_of(path, memory)}
     rows = connection.execute("SELECT * FROM mentions WHERE memory = ?", (number,)).fetchall()
     known = {(row["rel"], row["target"]): (row["origin"], row["weight"]) for row in rows}
-    gone = [(number, *which) for which in known.keys() - links.keys()]
-    new = [(number, *which, *what) for which, what in links.items() if known.get(which) != what]
+    gone = [(number, *target) for target in known.keys() - links.keys()]
+    new = [(number, *target, *values) for target, values in links.items() if known.get(target) != values]
     connection.executemany("DELETE FROM mentions WHERE memory = ? AND rel = ? AND target = ?", gone)
     connection.executemany(
         "INSERT INTO mentions (memory, rel, target, origin, weight) VALUES (?, ?, ?, ?, ?)"
@@ -46,13 +46,13 @@ def _keep_mentions(connection: Connection, number: int, path: str, memory: Memor
 
 
 def _names(path: str, memory: Memory) -> dict[str, int]:
-    """Every name of a memory, each with the best that it is to it."""
-    stem, about = folded(_bare(PurePosixPath(path).name)), memory.declared
-    titles = (memory.heading,) if memory.slug else (memory.heading, about.title)
-    found = {f"#{folded(tag)}": TAG for tag in about.tags}
-    found |= {folded(title): TITLE for title in titles if title.strip()}
-    found |= {folded(alias): ALIAS for alias in about.aliases}
-    return found | {f"{stem}#{memory.slug}" if memory.slug else stem: KEY}
+    """Every name of a memory, with its best rank."""
+    stem, declared = folded(_bare(PurePosixPath(path).name)), memory.declared
+    titles = (memory.heading,) if memory.slug else (memory.heading, declared.title)
+    names = {f"#{folded(tag)}": TAG for tag in declared.tags}
+    names |= {folded(title): TITLE for title in titles if title.strip()}
+    names |= {folded(alias): ALIAS for alias in declared.aliases}
+    return names | {f"{stem}#{memory.slug}" if memory.slug else stem: KEY}
 
 
 def _bare(name: str) -> str:
@@ -63,10 +63,10 @@ def _bare(name: str) -> str:
 
 
 def found_by_name(connection: Connection, workspace: int, targets: Iterable[str]) -> dict[str, int]:
-    """Which memory each target names, where it is exactly one."""
+    """The memory that each target names, if it is exactly one."""
     sought = {target: _sought(target) for target in targets}
     rows = connection.execute(
-        # In this order: from the memories' side every name would be looked up for each of them.
+        # In this order: starting from the memories, SQLite would look up every name for each of them.
         "SELECT n.name, n.memory, n.rank, m.slug, f.path FROM json_each(?) w CROSS JOIN names n ON n.name = w.value"
         " CROSS JOIN memories m ON m.id = n.memory CROSS JOIN files f ON f.id = m.file WHERE m.workspace = ?",
         (json.dumps(list({name for names in sought.values() for name in names})), workspace),
@@ -74,33 +74,33 @@ def found_by_name(connection: Connection, workspace: int, targets: Iterable[str]
     known: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         known[row["name"]].append(row)
-    found = {target: _found(target, known) for target in sought}
-    return {target: memory for target, memory in found.items() if memory is not None}
+    matches = {target: _match(target, known) for target in sought}
+    return {target: memory for target, memory in matches.items() if memory is not None}
 
 
 def _sought(target: str) -> tuple[str, ...]:
-    """The names to look up for a target: a key without its folders, the same without its heading, all of it."""
+    """The names to look up for a target: its key without folders, the same without the heading, and all of it."""
     base, _, slug = target.partition("#")
     stem = _bare(base.rpartition("/")[2])
     return (f"{stem}#{slug}" if slug else stem, stem, target)
 
 
-def _found(target: str, known: dict[str, list[Row]]) -> int | None:
+def _match(target: str, known: dict[str, list[Row]]) -> int | None:
     base, _, slug = target.partition("#")
-    named, whole, said = (known.get(name, []) for name in _sought(target))
-    keyed = _placed(base, [row for row in named if row["rank"] == KEY])
+    by_key, by_file, by_name = (known.get(name, []) for name in _sought(target))
+    keyed = _in_file(base, [row for row in by_key if row["rank"] == KEY])
     # A heading below `##` belongs to the memory of the whole file.
-    keyed = keyed or (_placed(base, [row for row in whole if row["rank"] == KEY]) if slug else [])
-    for rows in (keyed, *([row for row in said if row["rank"] == rank] for rank in (ALIAS, TITLE))):
-        # What a file's front matter says is said of each of its sections, and meant of the file.
+    keyed = keyed or (_in_file(base, [row for row in by_file if row["rank"] == KEY]) if slug else [])
+    for rows in (keyed, *([row for row in by_name if row["rank"] == rank] for rank in (ALIAS, TITLE))):
+        # Names in a front matter are kept for each section, and mean the file.
         only = rows if len(rows) == 1 else [row for row in rows if not row["slug"]]
         if rows:
             return only[0]["memory"] if len(only) == 1 else None
     return None
 
 
-def _placed(base: str, rows: list[Row]) -> list[Row]:
-    """Those whose file is the one that a path means: all of it before the end of it."""
+def _in_file(base: str, rows: list[Row]) -> list[Row]:
+    """The rows of the file that a path names: by the whole path, else by the end of it."""
     if "/" not in base and base == _bare(base):
         return rows
     paths = [(row, folded(row["path"])) for row in rows]
@@ -115,7 +115,7 @@ def _bare_path(path: str) -> str:
 
 
 def forms(connection: Connection, about: str) -> tuple[list[str], list[str]]:
-    """Everything that some memories may be called in a text; and of whole files what stands before a `#`."""
+    """Every name that a text may use for some memories; and the names of whole files, which may precede a `#`."""
     named = connection.execute(
         "SELECT name FROM names WHERE rank < ? AND memory IN (SELECT value FROM json_each(?))", (TAG, about)
     )

@@ -1,4 +1,4 @@
-"""Looks at files on the disk: which changed, what their text is, which cannot be memory."""
+"""Reads the files of a batch: which changed, what their notes are, which cannot be read."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from memd.models import Note
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
 
 RACY_NS = 2_000_000_000
-"""A file read this soon after its last change is read again: a second change may share the timestamp."""
+"""A file read this soon after its last change is read again: a second change may have the same timestamp."""
 
 
 @dataclass(slots=True)
 class FileBatch:
-    """What the disk says about a set of paths."""
+    """What some paths are on disk."""
 
     notes: dict[str, tuple[FileRow, Note]] = field(default_factory=dict)
     data: dict[str, bytes] = field(default_factory=dict)
     """The bytes of each of `notes`."""
     rows: list[FileRow] = field(default_factory=list)
-    """Files whose entry changes without their text: touched, skipped or unreadable."""
+    """Files whose row changes without their text: touched, skipped or unreadable."""
     emptied: list[str] = field(default_factory=list)
-    """Files that are left out from now on; their memories go."""
+    """Files that are skipped from now on; their memories go."""
     removed: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)
-    """Files that are being written just now."""
+    """Files that are being written right now."""
 
 
 def changed_paths(index: WorkspaceIndex, found: ScanResult) -> set[str]:
@@ -42,40 +42,46 @@ def _unchanged(row: FileRow | None, seen: FileStat) -> bool:
     return row is not None and not row.racy and FileStat(row.size, row.mtime_ns, row.ctime_ns, row.inode) == seen
 
 
+def read_or_none(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
+    """A file of a workspace; None if it cannot be read now."""
+    try:
+        return read(index.workspace.root / path, max_bytes)
+    except (OSError, SkippedFile, UnreadableFile):
+        return None
+
+
 def read_files(
-    index: WorkspaceIndex,
-    paths: Sequence[str],
-    max_bytes: int,
-    deep: bool,
+    index: WorkspaceIndex, paths: Sequence[str], max_bytes: int, deep: bool,
     restless: Callable[[str, int], bool] | None = None,
-) -> FileBatch:
+) -> FileBatch:  # fmt: skip
+    """Read files; with `deep` also those with an unchanged text are parsed, `restless` ones are left for later."""
     batch = FileBatch()
     for path in paths:
         known = index.files.get(path)
-        if not _admitted(index, path):
-            if known is not None:
-                batch.removed.append(path)
-            continue
         try:
-            reading = read(index.workspace.root / path, max_bytes)
+            content = read(index.workspace.root / path, max_bytes) if _admitted(index, path) else None
         except (FileNotFoundError, NotADirectoryError):
-            if known is not None:
-                batch.removed.append(path)
+            content = None
         except UnreadableFile as error:
-            batch.rows.append(_kept(path, known, f"unreadable: {error}"))
+            # What is known of it stays, and it is tried again.
+            unknown = FileRow(0, path, -1, 0, 0, 0, "", True, "")
+            batch.rows.append(replace(known or unknown, racy=True, problem=f"unreadable: {error}"))
+            continue
         except SkippedFile as error:
-            batch.rows.append(_left_out(index, path, str(error)))
+            batch.rows.append(_skipped(index, path, str(error)))
             batch.emptied.append(path)
+            continue
+        if content is None:
+            batch.removed += [path] if known is not None else []
+        elif restless is not None and restless(path, content.mtime_ns):
+            batch.restless.append(path)
         else:
-            if restless is not None and restless(path, reading.mtime_ns):
-                batch.restless.append(path)
-            else:
-                _sort(index, batch, path, reading, deep)
+            _add(index, batch, path, content, deep)
     return batch
 
 
 def _admitted(index: WorkspaceIndex, path: str) -> bool:
-    """Whether a scan would list this path: an event, or an entry from before, may name one that it leaves out."""
+    """Whether a scan would list this path: an event or an older entry may name one that it skips."""
     if not is_memory_path(index.workspace, path):
         return False
     why = refusal(index.workspace, path)
@@ -84,29 +90,19 @@ def _admitted(index: WorkspaceIndex, path: str) -> bool:
     return not why
 
 
-def _sort(index: WorkspaceIndex, batch: FileBatch, path: str, reading: FileContent, deep: bool) -> None:
-    row, known = _row(path, reading), index.files.get(path)
-    if known is not None and known.digest == reading.digest and not (known.problem or deep):
+def _add(index: WorkspaceIndex, batch: FileBatch, path: str, content: FileContent, deep: bool) -> None:
+    known, racy = index.files.get(path), time.time_ns() - max(content.mtime_ns, content.ctime_ns) < RACY_NS
+    row = FileRow(0, path, content.size, content.mtime_ns, content.ctime_ns, content.inode, content.digest, racy, "")
+    if known is not None and known.digest == content.digest and not (known.problem or deep):
         batch.rows.append(replace(row, id=known.id))
         return
-    batch.notes[path] = (row, index.parse_cache.parse(path, reading.text, reading.day))
-    batch.data[path] = reading.data
+    batch.notes[path] = (row, index.parse_cache.parse(path, content.text, content.day))
+    batch.data[path] = content.data
 
 
-def _row(path: str, reading: FileContent) -> FileRow:
-    racy = time.time_ns() - max(reading.mtime_ns, reading.ctime_ns) < RACY_NS
-    return FileRow(0, path, reading.size, reading.mtime_ns, reading.ctime_ns, reading.inode, reading.digest, racy, "")
-
-
-def _kept(path: str, known: FileRow | None, problem: str) -> FileRow:
-    """A file that cannot be read now: what is known of it stays, and it is tried again."""
-    base = known or FileRow(0, path, -1, 0, 0, 0, "", True, problem)
-    return replace(base, racy=True, problem=problem)
-
-
-def _left_out(index: WorkspaceIndex, path: str, why: str) -> FileRow:
+def _skipped(index: WorkspaceIndex, path: str, why: str) -> FileRow:
     try:
-        status = (index.workspace.root / path).stat()
+        seen = FileStat.of((index.workspace.root / path).stat())
     except OSError:
         return FileRow(0, path, -1, 0, 0, 0, "", True, why)
-    return FileRow(0, path, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, "", False, why)
+    return FileRow(0, path, seen.size, seen.mtime_ns, seen.ctime_ns, seen.inode, "", False, why)

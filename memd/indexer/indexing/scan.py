@@ -1,11 +1,11 @@
-"""Finds a workspace's memory files: what is there, by stat, and what is left out and why."""
+"""Scans a workspace: its memory files with their stat, and which files are skipped and why."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -26,45 +26,46 @@ ODD = "it is no regular file"
 
 @dataclass(frozen=True, slots=True)
 class FileStat:
-    """A file's stat: when none of it changed, its bytes did not."""
+    """A file's stat: if it is the same, so are the bytes."""
 
     size: int
     mtime_ns: int
     ctime_ns: int
     inode: int
 
+    @classmethod
+    def of(cls, status: os.stat_result) -> FileStat:
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
 
 @dataclass(slots=True)
 class ScanResult:
-    """One look at a workspace."""
+    """What a scan of a workspace found."""
 
     files: dict[str, FileStat] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     missing: bool = False
-    """The directory itself is not there."""
+    """The directory itself does not exist."""
 
 
 def scan(workspace: Workspace) -> ScanResult:
     """Every memory file of the workspace."""
-    found = ScanResult()
-    if not workspace.root.is_dir():
-        found.missing = True
-        return found
-    for folder, patterns in _sources(workspace.globs).items():
+    result = ScanResult(missing=not workspace.root.is_dir())
+    for folder, globs in _globs_by_folder(workspace.globs).items() if not result.missing else ():
         if _leads_out(workspace, workspace.root / folder):
-            found.skipped[folder] = LINK
+            result.skipped[folder] = LINK
         else:
-            _walk(workspace, folder, patterns, found, set())
-    return found
+            _Walk(workspace, globs, result).folder(folder)
+    return result
 
 
 def watched_folders(workspace: Workspace) -> list[tuple[str, bool]]:
-    """The folders to watch, relative to the root, and whether what is below them counts.
+    """The folders to watch, relative to the root, and whether to watch what is below them too.
 
-    The root itself is watched alone, so that a repository's build folders cost nothing.
+    The root is watched without its folders, so that the build folders of a repository cost nothing.
     """
     deep = {folder: any("**" in glob or "/" in glob[len(folder) + 1 :] for glob in globs)
-            for folder, globs in _sources(workspace.globs).items()}  # fmt: skip
+            for folder, globs in _globs_by_folder(workspace.globs).items()}  # fmt: skip
     return sorted({"": deep.get("", False), **deep}.items())
 
 
@@ -78,24 +79,24 @@ def is_memory_path(workspace: Workspace, path: str) -> bool:
 
 
 def refusal(workspace: Workspace, path: str) -> str:
-    """Why a path with the right name is left out all the same; empty when it may be read.
+    """Why a path that the globs take in is skipped; empty when it may be read.
 
-    The scan asks the same of what it meets; this is for paths that came another way, as an event or a wish.
+    The scan checks the same of what it meets; this is for paths that an event or a request named.
     """
-    place = workspace.root / path
-    if _leads_out(workspace, place):
+    file = workspace.root / path
+    if _leads_out(workspace, file):
         return LINK
     try:
-        mode = place.stat().st_mode
+        mode = file.stat().st_mode
     except OSError:
-        return NOWHERE if place.is_symlink() else ""
+        return NOWHERE if file.is_symlink() else ""
     return "" if stat.S_ISREG(mode) else ODD
 
 
-def _leads_out(workspace: Workspace, place: Path) -> bool:
+def _leads_out(workspace: Workspace, file: Path) -> bool:
     if workspace.follow:
         return False
-    root, target = os.path.realpath(workspace.root), os.path.realpath(place)
+    root, target = os.path.realpath(workspace.root), os.path.realpath(file)
     return target != root and not target.startswith(root.rstrip("/") + "/")
 
 
@@ -107,8 +108,8 @@ def matcher(glob: str) -> re.Pattern[str]:
     return re.compile("".join(special.get(part, re.escape(part)) for part in parts), re.DOTALL)
 
 
-def _sources(globs: Iterable[str]) -> dict[str, list[str]]:
-    """The globs by the folder that stands before their first wildcard."""
+def _globs_by_folder(globs: Iterable[str]) -> dict[str, list[str]]:
+    """The globs by the folder before their first wildcard."""
     folders: dict[str, list[str]] = {}
     for glob in globs:
         plain = re.split(r"[*?]", glob, maxsplit=1)[0]
@@ -116,58 +117,70 @@ def _sources(globs: Iterable[str]) -> dict[str, list[str]]:
     return folders
 
 
-def _walk(
-    workspace: Workspace, folder: str, globs: list[str], found: ScanResult, visited: set[tuple[int, int]]
-) -> None:
-    try:
-        entries = sorted(os.scandir(workspace.root / folder), key=lambda entry: entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        found.skipped[folder or "."] = error.strerror or str(error)
-        return
-    for entry in entries:
-        path = f"{folder}/{entry.name}" if folder else entry.name
-        if not _speakable(path):
-            found.skipped[path.encode("utf-8", "replace").decode()] = "its name is not UTF-8"
-            continue
-        if _hidden(path, globs) or entry.name in NEVER:
-            continue
-        _visit(workspace, entry, path, globs, found, visited)
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A walk through the folders that some globs can reach."""
 
+    workspace: Workspace
+    globs: list[str]
+    result: ScanResult
+    visited: set[tuple[int, int]] = field(default_factory=set)
 
-def _visit(
-    workspace: Workspace,
-    entry: os.DirEntry[str],
-    path: str,
-    globs: list[str],
-    found: ScanResult,
-    visited: set[tuple[int, int]],
-) -> None:
-    wanted = any(matcher(glob).fullmatch(path) for glob in globs)
-    inner = any(_reaches(glob, path) for glob in globs)
-    if not wanted and not inner:
-        return
-    if entry.is_symlink() and not _link_allowed(workspace, entry, path, wanted, found):
-        return
-    try:
-        status = entry.stat()
-    except OSError as error:
-        if wanted:
-            found.skipped[path] = error.strerror or str(error)
-        return
-    if stat.S_ISDIR(status.st_mode):
-        if inner and (status.st_dev, status.st_ino) not in visited:
-            visited.add((status.st_dev, status.st_ino))
-            _walk(workspace, path, globs, found, visited)
-    elif wanted and stat.S_ISREG(status.st_mode):
-        found.files[path] = FileStat(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-    elif wanted:
-        found.skipped[path] = ODD
+    def folder(self, folder: str) -> None:
+        try:
+            entries = sorted(os.scandir(self.workspace.root / folder), key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self.result.skipped[folder or "."] = error.strerror or str(error)
+            return
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if not is_utf8(path):
+                self.result.skipped[path.encode("utf-8", "replace").decode()] = "its name is not UTF-8"
+            elif not _hidden(path, self.globs) and entry.name not in NEVER:
+                self._visit(entry, path)
+
+    def _visit(self, entry: os.DirEntry[str], path: str) -> None:
+        wanted = any(matcher(glob).fullmatch(path) for glob in self.globs)
+        inner = any(_reaches(glob, path) for glob in self.globs)
+        if not wanted and not inner:
+            return
+        if entry.is_symlink() and not self._link_allowed(entry, path, wanted):
+            return
+        try:
+            status = entry.stat()
+        except OSError as error:
+            if wanted:
+                self.result.skipped[path] = error.strerror or str(error)
+            return
+        if stat.S_ISDIR(status.st_mode):
+            if inner and (status.st_dev, status.st_ino) not in self.visited:
+                self.visited.add((status.st_dev, status.st_ino))
+                self.folder(path)
+        elif wanted and stat.S_ISREG(status.st_mode):
+            self.result.files[path] = FileStat.of(status)
+        elif wanted:
+            self.result.skipped[path] = ODD
+
+    def _link_allowed(self, entry: os.DirEntry[str], path: str, wanted: bool) -> bool:
+        """A link to a file inside the workspace is read; one that leads out, or to a folder, only with `follow`."""
+        if self.workspace.follow:
+            return True
+        try:
+            target = Path(entry.path).resolve(strict=True)
+        except (OSError, RuntimeError):
+            if wanted:
+                self.result.skipped[path] = NOWHERE
+            return False
+        if target.is_relative_to(self.workspace.root.resolve()) and not target.is_dir():
+            return True
+        self.result.skipped[path] = LINK
+        return False
 
 
 def _reaches(glob: str, folder: str) -> bool:
-    """Whether a glob can match something below a folder."""
+    """Whether a glob can match something in a folder."""
     if "**" in glob:
         return folder.startswith(plain) if (plain := glob.split("**", 1)[0]) and len(folder) > len(plain) else True
     parts, wanted = folder.split("/"), glob.split("/")
@@ -176,33 +189,13 @@ def _reaches(glob: str, folder: str) -> bool:
     )
 
 
-def _link_allowed(workspace: Workspace, entry: os.DirEntry[str], path: str, wanted: bool, found: ScanResult) -> bool:
-    """A link to a file inside the workspace is read; one that leads out, or to a folder, only with `follow`."""
-    if workspace.follow:
-        return True
-    try:
-        target = Path(entry.path).resolve(strict=True)
-    except (OSError, RuntimeError):
-        if wanted:
-            found.skipped[path] = NOWHERE
-        return False
-    if target.is_relative_to(workspace.root.resolve()) and not target.is_dir():
-        return True
-    found.skipped[path] = LINK
-    return False
-
-
-def _speakable(path: str) -> bool:
-    """Whether a name can be written down; Linux allows any bytes in it."""
-    try:
-        path.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+def is_utf8(name: str) -> bool:
+    """Whether a file name can be written down; Linux allows any bytes in it."""
+    return name.encode("utf-8", "replace").decode() == name
 
 
 def _hidden(path: str, globs: Iterable[str]) -> bool:
-    """Hidden, swap and backup names are no memory, unless a glob itself names the hidden folder."""
+    """Hidden, swap and backup files are skipped, unless a glob names the hidden folder itself."""
     parts = path.split("/")
     if SWAP.search(parts[-1]) and not parts[-1].startswith("."):
         return True
@@ -217,6 +210,6 @@ def _names_hidden(glob: str, parts: list[str]) -> bool:
     return all(nth < len(plain) and plain[nth] == parts[nth] for nth in dotted)
 
 
-def newest_first(paths: Iterable[str], seen: dict[str, FileStat]) -> Iterator[str]:
-    """The order of a first import: what was written last is found first."""
-    return iter(sorted(paths, key=lambda path: -seen[path].mtime_ns))
+def newest_first(paths: Iterable[str], files: dict[str, FileStat]) -> list[str]:
+    """The order of a first import: what was written last is searchable first."""
+    return sorted(paths, key=lambda path: -files[path].mtime_ns)

@@ -1,8 +1,7 @@
-"""The rule of a standing query: whether what was just saved of a memory has the words that are waited for.
+"""Matches standing queries: whether a memory that was just saved has the words that a subscriber waits for.
 
-A telling word of the query stands in a text when the text has its term (the stem, in English), or, where the
-word is made of parts (`ErsatzTV`, `home-network`), its parts side by side. No index is asked: what was saved
-is in the hand, and the answer depends on nothing else.
+A text has a word of the query if it has its term (the stem, in English) or, for a compound (`ErsatzTV`,
+`home-network`), its parts side by side. Stop words of the query do not count. No index is needed.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from memd.models import Chunk
 
 @dataclass(frozen=True, slots=True)
 class ChunkTerms:
-    """The words of one chunk, of its headings, and of its tags and aliases."""
+    """The terms of one chunk, with its headings, tags and aliases."""
 
     terms: frozenset[str]
     run: str
-    """Every word by its parts, in order, a space before and after each."""
+    """The parts of every word, in order, with spaces around each."""
 
 
 def chunk_terms(chunk: Chunk) -> ChunkTerms:
@@ -28,7 +27,7 @@ def chunk_terms(chunk: Chunk) -> ChunkTerms:
     run: list[str] = []
     for word in words("\n".join((*chunk.heading, chunk.context, chunk.text))):
         terms.update(word.terms)
-        # A single sign of a script without spaces is no term, but it can be asked for.
+        # A single character of a script without spaces is no term, but can be a query.
         terms.update(form for form in word.exact if len(form) == 1)
         run += word.terms[1:] or word.terms
     return ChunkTerms(frozenset(terms), f" {' '.join(run)} ")
@@ -36,34 +35,34 @@ def chunk_terms(chunk: Chunk) -> ChunkTerms:
 
 @dataclass(frozen=True, slots=True)
 class AwaitedTerms:
-    """What is waited for: the terms of each telling word, the whole word's first."""
+    """The terms of each word of a query, the whole word's first."""
 
     words: tuple[tuple[str, ...], ...]
     every: bool = True
-    """Whether all of the words must stand there, or one is enough."""
+    """Whether all of the words are needed, or one is enough."""
 
-    def best(self, pieces: Sequence[ChunkTerms]) -> tuple[int, float] | None:
-        """Which piece shows it best, and which share of the words there is; None when it does not match."""
+    def best(self, chunks: Sequence[ChunkTerms]) -> tuple[int, float] | None:
+        """The best chunk and the share of the words that are there; None without a match."""
         if not self.words:
             return 0, 1.0
-        had = [{word for word in self.words if _stands(word, one)} for one in pieces]
-        found = set().union(*had)
-        if not found or (self.every and len(found) < len(set(self.words))):
+        matches = [{word for word in self.words if _has(chunk, word)} for chunk in chunks]
+        matched = set().union(*matches)
+        if not matched or (self.every and len(matched) < len(set(self.words))):
             return None
-        place = max(range(len(pieces)), key=lambda nth: (len(had[nth]), -nth))
-        return place, len(found) / len(set(self.words))
+        best = max(range(len(chunks)), key=lambda nth: (len(matches[nth]), -nth))
+        return best, len(matched) / len(set(self.words))
 
     def marks(self, text: str) -> list[tuple[int, int]]:
-        """Where the words stand in a text, for a reader's eye."""
+        """Where the words are in a text, to highlight them."""
         terms = {term for word in self.words for term in word}
         return [(word.start, word.end) for word in words(text) if terms.intersection(word.terms)]
 
 
 def awaited_terms(query: str, every: bool) -> AwaitedTerms:
-    """The telling words of a query: without those that every text has."""
-    telling = set(query_terms(query))
-    return AwaitedTerms(tuple(word.terms for word in words(query) if telling.intersection(word.terms)), every)
+    """The words of a query without its stop words."""
+    terms = set(query_terms(query))
+    return AwaitedTerms(tuple(word.terms for word in words(query) if terms.intersection(word.terms)), every)
 
 
-def _stands(word: tuple[str, ...], there: ChunkTerms) -> bool:
-    return word[0] in there.terms or (len(word) > 1 and f" {' '.join(word[1:])} " in there.run)
+def _has(chunk: ChunkTerms, word: tuple[str, ...]) -> bool:
+    return word[0] in chunk.terms or (len(word) > 1 and f" {' '.join(word[1:])} " in chunk.run)

@@ -28,7 +28,7 @@ def list_edges(
     """The edges of one memory, or of some workspaces, the strongest first."""
     connection, rows = stores.ledger.reader, list[EdgeRow]()
     if key:
-        index, row = get.named(stores, indexes, key)
+        index, row = get.find_memory(stores, indexes, key)
         found = [(index, edges.of(connection, [row["id"]], rel=rel, least=least)[:limit])]
     else:
         found = [(index, edges.all_of(connection, index.id, rel=rel, least=least, most=limit)) for index in indexes]
@@ -51,7 +51,7 @@ def related(
 ) -> dict[str, Any]:
     """The memories that edges lead to from one, each with the path; the nearest and strongest first."""
     connection = stores.ledger.reader
-    index, row = get.named(stores, indexes, key)
+    index, row = get.find_memory(stores, indexes, key)
     ways = reach(row["id"], partial(edges.of, connection, least=least), depth)[:limit]
     names = edges.named(connection, index.id, {row["id"], *_ends(edge for way in ways for edge in way.path)})
     return {
@@ -149,15 +149,15 @@ def list_summaries(stores: Stores, indexes: Iterable[WorkspaceIndex]) -> list[di
     for index in indexes:
         contained = edges.contained(connection, index.id)
         entries = inventory.entries(connection, index, Filters(), contained)
-        rows += [{**entry.told(), "children": len(contained[entry.id])} for entry in entries]
+        rows += [{**entry.as_object(), "children": len(contained[entry.id])} for entry in entries]
     return sorted(rows, key=_by_place)
 
 
 def children(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> dict[str, Any]:
     """What one memory contains, each with its text, in the order of the files."""
-    index, row = get.named(stores, indexes, key)
+    index, row = get.find_memory(stores, indexes, key)
     connection = stores.ledger.reader
     contained = edges.contained(connection, index.id).get(row["id"], [])
     entries = inventory.entries(connection, index, Filters(), contained)
-    rows = [{**one.told(), "text": history.text_of(connection, one.row["digest"]) or ""} for one in entries]
+    rows = [{**one.as_object(), "text": history.text_of(connection, one.row["digest"]) or ""} for one in entries]
     return {"ns": index.workspace.ns, "key": key, "children": sorted(rows, key=_by_place)}

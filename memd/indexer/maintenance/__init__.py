@@ -1,1 +1,1 @@
-"""The care of the stores: comparing, building anew, backing up, and the doctor."""
+"""Maintenance of the stores: reconciling, rebuilding, backups, the doctor."""

@@ -1,11 +1,11 @@
-"""Copies of the ledger: made by SQLite itself while it is in use, kept for a week, put back when asked for."""
+"""Backups of the ledger: made by SQLite itself while it is in use, kept for a week, restored on request."""
 
 from __future__ import annotations
 
 import errno
 import sqlite3
 import uuid
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from memd.indexer.store.stores import CACHES_OF, quarantine
 FOLDER = "backups"
 NIGHTLY = "state-night-*.db"
 KEEP = 7
-"""Nightly copies that stay."""
+"""Nightly backups that are kept."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 COMPANIONS = ("state.db-wal", "state.db-shm", CACHES_OF)
@@ -26,14 +26,14 @@ COMPANIONS = ("state.db-wal", "state.db-shm", CACHES_OF)
 
 @dataclass(frozen=True, slots=True)
 class BackupFile:
-    """A copy that was made."""
+    """A backup that was made."""
 
     file: Path
     size: int
 
 
 def make(ledger: Ledger, folder: Path, now: datetime, nightly: bool = False) -> BackupFile:
-    """A copy under a name with the time; it has its name only when it is whole."""
+    """Make a backup named after the time; it gets its name only when it is complete."""
     name = f"state-{'night-' if nightly else ''}{now:%Y%m%dT%H%M%S}.db"
     part = folder / f".{name}.part"
     try:
@@ -53,31 +53,22 @@ def make(ledger: Ledger, folder: Path, now: datetime, nightly: bool = False) -> 
 
 
 def nightly(ledger: Ledger, state: Path, now: datetime) -> str:
-    """A copy for this night, and the end of those that are older than a week; what was done, in a few words."""
+    """Make this night's backup and remove those older than a week; says what was done."""
     made = make(ledger, state / FOLDER, now, nightly=True)
-    copies = _nights(state)
-    for old in copies[:-KEEP]:
+    nights = sorted((state / FOLDER).glob(NIGHTLY))
+    for old in nights[:-KEEP]:
         old.unlink(missing_ok=True)
-    return f"{made.file.name}, {made.size / 1e6:.1f} MB; {min(len(copies), KEEP)} kept"
+    return f"{made.file.name}, {made.size / 1e6:.1f} MB; {min(len(nights), KEEP)} kept"
 
 
-def _nights(state: Path) -> list[Path]:
-    return sorted((state / FOLDER).glob(NIGHTLY))
+# --- restoring ----------------------------------------------------------------------------------------------
 
 
-# --- putting back -------------------------------------------------------------------------------------------
+def restore(state: Path, backup: Path) -> Path | None:
+    """Put a backup in the ledger's place; returns where the old ledger was put aside.
 
-
-@dataclass(frozen=True, slots=True)
-class RestoredBackup:
-    """What took the ledger's place, and where the old one is now."""
-
-    backup: Path
-    aside: Path | None
-
-
-def restore(state: Path, backup: Path) -> RestoredBackup:
-    """Put a copy in the ledger's place; the caller holds the lock. Caches are made again by the next start."""
+    The caller holds the lock. The next start makes the caches again.
+    """
     check(backup)
     fresh = state / ".state.db.restoring"
     fresh.unlink(missing_ok=True)
@@ -87,54 +78,50 @@ def restore(state: Path, backup: Path) -> RestoredBackup:
     except MemdError:
         fresh.unlink(missing_ok=True)
         raise
-    _settle(state / "state.db")
-    aside = quarantine(state, state / "state.db")
+    aside = set_aside(state)
+    fresh.rename(state / "state.db")
+    return aside
+
+
+def set_aside(state: Path) -> Path | None:
+    """Move the ledger to the quarantine, with what a killed daemon left in its log as far as that can be read."""
+    ledger = state / "state.db"
+    if ledger.exists():
+        with suppress(sqlite3.Error), closing(sqlite3.connect(ledger)) as old:
+            old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    aside = quarantine(state, ledger)
     for companion in COMPANIONS:
         (state / companion).unlink(missing_ok=True)
-    fresh.rename(state / "state.db")
-    return RestoredBackup(backup, aside)
+    return aside
 
 
 def check(backup: Path) -> None:
-    """Refuse what is no sound ledger of a memd that this one understands."""
+    """Refuse what is not a sound ledger that this memd understands."""
     if not backup.is_file():
         raise NotFound(f"there is no file {backup}", "memd backup makes one; the nightly ones are in state/backups")
     try:
-        with _opened(backup) as source:
+        with closing(_open(backup)) as source:
             number = source.execute("PRAGMA user_version").fetchone()[0]
             source.execute("SELECT value FROM meta WHERE key = 'id'").fetchone()
-            said = "; ".join(str(row[0]) for row in source.execute("PRAGMA quick_check(3)"))
+            problem = "; ".join(str(row[0]) for row in source.execute("PRAGMA quick_check(3)"))
     except sqlite3.Error as error:
         raise StoreBroken(f"{backup} is not a ledger of memd: {error}", "take another one") from error
     if number > VERSION:
         raise StoreBroken(f"{backup} was written by a newer memd (schema {number}, this one knows {VERSION})")
-    if said != "ok":
-        raise StoreBroken(f"{backup} is damaged: {said}", "take another one")
+    if problem != "ok":
+        raise StoreBroken(f"{backup} is damaged: {problem}", "take another one")
 
 
-def _opened(file: Path) -> _Closing:
-    # Immutable: a copy on a read-only disk can be read too, and nothing is left beside it. One that was copied by
-    # hand may have a part of its text in a second file, which counts.
-    how = "mode=rw" if file.with_name(f"{file.name}-wal").exists() else "immutable=1"
-    return _Closing(sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True))
-
-
-class _Closing:
-    """A connection that is closed at the end; SQLite's own only ends the transaction."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
-
-    def __enter__(self) -> sqlite3.Connection:
-        return self.connection
-
-    def __exit__(self, *_: object) -> None:
-        self.connection.close()
+def _open(file: Path) -> sqlite3.Connection:
+    # Immutable: works on a read-only disk and leaves nothing beside the file. A backup that was copied by hand
+    # may have a log beside it, which counts.
+    mode = "mode=rw" if file.with_name(f"{file.name}-wal").exists() else "immutable=1"
+    return sqlite3.connect(f"{file.resolve().as_uri()}?{mode}", uri=True)
 
 
 def _copy(backup: Path, fresh: Path) -> None:
-    """A ledger of its own: its numbers go other ways than those that caches were made from."""
-    with _opened(backup) as source, _Closing(sqlite3.connect(fresh)) as copy:
+    """Copy a backup as a ledger with a new id: its chunk numbers mean other chunks than those of old caches."""
+    with closing(_open(backup)) as source, closing(sqlite3.connect(fresh)) as copy:
         source.backup(copy)
         copy.execute("UPDATE meta SET value = ? WHERE key = 'id'", (uuid.uuid4().hex[:8],))
         copy.commit()
@@ -142,10 +129,3 @@ def _copy(backup: Path, fresh: Path) -> None:
     fresh.chmod(0o600)
     for companion in ("-wal", "-shm"):
         fresh.with_name(fresh.name + companion).unlink(missing_ok=True)
-
-
-def _settle(ledger: Path) -> None:
-    """Bring what a killed daemon left beside the old ledger into it, as far as it can be read."""
-    if ledger.exists():
-        with suppress(sqlite3.Error), _Closing(sqlite3.connect(ledger)) as old:
-            old.execute("PRAGMA wal_checkpoint(TRUNCATE)")

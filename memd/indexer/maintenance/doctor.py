@@ -1,33 +1,43 @@
-"""The doctor: looks at every store, names what is broken, and mends it when asked to."""
+"""The doctor: checks every store, names what is broken, and repairs it with `--fix`."""
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from memd.config.schema import Settings
 from memd.errors import MemdError, ModelUnavailable, StoreBroken
 from memd.indexer.indexing import ingest
-from memd.indexer.indexing.read_files import changed_paths
-from memd.indexer.indexing.scan import scan
+from memd.indexer.indexing.read_files import changed_paths, read_or_none
+from memd.indexer.indexing.scan import newest_first, scan
+from memd.indexer.maintenance.backups import set_aside
 from memd.indexer.maintenance.reconcile import reconcile_text, reconcile_vectors
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.ledger import Ledger, newest_backup
-from memd.indexer.store.stores import CACHES_OF, Stores, WorkspaceIndex, quarantine
+from memd.indexer.store.stores import Stores, WorkspaceIndex, quarantine
+from memd.models import Workspace
+from memd.notes.read import SkippedFile, UnreadableFile, read
+from memd.notes.secrets import secrets_in
 
 ROOM_MB = 200
-"""Less free space than this is worth a word before it is too late."""
+"""With less free space than this the doctor warns."""
 
 KEEP_ASIDE = 7 * 86_400
-"""What was put aside stays this many seconds, for a person to look at."""
+"""Seconds that the quarantine is kept, for a person to look at."""
+
+SECRET_SECONDS = 30.0
+"""A scan of a very large workspace for secrets stops after this; the newest files come first."""
+MOST_SECRETS = 1_000
+SHOWN_SECRETS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """One thing that was looked at: ok, warn, broken or mended."""
+    """The outcome of one check: ok, warn, broken or mended."""
 
     name: str
     state: str
@@ -40,7 +50,7 @@ def sound(findings: list[DoctorFinding]) -> bool:
 
 
 def examine(stores: Stores, settings: Settings, fix: bool, running: bool) -> list[DoctorFinding]:
-    """Look at everything. `running`: the daemon itself asks, with its stores open."""
+    """Run every check. `running`: inside the daemon, with its stores open."""
     findings = [_ledger(stores.ledger), _room(stores.folder)]
     findings += _model(stores, settings)
     if not running:
@@ -62,13 +72,12 @@ def _ledger(ledger: Ledger) -> DoctorFinding:
 
 
 def open_ledger(folder: Path, fix: bool) -> list[DoctorFinding]:
-    """Whether the ledger opens at all; with `fix` a broken one is replaced by the newest backup, or by nothing.
+    """Whether the ledger opens; with `fix` a broken one is replaced by the newest backup, or by a new one.
 
-    Nothing that a person wrote is in it: the notes are read again. What is lost is what memd observed.
+    Notes are not in it and are read again. What memd observed is lost.
     """
-    file = folder / "state.db"
     try:
-        ledger = Ledger(file)
+        ledger = Ledger(folder / "state.db")
     except StoreBroken as error:
         if not fix or "newer memd" in error.message:
             return [DoctorFinding("state.db", "broken", error.message, error.hint)]
@@ -81,16 +90,11 @@ def open_ledger(folder: Path, fix: bool) -> list[DoctorFinding]:
 
 
 def _replace_ledger(folder: Path, why: str) -> DoctorFinding:
-    aside = quarantine(folder, folder / "state.db")
-    for companion in ("state.db-wal", "state.db-shm", CACHES_OF):
-        (folder / companion).unlink(missing_ok=True)
-    backup = newest_backup(folder)
+    aside, backup = set_aside(folder), newest_backup(folder)
     if backup is not None:
         shutil.copy2(backup, folder / "state.db")
-        detail = f"{why}; put aside as {aside}; the backup {backup.name} took its place"
-    else:
-        detail = f"{why}; put aside as {aside}; the notes are read again into a new one"
-    return DoctorFinding("state.db", "mended", detail)
+    instead = f"the backup {backup.name} took its place" if backup else "the notes are read again into a new one"
+    return DoctorFinding("state.db", "mended", f"{why}; put aside as {aside}; {instead}")
 
 
 # --- around the stores --------------------------------------------------------------------------------------
@@ -107,23 +111,26 @@ def _model(stores: Stores, settings: Settings) -> Iterator[DoctorFinding]:
     if settings.embedding.provider == "none":
         yield DoctorFinding("model", "ok", "off by choice (embedding.provider = none): text search only")
         return
-    if stores.model is not None:
-        yield DoctorFinding("model", "ok", f"{stores.model.embedder.name}, {stores.model.embedder.dims} dimensions")
-        return
-    from memd.indexer.model.embedder import load_embedder, source_of
-
     try:
-        embedder = load_embedder(settings.embedding, stores.folder / "model")
-        if embedder is not None:
-            embedder.embed(["one real run"])
-            stores.use_model(embedder, source_of(settings.embedding))
-            yield DoctorFinding("model", "ok", f"{embedder.name}, {embedder.dims} dimensions")
+        if stores.model is None:
+            _load_model(stores, settings)
     except ModelUnavailable as error:
         yield DoctorFinding("model", "broken", error.message, error.hint)
+    if stores.model is not None:
+        yield DoctorFinding("model", "ok", f"{stores.model.embedder.name}, {stores.model.embedder.dims} dimensions")
+
+
+def _load_model(stores: Stores, settings: Settings) -> None:
+    from memd.indexer.model.embedder import load_embedder, source_of
+
+    embedder = load_embedder(settings.embedding, stores.folder / "model")
+    if embedder is not None:
+        embedder.embed(["one real run"])
+        stores.use_model(embedder, source_of(settings.embedding))
 
 
 def _chroma_folder(stores: Stores, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:
-    """Open the collections from a child first: broken files can take the process with them."""
+    """Open the collections in a child first: broken files can crash the process."""
     from memd.indexer.store.vectors import VectorStore, damage
 
     folder = stores.folder / "chroma"
@@ -139,23 +146,18 @@ def _chroma_folder(stores: Stores, settings: Settings, fix: bool) -> Iterator[Do
 
 
 def _leftovers(stores: Stores, fix: bool) -> Iterator[DoctorFinding]:
-    """Folders of workspaces that are gone, and what was put aside long ago."""
+    """Folders of removed workspaces, and old quarantine."""
     known = {str(index.id) for index in stores.indexes.values()}
-    texts = stores.folder / "text"
-    strays = [folder for folder in (texts.iterdir() if texts.exists() else ()) if folder.name not in known]
-    aside = stores.folder / "quarantine"
-    strays += [found for found in (aside.iterdir() if aside.exists() else ()) if _age(found) > KEEP_ASIDE]
-    for stray in strays:
-        name = str(stray.relative_to(stores.folder))
+    leftovers = [folder for folder in stores.folder.glob("text/*") if folder.name not in known]
+    old = time.time() - KEEP_ASIDE
+    leftovers += [file for file in stores.folder.glob("quarantine/*") if file.stat().st_mtime < old]
+    for leftover in leftovers:
+        name = str(leftover.relative_to(stores.folder))
         if fix:
-            shutil.rmtree(stray, ignore_errors=True) if stray.is_dir() else stray.unlink(missing_ok=True)
+            shutil.rmtree(leftover, ignore_errors=True) if leftover.is_dir() else leftover.unlink(missing_ok=True)
             yield DoctorFinding(name, "mended", "a leftover, removed")
         else:
             yield DoctorFinding(name, "warn", "a leftover that nothing uses", "memd doctor --fix")
-
-
-def _age(file: Path) -> float:
-    return time.time() - file.stat().st_mtime
 
 
 # --- one workspace ------------------------------------------------------------------------------------------
@@ -169,18 +171,15 @@ def _index(stores: Stores, index: WorkspaceIndex, settings: Settings, fix: bool)
         )
     else:
         yield _files(stores, index, settings, fix)
-    yield _compare(f"{ns}: text index", lambda: _text_differs(stores, index), lambda: _mend_text(stores, index), fix)
+    text_mend = partial(_mend_text, stores, index)
+    yield _compare(f"{ns}: text index", partial(_text_differs, stores, index), text_mend, fix)
     if index.collection is not None:
-        yield _compare(
-            f"{ns}: vectors",
-            lambda: _vectors_differ(stores, index),
-            lambda: reconcile_vectors(stores, index),
-            fix,
-        )
+        mend = partial(reconcile_vectors, stores, index)
+        yield _compare(f"{ns}: vectors", partial(_vectors_differ, stores, index), mend, fix)
 
 
 def _files(stores: Stores, index: WorkspaceIndex, settings: Settings, fix: bool) -> DoctorFinding:
-    """Whether the ledger has every file as it is on the disk now."""
+    """Whether the ledger has every file as it is on disk."""
     changed = changed_paths(index, scan(index.workspace))
     stale = {path for path in changed if not _same_text(index, path, settings)}
     name = f"{index.workspace.ns}: files"
@@ -194,14 +193,9 @@ def _files(stores: Stores, index: WorkspaceIndex, settings: Settings, fix: bool)
 
 
 def _same_text(index: WorkspaceIndex, path: str, settings: Settings) -> bool:
-    from memd.notes.read import SkippedFile, UnreadableFile, read
-
     known = index.files.get(path)
-    try:
-        reading = read(index.workspace.root / path, settings.index.max_file_kb * 1024)
-    except (OSError, SkippedFile, UnreadableFile):
-        return known is not None and bool(known.problem)
-    return known is not None and known.digest == reading.digest
+    content = read_or_none(index, path, settings.index.max_file_kb * 1024)
+    return known is not None and (known.digest == content.digest if content else bool(known.problem))
 
 
 def _compare(name: str, differs: Callable[[], str], mend: Callable[[], object], fix: bool) -> DoctorFinding:
@@ -218,29 +212,90 @@ def _compare(name: str, differs: Callable[[], str], mend: Callable[[], object], 
 
 
 def _text_differs(stores: Stores, index: WorkspaceIndex) -> str:
-    wanted, held = catalog.chunk_ids(stores.ledger.reader, index.id), index.text.ids()
     index.text.verify()
-    return _difference(len(wanted - held), len(held - wanted))
+    return _difference(catalog.chunk_ids(stores.ledger.reader, index.id), index.text.ids())
 
 
 def _mend_text(stores: Stores, index: WorkspaceIndex) -> None:
-    """Compare; where the index cannot even be read, begin an empty one."""
+    """Reconcile the text index; one that cannot be read is made again."""
     try:
         index.text.verify()
-        reconcile_text(stores, index)
     except StoreBroken:
         stores.renew_text(index)
-        reconcile_text(stores, index)
+    reconcile_text(stores, index)
 
 
 def _vectors_differ(stores: Stores, index: WorkspaceIndex) -> str:
     assert stores.model is not None and index.collection is not None
     ids, _ = vector_table.of_workspace(stores.ledger.reader, stores.model.id, index.id, stores.model.embedder.dims)
-    held = index.collection.ids()
-    return _difference(len(set(ids) - held), len(held - set(ids)))
+    return _difference(set(ids), index.collection.ids())
 
 
-def _difference(missing: int, extra: int) -> str:
+def _difference(wanted: set[int], held: set[int]) -> str:
+    missing, extra = len(wanted - held), len(held - wanted)
     parts = [f"{missing:,} chunks are missing"] if missing else []
     parts += [f"{extra:,} are left from before"] if extra else []
     return ", ".join(parts)
+
+
+# --- secrets ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSecret:
+    """A line of a file that seems to hold a secret."""
+
+    ns: str
+    path: str
+    line: int
+    kind: str
+
+
+def find_secrets(
+    workspaces: Sequence[Workspace], max_bytes: int, seconds: float = SECRET_SECONDS
+) -> tuple[list[DoctorFinding], list[FoundSecret]]:
+    """One finding a workspace, and every place."""
+    until = time.monotonic() + seconds
+    findings: list[DoctorFinding] = []
+    secrets: list[FoundSecret] = []
+    for workspace in workspaces:
+        found, looked, complete = _secrets(workspace, max_bytes, until)
+        findings.append(_secret_finding(workspace.ns, found, looked, complete))
+        secrets += found
+    return findings, secrets
+
+
+def _secrets(workspace: Workspace, max_bytes: int, until: float) -> tuple[list[FoundSecret], str, bool]:
+    """The secrets of a workspace as far as time allows, what was read in words, and whether that was all."""
+    files, secrets, read_files, unread = scan(workspace).files, list[FoundSecret](), 0, 0
+    for path in newest_first(files, files):
+        if time.monotonic() > until or len(secrets) >= MOST_SECRETS:
+            break
+        read_files += 1
+        try:
+            text = read(workspace.root / path, max_bytes).text
+        except FileNotFoundError:
+            continue
+        except (SkippedFile, UnreadableFile):
+            unread += 1
+            continue
+        secrets += [FoundSecret(workspace.ns, path, secret.line, secret.kind) for secret in secrets_in(text)]
+    complete = read_files == len(files)
+    looked = _count(read_files, "file") if complete else f"the newest {read_files:,} of {len(files):,} files"
+    return secrets, looked + (f", {unread:,} could not be read" if unread else ""), complete
+
+
+def _secret_finding(ns: str, secrets: list[FoundSecret], looked: str, complete: bool) -> DoctorFinding:
+    name = f"{ns}: secrets"
+    if not secrets:
+        hint = "memd doctor --secrets, when less is going on"
+        return DoctorFinding(name, "ok" if complete else "warn", f"none seen in {looked}", hint)
+    places = [f"{secret.path}:{secret.line} {secret.kind}" for secret in secrets[:SHOWN_SECRETS]]
+    if len(secrets) > SHOWN_SECRETS:
+        places.append(f"and {len(secrets) - SHOWN_SECRETS:,} more; --json lists them")
+    head = f"{_count(len(secrets), 'line')} in {looked} may hold one"
+    return DoctorFinding(name, "warn", "\n".join([head, *places]), "take them out of the notes, and change the secrets")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -1,4 +1,4 @@
-"""Builds a workspace's text index from the ledger in a process of its own, so that queries are not held up."""
+"""Builds a workspace's text index from the ledger in a child process, so that queries are not held up."""
 
 from __future__ import annotations
 
@@ -19,21 +19,19 @@ from memd.indexer.store.stores import BUILDING
 from memd.models import Chunk
 
 GENTLE = 15
-"""How far a build steps back behind everything else when nobody waits for it."""
+"""The niceness of a build that nobody waits for."""
 
 
 def build_elsewhere(state: Path, workspace: int, nice: int = 0) -> Path:
-    """Run the build in a child; answers the folder of the finished index."""
+    """Build in a child; returns the folder of the finished index."""
     (state / BUILDING).mkdir(mode=0o700, exist_ok=True)
-    # A folder of its own each: a rebuild that someone asked for may meet one that the daemon began by itself.
+    # A folder for each: a rebuild that someone asked for may meet one that the daemon began by itself.
     fresh = Path(tempfile.mkdtemp(prefix=f"{workspace}.", dir=state / BUILDING))
     module = [sys.executable, "-W", "ignore", "-m", "memd.indexer.maintenance.rebuild"]
+    arguments = [str(state), str(workspace), str(fresh), str(nice)]
     watched, held = os.pipe()
     try:
-        done = subprocess.run(
-            [*module, str(state), str(workspace), str(fresh), str(nice)], stdin=watched, capture_output=True, text=True,
-            check=False,
-        )  # fmt: skip
+        done = subprocess.run([*module, *arguments], stdin=watched, capture_output=True, text=True, check=False)
     finally:
         os.close(watched)
         os.close(held)
@@ -56,7 +54,7 @@ def _chunks(state: Path, workspace: int) -> Iterator[tuple[int, Chunk]]:
 
 
 def _end_with_the_parent() -> None:
-    """The other end of standard input closes when the daemon ends, however it does."""
+    """Standard input ends when the daemon does, in whatever way."""
     os.read(sys.stdin.fileno(), 1)
     os._exit(1)
 

@@ -133,12 +133,22 @@ def key_of(stem: str, path: str, slug: str, shared: set[str]) -> str:
     return f"{base}#{slug}" if slug else base
 
 
-def memories(connection: Connection, workspace: int, stem_or_path: str, slug: str) -> list[Row]:
+def keys_of(connection: Connection, rows: Sequence[Row]) -> list[str]:
+    """The keys of memories, by their `workspace`, `stem`, `path` and `slug`."""
+    stems: dict[int, set[str]] = {}
+    for row in rows:
+        stems.setdefault(row["workspace"], set()).add(row["stem"])
+    shared = {workspace: shared_stems(connection, workspace, names) for workspace, names in stems.items()}
+    return [key_of(row["stem"], row["path"], row["slug"], shared[row["workspace"]]) for row in rows]
+
+
+def memories(connection: Connection, workspace: int, key: str) -> list[Row]:
     """The memories that a key names."""
+    base, _, slug = key.partition("#")
     return connection.execute(
         "SELECT m.*, f.path, f.stem, f.problem FROM memories m JOIN files f ON f.id = m.file"
         " WHERE m.workspace = ? AND (f.stem = ? OR f.path = ?) AND m.slug = ? ORDER BY f.path",
-        (workspace, stem_or_path, stem_or_path, slug),
+        (workspace, base, base, slug),
     ).fetchall()
 
 
@@ -157,11 +167,11 @@ def gone(connection: Connection, workspace: int, key: str) -> list[Row]:
 def keys(connection: Connection, workspace: int) -> list[str]:
     """Every key of a workspace."""
     rows = connection.execute(
-        "SELECT f.stem, f.path, m.slug FROM memories m JOIN files f ON f.id = m.file WHERE m.workspace = ?",
+        "SELECT m.workspace, f.stem, f.path, m.slug FROM memories m JOIN files f ON f.id = m.file"
+        " WHERE m.workspace = ?",
         (workspace,),
     ).fetchall()
-    shared = shared_stems(connection, workspace, (row["stem"] for row in rows))
-    return [key_of(row["stem"], row["path"], row["slug"], shared) for row in rows]
+    return keys_of(connection, rows)
 
 
 def digest_of(connection: Connection, workspace: int, path: str) -> str:

@@ -1,1 +1,1 @@
-"""Memories on their way: out as an export, in again, and from what other tools keep."""
+"""Memories in transit: exported, imported again, and taken over from other tools."""

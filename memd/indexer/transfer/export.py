@@ -1,55 +1,49 @@
-"""Memories with their lives, out of the ledger and into another one: the schema that docs/export.md describes."""
+"""Exports memories with their lives, a page at a time; docs/export.md describes the schema."""
 
 from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
-from typing import Any
 
 from memd.errors import UsageError
+from memd.indexer.indexing.read_files import read_or_none
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.models import Memory
+from memd.indexer.views.get import declared_facts
+from memd.models import JsonObject
 from memd.notes.incoming_file import split
-from memd.notes.read import SkippedFile, UnreadableFile, read
 
 SCHEMA = 1
-"""Grows when a reader of the old number could misunderstand the new one."""
+"""Counted up when a reader of the old schema could misunderstand the new one."""
 
 PAGE_BYTES = 256 * 1024
 LIFE = ("tier", "first_seen", "changed")
-"""What was observed of every memory: the columns that move with it; `expires` does too, where it has one."""
-LIVED = {
-    "accesses": int, "days": int, "accessed": str, "useful": int, "importance": float, "moved": str, "moved_by": str,
-    "moved_why": str, "home": str,
-}  # fmt: skip
-"""What was observed since; an export of before these were has none of them."""
-LINK = ("base", "weight", "origin", "made", "accesses", "accessed")
-"""What was observed of an edge."""
-STATES = ("", "taken", "faded")
-"""What can have become of an edge: nothing, someone took it away, it faded away."""
-
-Told = dict[str, Any]
+"""The columns of every memory's life."""
+OBSERVED = ("accesses", "days", "accessed", "useful", "importance", "moved", "moved_by", "moved_why", "home")
+"""Further columns; older exports do not have them."""
+EDGE = ("base", "weight", "origin", "made", "accesses", "accessed")
+"""The columns of an edge's life."""
+EDGE_STATES = ("", "taken", "faded")
+"""Names of `edges.removed`: not removed, removed by someone, faded."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportCursor:
-    """Where a page ended: behind a memory of a file, or behind one that is gone."""
+    """Where a page ended: after a memory of a file, after one that is gone, or after an edge."""
 
     ns: str = ""
     path: str = ""
     nth: int = 0
     digest: str = ""
     gone: int = -1
-    """The number of a memory that is gone; -1 while there are files."""
+    """The number of a gone memory; -1 while there are files."""
     edge: int = -1
     """The number of an edge; -1 while there are memories."""
 
@@ -58,19 +52,17 @@ class ExportCursor:
         try:
             return cls(*json.loads(text)) if text else cls()
         except (ValueError, TypeError):
-            raise UsageError(f"`after` must be the `next` of the answer before, not {text!r}") from None
+            raise UsageError(f"`after` must be the `next` of the result before, not {text!r}") from None
 
     def __str__(self) -> str:
         return json.dumps(list(asdict(self).values()), ensure_ascii=False, separators=(",", ":"))
 
 
 class ExportPage:
-    """What one answer holds: as many memories as fit, at least one."""
+    """One result: as many entries as fit, at least one."""
 
     def __init__(self, limit: int) -> None:
-        self.files: list[Told] = []
-        self.gone: list[Told] = []
-        self.edges: list[Told] = []
+        self.parts: dict[str, list[JsonObject]] = {"files": [], "gone": [], "edges": []}
         self._left = limit
         self._bytes = PAGE_BYTES
 
@@ -78,113 +70,92 @@ class ExportPage:
     def full(self) -> bool:
         return self._left <= 0 or self._bytes <= 0
 
-    def take(self, file: Told | None, memory: Told | None) -> None:
-        """A memory of a file (which may have none), or one that is gone."""
-        if file is None:
-            self.gone.append(memory or {})
-        elif self.files and (self.files[-1]["ns"], self.files[-1]["path"]) == (file["ns"], file["path"]):
-            self.files[-1]["memories"].append(memory)
+    def add(self, part: str, entry: JsonObject) -> None:
+        """Add an entry; memories of the same file are joined."""
+        entries = self.parts[part]
+        if part == "files" and entries and entries[-1]["path"] == entry["path"] and entries[-1]["ns"] == entry["ns"]:
+            entries[-1]["memories"] += entry["memories"]
         else:
-            self.files.append({**file, "memories": [memory] if memory else []})
-            self._bytes -= len(json.dumps(file))
-        self._count(memory)
-
-    def link(self, edge: Told) -> None:
-        self.edges.append(edge)
-        self._count(edge)
-
-    def _count(self, entry: Told | None) -> None:
+            entries.append(entry)
         self._left -= 1
         self._bytes -= len(json.dumps(entry))
 
-
-def page(stores: Stores, indexes: Sequence[WorkspaceIndex], after: str, limit: int, max_bytes: int) -> Told:
-    """The next entries behind a cursor: files by path, then those memories that are gone, then edges."""
-    cursor, found = ExportCursor.read(after), ExportPage(limit)
-    for index in _from(indexes, cursor.ns):
-        for place, file, entry in _pieces(stores, index, cursor, max_bytes):
-            if found.full:
-                return _told(found, str(cursor))
-            if place.edge >= 0 and entry is not None:
-                found.link(entry)
-            else:
-                found.take(file, entry)
-            cursor = place
-        cursor = ExportCursor(_after(indexes, index))
-    return _told(found, "")
+    def result(self, following: str) -> JsonObject:
+        return {"memd_export": SCHEMA, **self.parts, "next": following}
 
 
-def _told(found: ExportPage, following: str) -> Told:
-    return {"memd_export": SCHEMA, "files": found.files, "gone": found.gone, "edges": found.edges, "next": following}
+def page(stores: Stores, indexes: Sequence[WorkspaceIndex], after: str, limit: int, max_bytes: int) -> JsonObject:
+    """The next entries after a cursor: files by path, then gone memories, then edges, for each workspace."""
+    cursor, names = ExportCursor.read(after), [index.workspace.ns for index in indexes]
+    if cursor.ns and cursor.ns not in names:
+        raise UsageError(f"`after` is of the workspace `{cursor.ns}`, which is not among those asked for")
+    filled = ExportPage(limit)
+    for index in indexes[names.index(cursor.ns) :] if cursor.ns else indexes:
+        if cursor.ns != index.workspace.ns:
+            cursor = ExportCursor(index.workspace.ns)
+        for following, part, entry in _entries(stores.ledger.reader, index, cursor, max_bytes):
+            if filled.full:
+                return filled.result(str(cursor))
+            filled.add(part, entry)
+            cursor = following
+    return filled.result("")
 
 
-def _from(indexes: Sequence[WorkspaceIndex], ns: str) -> Sequence[WorkspaceIndex]:
-    names = [index.workspace.ns for index in indexes]
-    if ns and ns not in names:
-        raise UsageError(f"`after` is of the workspace `{ns}`, which is not among those asked for")
-    return indexes[names.index(ns) :] if ns else indexes
+Entry = tuple[ExportCursor, str, JsonObject]
+"""The cursor after it, the part of the result that it belongs to, and itself."""
 
 
-def _after(indexes: Sequence[WorkspaceIndex], index: WorkspaceIndex) -> str:
-    following = indexes[list(indexes).index(index) + 1 :]
-    return following[0].workspace.ns if following else ""
-
-
-def _pieces(
-    stores: Stores, index: WorkspaceIndex, cursor: ExportCursor, max_bytes: int
-) -> Iterator[tuple[ExportCursor, Told | None, Told | None]]:
-    """Every memory and edge behind the cursor, each with its file and the cursor that stands behind it."""
-    connection, ns = stores.ledger.reader, index.workspace.ns
-    if cursor.edge < 0:
-        yield from _memories(connection, index, cursor, max_bytes)
-    for row in _links(connection, index.id, cursor.edge):
-        yield ExportCursor(ns, gone=cursor.gone, edge=row["id"]), None, _edge(connection, index, row)
-
-
-def _memories(
-    connection: Connection, index: WorkspaceIndex, cursor: ExportCursor, max_bytes: int
-) -> Iterator[tuple[ExportCursor, Told | None, Told | None]]:
+def _entries(connection: Connection, index: WorkspaceIndex, cursor: ExportCursor, max_bytes: int) -> Iterator[Entry]:
+    """Every entry of a workspace after the cursor."""
     ns = index.workspace.ns
-    for path in sorted(path for path in index.files if cursor.gone < 0 and path >= cursor.path):
-        for nth, digest, file, memory in _file(connection, index, path, max_bytes):
-            if path == cursor.path and digest == cursor.digest and nth < cursor.nth:
-                continue
-            yield ExportCursor(ns, path, nth + 1, digest), {**file, "from": nth}, memory
-    rows = connection.execute(
-        "SELECT * FROM memories WHERE workspace = ? AND gone IS NOT NULL AND id > ? ORDER BY id",
-        (index.id, cursor.gone),
-    ).fetchall()
-    for row in rows:
-        yield ExportCursor(ns, gone=row["id"]), None, _gone(connection, ns, row)
+    if cursor.gone < 0 and cursor.edge < 0:
+        for path in sorted(path for path in index.files if path >= cursor.path):
+            for nth, file in _file_entries(connection, index, path, max_bytes):
+                if (path, file["digest"]) != (cursor.path, cursor.digest) or nth >= cursor.nth:
+                    yield ExportCursor(ns, path, nth + 1, file["digest"]), "files", file
+    if cursor.edge < 0:
+        rows = connection.execute(
+            "SELECT * FROM memories WHERE workspace = ? AND gone IS NOT NULL AND id > ? ORDER BY id",
+            (index.id, cursor.gone),
+        ).fetchall()
+        for row in rows:
+            yield ExportCursor(ns, gone=row["id"]), "gone", _gone(connection, ns, row)
+    for row in _edge_rows(connection, index.id, cursor.edge):
+        yield ExportCursor(ns, gone=cursor.gone, edge=row["id"]), "edges", _edge(connection, index, row)
 
 
-# --- one file -----------------------------------------------------------------------------------------------
+# --- memories -----------------------------------------------------------------------------------------------
 
 
-def _file(
+def _file_entries(
     connection: Connection, index: WorkspaceIndex, path: str, max_bytes: int
-) -> Iterator[tuple[int, str, Told, Told | None]]:
-    """A file's memories as they stand in it now, with what the ledger knows of each."""
-    try:
-        reading = read(index.workspace.root / path, max_bytes)
-    except (OSError, SkippedFile, UnreadableFile):
+) -> Iterator[tuple[int, JsonObject]]:
+    """A file with each of its memories, as they are in it now and with what the ledger knows of them."""
+    content = read_or_none(index, path, max_bytes)
+    if content is None:
         return
-    text = reading.text
-    head, memories = split(path, text, reading.day)
-    about: Told = {"ns": index.workspace.ns, "path": path, "digest": reading.digest,
-                   "modified": _iso(reading.mtime_ns / 1e9), "head": head}  # fmt: skip
-    if text.encode("utf-8", "replace") != reading.data:
-        about["base64"] = base64.b64encode(reading.data).decode()
-    rows = _rows(connection, index, path)
+    head, memories = split(path, content.text, content.day)
+    file: JsonObject = {"ns": index.workspace.ns, "path": path, "digest": content.digest}
+    first = {**file, "modified": _iso(content.mtime_ns / 1e9), "head": head}
+    if content.text.encode("utf-8", "replace") != content.data:
+        first["base64"] = base64.b64encode(content.data).decode()
+    if not memories:
+        yield 0, {**first, "from": 0, "memories": []}
     stem = PurePosixPath(path).stem
     shared = lookup.shared_stems(connection, index.id, [stem])
+    rows = _rows(connection, index, path)
     for nth, (memory, after) in enumerate(memories):
-        file = about if nth == 0 else {"ns": about["ns"], "path": path, "digest": reading.digest}
-        row = rows.get(memory.slug)
-        key = lookup.key_of(stem, path, memory.slug, shared)
-        yield nth, reading.digest, file, _memory(connection, key, memory, after, row)
-    if not memories:
-        yield 0, reading.digest, about, None
+        digest, row = digest_of_memory(memory), rows.get(memory.slug)
+        entry = {
+            "key": lookup.key_of(stem, path, memory.slug, shared),
+            **{name: getattr(memory, name) for name in ("slug", "heading", "text", "kind", "date")},
+            "after": after,
+            "digest": digest,
+            "declared": declared_facts(asdict(memory.declared)),
+            "life": {name: row[name] for name in (*LIFE, "expires", *OBSERVED)} if row else None,
+            "versions": _versions(connection, row["id"], digest) if row else [],
+        }
+        yield nth, {**(first if nth == 0 else file), "from": nth, "memories": [entry]}
 
 
 def _rows(connection: Connection, index: WorkspaceIndex, path: str) -> dict[str, Row]:
@@ -195,63 +166,36 @@ def _rows(connection: Connection, index: WorkspaceIndex, path: str) -> dict[str,
     return {row["slug"]: row for row in rows}
 
 
-def _memory(connection: Connection, key: str, memory: Memory, after: str, row: Row | None) -> Told:
-    digest = digest_of_memory(memory)
-    return {
-        "key": key,
-        "slug": memory.slug,
-        "heading": memory.heading,
-        "text": memory.text,
-        "after": after,
-        "digest": digest,
-        "kind": memory.kind,
-        "date": memory.date,
-        "declared": facts(asdict(memory.declared)),
-        "life": {name: row[name] for name in (*LIFE, "expires", *LIVED)} if row else None,
-        "versions": _versions(connection, row["id"], digest) if row else [],
-    }
-
-
-def facts(declared: Told) -> Told:
-    """What is declared, without what is not."""
-    return {name: value for name, value in declared.items() if value not in ("", (), [], None, False)}
-
-
-def _gone(connection: Connection, ns: str, row: Row) -> Told:
+def _gone(connection: Connection, ns: str, row: Row) -> JsonObject:
     last = history.latest(connection, row["id"])
+    columns = ("slug", "heading", "digest", "body", "kind", "role", "date")
     return {
         "ns": ns,
-        "slug": row["slug"],
-        "heading": row["heading"],
+        **{name: row[name] for name in columns},
         "path": last.path if last else "",
-        "digest": row["digest"],
-        "body": row["body"],
-        "kind": row["kind"],
-        "role": row["role"],
-        "date": row["date"],
-        "declared": facts(json.loads(row["declared"])),
-        "life": {name: row[name] for name in (*LIFE, "expires", "gone", *LIVED)},
+        "declared": declared_facts(json.loads(row["declared"])),
+        "life": {name: row[name] for name in (*LIFE, "expires", "gone", *OBSERVED)},
         "versions": _versions(connection, row["id"], ""),
     }
 
 
-def _versions(connection: Connection, memory: int, own: str) -> list[Told]:
+def _versions(connection: Connection, memory: int, own: str) -> list[JsonObject]:
     """A memory's versions; the text is left out where it is the memory's own."""
-    told = []
+    entries = []
     for version in history.versions(connection, memory):
-        entry: Told = {"number": version.number, "at": version.at, "who": version.who, "digest": version.digest,
-                       "path": version.path, "heading": version.heading}  # fmt: skip
+        columns = ("number", "at", "who", "digest", "path", "heading")
+        entry: JsonObject = {name: getattr(version, name) for name in columns}
         if version.digest is not None and version.digest != own:
             entry["text"] = history.text_of(connection, version.digest)
-        told.append(entry)
-    return told
+        entries.append(entry)
+    return entries
 
 
 # --- edges --------------------------------------------------------------------------------------------------
 
 
-def _links(connection: Connection, workspace: int, after: int) -> list[Row]:
-    """What links memories and does not stand in their files; also that a link was taken away, wherever it came from."""
+def _edge_rows(connection: Connection, workspace: int, after: int) -> list[Row]:
+    """Edges that are not in the files, and those of any origin that were removed."""
     return connection.execute(
         "SELECT e.*, m.slug AS slug, f.path AS path, f.stem AS stem, n.slug AS other_slug, g.path AS other_path,"
         " g.stem AS other_stem FROM edges e"
@@ -262,25 +206,17 @@ def _links(connection: Connection, workspace: int, after: int) -> list[Row]:
     ).fetchall()
 
 
-def _edge(connection: Connection, index: WorkspaceIndex, row: Row) -> Told:
+def _edge(connection: Connection, index: WorkspaceIndex, row: Row) -> JsonObject:
     shared = lookup.shared_stems(connection, index.id, (row["stem"], row["other_stem"]))
     return {
         "ns": index.workspace.ns,
         "from": lookup.key_of(row["stem"], row["path"], row["slug"], shared),
         "to": lookup.key_of(row["other_stem"], row["other_path"], row["other_slug"], shared),
         "type": row["rel"],
-        **{name: row[name] for name in LINK},
-        "removed": STATES[row["removed"]],
+        **{name: row[name] for name in EDGE},
+        "removed": EDGE_STATES[row["removed"]],
     }
 
 
 def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
-
-
-def seconds_of(moment: str) -> float:
-    """When it was, in seconds; 0 where that cannot be said."""
-    try:
-        return datetime.fromisoformat(re.sub(r"Z$", "+00:00", moment.strip())).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0

@@ -1,4 +1,4 @@
-"""Finds memories that other tools keep (Markdown trees, knowledge folders, JSON lines), and where they belong here."""
+"""Finds memories that other tools keep (Markdown trees, knowledge folders, JSON lines) and their places here."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import NEVER, SWAP
-from memd.indexer.transfer.export import seconds_of
-from memd.models import KINDS
+from memd.indexer.transfer.imported_lives import seconds_of
+from memd.models import KINDS, JsonObject
 from memd.notes.incoming_file import IncomingFile, read_incoming
 from memd.notes.layout import Layout
 from memd.notes.metadata import front_matter_end, with_front_matter
@@ -25,7 +24,7 @@ from memd.notes.topics import GENERAL, read_index, topic_file, topic_name
 MARKDOWN = (".md", ".markdown", ".mdk")
 RECORDS = (".jsonl", ".ndjson", ".json")
 PLAIN_NAMES = ("memory", "memories", "notes", "docs", "projects", "knowledge", "ai-knowledge", "muxcode")
-"""Folders whose name says nothing about whose memory it is: the folder above does."""
+"""Folders whose name does not say whose memory it is: the folder above does."""
 
 HIDDEN = {
     ".ai-knowledge": ("*.mdk", "*.md"),
@@ -33,10 +32,10 @@ HIDDEN = {
     ".claude": ("CLAUDE.md", "rules/**/*.md", "memory/**/*.md", "agent-memory/**/*.md", "projects/*/memory/**/*.md"),
     ".codex": ("AGENTS.md", "memories/**/*.md"),
 }
-"""Folders of other tools, and what in them is memory rather than machinery."""
+"""Folders of other tools, and which files in them are memories."""
 
 LEFT_OUT = frozenset({"raw_memories.md"})
-"""Codex keeps here what its MEMORY.md was made from."""
+"""The raw material of Codex's MEMORY.md."""
 
 HOME = "memory/ingested"
 FACT = r"^[ \t]*%s:[ \t]*[\"']?([^\n]+?)[\"']?[ \t\r]*$"
@@ -44,20 +43,20 @@ FACT = r"^[ \t]*%s:[ \t]*[\"']?([^\n]+?)[\"']?[ \t\r]*$"
 
 @dataclass(slots=True)
 class SourceFiles:
-    """What some places hold: incoming files for this workspace, and what could not be read."""
+    """What was found in some places: files for this workspace, and what could not be read."""
 
     incoming_files: list[IncomingFile] = field(default_factory=list)
-    problems: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[JsonObject] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class PathMapping:
-    """How files of one place get their paths in the workspace."""
+    """How the files of one place get their paths in the workspace."""
 
     name: str
     layout: Layout
     taken: frozenset[str]
-    """Stems that the workspace's own files have: a second one would give their memories other keys."""
+    """Stems of the workspace's own files: a second file of that stem would change the keys of their memories."""
     root: Path
     max_bytes: int
 
@@ -65,40 +64,38 @@ class PathMapping:
 def gather(places: Iterable[Path], layout: Layout, files: Iterable[str], root: Path, max_bytes: int) -> SourceFiles:
     """Everything in these files and folders that can be a memory of the workspace at `root`."""
     taken = frozenset(PurePosixPath(path).stem for path in files if not path.startswith(f"{HOME}/"))
-    found, paths = SourceFiles(), set[str]()
+    result, targets = SourceFiles(), set[str]()
     for place in places:
         if not place.exists():
             raise NotFound(f"there is no {place}", "name a folder, a Markdown file or a file of JSON lines")
-        way = PathMapping(name_of(place), layout, taken, root.resolve(), max_bytes)
+        mapping = PathMapping(name_of(place), layout, taken, root.resolve(), max_bytes)
         for file, path in _files(place):
-            _take(found, way, file, path, paths)
-    return found
+            _take(result, mapping, file, path, targets)
+    return result
 
 
-def _take(found: SourceFiles, way: PathMapping, file: Path, path: PurePosixPath, paths: set[str]) -> None:
+def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosixPath, targets: set[str]) -> None:
     try:
-        reading = read(file, way.max_bytes)
+        content = read(file, mapping.max_bytes)
     except (OSError, SkippedFile, UnreadableFile) as error:
-        found.problems.append({"path": str(file), "why": str(error)})
+        result.problems.append({"path": str(file), "why": str(error)})
         return
     if file.suffix in RECORDS:
-        _take_records(found, way, file, decode(reading.data), paths)
+        _take_records(result, mapping, file, decode(content.data), targets)
         return
-    modified = reading.mtime_ns / 1e9
-    for target, data in _markdown(way, file, path, reading.data):
-        incoming = read_incoming(target, data, str(file), modified)
+    for target, data in _markdown(mapping, file, path, content.data):
+        incoming = read_incoming(target, data, str(file), content.mtime_ns / 1e9)
+        title = "" if target.startswith(f"{HOME}/") else f"From {mapping.name}"
         if incoming.items:
-            found.incoming_files.append(
-                incoming if target.startswith(f"{HOME}/") else replace(incoming, title=f"From {way.name}")
-            )
+            result.incoming_files.append(replace(incoming, title=title))
 
 
 # --- finding ------------------------------------------------------------------------------------------------
 
 
 def _files(place: Path) -> Iterator[tuple[Path, PurePosixPath]]:
-    """The files of a place that can hold memories, in order, each with its path within it."""
-    # The folder of another tool that the place is a part of.
+    """The files of a place that can hold memories, in order, each with its path in the place."""
+    # The place may itself be inside the folder of another tool.
     above = next((part for part in place.parts[:-1] if part in HIDDEN), "")
     if place.is_file():
         yield place, PurePosixPath(above) / place.name
@@ -127,54 +124,54 @@ def _wanted(name: str) -> bool:
 
 
 def name_of(place: Path) -> str:
-    """A name for what comes from a place: the folder's, or the one above it where that says nothing."""
+    """A name for what comes from a place: the folder's, or that of the first folder above with a telling name."""
     folder = place.resolve()
-    named = folder.stem if folder.is_file() else folder.name
-    while slug(named) in PLAIN_NAMES and folder.parent != folder:
+    name = folder.stem if folder.is_file() else folder.name
+    while slug(name) in PLAIN_NAMES and folder.parent != folder:
         folder = folder.parent
-        named = folder.name
-    return slug(named.lstrip(".") or "files")
+        name = folder.name
+    return slug(name.lstrip(".") or "files")
 
 
 # --- Markdown -----------------------------------------------------------------------------------------------
 
 
-def _markdown(way: PathMapping, file: Path, path: PurePosixPath, data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Where a Markdown file belongs, and its bytes there; what stands in the workspace belongs where it is."""
-    if file.resolve().is_relative_to(way.root):
-        yield file.resolve().relative_to(way.root).as_posix(), data
+def _markdown(mapping: PathMapping, file: Path, path: PurePosixPath, data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Where a Markdown file belongs, and its bytes; a file of the workspace stays where it is."""
+    if file.resolve().is_relative_to(mapping.root):
+        yield file.resolve().relative_to(mapping.root).as_posix(), data
         return
     if path.name == "index.mdk":
         general = _general(decode(data))
         if general:
-            yield f"{HOME}/{way.name}/{way.name}-general.md", general.encode()
+            yield f"{HOME}/{mapping.name}/{mapping.name}-general.md", general.encode()
         return
     facts = _missing_facts(file, path, decode(data))
     if facts:
         # Front matter that is no YAML stays as it is.
         with suppress(Refused):
             data = with_front_matter(decode(data), facts).encode()
-    yield target_of(way, path), data
+    yield target_of(mapping, path), data
 
 
-def target_of(way: PathMapping, path: PurePosixPath) -> str:
-    """A day's note goes to the daily notes, a topic to the topics, a role's to the roles, the rest under `HOME`."""
+def target_of(mapping: PathMapping, path: PurePosixPath) -> str:
+    """Daily notes go to the daily notes, topics to the topics, role files to the roles, the rest under `HOME`."""
     stem = path.stem
     if DATE.fullmatch(stem):
-        return way.layout.daily_note(stem)
+        return mapping.layout.daily_note(stem)
     if path.suffix == ".mdk" or "topics" in path.parts[:-1]:
-        return way.layout.topic(_file_name(stem))
+        return mapping.layout.topic(_file_name(stem))
     if ".muxcode" in path.parts:
-        return way.layout.role(stem)
+        return mapping.layout.role(stem)
     folders = [_file_name(part) for part in _folders(path)]
-    if stem == "MEMORY" or stem in way.taken:
+    if stem == "MEMORY" or stem in mapping.taken:
         telling = [folder for folder in folders if slug(folder) not in PLAIN_NAMES]
-        stem = f"{telling[-1] if telling else way.name}-{stem.lower()}"
-    return "/".join((HOME, way.name, *folders, f"{_file_name(stem)}.md"))
+        stem = f"{telling[-1] if telling else mapping.name}-{stem.lower()}"
+    return "/".join((HOME, mapping.name, *folders, f"{_file_name(stem)}.md"))
 
 
 def _folders(path: PurePosixPath) -> tuple[str, ...]:
-    """The folders of a path, without those of which the name of the place speaks already."""
+    """The folders of a path, without those that the name of the place implies."""
     parts = path.parts[:-1]
     if parts[:2] == (".claude", "projects"):
         return parts[2:]
@@ -182,18 +179,18 @@ def _folders(path: PurePosixPath) -> tuple[str, ...]:
 
 
 def _file_name(text: str) -> str:
-    """A name that any workspace takes: not hidden, not too long, no separators."""
+    """A file name that any workspace takes: not hidden, not too long, no separators."""
     plain = re.sub(r"[\x00-\x1f/\\#:]+", "-", text).strip().strip(".-") or "memory"
     while len(plain.encode()) > 150:
         plain = plain[:-1]
     return topic_name(f"{plain}-" if SWAP.search(plain) else plain)
 
 
-def _missing_facts(file: Path, path: PurePosixPath, text: str) -> dict[str, Any]:
-    """What other tools call `name`, `description` and `type`, and what an index says of a topic, in memd's words."""
+def _missing_facts(file: Path, path: PurePosixPath, text: str) -> JsonObject:
+    """The title, summary and tags that a file lacks, from other tools' `name`, `description`, `type` and index."""
     head = text[: front_matter_end(text)]
     has = {name for name in ("title", "summary", "tags") if re.search(rf"^{name}:", head, re.MULTILINE)}
-    facts: dict[str, Any] = {"title": _fact(head, "name"), "summary": _fact(head, "description")}
+    facts: JsonObject = {"title": _fact(head, "name"), "summary": _fact(head, "description")}
     kind = _fact(head, "type")
     facts["tags"] = [kind] if re.fullmatch(r"[a-z]+", kind) else []
     if path.suffix == ".mdk" and not facts["summary"]:
@@ -215,7 +212,7 @@ def _summaries(index: Path) -> dict[str, str]:
 
 
 def _general(text: str) -> str:
-    """What an index of topics says beside the list: nothing, where there is only that."""
+    """The general part of a topic index as a note; empty if it only lists topics."""
     section = read_index(text).general
     general = text[section.body : section.end].strip() if section else ""
     return f"# {GENERAL}\n\n{general}\n" if general else ""
@@ -224,36 +221,33 @@ def _general(text: str) -> str:
 # --- records ------------------------------------------------------------------------------------------------
 
 
-def _take_records(found: SourceFiles, way: PathMapping, file: Path, text: str, paths: set[str]) -> None:
-    """Each record is a topic of its own; two with one key and different texts get two names."""
+def _take_records(result: SourceFiles, mapping: PathMapping, file: Path, text: str, targets: set[str]) -> None:
+    """Each record becomes a topic; records with the same key get different names."""
     for line, record in _records(file, text):
         content, key = _first(record, "content", "text", "memory", "body", "value"), _first(record, "key", "id", "name")
         if not content.strip():
-            found.problems.append({"path": f"{file}:{line}", "why": "it has no `content`"})
+            result.problems.append({"path": f"{file}:{line}", "why": "it has no `content`"})
             continue
         name = _file_name(key or _first(record, "title") or content.strip().split("\n")[0][:60])
-        target, nth = way.layout.topic(name), 2
-        while target in paths:
-            target, nth = way.layout.topic(f"{name}-{nth}"), nth + 1
-        paths.add(target)
+        target, nth = mapping.layout.topic(name), 2
+        while target in targets:
+            target, nth = mapping.layout.topic(f"{name}-{nth}"), nth + 1
+        targets.add(target)
         created = _first(record, "created", "created_at", "timestamp", "date", "updated_at")
         note = topic_file(_facts(record, key, name, created), content.replace("\r\n", "\n"))
         incoming = read_incoming(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
-        found.incoming_files.append(_placed(incoming, line))
+        items = tuple(replace(item, line=line) for item in incoming.items)
+        result.incoming_files.append(replace(incoming, items=items))
 
 
-def _placed(incoming: IncomingFile, line: int) -> IncomingFile:
-    return replace(incoming, items=tuple(replace(item, line=line) for item in incoming.items))
-
-
-def _records(file: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _records(file: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
     """The records of a file with their lines: one JSON object a line, or one list of them."""
     try:
         if file.suffix == ".json":
-            told = json.loads(text)
-            if isinstance(told, dict) and "memd_export" in told:
+            data = json.loads(text)
+            if isinstance(data, dict) and "memd_export" in data:
                 raise UsageError(f"{file} is an export of memd", f"memd import {file}")
-            rows = told.get("memories", [told]) if isinstance(told, dict) else told
+            rows = data.get("memories", [data]) if isinstance(data, dict) else data
             numbered = [(nth, row) for nth, row in enumerate(rows if isinstance(rows, list) else [], 1)]
         else:
             numbered = [(nth, json.loads(line)) for nth, line in enumerate(text.splitlines(), 1) if line.strip()]
@@ -262,13 +256,14 @@ def _records(file: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     yield from ((nth, row) for nth, row in numbered if isinstance(row, dict))
 
 
-def _first(record: dict[str, Any], *names: str) -> str:
+def _first(record: JsonObject, *names: str) -> str:
+    """The first of some fields that has a value."""
     values = (record.get(name) for name in names)
     return next((str(value) for value in values if isinstance(value, str | int | float) and str(value).strip()), "")
 
 
-def _facts(record: dict[str, Any], key: str, name: str, created: str) -> dict[str, Any]:
-    """What a record declares, as front matter."""
+def _facts(record: JsonObject, key: str, name: str, created: str) -> JsonObject:
+    """The front matter that a record declares."""
     tags = record.get("tags")
     words = tags.split(",") if isinstance(tags, str) else tags if isinstance(tags, list) else []
     kind, importance = _first(record, "kind", "type"), record.get("importance")

@@ -1,1 +1,1 @@
-"""Looks at what is there without asking it anything: one memory, lists, counts, days, the past."""
+"""What is there, without a search: one memory, lists, counts, days, the past."""

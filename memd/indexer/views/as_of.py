@@ -1,7 +1,7 @@
-"""Answers as of a moment in the past: from the versions of the memories that were current then.
+"""Answers as of a moment in the past, from the versions that were current then.
 
-The ledger's tables are laid out once more as they were, in tables that shadow the real ones for one connection, and the
-words of texts that are no longer there are indexed for the time of the question. So the same search runs on both.
+Temporary tables show the ledger as it was and shadow the real ones for one connection; the words of texts that are no
+longer in the files are indexed for the time of the question. So the same search runs on both.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import json
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 
@@ -33,39 +32,29 @@ from memd.indexer.store.postings import MOST_POSTINGS, Lists, PostingCache, Post
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.store.text import TextIndex
 from memd.indexer.views import get
-from memd.models import Answer, Ask, Chunk, Memory
+from memd.models import Answer, Ask, Chunk, JsonObject, Memory
 from memd.notes.names import slug as slug_of
 from memd.notes.parse import parse
 
 SHADOWED = ("files", "memories", "chunks")
 MOST_EMBEDDED = 200
-"""Former texts that are embedded for one question; the words of all others are looked at all the same."""
+"""Former texts that are embedded for one question; all others are still found by their words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A moment of the past: as the ledger writes it, and the day of it here."""
-
-    at: str
-    day: str
-
-
-def moment(given: str) -> Moment:
-    """A date stands for its end: what was known on that day, in that month, in that year."""
+def moment(as_of: str) -> str:
+    """A moment of the past as the ledger writes it; a day, month or year stands for its end."""
     try:
-        if given.count("-") < 2 or len(given) == len("2026-02-01"):
-            told = (_following(given) - timedelta(milliseconds=1)).astimezone()
-        else:
-            told = datetime.fromisoformat(given).astimezone()
+        if as_of.count("-") < 2 or len(as_of) == len("2026-02-01"):
+            return in_utc(_end(as_of) - timedelta(milliseconds=1))
+        return in_utc(datetime.fromisoformat(as_of))
     except (ValueError, OverflowError):
-        raise UsageError(f"`as_of` must be a day such as 2026-02-01, or a time, not {given!r}") from None
-    return Moment(in_utc(told), told.date().isoformat())
+        raise UsageError(f"`as_of` must be a day such as 2026-02-01, or a time, not {as_of!r}") from None
 
 
-def _following(given: str) -> datetime:
-    """When the day, month or year is over."""
-    parts = given.count("-")
-    begin = datetime.strptime(given, ("%Y", "%Y-%m", "%Y-%m-%d")[parts])
+def _end(period: str) -> datetime:
+    """When a day, month or year is over."""
+    parts = period.count("-")
+    begin = datetime.strptime(period, ("%Y", "%Y-%m", "%Y-%m-%d")[parts])
     if parts == 0:
         return begin.replace(year=begin.year + 1)
     return begin + timedelta(1) if parts > 1 else (begin + timedelta(31)).replace(day=1)
@@ -85,70 +74,64 @@ CURRENT = """
         AND (s.at <= :at OR (s.number = 1 AND m.date <> '' AND m.date <= :day))
         AND (m.expires IS NULL OR m.expires > :at)
 """
-"""The version of each memory that was current; the first one counts from the note's own date where that is earlier."""
+"""The version of each memory that was current; the first one counts from the date of its note if that is earlier."""
 
 
-def current(connection: sqlite3.Connection, workspace: int, when: Moment) -> list[sqlite3.Row]:
-    return connection.execute(CURRENT, {"workspace": workspace, "at": when.at, "day": when.day}).fetchall()
+def current(connection: sqlite3.Connection, workspace: int, when: str) -> list[sqlite3.Row]:
+    day = datetime.fromisoformat(when).astimezone().date().isoformat()
+    return connection.execute(CURRENT, {"workspace": workspace, "at": when, "day": day}).fetchall()
 
 
 def slug_then(row: sqlite3.Row) -> str:
-    """A memory's slug under the heading that it had."""
+    """The slug of the heading that a memory had."""
     return str(row["slug"]) if not row["slug"] or row["heading"] == row["heading_now"] else slug_of(row["heading"])
 
 
-def get_as_of(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, when: Moment) -> dict[str, Any]:
+def get_as_of(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, when: str) -> JsonObject:
     """The memory that had a key then, as it was."""
     base, _, slug = key.partition("#")
-    found = [
+    rows = [
         (index, row)
         for index in indexes
         for row in current(stores.ledger.reader, index.id, when)
         if base in (row["path"], PurePosixPath(row["path"]).stem) and slug_then(row) == slug
     ]
-    if not found:
-        raise NotFound(f"no memory had the key `{key}` then", get.near(stores, indexes, key))
-    if len(found) > 1:
-        names = ", ".join(f"{index.workspace.ns}:{row['path']}" for index, row in found)
-        raise UsageError(f"`{key}` named several memories ({names})", "use the path, or name the workspace: -n NS")
-    index, row = found[0]
+    if not rows:
+        raise NotFound(f"no memory had the key `{key}` then", get.suggest_keys(stores, indexes, key))
+    index, row = get.only_one(rows, f"`{key}` named several memories then")
     text = history.text_of(stores.ledger.reader, row["digest"])
     if text is None:
         raise NotFound(f"the text that `{key}` had then is no longer kept", f"memd history {key}")
-    workspace = index.workspace
-    return {
-        "ns": workspace.ns, "root": str(workspace.root), "key": key,
-        **{name: row[name] for name in ("path", "heading", "at", "who")},
-        "version": row["number"], "supersedes": row["number"] - 1 or None, "estimated_tokens": get.tokens(text),
-        "text": text, "current": bool(row["now"]), "as_of": when.at,
-    }  # fmt: skip
+    columns = {name: row[name] for name in ("path", "heading", "at", "who")}
+    return {**index.place, "key": key, **columns, **get.version_facts(row["number"], text), "text": text,
+            "current": bool(row["now"]), "as_of": when}  # fmt: skip
 
 
 # --- searching ----------------------------------------------------------------------------------------------
 
 
-def search_as_of(stores: Stores, ask: Ask, when: Moment) -> Answer:
-    """`search`, in the world as it was then; each hit says which version it is of."""
+def search_as_of(stores: Stores, ask: Ask, when: str) -> Answer:
+    """`search` in the workspaces as they were; each hit has the number of its version."""
     with closing(_shadow(stores)) as connection, tempfile.TemporaryDirectory(prefix="memd-as-of-") as folder:
         then, numbers = _then(stores, ask, when, connection, Path(folder))
-        answer = search.search(then, ask, 0) if ask.mode != "exact" else _letters(then, ask)
+        answer = search.search(then, ask, 0) if ask.mode != "exact" else _exact(then, ask)
         return replace(answer, hits=[replace(hit, version=numbers.get(hit.id)) for hit in answer.hits])
 
 
-def _letters(then: Stores, ask: Ask) -> Answer:
-    """Every chunk that had the very letters."""
+def _exact(then: Stores, ask: Ask) -> Answer:
+    """Every chunk that had the query word for word."""
     connection, needle = then.ledger.reader, ask.query.casefold()
-    found = []
+    matches = []
     for index in (then.index(ns) for ns in ask.ns):
         rows = lookup.join(connection, lookup.allowed(connection, index.id, ask.filters), ask.filters).values()
-        having = [row for row in rows if needle in row["text"].casefold()]
-        found += [(index, row) for row in sorted(having, key=lambda row: (row["path"], row["start_line"]))]
-    places = [Candidate(index, row, 1.0, {"exact": rank}) for rank, (index, row) in enumerate(found, 1)]
+        fitting = [row for row in rows if needle in row["text"].casefold()]
+        matches += [(index, row) for row in sorted(fitting, key=lambda row: (row["path"], row["start_line"]))]
+    places = [Candidate(index, row, 1.0, {"exact": rank}) for rank, (index, row) in enumerate(matches, 1)]
     return hits.answer(then, ask, places, 1.0)
 
 
 def _shadow(stores: Stores) -> sqlite3.Connection:
-    """A connection of its own, in which temporary tables stand before the real ones of the same name."""
+    """A new connection in which temporary tables shadow the real ones of the same name."""
     connection = sqlite3.connect(stores.ledger.path, isolation_level=None, check_same_thread=False, timeout=10)
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA temp_store = MEMORY")
@@ -161,37 +144,29 @@ def _shadow(stores: Stores) -> sqlite3.Connection:
 
 
 def _then(
-    stores: Stores, ask: Ask, when: Moment, connection: sqlite3.Connection, folder: Path
+    stores: Stores, ask: Ask, when: str, connection: sqlite3.Connection, folder: Path
 ) -> tuple[Stores, dict[int, int]]:
-    """The stores as they were, and of which version each chunk is."""
+    """The stores as they were, and the version number of each chunk."""
     numbers: dict[int, int] = {}
     then = copy.copy(stores)
     then.ledger = copy.copy(stores.ledger)
     then.ledger._local = threading.local()
     then.ledger._local.connection = connection
     then.indexes, then.former = {}, None
-    with _snapshot(connection):
-        for ns in ask.ns:
-            index = stores.index(ns)
-            past = _PastWorkspace(connection, index, when, -len(numbers))
-            then.indexes[ns] = replace(
-                index, text=_PastText(past.postings(folder / str(index.id))), collection=None, former=None,
-                mirror=past.mirror(stores),
-            )  # fmt: skip
-            numbers |= past.numbers
+    # One transaction: what is copied belongs together.
+    connection.execute("BEGIN")
+    for ns in ask.ns:
+        index = stores.index(ns)
+        past = _PastWorkspace(connection, index, when, -len(numbers))
+        text = _PastText(past.postings(folder / str(index.id)))
+        then.indexes[ns] = replace(index, text=text, collection=None, former=None, mirror=past.mirror(stores))
+        numbers |= past.numbers
+    connection.execute("COMMIT")
     return then, numbers
 
 
-@contextmanager
-def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """One transaction: what is copied belongs together."""
-    connection.execute("BEGIN")
-    yield
-    connection.execute("COMMIT")
-
-
 class _PastText(TextIndex):
-    """The words of the chunks that there were."""
+    """The words of the chunks of that time."""
 
     def __init__(self, postings: Postings) -> None:
         self._then = postings
@@ -202,37 +177,36 @@ class _PastText(TextIndex):
 
 @dataclass(slots=True)
 class _PastWorkspace:
-    """One workspace as it was: its rows are copied when this is made."""
+    """One workspace as it was; its rows are copied on creation."""
 
     connection: sqlite3.Connection
     index: WorkspaceIndex
-    when: Moment
+    when: str
     last: int
-    """Chunks that are no longer there get numbers below this one."""
+    """Chunks of former texts get numbers below this one."""
     numbers: dict[int, int] = field(default_factory=dict)
     old: list[tuple[int, Chunk]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         run, index = self.connection.execute, self.index
         run("INSERT INTO temp.files SELECT * FROM main.files WHERE workspace = ?", (index.id,))
-        found = current(self.connection, index.id, self.when)
-        as_now = json.dumps([row["memory"] for row in found if row["now"]])
+        rows = current(self.connection, index.id, self.when)
+        versions = {row["memory"]: row["number"] for row in rows if row["now"]}
         for table, column in (("memories", "id"), ("chunks", "memory")):
             run(
                 f"INSERT INTO temp.{table} SELECT * FROM main.{table}"
                 f" WHERE {column} IN (SELECT value FROM json_each(?))",
-                (as_now,),
+                (json.dumps(list(versions)),),
             )
-        versions = {row["memory"]: row["number"] for row in found if row["now"]}
         chunks = run("SELECT id, memory FROM temp.chunks WHERE workspace = ?", (index.id,)).fetchall()
         self.numbers |= {row["id"]: versions[row["memory"]] for row in chunks}
-        for row in found:
+        for row in rows:
             if not row["now"]:
                 self._add(row)
         run("UPDATE temp.memories SET expires = NULL")
 
     def _add(self, row: sqlite3.Row) -> None:
-        """A memory with a text that it no longer has; its lines are counted from its own first one."""
+        """Add a memory with a former text; its lines are counted from its own first one."""
         text = history.text_of(self.connection, row["digest"])
         note = parse(row["path"], text, row["date"]) if text is not None else None
         if note is None or not note.memories:
@@ -258,14 +232,14 @@ class _PastWorkspace:
             (file, slug_then(row), row["heading"], row["memory"]),
         )
         if row["slug"]:
-            # A section says its own tags; those of a whole file stand in front matter, which is no part of its text.
+            # A section has its own tags; those of a file are in its front matter, which is not part of its text.
             run(
                 "UPDATE temp.memories SET kind = ?, tags = ?, declared = ? WHERE id = ?",
                 (then.kind, json.dumps(then.declared.tags), json.dumps(asdict(then.declared)), row["memory"]),
             )
 
     def _file(self, path: str) -> int:
-        """The number of a file, which need not be there any more."""
+        """The number of a file, which may no longer exist."""
         run, key = self.connection.execute, (self.index.id, path)
         known = run("SELECT id FROM temp.files WHERE workspace = ? AND path = ?", key).fetchone()
         if known:
@@ -278,7 +252,7 @@ class _PastWorkspace:
         return number
 
     def postings(self, folder: Path) -> Postings:
-        """The index as it is, without what was not there then, and with the words that are no longer there."""
+        """The index as it is now, without chunks that came later, and with the words of former texts."""
         ids = np.array([number for number in self.numbers if number > 0], np.int64)
         now = self.index.text.postings()
         parts = []
@@ -293,7 +267,7 @@ class _PastWorkspace:
         return Postings(parts, lists)
 
     def mirror(self, stores: Stores) -> Mirror | None:
-        """The vectors; those of texts that are no longer there are made, as far as that is no long wait."""
+        """The vectors; those of former texts are computed, up to a limit."""
         if stores.model is None:
             return None
         embedder = stores.model.embedder
@@ -301,8 +275,8 @@ class _PastWorkspace:
         ids, vectors = vector_table.of_workspace(self.connection, stores.model.id, self.index.id, embedder.dims)
         mirror.add(ids, vectors)
         known = set(ids)
-        bare = [(number, chunk) for number, chunk in self.old if number not in known][:MOST_EMBEDDED]
-        if bare:
-            texts = [embedded_text(chunk.heading, chunk.context, chunk.text) for _, chunk in bare]
-            mirror.add([number for number, _ in bare], embedder.embed(texts))
+        missing = [(number, chunk) for number, chunk in self.old if number not in known][:MOST_EMBEDDED]
+        if missing:
+            texts = [embedded_text(chunk.heading, chunk.context, chunk.text) for _, chunk in missing]
+            mirror.add([number for number, _ in missing], embedder.embed(texts))
         return mirror

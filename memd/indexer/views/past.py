@@ -1,11 +1,11 @@
-"""Tells what was: a memory's versions and how they differ, everything that was done, and what went from the files."""
+"""The past: a memory's versions and how they differ, the log of everything that was done, and the trash."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import PurePosixPath
@@ -19,131 +19,137 @@ from memd.indexer.record import history
 from memd.indexer.record.history import MemoryVersion
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import get
+from memd.indexer.views.overview import AMONG, workspace_ids
+from memd.models import JsonObject
 
 NUMBERED = re.compile(r"(?P<key>.+)~(?P<number>\d{1,18})")
-"""A memory by its own number: several that went may have had one key."""
+"""A memory by its own number: several that are gone may have had one key."""
 
 MOST_NAMED = 20
-"""Keys and paths that an entry of the log names; it counts the others."""
+"""Keys and paths that a log entry names; the others are counted."""
 
 CHANGED = (
     "EXISTS (SELECT 1 FROM splices s WHERE s.action = a.id) AS spliced,"
     " EXISTS (SELECT 1 FROM shifts h WHERE h.action = a.id) AS shifted"
 )
-"""Whether an action changed a text, or what is observed of a memory."""
+"""Whether an action changed a file, or the life of a memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownMemory:
-    """A memory that is there, or was."""
+    """A memory that is in the files, or was."""
 
     index: WorkspaceIndex
     memory: int
     slug: str
     path: str
     gone: str | None
-    """When it went from the files."""
+    """When it left the files."""
+
+    @classmethod
+    def of(cls, index: WorkspaceIndex, row: Row) -> KnownMemory:
+        return cls(index, row["id"], row["slug"], row["path"], row["gone"])
 
 
 def known(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> KnownMemory:
-    """The memory that has a key, else the one that had it and went last; `key~NUMBER` is one of several."""
+    """The memory that has a key, else the last one that had it; `key~NUMBER` names one of several."""
     try:
-        index, row = get.named(stores, indexes, key)
-        return KnownMemory(index, row["id"], row["slug"], row["path"], None)
+        return KnownMemory.of(*get.find_memory(stores, indexes, key))
     except NotFound:
-        gone = [_known(index, row) for index in indexes for row in lookup.gone(stores.ledger.reader, index.id, key)]
-        found = max(gone, key=lambda one: (one.gone or "", one.memory), default=None) or _numbered(stores, indexes, key)
-        if found is None:
+        rows = [(index, row) for index in indexes for row in lookup.gone(stores.ledger.reader, index.id, key)]
+        gone = [KnownMemory.of(index, row) for index, row in rows]
+        memory = max(gone, key=lambda one: (one.gone or "", one.memory), default=None)
+        memory = memory or _by_number(stores, indexes, key)
+        if memory is None:
             raise
-        return found
+        return memory
 
 
-def _known(index: WorkspaceIndex, row: Row) -> KnownMemory:
-    return KnownMemory(index, row["id"], row["slug"], row["path"], row["gone"])
-
-
-def _numbered(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> KnownMemory | None:
+def _by_number(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> KnownMemory | None:
     parts = NUMBERED.fullmatch(key)
     if parts is None:
         return None
-    rows = stores.ledger.reader.execute(
+    row = stores.ledger.reader.execute(
         "SELECT m.id, m.workspace, m.slug, m.gone, COALESCE(f.path, v.path) AS path FROM memories m"
         " LEFT JOIN files f ON f.id = m.file JOIN versions v ON v.memory = m.id"
         " WHERE m.id = ? ORDER BY v.number DESC LIMIT 1",
         (int(parts["number"]),),
-    ).fetchall()
-    return next((_known(index, row) for row in rows for index in indexes if index.id == row["workspace"]), None)
+    ).fetchone()
+    return next((KnownMemory.of(index, row) for index in indexes if row and index.id == row["workspace"]), None)
 
 
 # --- versions -----------------------------------------------------------------------------------------------
 
 
-def versions(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> dict[str, Any]:
-    """Every version of a memory, the newest first."""
-    found = known(stores, indexes, key)
-    kept = history.versions(stores.ledger.reader, found.memory)
-    return {**_where(found, key), "versions": [_told(stores, version, version is kept[-1]) for version in kept[::-1]]}
+def versions(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> JsonObject:
+    """Every version of a memory, newest first."""
+    memory = known(stores, indexes, key)
+    kept = history.versions(stores.ledger.reader, memory.memory)
+    return {**_where(memory, key), "versions": [_version(stores, one, one is kept[-1]) for one in reversed(kept)]}
 
 
-def _where(found: KnownMemory, key: str) -> dict[str, Any]:
-    workspace = found.index.workspace
-    return {"ns": workspace.ns, "root": str(workspace.root), "key": key, "path": found.path, "gone": found.gone}
+def _where(memory: KnownMemory, key: str) -> JsonObject:
+    return {**memory.index.place, "key": key, "path": memory.path, "gone": memory.gone}
 
 
-def _told(stores: Stores, version: MemoryVersion, current: bool) -> dict[str, Any]:
-    text = _text(stores, version)
-    said = {name: value for name, value in asdict(version).items() if name not in ("memory", "number", "digest")}
+def _version(stores: Stores, version: MemoryVersion, current: bool) -> JsonObject:
+    text = history.text_of(stores.ledger.reader, version.digest)
     return {
         "version": version.number,
-        **said,
+        **{name: getattr(version, name) for name in ("at", "who", "action", "path", "heading")},
         "gone": version.digest is None,
         "current": current,
         "characters": None if text is None else len(text),
     }
 
 
-def _text(stores: Stores, version: MemoryVersion) -> str | None:
-    return history.text_of(stores.ledger.reader, version.digest) if version.digest else None
+def by_version(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, number: int) -> JsonObject:
+    """A memory that is in the files, or was, in one of its versions."""
+    memory = known(stores, indexes, key)
+    version, text = text_of(stores, memory, key, number)
+    last = history.latest(stores.ledger.reader, memory.memory)
+    return {
+        **memory.index.place,
+        "key": key,
+        **{name: getattr(version, name) for name in ("path", "heading", "at", "who")},
+        "text": text,
+        "current": last == version,
+        **get.version_facts(number, text),
+    }
 
 
-def text_of(stores: Stores, found: KnownMemory, key: str, number: int) -> tuple[MemoryVersion, str]:
-    """A version with its text; without a number the last text before the one that is there now."""
-    kept = history.versions(stores.ledger.reader, found.memory)
+def text_of(stores: Stores, memory: KnownMemory, key: str, number: int) -> tuple[MemoryVersion, str]:
+    """A version and its text; without a number the last text before the current one."""
+    kept = history.versions(stores.ledger.reader, memory.memory)
     with_text = [version for version in kept if version.digest]
-    here = kept[-1].digest if kept else None
-    fit = [one for one in with_text if (one.number == number if number else one.digest != here)]
-    wanted = fit[-1] if fit else None
-    text = _text(stores, wanted) if wanted else None
-    if wanted is None or text is None:
-        there = ", ".join(str(version.number) for version in with_text) or "none"
+    current = kept[-1].digest if kept else None
+    fitting = [one for one in with_text if (one.number == number if number else one.digest != current)]
+    text = history.text_of(stores.ledger.reader, fitting[-1].digest) if fitting else None
+    if text is None:
+        numbers = ", ".join(str(version.number) for version in with_text) or "none"
         which = f"version {number} with a text" if number else "earlier text"
-        raise NotFound(f"`{key}` has no {which}", f"there are: {there} (memd history {key})")
-    return wanted, text
+        raise NotFound(f"`{key}` has no {which}", f"there are: {numbers} (memd history {key})")
+    return fitting[-1], text
 
 
-def difference(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, old: int, new: int) -> dict[str, Any]:
-    """How two versions differ, as a unified diff: the last change without numbers, the rest from `old` on with one."""
-    found = known(stores, indexes, key)
-    kept = history.versions(stores.ledger.reader, found.memory)
-    numbers = {version.number: version for version in kept}
-    last = kept[-1].number if kept else 0
-    new = new or last
-    old = old or max((number for number in numbers if number < new), default=0)
+def difference(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, old: int, new: int) -> JsonObject:
+    """A unified diff of two versions: of the last two without numbers, from `old` to the last one with one."""
+    memory, reader = known(stores, indexes, key), stores.ledger.reader
+    digests = {version.number: version.digest for version in history.versions(reader, memory.memory)}
+    new = new or max(digests, default=0)
+    old = old or max((number for number in digests if number < new), default=0)
     for number in (old, new):
-        if number and number not in numbers:
-            there = ", ".join(map(str, numbers))
+        if number and number not in digests:
+            there = ", ".join(map(str, digests))
             raise NotFound(f"`{key}` has no version {number}", f"there are: {there} (memd history {key})")
-    one, other = (_text(stores, numbers[number]) or "" if number else "" for number in (old, new))
-    return {**_where(found, key), "old": old, "new": new, "diff": unified(key, old, one, new, other)}
-
-
-def unified(key: str, old: int, one: str, new: int, other: str) -> str:
-    """A unified diff of two texts; only a line feed ends a line."""
-    lines = difflib.unified_diff(_lines(one), _lines(other), f"{key}@{old}", f"{key}@{new}")
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    one, other = (_lines(history.text_of(reader, digests.get(number)) or "") for number in (old, new))
+    lines = difflib.unified_diff(one, other, f"{key}@{old}", f"{key}@{new}")
+    diff = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return {**_where(memory, key), "old": old, "new": new, "diff": diff}
 
 
 def _lines(text: str) -> list[str]:
+    """Only a line feed ends a line."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
@@ -157,43 +163,40 @@ class LogFilter:
     who: str = ""
     what: str = ""
     since: str = ""
-    """A moment, as the ledger writes them."""
+    """A moment, as the ledger writes it."""
     key: str = ""
     limit: int = 50
 
 
-def entries(stores: Stores, indexes: Sequence[WorkspaceIndex], wanted: LogFilter) -> list[dict[str, Any]]:
-    """Everything that was done, the newest first: memd's own actions, and what was saved in an editor."""
-    names = {index.id: index.workspace.ns for index in indexes}
-    memories = _memories(stores, indexes, wanted.key) if wanted.key else None
-    connection = stores.ledger.reader
-    done = islice(_actions(connection, names, wanted, memories), wanted.limit)
-    saved = islice(_edits(connection, names, wanted, memories), wanted.limit)
+def entries(stores: Stores, indexes: Sequence[WorkspaceIndex], wanted: LogFilter) -> list[JsonObject]:
+    """Everything that was done, newest first: memd's own actions, and what editors saved."""
+    connection, names = stores.ledger.reader, {index.id: index.workspace.ns for index in indexes}
+    values = {**asdict(wanted), "workspaces": workspace_ids(indexes), "memories": None}
+    if wanted.key:
+        values["memories"] = json.dumps(
+            [memory for number in names for memory in _same_key(connection, number, wanted.key)]
+        )
+    done = islice(_actions(connection, names, values), wanted.limit)
+    saved = islice(_edits(connection, names, values), wanted.limit)
     merged = sorted([*done, *saved], key=lambda entry: (entry["at"], entry["action"] or 0), reverse=True)
     return merged[: wanted.limit]
 
 
-def _memories(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> str:
-    """The memories that have or had a key, as a JSON list."""
-    base, _, slug = key.partition("#")
-    connection = stores.ledger.reader
-    found = [row["id"] for index in indexes for row in lookup.memories(connection, index.id, base, slug)]
-    found += [row["id"] for index in indexes for row in lookup.gone(connection, index.id, key)]
-    return json.dumps(found)
+def _same_key(connection: Connection, workspace: int, key: str) -> list[int]:
+    """The memories that have or had a key."""
+    rows = [*lookup.gone(connection, workspace, key), *lookup.memories(connection, workspace, key)]
+    return [row["id"] for row in rows]
 
 
-def _actions(
-    connection: Connection, names: dict[int, str], wanted: LogFilter, memories: str | None
-) -> Iterator[dict[str, Any]]:
+def _actions(connection: Connection, names: dict[int, str], values: dict[str, Any]) -> Iterator[JsonObject]:
     rows = connection.execute(
-        f"SELECT a.*, {CHANGED} FROM actions a"
-        " WHERE (a.workspace IS NULL OR a.workspace IN (SELECT value FROM json_each(:names)))"
+        f"SELECT a.*, {CHANGED} FROM actions a WHERE (a.workspace IS NULL OR a.workspace {AMONG})"
         " AND (:who = '' OR a.who = :who OR substr(a.who, 1, length(:who) + 1) = :who || ':')"
         " AND (:what = '' OR a.what = :what) AND a.at >= :since AND (:memories IS NULL OR a.key = :key OR a.id IN"
         " (SELECT action FROM versions WHERE memory IN (SELECT value FROM json_each(:memories))) OR a.id IN"
         " (SELECT action FROM shifts WHERE memory IN (SELECT value FROM json_each(:memories))))"
         " ORDER BY a.at DESC, a.id DESC",
-        {**asdict(wanted), "names": json.dumps(list(names)), "memories": memories},
+        values,
     )
     for row in rows:
         detail = json.loads(row["detail"])
@@ -208,33 +211,30 @@ def _actions(
         }
 
 
-def _edits(
-    connection: Connection, names: dict[int, str], wanted: LogFilter, memories: str | None
-) -> Iterator[dict[str, Any]]:
-    """What was saved in an editor: all memories that one look at the files found changed are one entry."""
-    if wanted.who not in ("", "editor"):
+def _edits(connection: Connection, names: dict[int, str], values: dict[str, Any]) -> Iterator[JsonObject]:
+    """What editors saved: all memories that one batch found changed are one entry."""
+    if values["who"] not in ("", "editor"):
         return
     times = connection.execute(
         "SELECT DISTINCT v.at, m.workspace FROM versions v JOIN memories m ON m.id = v.memory"
-        " WHERE v.who = 'editor' AND v.action IS NULL AND v.at >= :since"
-        " AND m.workspace IN (SELECT value FROM json_each(:names))"
+        f" WHERE v.who = 'editor' AND v.action IS NULL AND v.at >= :since AND m.workspace {AMONG}"
         " AND (:memories IS NULL OR m.id IN (SELECT value FROM json_each(:memories))) ORDER BY v.at DESC",
-        {"since": wanted.since, "names": json.dumps(list(names)), "memories": memories},
+        values,
     )
     for at, workspace in times:
         entry = _edit(connection, at, workspace, names[workspace])
-        if wanted.what in ("", entry["what"]):
+        if values["what"] in ("", entry["what"]):
             yield entry
 
 
-def _edit(connection: Connection, at: str, workspace: int, ns: str) -> dict[str, Any]:
+def _edit(connection: Connection, at: str, workspace: int, ns: str) -> JsonObject:
     rows = connection.execute(
         "SELECT v.number, v.digest, v.path, m.slug FROM versions v JOIN memories m ON m.id = v.memory"
         " WHERE v.at = ? AND m.workspace = ? AND v.who = 'editor' AND v.action IS NULL ORDER BY v.path, m.start_line",
         (at, workspace),
     ).fetchall()
     whats = {"removed" if not row["digest"] else "added" if row["number"] == 1 else "changed" for row in rows}
-    keys = [key_at(row["path"], row["slug"]) for row in rows]
+    keys = [_key_at(row) for row in rows]
     paths = list(dict.fromkeys(row["path"] for row in rows))
     return {
         "action": None, "at": at, "ns": ns, "who": "editor", "what": whats.pop() if len(whats) == 1 else "changed",
@@ -244,34 +244,34 @@ def _edit(connection: Connection, at: str, workspace: int, ns: str) -> dict[str,
     }  # fmt: skip
 
 
-def key_at(path: str, slug: str) -> str:
-    """A memory's key while no other file had its stem."""
-    stem = PurePosixPath(path).stem
-    return f"{stem}#{slug}" if slug else stem
+def _key_at(row: Row) -> str:
+    """The key of a memory that may be gone, as if no other file had its stem."""
+    return lookup.key_of(PurePosixPath(row["path"]).stem, row["path"], row["slug"], set())
 
 
-ACTION = f"SELECT a.*, {CHANGED} FROM actions a WHERE "
+# --- what can be undone -------------------------------------------------------------------------------------
 
 
 def action(stores: Stores, indexes: Sequence[WorkspaceIndex], number: int) -> Row | None:
     """One action of these workspaces."""
-    ids = json.dumps([index.id for index in indexes])
-    found: Row | None = stores.ledger.reader.execute(
-        f"{ACTION} a.id = ? AND a.workspace IN (SELECT value FROM json_each(?))", (number, ids)
-    ).fetchone()
-    return found
+    return _action(stores, indexes, "a.id = :id", {"id": number})
 
 
 def last(stores: Stores, indexes: Sequence[WorkspaceIndex], who: str) -> Row | None:
-    """The last change that someone made and nobody has taken back; a job's is never the one that is meant."""
-    ids = json.dumps([index.id for index in indexes])
-    found: Row | None = stores.ledger.reader.execute(
-        f"{ACTION} (spliced OR shifted) AND a.who = ? AND a.who NOT LIKE 'job:%' AND a.who <> 'editor'"
-        " AND a.what <> 'undo' AND a.state = 'done' AND a.undone IS NULL"
-        " AND a.workspace IN (SELECT value FROM json_each(?)) ORDER BY a.id DESC LIMIT 1",
-        (who, ids),
+    """The last change that someone made and nobody undid; a job's is never the one that is meant."""
+    clause = (
+        "(spliced OR shifted) AND a.who = :who AND a.who NOT LIKE 'job:%' AND a.who <> 'editor' AND a.what <> 'undo'"
+        " AND a.state = 'done' AND a.undone IS NULL"
+    )
+    return _action(stores, indexes, clause, {"who": who})
+
+
+def _action(stores: Stores, indexes: Sequence[WorkspaceIndex], clause: str, values: dict[str, Any]) -> Row | None:
+    row: Row | None = stores.ledger.reader.execute(
+        f"SELECT a.*, {CHANGED} FROM actions a WHERE {clause} AND a.workspace {AMONG} ORDER BY a.id DESC LIMIT 1",
+        {**values, "workspaces": workspace_ids(indexes)},
     ).fetchone()
-    return found
+    return row
 
 
 def since(stores: Stores, workspace: int, action: int) -> str:
@@ -288,56 +288,48 @@ def since(stores: Stores, workspace: int, action: int) -> str:
     return ", ".join(f"{row['name']} at {row['at'][:16]}Z" for row in rows)
 
 
-# --- what went ----------------------------------------------------------------------------------------------
+# --- the trash ----------------------------------------------------------------------------------------------
 
 
-def trash(stores: Stores, indexes: Sequence[WorkspaceIndex], limit: int) -> dict[str, Any]:
-    """The memories and the whole files that went, the last ones first, each with the way back."""
-    names = {index.id: index.workspace.ns for index in indexes}
-    connection = stores.ledger.reader
+def trash(stores: Stores, indexes: Sequence[WorkspaceIndex], limit: int) -> JsonObject:
+    """The memories and the whole files that are gone, last first, each with the command that restores it."""
+    connection, names = stores.ledger.reader, {index.id: index.workspace.ns for index in indexes}
     rows = connection.execute(
         "SELECT m.id, m.workspace, m.slug, m.heading, m.gone, v.path, v.who, v.action, v.number,"
         " (SELECT MAX(t.number) FROM versions t JOIN texts x ON x.digest = t.digest WHERE t.memory = m.id) AS text"
         " FROM memories m JOIN versions v ON v.memory = m.id"
         " AND v.number = (SELECT MAX(number) FROM versions WHERE memory = m.id)"
-        " WHERE m.gone IS NOT NULL AND m.workspace IN (SELECT value FROM json_each(?)) ORDER BY m.gone DESC, m.id DESC",
-        (json.dumps(list(names)),),
+        f" WHERE m.gone IS NOT NULL AND m.workspace {AMONG} ORDER BY m.gone DESC, m.id DESC",
+        {"workspaces": workspace_ids(indexes)},
     ).fetchall()
     rows = [row for row in rows if row["text"] is not None]
-    shown = [_gone(connection, row, names) for row in rows[:limit]]
-    return {"memories": shown, "total": len(rows), "files": list(_lost_files(connection, indexes))[:limit]}
+    shown = [_gone_memory(connection, row, names) for row in rows[:limit]]
+    files = [file for index in indexes for file in _gone_files(stores, index)]
+    return {"memories": shown, "total": len(rows), "files": files[:limit]}
 
 
-def _gone(connection: Connection, row: Row, names: dict[int, str]) -> dict[str, Any]:
-    key = key_at(row["path"], row["slug"])
-    same = [other["id"] for other in lookup.gone(connection, row["workspace"], key)]
-    base, _, slug = key.partition("#")
-    same += [other["id"] for other in lookup.memories(connection, row["workspace"], base, slug)]
-    name = key if same == [row["id"]] else f"{key}~{row['id']}"
-    return {
-        "ns": names[row["workspace"]], "key": name, "path": row["path"], "heading": row["heading"],
-        "gone": row["gone"], "who": row["who"], "action": row["action"], "version": row["text"],
-        "restore": f"memd restore {name}@{row['text']}",
-    }  # fmt: skip
+def _gone_memory(connection: Connection, row: Row, names: dict[int, str]) -> JsonObject:
+    key = _key_at(row)
+    name = key if _same_key(connection, row["workspace"], key) == [row["id"]] else f"{key}~{row['id']}"
+    columns = {column: row[column] for column in ("path", "heading", "gone", "who", "action")}
+    return {"ns": names[row["workspace"]], "key": name, **columns, "version": row["text"],
+            "restore": f"memd restore {name}@{row['text']}"}  # fmt: skip
 
 
-def _lost_files(connection: Connection, indexes: Iterable[WorkspaceIndex]) -> Iterator[dict[str, Any]]:
-    """Whole files that an editor removed or emptied and that are not there again."""
-    for index in indexes:
-        # The new name of a renamed file may be seen a moment after the old one has gone.
-        present = {row.digest for row in list(index.files.values())}
-        for row in lost(connection, index):
-            there = (index.workspace.root / row["path"]).exists()
-            if row["before"] not in present and (row["what"] == "file-emptied" or not there):
-                yield {
-                    "ns": index.workspace.ns, "path": row["path"], "what": row["what"], "at": row["at"],
-                    "action": row["id"], "restore": f"memd undo {row['id']}",
-                }  # fmt: skip
+def _gone_files(stores: Stores, index: WorkspaceIndex) -> Iterator[JsonObject]:
+    """Whole files that an editor removed or emptied and that did not come back."""
+    # The new name of a renamed file may be seen a moment after the old one is gone.
+    present = {row.digest for row in list(index.files.values())}
+    for row in lost(stores, index):
+        there = (index.workspace.root / row["path"]).exists()
+        if row["before"] not in present and (row["what"] == "file-emptied" or not there):
+            columns = {column: row[column] for column in ("path", "what", "at")}
+            yield {"ns": index.workspace.ns, **columns, "action": row["id"], "restore": f"memd undo {row['id']}"}
 
 
-def lost(connection: Connection, index: WorkspaceIndex, path: str = "") -> list[Row]:
-    """The losses of whole files that nobody has undone, the last first."""
-    return connection.execute(
+def lost(stores: Stores, index: WorkspaceIndex, path: str = "") -> list[Row]:
+    """The losses of whole files that nobody has undone, last first."""
+    return stores.ledger.reader.execute(
         'SELECT a.id, a.at, a.what, s.path, s."before" FROM actions a JOIN splices s ON s.action = a.id'
         " WHERE a.workspace = ? AND a.what IN (?, ?) AND a.undone IS NULL AND (? = '' OR s.path = ?)"
         " ORDER BY a.id DESC",

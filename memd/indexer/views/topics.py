@@ -1,4 +1,4 @@
-"""Finds the topics of a workspace: their files as they stand on the disk, and the index that lists them."""
+"""The topics of a workspace: their files as they are on disk, and the index that lists them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from memd.errors import MemdError
 from memd.indexer.indexing.read_files import changed_paths
-from memd.indexer.indexing.scan import LINK, SWAP, FileStat, ScanResult, refusal
+from memd.indexer.indexing.scan import LINK, SWAP, FileStat, ScanResult, is_utf8, refusal
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.notes.layout import Layout, layout_of
 from memd.notes.names import is_topic
@@ -22,19 +22,19 @@ def layout(index: WorkspaceIndex) -> Layout:
 
 
 def paths(index: WorkspaceIndex) -> dict[str, str]:
-    """The file of every topic by its name: those in the folder for topics, then others that are known as topics."""
+    """The file of every topic by its name: those in the folder for topics, then other topic files."""
     place = layout(index)
     inside = (f"{place.topics}/{name}" for name in _names(index, place.topics) if name.endswith(place.topic_suffix))
     elsewhere = sorted(path for path in list(index.files) if is_topic(path))
-    found: dict[str, str] = {}
+    topics: dict[str, str] = {}
     for path in (*inside, *elsewhere):
         if path != place.index:
-            found.setdefault(PurePosixPath(path).stem, path)
-    return dict(sorted(found.items()))
+            topics.setdefault(PurePosixPath(path).stem, path)
+    return dict(sorted(topics.items()))
 
 
 def _names(index: WorkspaceIndex, folder: str) -> Iterator[str]:
-    """The files of a folder, without what editors leave there, what leads out, and names that cannot be spoken."""
+    """The files of a folder, without swap files, links that lead out, and names that are not UTF-8."""
     if refusal(index.workspace, folder) == LINK:
         return
     try:
@@ -42,16 +42,15 @@ def _names(index: WorkspaceIndex, folder: str) -> Iterator[str]:
     except (FileNotFoundError, NotADirectoryError):
         return
     for entry in entries:
-        name = entry.name
-        if SWAP.search(name) or name.encode("utf-8", "replace").decode() != name:
+        if SWAP.search(entry.name) or not is_utf8(entry.name):
             continue
-        # Only a link costs more than a look at the folder: there may be thousands.
-        if not refusal(index.workspace, f"{folder}/{name}") if entry.is_symlink() else entry.is_file():
-            yield name
+        # Only links cost a stat: a folder may have thousands of files.
+        if not refusal(index.workspace, f"{folder}/{entry.name}") if entry.is_symlink() else entry.is_file():
+            yield entry.name
 
 
-def reading(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
-    """A file as it is now; None when there is none."""
+def _read(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
+    """A file as it is now; None when it does not exist."""
     try:
         return read(index.workspace.root / path, max_bytes)
     except (FileNotFoundError, NotADirectoryError):
@@ -61,37 +60,34 @@ def reading(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | N
 
 
 def index_text(index: WorkspaceIndex, max_bytes: int) -> str:
-    found = reading(index, layout(index).index, max_bytes)
-    return found.text if found else ""
+    content = _read(index, layout(index).index, max_bytes)
+    return content.text if content else ""
 
 
 def topic(index: WorkspaceIndex, name: str, path: str, max_bytes: int) -> Topic | None:
-    found = reading(index, path, max_bytes)
-    return read_topic(name, path, found.text, found.day) if found else None
+    content = _read(index, path, max_bytes)
+    return read_topic(name, path, content.text, content.day) if content else None
 
 
 def tags(stores: Stores, index: WorkspaceIndex, topics: dict[str, str], max_bytes: int) -> dict[str, tuple[str, ...]]:
-    """The tags of each topic: from the ledger where the file is as it was read, else from the file."""
-    stale = changed_paths(index, ScanResult(dict(_seen(index, topics.values()))))
+    """The tags of each topic: from the ledger, or from the file if it has changed since."""
+    stale = changed_paths(index, ScanResult(dict(_stats(index, topics.values()))))
     rows = stores.ledger.reader.execute(
         "SELECT f.path, m.tags FROM memories m JOIN files f ON f.id = m.file WHERE m.workspace = ? AND m.slug = ''"
         " AND f.path IN (SELECT value FROM json_each(?))",
         (index.id, json.dumps(list(topics.values()))),
     )
-    kept = {row["path"]: tuple(json.loads(row["tags"])) for row in rows if row["path"] not in stale}
-    found = {}
+    known = {row["path"]: tuple(json.loads(row["tags"])) for row in rows if row["path"] not in stale}
     for name, path in topics.items():
-        if path not in kept:
-            fresh = topic(index, name, path, max_bytes)
-            kept[path] = fresh.tags if fresh else ()
-        found[name] = kept[path]
-    return found
+        if path not in known:
+            changed = topic(index, name, path, max_bytes)
+            known[path] = changed.tags if changed else ()
+    return {name: known[path] for name, path in topics.items()}
 
 
-def _seen(index: WorkspaceIndex, files: Iterable[str]) -> Iterator[tuple[str, FileStat]]:
+def _stats(index: WorkspaceIndex, files: Iterable[str]) -> Iterator[tuple[str, FileStat]]:
     for path in files:
         try:
-            status = (index.workspace.root / path).stat()
+            yield path, FileStat.of((index.workspace.root / path).stat())
         except OSError:
             continue
-        yield path, FileStat(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)

@@ -1,17 +1,15 @@
-"""Forgets a memory for good: text, history, caches and free pages; says what went, and what is out of its reach."""
+"""Purges a memory: its text, history, caches and free pages; reports what is gone and what is out of reach."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
-from memd.errors import MemdError, NotFound, Refused
+from memd.errors import NotFound, Refused
 from memd.indexer.indexing import file_copies
 from memd.indexer.language.words import words
 from memd.indexer.maintenance.rebuild import build_elsewhere
@@ -20,59 +18,62 @@ from memd.indexer.record import history
 from memd.indexer.store import vector_table
 from memd.indexer.store.ledger import backups
 from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.models import JsonObject
 
 SHORTEST = 4
-"""Shorter words stand in every note and tell nothing about where a text has been."""
+"""Shorter words are in every note and say nothing about where a text has been."""
 
 PURGED = "(purged)"
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryTrace:
-    """What a memory said, in all its versions, and where."""
+    """What a memory said in all its versions, and where."""
 
     memory: int
+    texts: dict[str, str]
+    """By digest, as far as they are kept."""
     digests: frozenset[str]
-    texts: tuple[str, ...]
     paths: frozenset[str]
     actions: frozenset[int]
-    telling: frozenset[str] = frozenset()
+    distinctive: frozenset[str] = frozenset()
     """Words that nothing else in these files has."""
 
     def in_bytes(self, data: bytes) -> bool:
         """Whether some bytes of a file have a part of it."""
         text = data.decode("utf-8", "replace")
         piece = text.strip()
-        if any(
-            (len(piece) >= SHORTEST and piece in own) or (own.strip() and own.strip() in piece) for own in self.texts
-        ):
-            return True
-        return not self.telling.isdisjoint(_words(text)) or self._torn(text)
+        for own in self.texts.values():
+            if (len(piece) >= SHORTEST and piece in own) or (own.strip() and own.strip() in piece):
+                return True
+        return not self.distinctive.isdisjoint(_words(text)) or self._torn(text)
 
     def _torn(self, text: str) -> bool:
-        """A splice begins and ends where two texts differ, which may be in the middle of a word."""
+        """Whether a word is cut: a splice may begin and end in the middle of one."""
         found = [word.exact[0] for word in words(text)]
         first, last = (found[0], found[-1]) if found else ("", "")
-        return (len(first) >= SHORTEST and any(word.endswith(first) for word in self.telling)) or (
-            len(last) >= SHORTEST and any(word.startswith(last) for word in self.telling)
+        return (len(first) >= SHORTEST and any(word.endswith(first) for word in self.distinctive)) or (
+            len(last) >= SHORTEST and any(word.startswith(last) for word in self.distinctive)
         )
 
+    def in_text(self, text: str) -> bool:
+        """Whether a whole text has one of its versions."""
+        return any(own.strip() in text for own in self.texts.values())
 
-def purge(stores: Stores, index: WorkspaceIndex, memory: int) -> dict[str, Any]:
+
+def purge(stores: Stores, index: WorkspaceIndex, memory: int) -> JsonObject:
     """Remove every trace of a memory whose text is no longer in the files."""
     trace = _trace(stores, index, memory)
     with stores.ledger.forgetting() as connection:
-        gone = _from_ledger(connection, index, trace)
+        purged = _from_ledger(connection, index, trace)
     stores.question_vectors.clear()
-    _text_anew(stores, index)
-    gone["collection"] = _vectors_anew(stores, index)
+    # A segment keeps the words of deleted chunks: the text index is built again.
+    stores.swap_text(index, build_elsewhere(stores.folder, index.id))
+    reconcile_text(stores, index)
+    purged["collection"] = _renew_vectors(stores, index)
     problem = stores.ledger.compact()
     kept = [{"what": "state.db-wal", "why": problem}] if problem else []
-    kept += _out_of_reach(stores, index, trace)
-    return {"memory": memory, "purged": gone, "kept": kept}
-
-
-# --- what there is ------------------------------------------------------------------------------------------
+    return {"memory": memory, "purged": purged, "kept": [*kept, *_out_of_reach(stores, index, trace)]}
 
 
 def _trace(stores: Stores, index: WorkspaceIndex, memory: int) -> MemoryTrace:
@@ -81,20 +82,18 @@ def _trace(stores: Stores, index: WorkspaceIndex, memory: int) -> MemoryTrace:
     if row is None:
         raise NotFound(f"there is no memory with the number {memory}")
     if row["gone"] is None:
-        raise Refused("the memory still stands in its file", "remove it first: memd rm KEY --hard does both")
+        raise Refused("the memory is still in its file", "remove it first: memd rm KEY --hard does both")
     versions = history.versions(connection, memory)
+    paths = frozenset(version.path for version in versions)
     digests = frozenset(version.digest for version in versions if version.digest)
-    texts = tuple(text for digest in digests if (text := history.text_of(connection, digest)) is not None)
-    trace = MemoryTrace(
-        memory, digests, texts, frozenset(version.path for version in versions),
-        frozenset(version.action for version in versions if version.action is not None),
-    )  # fmt: skip
-    others = {word for path in trace.paths for word in _words(_file(index, path))}
-    mine = {word for text in texts for word in _words(text)}
-    return replace(trace, telling=frozenset(mine - others))
+    texts = {digest: text for digest in digests if (text := history.text_of(connection, digest)) is not None}
+    others = {word for path in paths for word in _words(_file_text(index, path))}
+    own = {word for text in texts.values() for word in _words(text)}
+    actions = frozenset(version.action for version in versions if version.action is not None)
+    return MemoryTrace(memory, texts, digests, paths, actions, frozenset(own - others))
 
 
-def _file(index: WorkspaceIndex, path: str) -> str:
+def _file_text(index: WorkspaceIndex, path: str) -> str:
     try:
         return (index.workspace.root / path).read_text("utf-8", errors="replace")
     except OSError:
@@ -108,37 +107,32 @@ def _words(text: str) -> set[str]:
 # --- the ledger ---------------------------------------------------------------------------------------------
 
 
-def _from_ledger(connection: sqlite3.Connection, index: WorkspaceIndex, trace: MemoryTrace) -> dict[str, Any]:
+def _from_ledger(connection: sqlite3.Connection, index: WorkspaceIndex, trace: MemoryTrace) -> JsonObject:
     versions = connection.execute("DELETE FROM versions WHERE memory = ?", (trace.memory,)).rowcount
     chunks = connection.execute("DELETE FROM chunks WHERE memory = ?", (trace.memory,)).rowcount
     connection.execute("DELETE FROM memories WHERE id = ?", (trace.memory,))
-    shared = _shared(connection, trace.digests)
-    for digest in trace.digests - shared:
-        connection.execute("DELETE FROM texts WHERE digest = ?", (digest,))
+    # Another memory may have had the same text, word for word.
+    rows = connection.execute(
+        "SELECT DISTINCT digest FROM versions WHERE digest IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(trace.digests)),),
+    )
+    own = trace.digests - {row["digest"] for row in rows}
+    connection.executemany("DELETE FROM texts WHERE digest = ?", [(digest,) for digest in own])
     splices = _drop_splices(connection, index, trace)
-    _drop_pages(connection, index, trace)
+    _drop_copies(connection, index, trace)
     _blank_keys(connection, index, trace)
     return {
         "versions": versions,
-        "texts": len(trace.digests - shared),
+        "texts": len(own),
         "chunks": chunks,
         "vectors": vector_table.sweep(connection),
         "splices": splices,
-        "shared": len(shared),
+        "shared": len(trace.digests - own),
     }
 
 
-def _shared(connection: sqlite3.Connection, digests: Iterable[str]) -> set[str]:
-    """Texts that another memory has too, word for word: they are not this one's alone."""
-    rows = connection.execute(
-        "SELECT DISTINCT digest FROM versions WHERE digest IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(digests)),),
-    )
-    return {row["digest"] for row in rows}
-
-
 def _drop_splices(connection: sqlite3.Connection, index: WorkspaceIndex, trace: MemoryTrace) -> int:
-    """Drop what actions took out of these files or put into them, where it has a part of the memory.
+    """Drop the splices of these files that have a part of the memory.
 
     The actions stay in the log; they can no longer be undone.
     """
@@ -156,36 +150,28 @@ def _drop_splices(connection: sqlite3.Connection, index: WorkspaceIndex, trace: 
     return dropped
 
 
-def _drop_pages(connection: sqlite3.Connection, index: WorkspaceIndex, trace: MemoryTrace) -> None:
-    """Drop the last known bytes of files that cannot be read any more."""
+def _drop_copies(connection: sqlite3.Connection, index: WorkspaceIndex, trace: MemoryTrace) -> None:
+    """Drop copies of files that cannot be read any more."""
     for file in (index.files[path].id for path in trace.paths if path in index.files):
-        page = file_copies.of(connection, file)
-        if page is not None and any(text.strip().encode() in page for text in trace.texts):
+        copy = file_copies.of(connection, file)
+        if copy is not None and any(text.strip().encode() in copy for text in trace.texts.values()):
             connection.execute("DELETE FROM pages WHERE file = ?", (file,))
 
 
 def _blank_keys(connection: sqlite3.Connection, index: WorkspaceIndex, trace: MemoryTrace) -> None:
-    """A key is made of the heading: it goes from the log too."""
-    rows = connection.execute(
-        "SELECT id, key, detail FROM actions WHERE workspace = ? AND key <> ''", (index.id,)
-    ).fetchall()
+    """Remove the key from the log: it is made of the heading."""
+    rows = connection.execute("SELECT id, key FROM actions WHERE workspace = ? AND key <> ''", (index.id,)).fetchall()
     for row in rows:
-        said = _words(row["key"].replace("-", " "))
-        if row["id"] in trace.actions or not trace.telling.isdisjoint(said):
+        named = _words(row["key"].replace("-", " "))
+        if row["id"] in trace.actions or not trace.distinctive.isdisjoint(named):
             connection.execute("UPDATE actions SET key = ? WHERE id = ?", (PURGED, row["id"]))
 
 
-# --- the caches ---------------------------------------------------------------------------------------------
+# --- the rest -----------------------------------------------------------------------------------------------
 
 
-def _text_anew(stores: Stores, index: WorkspaceIndex) -> None:
-    """Build the text index again in a child: a segment keeps the words of a chunk that it calls deleted."""
-    stores.swap_text(index, build_elsewhere(stores.folder, index.id))
-    reconcile_text(stores, index)
-
-
-def _vectors_anew(stores: Stores, index: WorkspaceIndex) -> str:
-    """Make the collection again from the ledger, and have Chroma's own file give up its free pages."""
+def _renew_vectors(stores: Stores, index: WorkspaceIndex) -> str:
+    """Make the collection again from the ledger."""
     stores.load_mirror(index)
     if stores.vectors is None:
         return "not open"
@@ -195,39 +181,29 @@ def _vectors_anew(stores: Stores, index: WorkspaceIndex) -> str:
     return "made again"
 
 
-# --- what is out of reach -----------------------------------------------------------------------------------
-
-
-def _out_of_reach(stores: Stores, index: WorkspaceIndex, trace: MemoryTrace) -> list[dict[str, str]]:
-    """Copies that are not memd's to change, or that are there for the day when everything else is lost."""
-    kept = [{"what": str(file), "why": "a backup from before"} for file in backups(stores.folder)]
-    aside = stores.folder / "quarantine"
-    kept += [{"what": str(found), "why": "put aside for a person to look at; memd doctor --fix removes it in a week"}
-             for found in (sorted(aside.iterdir()) if aside.exists() else ())]  # fmt: skip
-    kept += [{"what": str(file), "why": "a copy beside your notes, made when two wrote at once"}
-             for file in _conflict_copies(index, trace)]  # fmt: skip
+def _out_of_reach(stores: Stores, index: WorkspaceIndex, trace: MemoryTrace) -> Iterator[dict[str, str]]:
+    """Copies that are not memd's to change, or that are kept for the day when everything else is lost."""
+    for backup in backups(stores.folder):
+        yield {"what": str(backup), "why": "a backup from before"}
+    for aside in sorted(stores.folder.glob("quarantine/*")):
+        yield {"what": str(aside), "why": "put aside for a person to look at; memd doctor --fix removes it in a week"}
+    files = (index.workspace.root / path for path in sorted(trace.paths))
+    for copy in (copy for file in files for copy in sorted(file.parent.glob(f"{file.stem}.conflict-*"))):
+        if trace.in_text(copy.read_text("utf-8", errors="replace")):
+            yield {"what": str(copy), "why": "a copy beside your notes, made when two wrote at once"}
     problem = _compact_chroma(stores)
-    return kept + ([{"what": "chroma", "why": problem}] if problem else [])
-
-
-def _conflict_copies(index: WorkspaceIndex, trace: MemoryTrace) -> Sequence[Path]:
-    found = []
-    for path in sorted(trace.paths):
-        file = index.workspace.root / path
-        for copy in sorted(file.parent.glob(f"{file.stem}.conflict-*")):
-            if any(own.strip() in copy.read_text("utf-8", errors="replace") for own in trace.texts):
-                found.append(copy)
-    return found
+    if problem:
+        yield {"what": "chroma", "why": problem}
 
 
 def _compact_chroma(stores: Stores) -> str:
-    """Empty when Chroma's file has no free pages left; it holds vectors and numbers, no text."""
+    """Remove the free pages of Chroma's file, which holds vectors and numbers but no text; says why if it cannot."""
     file = stores.folder / "chroma" / "chroma.sqlite3"
     if not file.exists():
         return ""
     try:
         with closing(sqlite3.connect(file, timeout=5)) as connection:
             connection.execute("VACUUM")
-    except (sqlite3.Error, MemdError) as error:
+    except sqlite3.Error as error:
         return f"its free pages stay until they are written over ({error})"
     return ""

@@ -1,0 +1,317 @@
+"""What the memory holds, without a question: the index card, every memory as a line, counts, and days."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from sqlite3 import Connection, Row
+
+from memd.indexer.query import lookup
+from memd.indexer.query.lookup import IS_PINNED
+from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.lifecycle import summary_card
+from memd.lifecycle.summary_card import NameList, WorkspaceSummary
+from memd.models import JsonObject
+
+CARD_DAYS = 8
+"""Days that an index card may have room for."""
+CARD_NAMES = 60
+"""Names of one sort that it may have room for."""
+USED = 5
+"""How many of the most and the least used memories `stats` names."""
+DAY_HEADINGS = 8
+"""Notes of a day that `timeline` names; the others are counted."""
+DAY_KEYS = 3
+"""`timeline` names the keys of a sort of action if a day has at most this many."""
+
+KEPT = "memories m INDEXED BY memories_kept"
+"""A covering index: counting 10,000 memories reads none of their rows."""
+AMONG = "IN (SELECT value FROM json_each(:workspaces))"
+HERE = f"FROM {KEPT} WHERE m.file IS NOT NULL AND m.workspace {AMONG}"
+ON_CARD = f"m.workspace = :workspace AND m.file IS NOT NULL AND {lookup.ALIVE}"
+LOCAL_DAY = "date({}, 'localtime')"
+WITHIN = "{0} <> '' AND {0} >= :since AND (:until = '' OR substr({0}, 1, length(:until)) <= :until)"
+
+
+def workspace_ids(indexes: Iterable[WorkspaceIndex]) -> str:
+    """The workspaces for `IN (SELECT value FROM json_each(…))`."""
+    return json.dumps([index.id for index in indexes])
+
+
+def keyed_rows(
+    connection: Connection, indexes: Iterable[WorkspaceIndex], rows: Sequence[Row], *columns: str
+) -> list[JsonObject]:
+    """Rows of memories as objects: the namespace, the key and some columns."""
+    names = {index.id: index.workspace.ns for index in indexes}
+    return [
+        {"ns": names[row["workspace"]], "key": key, **{column: row[column] for column in columns}}
+        for key, row in zip(lookup.keys_of(connection, rows), rows, strict=True)
+    ]
+
+
+# --- the index card -----------------------------------------------------------------------------------------
+
+
+def peek(stores: Stores, indexes: Sequence[WorkspaceIndex]) -> JsonObject:
+    """What the memory holds, as Markdown for a prompt."""
+    text = summary_card.cards([_summary(stores.ledger.reader, index) for index in indexes])
+    return {"text": text, "tokens": summary_card.tokens(text)}
+
+
+def _summary(connection: Connection, index: WorkspaceIndex) -> WorkspaceSummary:
+    values = {"workspace": index.id, "days": CARD_DAYS, "names": CARD_NAMES}
+    tiers = connection.execute(f"SELECT m.tier, COUNT(*) FROM {KEPT} WHERE {ON_CARD} GROUP BY m.tier", values)
+    days = connection.execute(
+        f"SELECT m.date AS day, COUNT(*) OVER () AS total FROM {KEPT}"
+        f" WHERE {ON_CARD} AND m.role = 'daily' AND m.date <> '' GROUP BY m.date ORDER BY m.date DESC LIMIT :days",
+        values,
+    ).fetchall()
+    return WorkspaceSummary(
+        index.workspace.ns,
+        len(index.files),
+        dict(tiers.fetchall()),
+        _names(connection, IS_PINNED, values),
+        _names(connection, "m.role = 'memory' AND m.slug <> ''", values, headings=True),
+        _names(connection, "m.role = 'topic'", values),
+        _day_headings(connection, [row["day"] for row in days], values),
+        days[0]["total"] - len(days) if days else 0,
+    )
+
+
+def _names(connection: Connection, clause: str, values: JsonObject, headings: bool = False) -> NameList:
+    rows = connection.execute(
+        "SELECT m.workspace, m.heading, m.slug, f.path, f.stem, COUNT(*) OVER () AS total"
+        f" FROM memories m JOIN files f ON f.id = m.file WHERE {ON_CARD} AND {clause}"
+        " ORDER BY m.importance DESC, m.date DESC, f.path, m.start_line LIMIT :names",
+        values,
+    ).fetchall()
+    names = [row["heading"] for row in rows] if headings else lookup.keys_of(connection, rows)
+    return NameList(names, rows[0]["total"] if rows else 0)
+
+
+def _day_headings(connection: Connection, days: Sequence[str], values: JsonObject) -> list[tuple[str, list[str]]]:
+    headings: dict[str, list[str]] = {day: [] for day in days}
+    rows = connection.execute(
+        "SELECT m.date, m.heading FROM memories m JOIN files f ON f.id = m.file"
+        f" WHERE {ON_CARD} AND m.role = 'daily' AND m.slug <> '' AND m.date IN (SELECT value FROM json_each(:dates))"
+        " ORDER BY f.path, m.start_line",
+        {**values, "dates": json.dumps(days)},
+    )
+    for row in rows:
+        headings[row["date"]].append(row["heading"])
+    return list(headings.items())
+
+
+# --- every memory -------------------------------------------------------------------------------------------
+
+
+def tree(stores: Stores, indexes: Sequence[WorkspaceIndex], path: str, offset: int, limit: int) -> JsonObject:
+    """A page of the memories in the order of their files, without their texts."""
+    connection = stores.ledger.reader
+    values = {"workspaces": workspace_ids(indexes), "path": path.rstrip("/"), "offset": offset, "limit": limit}
+    clause = (
+        # Files first: their index has the order.
+        f"FROM files f CROSS JOIN memories m ON m.file = f.id WHERE f.workspace {AMONG} AND (:path = ''"
+        " OR f.path = :path OR f.path GLOB :path OR substr(f.path, 1, length(:path) + 1) = :path || '/')"
+    )
+    rows = connection.execute(
+        f"SELECT m.workspace, m.slug, m.heading, m.start_line, m.kind, m.tier, m.date, m.importance,"
+        f" {IS_PINNED} AS pinned, f.path, f.stem {clause}"
+        " ORDER BY f.workspace, f.path, m.start_line LIMIT :limit OFFSET :offset",
+        values,
+    ).fetchall()
+    columns = ("path", "start_line", "heading", "kind", "tier", "date", "importance", "pinned")
+    memories = keyed_rows(connection, indexes, rows, *columns)
+    return {
+        "memories": [{**memory, "pinned": bool(memory["pinned"])} for memory in memories],
+        "total": _count(connection, clause, values),
+    }
+
+
+def dormant(stores: Stores, indexes: Sequence[WorkspaceIndex], limit: int) -> tuple[list[JsonObject], int]:
+    """The dormant memories, longest first, and how many there are in all."""
+    connection = stores.ledger.reader
+    rows = connection.execute(
+        "SELECT m.workspace, m.slug, m.heading, m.start_line, m.moved, m.moved_by, m.moved_why, f.path, f.stem,"
+        f" COUNT(*) OVER () AS total FROM {KEPT} JOIN files f ON f.id = m.file"
+        f" WHERE m.tier = 'dormant' AND m.workspace {AMONG}"
+        " ORDER BY m.moved, m.workspace, f.path, m.start_line LIMIT :limit",
+        {"workspaces": workspace_ids(indexes), "limit": limit},
+    ).fetchall()
+    columns = ("path", "start_line", "heading", "moved", "moved_by", "moved_why")
+    return keyed_rows(connection, indexes, rows, *columns), rows[0]["total"] if rows else 0
+
+
+# --- counts -------------------------------------------------------------------------------------------------
+
+
+def stats(stores: Stores, indexes: Sequence[WorkspaceIndex]) -> JsonObject:
+    """Counts of everything that is kept, and the bytes on disk."""
+    connection, values = stores.ledger.reader, {"workspaces": workspace_ids(indexes)}
+    versions = f"FROM memories m JOIN versions v ON v.memory = m.id WHERE m.workspace {AMONG}"
+    return {
+        "files": sum(len(index.files) for index in indexes),
+        "memories": _memory_counts(connection, values),
+        "chunks": _count(connection, f"FROM chunks WHERE workspace {AMONG}", values),
+        "vectors": sum(len(index.mirror) for index in indexes if index.mirror is not None),
+        "versions": _count(connection, versions, values),
+        "actions": _count(connection, f"FROM actions WHERE workspace {AMONG}", values),
+        "edges": _edge_counts(connection, values),
+        "accesses": _access_counts(connection, values),
+        "most_used": _used(connection, indexes, "m.accesses > 0", "m.accesses DESC, m.accessed DESC"),
+        "least_used": _used(connection, indexes, "1", "m.accesses, COALESCE(m.accessed, m.first_seen)"),
+        "disk": _disk(stores.folder),
+    }
+
+
+def _count(connection: Connection, clause: str, values: JsonObject) -> int:
+    return int(connection.execute(f"SELECT COUNT(*) {clause}", values).fetchone()[0])
+
+
+def _count_by(connection: Connection, column: str, clause: str, values: JsonObject) -> dict[str, int]:
+    rows = connection.execute(f"SELECT {column}, COUNT(*) {clause} GROUP BY 1 ORDER BY 1", values)
+    return dict(rows.fetchall())
+
+
+def _memory_counts(connection: Connection, values: JsonObject) -> JsonObject:
+    by = {name: _count_by(connection, f"m.{name}", HERE, values) for name in ("tier", "kind", "role")}
+    pinned = f"FROM memories m WHERE m.file IS NOT NULL AND m.workspace {AMONG} AND {IS_PINNED}"
+    return {
+        "total": sum(by["tier"].values()),
+        **by,
+        "pinned": _count(connection, pinned, values),
+        "gone": _count(connection, f"FROM memories WHERE gone IS NOT NULL AND workspace {AMONG}", values),
+    }
+
+
+def _edge_counts(connection: Connection, values: JsonObject) -> JsonObject:
+    # Those that `edge list` shows: both ends are in the files.
+    living = "EXISTS (SELECT 1 FROM memories m WHERE m.id = {} AND m.file IS NOT NULL)"
+    ends = f"{living.format('one')} AND {living.format('other')}"
+    clause = f"FROM edges WHERE NOT removed AND workspace {AMONG} AND {ends}"
+    by = {name: _count_by(connection, name, clause, values) for name in ("rel", "origin")}
+    return {"total": sum(by["rel"].values()), **by}
+
+
+def _access_counts(connection: Connection, values: JsonObject) -> JsonObject:
+    """What was counted, and what the next reflect will count."""
+    row = connection.execute(
+        "SELECT COALESCE(SUM(accesses), 0) AS counted, COUNT(accessed) AS memories, COALESCE(SUM(useful), 0) AS useful"
+        f" FROM memories m WHERE m.file IS NOT NULL AND +m.workspace {AMONG}",
+        values,
+    ).fetchone()
+    waiting = f"FROM accesses a JOIN memories m ON m.id = a.memory WHERE NOT a.counted AND m.workspace {AMONG}"
+    return {**dict(row), "waiting": _count(connection, waiting, values)}
+
+
+def _used(connection: Connection, indexes: Sequence[WorkspaceIndex], clause: str, order: str) -> list[JsonObject]:
+    rows = connection.execute(
+        "SELECT m.workspace, m.slug, m.heading, m.tier, m.accesses, m.days, m.accessed, f.path, f.stem"
+        f" FROM memories m JOIN files f ON f.id = m.file WHERE +m.workspace {AMONG} AND {clause}"
+        f" ORDER BY {order}, m.id LIMIT {USED}",
+        {"workspaces": workspace_ids(indexes)},
+    ).fetchall()
+    return keyed_rows(connection, indexes, rows, "heading", "tier", "accesses", "days", "accessed")
+
+
+def _disk(folder: Path) -> dict[str, int]:
+    """Bytes of all workspaces together."""
+    stores = {"ledger": folder.glob("state.db*"), "text": (folder / "text").rglob("*"),
+              "chroma": (folder / "chroma").rglob("*"), "backups": (folder / "backups").glob("*")}  # fmt: skip
+    return {name: sum(_size(file) for file in files) for name, files in stores.items()}
+
+
+def _size(file: Path) -> int:
+    """0 for a folder, and for a file that has just gone."""
+    try:
+        return file.stat().st_size if file.is_file() else 0
+    except OSError:
+        return 0
+
+
+# --- days ---------------------------------------------------------------------------------------------------
+
+
+def timeline(stores: Stores, indexes: Sequence[WorkspaceIndex], since: str, until: str, limit: int) -> JsonObject:
+    """The days on which something was noted or done, newest first."""
+    connection = stores.ledger.reader
+    values = {"workspaces": workspace_ids(indexes), "since": since, "until": until}
+    noted = f"{HERE} AND {WITHIN.format('m.date')}"
+    notes = _count_by(connection, "m.date", noted, values)
+    written, moves, actions = (_by_day(read(connection, values)) for read in (_written, _moves, _actions))
+    days = sorted(notes.keys() | written.keys() | moves.keys() | actions.keys(), reverse=True)
+    headings = _headings(connection, indexes, days[:limit])
+    shown = [
+        {
+            "date": day,
+            "notes": notes.get(day, 0),
+            "headings": headings.get(day, []),
+            "written": {row["what"]: row["n"] for row in written.get(day, ())},
+            "moves": {row["what"]: row["n"] for row in moves.get(day, ())},
+            "deeds": [
+                {"what": row["what"], "count": row["n"], "keys": [key for key in json.loads(row["keys"]) if key]}
+                for row in actions.get(day, ())
+            ],
+        }
+        for day in days[:limit]
+    ]
+    return {"days": shown, "total": len(days)}
+
+
+def _by_day(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    by_day: dict[str, list[Row]] = {}
+    for row in rows:
+        by_day.setdefault(row["day"], []).append(row)
+    return by_day
+
+
+def _headings(
+    connection: Connection, indexes: Sequence[WorkspaceIndex], days: Sequence[str]
+) -> dict[str, list[JsonObject]]:
+    """The first notes of each day, with their headings."""
+    rows = connection.execute(
+        "SELECT * FROM (SELECT m.workspace, m.date, m.heading, m.slug, m.tier, f.path, f.stem, m.start_line,"
+        " ROW_NUMBER() OVER (PARTITION BY m.date ORDER BY m.workspace, f.path, m.start_line) AS nth"
+        f" FROM {KEPT} JOIN files f ON f.id = m.file WHERE m.workspace {AMONG}"
+        f" AND m.date IN (SELECT value FROM json_each(:days))) WHERE nth <= {DAY_HEADINGS} ORDER BY date, nth",
+        {"workspaces": workspace_ids(indexes), "days": json.dumps(days)},
+    ).fetchall()
+    headings: dict[str, list[JsonObject]] = {}
+    for entry, row in zip(keyed_rows(connection, indexes, rows), rows, strict=True):
+        note = {**entry, "heading": row["heading"] or row["stem"], "tier": row["tier"]}
+        headings.setdefault(row["date"], []).append(note)
+    return headings
+
+
+def _written(connection: Connection, values: JsonObject) -> Iterable[Row]:
+    """Texts that were added, changed and removed, by anyone."""
+    day = LOCAL_DAY.format("v.at")
+    return connection.execute(
+        f"SELECT {day} AS day, CASE WHEN v.digest IS NULL THEN 'removed' WHEN v.number = 1 THEN 'added'"
+        " ELSE 'changed' END AS what, COUNT(*) AS n FROM memories m JOIN versions v ON v.memory = m.id"
+        f" WHERE m.workspace {AMONG} AND {WITHIN.format(day)} GROUP BY 1, 2 ORDER BY 2",
+        values,
+    )
+
+
+def _moves(connection: Connection, values: JsonObject) -> Iterable[Row]:
+    """Memories that moved to another tier, without moves that were undone."""
+    day = LOCAL_DAY.format("a.at")
+    return connection.execute(
+        f"SELECT {day} AS day, json_extract(s.\"after\", '$.tier') AS what, COUNT(*) AS n FROM actions a"
+        " JOIN shifts s ON s.action = a.id AND s.what = 'tier'"
+        f" WHERE a.workspace {AMONG} AND a.undone IS NULL AND {WITHIN.format(day)} GROUP BY 1, 2 ORDER BY 2",
+        values,
+    )
+
+
+def _actions(connection: Connection, values: JsonObject) -> Iterable[Row]:
+    """Actions by their sort, with the keys where they are few."""
+    day = LOCAL_DAY.format("a.at")
+    return connection.execute(
+        f"SELECT day, what, COUNT(*) AS n, CASE WHEN COUNT(*) <= {DAY_KEYS} THEN json_group_array(key) ELSE '[]' END"
+        f" AS keys FROM (SELECT {day} AS day, a.what, a.key FROM actions a WHERE a.state = 'done'"
+        f" AND a.workspace {AMONG} AND {WITHIN.format(day)} ORDER BY a.id) GROUP BY day, what ORDER BY day, what",
+        values,
+    )
