@@ -63,7 +63,7 @@ def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] 
     for dotted, value in (overrides or {}).items():
         _override(values, dotted, value, f"--{dotted}", problems)
     problems.raise_if_any()
-    sections = {name: SECTIONS[name](**given) for name, given in values.items()}
+    sections = {name: SECTIONS[name](**some) for name, some in values.items()}
     return Settings(**sections, rules=rules, workspaces=workspaces)
 
 

@@ -91,13 +91,13 @@ def _of_kind(
     kind: str, maker: Callable[[ProbePassage], str], passages: Sequence[ProbePassage], each: int
 ) -> list[Probe]:
     """Probes of one kind, from passages in the order of `_draw`, until there are enough."""
-    made: dict[str, Probe] = {}
+    by_query: dict[str, Probe] = {}
     for passage in sorted(passages, key=lambda passage: _draw(kind, passage)):
         if query := maker(passage):
-            made.setdefault(query, Probe(kind, query, passage))
-        if len(made) == each:
+            by_query.setdefault(query, Probe(kind, query, passage))
+        if len(by_query) == each:
             break
-    return list(made.values())
+    return list(by_query.values())
 
 
 def words(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -127,13 +128,11 @@ def _code_cut(piece: str, fence: str, room: int, count: Count) -> str:
     return _longest(lines, lambda part: f"{opening}{part.rstrip()}\n{ELLIPSIS}\n{fence}", room, count)
 
 
-def _longest(parts: Sequence[str], made: Callable[[str], str], room: int, count: Count) -> str:
+def _longest(parts: Sequence[str], finish: Callable[[str], str], room: int, count: Count) -> str:
     """As many parts as fit, from the first; empty if not even one does."""
-    low, high = 0, len(parts)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(made("".join(parts[:middle]))) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return made("".join(parts[:low])) if low else ""
+
+    def shortened(most: int) -> str:
+        return finish("".join(parts[:most]))
+
+    most = bisect_right(range(1, len(parts) + 1), room, key=lambda most: count(shortened(most)))
+    return shortened(most) if most else ""

@@ -7,7 +7,7 @@ memory that now has the name takes it over.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -110,16 +110,16 @@ def _edges(
     connection: Connection, workspace: int, about: str | None, clause: str, values: tuple[str, ...]
 ) -> list[Row]:
     """The edges that meet a clause, of these memories or of all."""
-    asked = "SELECT e.id, e.one, e.other, e.rel, e.origin, e.removed FROM"
+    select = "SELECT e.id, e.one, e.other, e.rel, e.origin, e.removed FROM"
     if about is None:
-        found = connection.execute(f"{asked} edges e WHERE e.workspace = ? AND {clause}", (workspace, *values))
-        return found.fetchall()
+        query = f"{select} edges e WHERE e.workspace = ? AND {clause}"
+        return connection.execute(query, (workspace, *values)).fetchall()
     return [
         row
         for end in ("one", "other")
         for row in connection.execute(
             # Without the workspace: SQLite would use its index and read all edges.
-            f"{asked} json_each(?) w CROSS JOIN edges e ON e.{end} = w.value WHERE {clause}",
+            f"{select} json_each(?) w CROSS JOIN edges e ON e.{end} = w.value WHERE {clause}",
             (about, *values),
         )
     ]
@@ -133,17 +133,19 @@ def _tags(
 ) -> tuple[list[tuple[int, int]], list[int]]:
     """The pairs that share a tag and have no edge yet, and the edges of pairs that no longer share one."""
     groups = _groups(connection, workspace, memories)
-    # A tag may have become too common: its pairs are checked too.
-    crowded = {memory for group in groups if len(group) > COMMON for memory in group}
-    wanted = {pair for group in groups if len(group) <= COMMON for pair in combinations(group, 2)}
-    asked = None if memories is None else {*memories, *crowded}
-    known, tagged = _pairs(connection, workspace, asked)
-    if asked is not None:
-        # Of the crowded ones, the other groups are needed too.
-        wanted |= {pair for group in _groups(connection, workspace, crowded) if len(group) <= COMMON
-                   for pair in combinations(group, 2)}  # fmt: skip
-        wanted = {pair for pair in wanted if asked.intersection(pair)}
-    return sorted(wanted - known), sorted(number for pair, number in tagged.items() if pair not in wanted)
+    linked = _tag_pairs(groups)
+    if memories is not None:
+        # A tag may have become too common: its memories are checked too, with all their tags.
+        crowded = {memory for group in groups if len(group) > COMMON for memory in group}
+        memories = {*memories, *crowded}
+        linked |= _tag_pairs(_groups(connection, workspace, crowded))
+        linked = {pair for pair in linked if not memories.isdisjoint(pair)}
+    known, tagged = _pairs(connection, workspace, memories)
+    return sorted(linked - known), sorted(number for pair, number in tagged.items() if pair not in linked)
+
+
+def _tag_pairs(groups: Iterable[tuple[int, ...]]) -> set[tuple[int, int]]:
+    return {pair for group in groups if len(group) <= COMMON for pair in combinations(group, 2)}
 
 
 def _groups(connection: Connection, workspace: int, memories: Collection[int] | None) -> list[tuple[int, ...]]:

@@ -193,9 +193,9 @@ class LinkedEdges:
 def save(connection: Connection, workspace: int, compared: ComparedMemories, now: datetime) -> LinkedEdges:
     """Write the edges of one part of a pass, the most similar first, and mark its memories as compared."""
     done, at = LinkedEdges(), in_utc(now)
-    wanted = {(pair.one, pair.other) for pair in compared.pairs}
+    similar = {(pair.one, pair.other) for pair in compared.pairs}
     for memory in compared.memories:
-        done.dropped += _unlike(connection, memory, wanted)
+        done.dropped += _drop_dissimilar(connection, memory, similar)
     for pair in compared.pairs:
         made, dropped = _link(connection, workspace, pair, at)
         done.made, done.dropped = done.made + made, done.dropped + dropped
@@ -261,10 +261,10 @@ AUTOMATIC = (
 """The automatic edges of a memory to memories in files."""
 
 
-def _unlike(connection: Connection, memory: int, wanted: Collection[tuple[int, int]]) -> int:
+def _drop_dissimilar(connection: Connection, memory: int, similar: Collection[tuple[int, int]]) -> int:
     """Drop the automatic edges to memories that are no longer similar; a removed memory may come back."""
     rows = connection.execute(AUTOMATIC, {"memory": memory, "similar": SIMILAR}).fetchall()
-    return _drop(connection, [row["id"] for row in rows if (row["one"], row["other"]) not in wanted])
+    return _drop(connection, [row["id"] for row in rows if (row["one"], row["other"]) not in similar])
 
 
 def _drop(connection: Connection, numbers: Sequence[int]) -> int:
@@ -273,7 +273,7 @@ def _drop(connection: Connection, numbers: Sequence[int]) -> int:
 
 
 def refuse(connection: Connection, workspace: int, one: int, other: int, now: datetime) -> None:
-    """Keep two memories from being linked again for being alike."""
+    """Keep two memories from being linked again because they are similar."""
     connection.execute(
         "INSERT INTO edges (workspace, one, other, rel, base, weight, origin, made, removed)"
         " VALUES (?, ?, ?, ?, 0, 0, ?, ?, ?) ON CONFLICT DO UPDATE SET removed = excluded.removed",

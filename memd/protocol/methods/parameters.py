@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import itertools
 import sys
@@ -29,7 +28,7 @@ from msgspec.inspect import (
     VarTupleType,
 )
 
-from memd.errors import TooLarge, UsageError
+from memd.errors import TooLarge, UsageError, did_you_mean
 from memd.protocol.methods.base import METHODS, Method, Request, python_name, wire_name
 
 R = TypeVar("R", bound=Request)
@@ -199,8 +198,7 @@ def parse(method: Method, params: dict[str, Any]) -> Any:
 
 
 def _unknown(method: str, name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
-    return f"`{method}` has no parameter `{name}`" + (f"; did you mean `{near[0]}`?" if near else "")
+    return f"`{method}` has no parameter `{name}`{did_you_mean(name, sorted(known))}"
 
 
 def _valid_unicode(parameter: Parameter, value: Any) -> Any:
