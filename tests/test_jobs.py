@@ -342,7 +342,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Buil
     stores = Stores(tmp_path / "state")
     worker = Worker(stores, Settings(), Health())
     worker.start()
-    embedding = Embedding(worker, EmbeddingSettings(), stores.folder, Health())
+    embedding = Embedding(worker, EmbeddingSettings())
     worker.submit(OpenWorkspace(Workspace("agent", write_notes(tmp_path / "agent")))).result()
     worker.submit(ScanWorkspaces()).result()
     embedding.start()

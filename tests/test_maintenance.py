@@ -18,7 +18,7 @@ from memd.daemon.indexing import PLAIN, IndexingJob, IndexingSlice
 from memd.daemon.maintenance import MOST_LARGE, IndexMaintenance
 from memd.daemon.tasks import stores as store_tasks
 from memd.daemon.tasks.indexing import ForgetWorkspace, OpenWorkspace, ScanWorkspaces
-from memd.daemon.tasks.stores import UseJoinedText
+from memd.daemon.tasks.stores import UseBuiltText
 from memd.daemon.worker import Worker
 from memd.indexer.indexing import ingest
 from memd.indexer.maintenance.rebuild import build_elsewhere
@@ -145,7 +145,7 @@ def test_vectors_are_not_called_made_before_they_can_be_found(worker: Worker, mo
         follow(*given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ingest, "_add_vectors", held_up)
-    embedding = Embedding(worker, EmbeddingSettings(), worker.stores.folder, Health())
+    embedding = Embedding(worker, EmbeddingSettings())
     embedding.start()
     embedding.hurry()
     try:
@@ -168,15 +168,15 @@ def test_what_was_joined_is_left_when_too_much_happened_meanwhile(
     text, known = index.text, index.text.ids()
     fresh = build_elsewhere(worker.stores.folder, index.id)
     monkeypatch.setattr(store_tasks, "MOST_CHANGED", 0)
-    assert not worker.submit(UseJoinedText(index, fresh, known | {999})).result()
+    assert not worker.submit(UseBuiltText(index, fresh, known | {999})).result()
     monkeypatch.setattr(worker, "_batch", IndexingSlice("agent", (), IndexingJob(1), PLAIN))
-    assert not worker.submit(UseJoinedText(index, fresh, known)).result()
+    assert not worker.submit(UseBuiltText(index, fresh, known)).result()
     monkeypatch.undo()
     assert index.text is text
-    assert worker.submit(UseJoinedText(index, fresh, known)).result()
+    assert worker.submit(UseBuiltText(index, fresh, known)).result()
     assert index.text is not text and index.text.ids() == known
     worker.submit(ForgetWorkspace("agent")).result()
-    assert not worker.submit(UseJoinedText(index, fresh, known)).result()
+    assert not worker.submit(UseBuiltText(index, fresh, known)).result()
 
 
 def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:
@@ -193,7 +193,7 @@ def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:
         thread.start()
     for _ in range(3):
         fresh = build_elsewhere(worker.stores.folder, index.id)
-        assert worker.submit(UseJoinedText(index, fresh, index.text.ids())).result()
+        assert worker.submit(UseBuiltText(index, fresh, index.text.ids())).result()
     done.set()
     for thread in threads:
         thread.join()
@@ -201,7 +201,7 @@ def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:
 
 
 def test_a_resting_writer_reads_ahead_once_and_again_after_an_import(worker: Worker) -> None:
-    embedding = Embedding(worker, EmbeddingSettings(provider="none"), worker.stores.folder, Health())
+    embedding = Embedding(worker, EmbeddingSettings(provider="none"))
     maintenance, index = IndexMaintenance(worker, embedding), index_of(worker)
 
     def read_ahead() -> list[bool]:

@@ -93,8 +93,7 @@ def test_jobs_are_told_but_not_the_scan_of_every_minute() -> None:
         def tell(self, kind: str, **facts: Any) -> None:
             told.append((kind, facts))
 
-    scheduler = Scheduler()
-    scheduler.events = Someone()
+    scheduler = Scheduler(Someone())
     jobs = [ScheduledJob("scan", "60s", lambda: "0 changed"), ScheduledJob("sweep", "1h", lambda: "swept")]
     scheduler.start(jobs, lambda job: None, 0)
     try:

@@ -8,6 +8,8 @@ import os
 import sys
 import warnings
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 # Before numpy is imported: two BLAS threads are five times slower than one on these small matrices.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -22,33 +24,34 @@ warnings.filterwarnings("ignore", category=SyntaxWarning, module="whoosh")
 from memd.config.load import load  # noqa: E402
 from memd.errors import MemdError  # noqa: E402
 
-RARELY = (50_000, 20, 100)
-"""An answer makes some thousand short-lived objects and hardly a cycle; looking through all there is for cycles after
-every seven hundred, as Python does by itself, takes a tenth of a second out of one answer in a hundred."""
+GC_THRESHOLD = (50_000, 20, 100)
+"""An answer makes some thousand short-lived objects and hardly a cycle. With Python's own threshold of 700 the
+collector takes a tenth of a second out of one answer in a hundred."""
 
 
 def serve() -> int:
     from memd.daemon.app import main
 
-    gc.set_threshold(*RARELY)
+    gc.set_threshold(*GC_THRESHOLD)
     return main(load())
 
 
 def doctor(fix: bool, secrets: bool) -> int:
-    from memd.daemon.offline import examine
-    from memd.daemon.offline import secrets as look_for_secrets
+    from memd.daemon.offline import examine, scan_secrets
 
     findings = examine(fix)
     ok = all(finding.state != "broken" for finding in findings)
-    seen, found = look_for_secrets() if secrets else ([], [])
-    told = {"ok": ok, "findings": [asdict(finding) for finding in (*findings, *seen)]}
-    told |= {"secrets": [asdict(secret) for secret in found]} if secrets else {}
-    print(json.dumps(told, ensure_ascii=False))
+    result: dict[str, Any] = {"ok": ok}
+    if secrets:
+        more, places = scan_secrets()
+        findings += more
+        result["secrets"] = [asdict(place) for place in places]
+    print(json.dumps({**result, "findings": [asdict(finding) for finding in findings]}, ensure_ascii=False))
     return 0 if ok else MemdError.exit_code
 
 
 def check_rules() -> int:
-    """What is wrong with the rules of the config file, for `memd config check`, which cannot read rules."""
+    """Print what is wrong with the rules of the config file, for `memd config check`, which cannot read rules."""
     from memd.config.load import placed_rules, written_rules
     from memd.lifecycle.rule_book import rule_book
 
@@ -56,20 +59,18 @@ def check_rules() -> int:
     return 0
 
 
-def restore_backup(file: str, only_look: bool) -> int:
-    from pathlib import Path
-
+def restore_backup(file: str, check_only: bool) -> int:
     from memd.daemon import offline
 
-    done = offline.check_backup(Path(file)) if only_look else offline.restore_backup(Path(file))
-    print(json.dumps(done, ensure_ascii=False))
+    result = offline.check_backup(Path(file)) if check_only else offline.restore_backup(Path(file))
+    print(json.dumps(result, ensure_ascii=False))
     return 0
 
 
 def main(arguments: list[str]) -> int:
     try:
         if arguments[:1] in (["--check-backup"], ["--restore-backup"]):
-            return restore_backup(arguments[1], only_look=arguments[0] == "--check-backup")
+            return restore_backup(arguments[1], check_only=arguments[0] == "--check-backup")
         if arguments == ["--check-rules"]:
             return check_rules()
         if "--doctor" in arguments:

@@ -17,25 +17,14 @@ from functools import partial
 from memd.config import paths
 from memd.config.schema import Settings
 from memd.daemon import handlers, logs, systemd
-from memd.daemon.access_log import AccessLog
-from memd.daemon.code_outlines import CodeOutlines
-from memd.daemon.embedding import Embedding
-from memd.daemon.events import Events
 from memd.daemon.handler_context import HandlerContext
-from memd.daemon.health import Health
-from memd.daemon.indexing import SETTLED, IndexingOptions
+from memd.daemon.indexing import IndexingOptions
 from memd.daemon.jobs import BuiltInJobs
 from memd.daemon.lock import Lock
 from memd.daemon.maintenance import IndexMaintenance
-from memd.daemon.reflect import ActiveRules, ReflectionRunner
-from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import Server, listen
-from memd.daemon.subscriptions import Subscriptions
 from memd.daemon.tasks.indexing import NOTES_FORMAT, SaveNotesFormat, ScanWorkspaces
-from memd.daemon.tasks.lifecycle import ResolveMentionsSoon
 from memd.daemon.tasks.writing import RecoverActions
-from memd.daemon.watcher import Watcher
-from memd.daemon.worker import Worker
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores
@@ -71,7 +60,6 @@ class App:
             self._take_state()
             self._open_stores()
             self._start_writer()
-            self._make_parts()
             self._scan_at_start()
             await self._start_server()
             # In a thread: what it imports takes longer than the first answer does.
@@ -110,32 +98,13 @@ class App:
                 self.stores.forget_number(row["id"])
 
     def _start_writer(self) -> None:
-        self.health, self.events = Health(), Events(self._loop)
-        self.subscriptions = Subscriptions(self.stores, self._loop)
-        self.worker = Worker(self.stores, self.settings, self.health)
-        self.worker.events = self.events
-        self.worker.on_saved = self.subscriptions.saved
+        self.ctx = HandlerContext(self.settings, self.stores, self._loop, self.stop_soon)
+        self._stack.callback(self.ctx.outlines.stop)
+        self.maintenance = IndexMaintenance(self.ctx.worker, self.ctx.embedding)
+        self.worker = self.ctx.worker
+        self.worker.on_idle = self._when_idle
         self.worker.start()
         self._stack.callback(self.worker.stop, STOP_SECONDS)
-
-    def _make_parts(self) -> None:
-        """Everything that handlers work with; most of it is started later, behind the answering socket."""
-        self.scheduler = Scheduler()
-        self.scheduler.events = self.events
-        self.watcher = Watcher(self.settings.watch, self.worker.note, self.rescan)
-        self.embedding = Embedding(self.worker, self.settings.embedding, self._state, self.health)
-        self.maintenance = IndexMaintenance(self.worker, self.embedding)
-        self.outlines = CodeOutlines(self.settings.outline, self.stores)
-        self._stack.callback(self.outlines.stop)
-        rules = ActiveRules(self.health, self.settings.rules)
-        reflection = ReflectionRunner(self.stores, self.worker, rules.all)
-        self.ctx = HandlerContext(
-            self.settings, self.health, self.stores, self.worker, self.watcher, self.embedding, self.scheduler,
-            self.subscriptions, self.events, AccessLog(self.worker), rules, reflection, self.outlines, self.stop_soon,
-        )  # fmt: skip
-        self.worker.on_unlinked = lambda index: self.worker.submit_once(ResolveMentionsSoon(index.workspace.ns))
-        self.worker.on_applied = lambda index, paths: self.ctx.mcp.applied(self._loop, index.workspace.ns, paths)
-        self.worker.on_idle = self._when_idle
 
     def _scan_at_start(self) -> None:
         """Find what changed while nobody watched; a new way of cutting notes cuts all of them again."""
@@ -161,19 +130,20 @@ class App:
 
     def _start_background_work(self) -> None:
         """Watching, jobs, the code outline, the model."""
-        self.watcher.start()
-        self._stack.callback(self.watcher.stop)
+        ctx = self.ctx
+        ctx.watcher.start()
+        self._stack.callback(ctx.watcher.stop)
         for ns, index in self.stores.indexes.items():
-            self.watcher.add(index.workspace)
+            ctx.watcher.add(index.workspace)
             # What changed between the first scan and the first event.
-            self.rescan(ns)
-        jobs = BuiltInJobs(self.ctx, self._loop, self._restart_after_upgrade)
-        self.scheduler.start(jobs.all(), jobs.save_run, self.settings.jobs.jitter_s)
-        self._stack.callback(self.scheduler.stop)
+            ctx.rescan(ns)
+        jobs = BuiltInJobs(ctx, self._loop, self._restart_after_upgrade)
+        ctx.scheduler.start(jobs.all(), jobs.save_run, self.settings.jobs.jitter_s)
+        self._stack.callback(ctx.scheduler.stop)
         if self.settings.outline.enabled:
-            self.outlines.turn_on()
-        self.embedding.start()
-        self._stack.callback(self.embedding.stop, STOP_SECONDS)
+            ctx.outlines.turn_on()
+        ctx.embedding.start()
+        self._stack.callback(ctx.embedding.stop, STOP_SECONDS)
 
     # --- while it runs --------------------------------------------------------------------------------------------
 
@@ -192,14 +162,10 @@ class App:
         """Stop after the answer that is under way; from any thread."""
         self._loop.call_soon_threadsafe(self._stop.set)
 
-    def rescan(self, ns: str) -> None:
-        """Scan a whole workspace soon; many requests are one scan."""
-        self.worker.submit_once(ScanWorkspaces((ns,), SETTLED))
-
     def _when_idle(self) -> None:
         """What can wait for a quiet moment."""
         self.maintenance.look()
-        if not self.embedding.warming and not self.embedding.pending:
+        if not self.ctx.embedding.warming and not self.ctx.embedding.pending:
             self.ctx.mcp.load_ahead()
 
     def _restart_after_upgrade(self) -> None:

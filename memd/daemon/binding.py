@@ -1,4 +1,4 @@
-"""A connection that is bound to one workspace: its calls mean that one, and another only where the config allows it."""
+"""Connections that are bound to one workspace: their calls are about that one, unless the config allows others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bind(ctx: HandlerContext, connection: ClientConnection, ns: str) -> None:
 def bound_params(
     ctx: HandlerContext, connection: ClientConnection, method: Method, params: dict[str, Any]
 ) -> dict[str, Any]:
-    """The parameters with the connection's workspace; Refused where they mean another one, or all of memd."""
+    """The parameters with the connection's workspace; Refused where they name another one, or mean all of memd."""
     bound = connection.bound
     if not bound:
         return params
@@ -54,14 +54,14 @@ def _unrestricted(ctx: HandlerContext) -> bool:
 
 
 def check_files(ctx: HandlerContext, connection: ClientConnection, method: Method, request: Any) -> None:
-    """A bound connection has the daemon open no files of another workspace."""
+    """Refuse to open files of another workspace for a bound connection."""
     bound = connection.bound
     if not bound or _unrestricted(ctx):
         return
-    named = [getattr(request, one.python_name) for one in parameters_of(method.name).values() if one.opened]
+    values = [getattr(request, one.python_name) for one in parameters_of(method.name).values() if one.opened]
     own = ctx.stores.index(bound).workspace.root
     roots = [index.workspace.root for index in ctx.stores.indexes.values()]
-    for text in (text for value in named for text in ((value,) if isinstance(value, str) else value)):
+    for text in (text for value in values for text in ((value,) if isinstance(value, str) else value)):
         path = Path(text).resolve() if text and "\0" not in text else own
         around = [root for root in roots if path.is_relative_to(root)]
         if around and max(around, key=lambda root: len(root.parts)) != own:

@@ -1,4 +1,4 @@
-"""Keeps the code outlines of the workspaces fresh: read at the start, again when files change, looked at when asked."""
+"""Keeps the code outlines of the workspaces fresh: read at the start, when files change, and before an answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class _WorkspaceOutline:
-    """One workspace's outline, and whoever watches its folders."""
+    """One workspace's outline, and the watch of its folders."""
 
     outline: Outline
     folders: FolderWatch
@@ -63,7 +63,7 @@ class CodeOutlines:
             self.begin(ns)
 
     def begin(self, ns: str) -> None:
-        """A workspace that was added: its sources are read too, where that is wanted."""
+        """Read the sources of a workspace, if outlines are on."""
         if self.on:
             self._submit(ns)
 
@@ -74,18 +74,18 @@ class CodeOutlines:
             self._close(ns)
 
     def forget(self, ns: str, number: int) -> None:
-        """A workspace that is no longer kept: its outline goes too."""
+        """Remove the outline of a workspace."""
 
-        def gone() -> None:
+        def remove() -> None:
             self._close(ns)
             for ending in ("", "-wal", "-shm"):
                 self._file(number, ending).unlink(missing_ok=True)
 
         with suppress(RuntimeError):
-            self._pool.submit(gone)
+            self._pool.submit(remove)
 
     def ask(self, index: WorkspaceIndex, question: Callable[[Outline], T]) -> Future[T]:
-        """Have a question answered from an outline that agrees with the files on the disk."""
+        """Answer a question from an outline that agrees with the files on the disk."""
         if not self.on:
             raise Refused(OFF, HOW.format(file=paths.config_file()))
 
@@ -96,8 +96,8 @@ class CodeOutlines:
 
         return self._pool.submit(answer)
 
-    def _hear(self, ns: str) -> None:
-        """Something changed; in the thread of whoever noticed it. Many changes are one look."""
+    def _changed(self, ns: str) -> None:
+        """Something changed; called on the thread that watches. Many changes are one refresh."""
         kept = self._kept.get(ns)
         if kept is None or kept.due is not None or self._stopping.is_set():
             return
@@ -107,7 +107,7 @@ class CodeOutlines:
 
     def _submit(self, ns: str) -> None:
         with suppress(RuntimeError):  # the pool has just been shut down
-            self._pool.submit(self._look, ns)
+            self._pool.submit(self._refresh_unasked, ns)
 
     # --- in the outline's own thread ------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class CodeOutlines:
             kept = None
         if kept is None:
             outline = self._begin(index.workspace.root, self._file(index.id))
-            kept = self._kept[ns] = _WorkspaceOutline(outline, FolderWatch(lambda: self._hear(ns)))
+            kept = self._kept[ns] = _WorkspaceOutline(outline, FolderWatch(lambda: self._changed(ns)))
         return kept
 
     def _begin(self, root: Path, file: Path) -> Outline:
@@ -130,26 +130,26 @@ class CodeOutlines:
         return Outline(root, file, self.settings.max_file_kb * 1024)
 
     def _refresh(self, kept: _WorkspaceOutline) -> None:
-        def told(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             self.progress = (done, total)
             if self._stopping.is_set():
                 raise Refused("memd is stopping")
 
         try:
-            report = kept.outline.refresh(told)
+            refreshed = kept.outline.refresh(report)
         except sqlite3.Error as error:
-            raise MemdError(
-                f"the outline cannot be kept: {error}", "is there space left, and may memd write?"
-            ) from error
+            raise MemdError(f"the outline cannot be saved: {error}", "is the disk full, or read-only?") from error
         finally:
             self.progress = None
-        if report.parsed or report.removed:
-            log.info("outline parsed=%d removed=%d took_ms=%.0f", report.parsed, report.removed, report.took_ms)
-        if report.looked:
+        if refreshed.parsed or refreshed.removed:
+            log.info(
+                "outline parsed=%d removed=%d took_ms=%.0f", refreshed.parsed, refreshed.removed, refreshed.took_ms
+            )
+        if refreshed.looked:
             kept.folders.watch(kept.outline.root, kept.outline.folders)
 
-    def _look(self, ns: str) -> None:
-        """Read what changed, with nobody waiting for it."""
+    def _refresh_unasked(self, ns: str) -> None:
+        """Read what changed, while nobody waits for it."""
         index = self._stores.indexes.get(ns)
         if index is None:
             return

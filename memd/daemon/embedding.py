@@ -14,7 +14,6 @@ from sqlite3 import Row
 from typing import TYPE_CHECKING
 
 from memd.config.schema import EmbeddingSettings
-from memd.daemon.health import Health
 from memd.daemon.tasks import stores as tasks
 from memd.daemon.tasks.lifecycle import SaveSimilarEdges
 from memd.daemon.worker import Worker
@@ -37,7 +36,7 @@ BATCH = 8
 RETRY_SECONDS = 30.0
 DISK_SECONDS = 2.0
 HEAD_START = 0.5
-"""Importing what runs the model keeps the interpreter busy; the first text questions go before it."""
+"""Importing the model's runtime keeps the interpreter busy; the first text questions go before it."""
 
 NICE = 10
 FADE = 0.9
@@ -48,16 +47,16 @@ COMPARED_AT_ONCE = 256
 class Embedding:
     """Loads the model and the collections, then embeds whatever has no vector yet."""
 
-    def __init__(self, worker: Worker, settings: EmbeddingSettings, state: Path, health: Health) -> None:
+    def __init__(self, worker: Worker, settings: EmbeddingSettings) -> None:
         self.worker = worker
         self.settings = settings
-        self.state = state
-        self.health = health
+        self.state = worker.stores.folder
+        self.health = worker.health
         self.phase = "off" if settings.provider == "none" else "loading"
         self.note = ""
         self.pending = 0
         self._rate = 0.0
-        self._made = (0, 0)
+        self._embedded_up_to = (0, 0)
         """A model, and the number of a chunk up to which all have its vector: only later ones need be looked at."""
         self._swept = False
         self._loaded: Embedder | None = None
@@ -88,22 +87,22 @@ class Embedding:
 
     @property
     def eta_s(self) -> float | None:
-        """When the vectors will have caught up, from the pace so far."""
+        """Seconds until the vectors have caught up, at the pace so far."""
         return round(self.pending / self._rate, 1) if self.pending and self._rate else None
 
     def hurry(self) -> None:
-        """Somebody waits: try again now what failed a moment ago."""
+        """Somebody waits: retry now what failed a moment ago."""
         self._stuck = False
         self._again.set()
         self._work.set()
 
     @property
     def warming(self) -> bool:
-        """Whether the model is on its way: a question by meaning is worth a moment's patience."""
+        """Whether the model is being loaded: a question by meaning can wait for it."""
         return self.phase == "loading"
 
     def caught_up(self) -> bool:
-        """Whether every chunk has its vector and the collections hold them, or waiting for it is of no use."""
+        """Whether every chunk has its vector and the collections hold them, or waiting for that is useless."""
         if self.phase in ("off", "failed") or self._stuck:
             return True
         if self.phase == "loading" or not self._opened or self.worker.stores.vectors is None:
@@ -156,11 +155,11 @@ class Embedding:
         if not more:
             if not self._work.wait(RETRY_SECONDS):
                 # Nothing to do for a while: time to look at everything again.
-                self._made = (0, 0)
+                self._embedded_up_to = (0, 0)
             self._work.clear()
 
     def _recovered(self) -> None:
-        """What failed before has just gone well."""
+        """A step went well; if the one before failed, that is over."""
         if self.phase == "failed":
             self.phase, self.note = "ready", ""
             self.health.clear("vectors")
@@ -187,10 +186,9 @@ class Embedding:
 
     def _load_former(self) -> None:
         """After a change of model the old vectors serve, with the model that made them, until the new are ready."""
-        stores = self.worker.stores
-        row = (
-            vector_table.former_model(stores.ledger.reader, stores.model.id) if stores.model and self.pending else None
-        )
+        stores, row = self.worker.stores, None
+        if stores.model and self.pending:
+            row = vector_table.former_model(stores.ledger.reader, stores.model.id)
         if row is None:
             return
         from memd.indexer.model.embedder import load_embedder
@@ -200,7 +198,7 @@ class Embedding:
             former = load_embedder(replace(self.settings, **json.loads(row["source"])), self.state / "model")
         except ModelUnavailable as error:
             former = None
-            log.warning("the model before cannot be loaded: %s", error)
+            log.warning("the former model cannot be loaded: %s", error)
         if former is not None and former.fingerprint == row["fingerprint"]:
             self.worker.submit(tasks.UseFormerModel(row["id"], former)).result()
         else:
@@ -215,29 +213,31 @@ class Embedding:
         self._stopping.wait(RETRY_SECONDS)
 
     def _open_collections(self) -> None:
-        """Open Chroma; a folder that would crash the daemon is looked at from a child first."""
+        """Open Chroma; a folder that may crash the process is checked by a child process first."""
         from memd.indexer.store.vectors import VectorStore, damage
 
         self._opened = False
         folder = self.state / "chroma"
         broken = damage(folder, suspect=bool(self.worker.stores.trouble))
         if broken:
-            log.warning("the vector store is put aside and made again: %s", broken)
-            quarantine(self.state, folder)
+            self._put_aside(folder, broken)
         try:
             self.worker.submit(tasks.UseVectors(VectorStore(folder))).result()
         except StoreBroken as error:
             # Closed first: Chroma keeps what it has open by its path, and would go on with the old files.
             self.worker.submit(tasks.CloseVectors(error.message)).result()
-            log.warning("the vector store is put aside and made again: %s", error)
-            quarantine(self.state, folder)
+            self._put_aside(folder, str(error))
             self.worker.submit(tasks.UseVectors(VectorStore(folder))).result()
         self._opened = True
         if not self.pending:
             self._caught_up()
 
+    def _put_aside(self, folder: Path, why: str) -> None:
+        log.warning("the vector store is put aside and made again: %s", why)
+        quarantine(self.state, folder)
+
     def _caught_up(self) -> None:
-        """Every chunk has its vector: what an earlier model left can go."""
+        """Every chunk has its vector: those of a former model can go."""
         if self.worker.stores.former is not None or self.health.clear("vectors") or not self._swept:
             self.worker.submit(tasks.ForgetOldModels()).result()
             self._swept = True
@@ -251,7 +251,7 @@ class Embedding:
         newest = vector_table.newest(reader)
         rows = vector_table.pending(reader, model.id, FETCH, self._after(model.id))
         if not rows:
-            self.pending, self._made = 0, (model.id, newest)
+            self.pending, self._embedded_up_to = 0, (model.id, newest)
             self._caught_up()
             return False
         # Longest first pads least, and the whole lot is the newest that there is.
@@ -301,5 +301,5 @@ class Embedding:
             self.pending = vector_table.pending_count(self.worker.stores.ledger.reader, model.id, self._after(model.id))
 
     def _after(self, model: int) -> int:
-        known, upto = self._made
-        return upto if known == model else 0
+        known, chunk = self._embedded_up_to
+        return chunk if known == model else 0

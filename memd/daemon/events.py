@@ -62,6 +62,9 @@ class NullEvents:
         """Announce something; from any thread, and at no cost while nobody watches."""
 
 
+NO_EVENTS = NullEvents()
+
+
 class Events(NullEvents):
     """The connections that watch, and the way to tell them."""
 

@@ -1,6 +1,6 @@
-"""Watches many single folders through one inotify: what a tree of sources needs, where most folders do not matter.
+"""Watches many single folders with one inotify: a tree of sources has more folders than matter.
 
-Events are hints, as everywhere; whoever is told looks at the files.
+Events are hints, as everywhere: whoever is called looks at the files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BUFFER = 65_536
 
 
 class FolderWatch:
-    """Says that something changed in one of the folders, in a thread of its own; without inotify it says nothing."""
+    """Calls a function when something changed in a folder, on a thread of its own; without inotify, never."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -34,7 +34,7 @@ class FolderWatch:
         self._watches: dict[str, int] = {}
         self._lock = threading.Lock()
         self.blind = self._descriptor < 0
-        """Whether changes go unnoticed: the limit of watches is reached, or there is no inotify."""
+        """Whether changes may go unnoticed: the limit of watches is reached, or there is no inotify."""
         self._wake, self._woken = os.pipe()
         self._thread = threading.Thread(target=self._listen, name="memd-folders", daemon=True)
         if not self.blind:
@@ -42,20 +42,20 @@ class FolderWatch:
 
     def watch(self, root: Path, folders: Iterable[str]) -> None:
         """Watch these folders and no others."""
-        wanted = {os.fspath(root / folder) for folder in folders}
+        paths = {os.fspath(root / folder) for folder in folders}
         with self._lock:
             if self._descriptor < 0:
                 return
-            for gone in self._watches.keys() - wanted:
+            for gone in self._watches.keys() - paths:
                 self._libc.inotify_rm_watch(self._descriptor, self._watches.pop(gone))
             self.blind = False
-            for place in wanted:
-                # Asked for again each time: a folder that was made anew under its old name is another one.
-                number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(place), CHANGES | ONLY_FOLDERS)
+            for path in paths:
+                # Added again each time: a folder that was made anew under its old name is another one.
+                number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), CHANGES | ONLY_FOLDERS)
                 if number >= 0:
-                    self._watches[place] = number
+                    self._watches[path] = number
                 else:
-                    self.blind = self.blind or Path(place).is_dir()
+                    self.blind = self.blind or Path(path).is_dir()
 
     def stop(self) -> None:
         """End the thread and give the watches back."""

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from memd.daemon.code_outlines import CodeOutlines
 from memd.daemon.embedding import Embedding
 from memd.daemon.events import Events
 from memd.daemon.health import Health
-from memd.daemon.indexing import PLAIN, IndexingOptions
+from memd.daemon.indexing import PLAIN, SETTLED, IndexingOptions
 from memd.daemon.mcp_sessions import McpSessions
 from memd.daemon.reflect import ActiveRules, ReflectionRunner
 from memd.daemon.scheduler import Scheduler
@@ -27,7 +26,7 @@ from memd.daemon.server import IncomingCall
 from memd.daemon.subscriptions import Subscriptions
 from memd.daemon.task_queue import Task
 from memd.daemon.tasks.indexing import ScanWorkspaces
-from memd.daemon.tasks.lifecycle import ResolveMentions
+from memd.daemon.tasks.lifecycle import ResolveMentions, ResolveMentionsSoon
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
 from memd.errors import UnknownWorkspace, UsageError
@@ -60,34 +59,39 @@ class InWorkspace(Protocol):
     cwd: str
 
 
-@dataclass(slots=True, eq=False)
 class HandlerContext:
-    """The running parts of the daemon. The app makes and ends them; handlers and jobs only use them."""
+    """The parts of the daemon. The app starts and stops them; handlers and jobs use them."""
 
-    settings: Settings
-    health: Health
-    stores: Stores
-    worker: Worker
-    watcher: Watcher
-    embedding: Embedding
-    scheduler: Scheduler
-    subscriptions: Subscriptions
-    events: Events
-    access_log: AccessLog
-    rules: ActiveRules
-    reflection: ReflectionRunner
-    outlines: CodeOutlines
-    stop_soon: Callable[[], None]
-    mcp: McpSessions = field(default_factory=McpSessions)
-    code_names: CodeNames = field(default_factory=CodeNames)
-    pid: int = field(default_factory=os.getpid)
-    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    began: float = field(default_factory=time.monotonic)
-    config_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while the config file changes, so that two callers cannot add one directory twice."""
-    _readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(READERS, "memd-reader"))
-    _background: set[asyncio.Task[Any]] = field(default_factory=set)
-    _rereads: dict[tuple[str, ...], None] = field(default_factory=dict)
+    def __init__(
+        self, settings: Settings, stores: Stores, loop: asyncio.AbstractEventLoop, stop_soon: Callable[[], None]
+    ) -> None:
+        self.settings = settings
+        self.stores = stores
+        self.stop_soon = stop_soon
+        self.health = Health()
+        self.events = Events(loop)
+        self.subscriptions = Subscriptions(stores, loop)
+        self.worker = Worker(stores, settings, self.health, self.events)
+        self.watcher = Watcher(settings.watch, self.worker.note, self.rescan)
+        self.embedding = Embedding(self.worker, settings.embedding)
+        self.scheduler = Scheduler(self.events)
+        self.access_log = AccessLog(self.worker)
+        self.rules = ActiveRules(self.health, settings.rules)
+        self.reflection = ReflectionRunner(stores, self.worker, self.rules.all)
+        self.outlines = CodeOutlines(settings.outline, stores)
+        self.code_names = CodeNames()
+        self.mcp = McpSessions()
+        self.pid = os.getpid()
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self.began = time.monotonic()
+        self.config_lock = asyncio.Lock()
+        """Held while the config file changes, so that two callers cannot add one directory twice."""
+        self._readers = ThreadPoolExecutor(READERS, "memd-reader")
+        self._background: set[asyncio.Task[Any]] = set()
+        self._rereads: dict[tuple[str, ...], None] = {}
+        self.worker.on_saved = self.subscriptions.saved
+        self.worker.on_unlinked = lambda ns: self.worker.submit_once(ResolveMentionsSoon(ns))
+        self.worker.on_applied = lambda ns, paths: self.mcp.applied(loop, ns, paths)
 
     @property
     def max_bytes(self) -> int:
@@ -102,6 +106,10 @@ class HandlerContext:
             "pending": self.worker.pending_files + self.embedding.pending,
             "degraded": self.health.names,
         }
+
+    def rescan(self, ns: str) -> None:
+        """Scan a whole workspace soon; many requests are one scan."""
+        self.worker.submit_once(ScanWorkspaces((ns,), SETTLED))
 
     # --- which workspaces are meant ---------------------------------------------------------------------------
 

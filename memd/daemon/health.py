@@ -1,4 +1,4 @@
-"""What is not as it should be, why, and what mends it."""
+"""What is degraded, why, and how to repair it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Trouble:
 
 
 class Health:
-    """The list of troubles; empty when memd is well."""
+    """Everything that is degraded; empty when all is well."""
 
     def __init__(self) -> None:
         self._troubles: dict[str, Trouble] = {}
         self._lock = threading.Lock()
 
     def set(self, what: str, why: str, fix: str) -> bool:
-        """Note a trouble; says whether it is news."""
+        """Note a trouble; returns whether it is new."""
         with self._lock:
             new = what not in self._troubles
             self._troubles[what] = Trouble(what, why, fix)

@@ -27,7 +27,8 @@ FREE = 4
 """The ledger gives its free pages back when they are more than one in so many."""
 COUNTS = ("moved", "linked", "faded", "edges_faded", "edges_pruned")
 
-Work = Callable[[], str]
+NAMES = ("reflect", "decay", "link", "backup", "selfexam", "reconcile", "compact")
+"""The jobs that have a setting; each is a method of the same name."""
 
 
 class BuiltInJobs:
@@ -44,24 +45,12 @@ class BuiltInJobs:
         """Every job with its schedule and its last run; those that were missed run in this order."""
         last_runs, settings = job_runs.known(self.stores.ledger.reader), self.ctx.settings
         jobs = [ScheduledJob("scan", f"{settings.watch.scan_seconds}s", self.scan, kept=False)]
-        for name, work in self.table().items():
-            job = ScheduledJob(name, getattr(settings.jobs, name), work)
+        for name in NAMES:
+            job = ScheduledJob(name, getattr(settings.jobs, name), getattr(self, name))
             if run := last_runs.get(name):
                 job.last, job.took_ms, job.result = run.last, run.took_ms, run.result
             jobs.append(job)
         return jobs
-
-    def table(self) -> dict[str, Work]:
-        """The jobs that have a setting, by its name."""
-        return {
-            "reflect": self.reflect,
-            "decay": self.decay,
-            "link": self.link,
-            "backup": self.backup,
-            "selfexam": self.selfexam,
-            "reconcile": self.reconcile,
-            "compact": self.compact,
-        }
 
     def save_run(self, job: ScheduledJob) -> None:
         if job.kept and job.last:

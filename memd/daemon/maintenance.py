@@ -11,7 +11,7 @@ from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from memd.daemon.embedding import NICE, Embedding
-from memd.daemon.tasks.stores import UseJoinedText
+from memd.daemon.tasks.stores import UseBuiltText
 from memd.daemon.worker import Worker
 from memd.errors import MemdError
 from memd.indexer.maintenance.rebuild import GENTLE, build_elsewhere
@@ -73,7 +73,7 @@ class IndexMaintenance:
         known = index.text.ids()
         fresh = build_elsewhere(self.worker.stores.folder, index.id, GENTLE)
         try:
-            used = self.worker.submit(UseJoinedText(index, fresh, known)).result()
+            used = self.worker.submit(UseBuiltText(index, fresh, known)).result()
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
         took, ns = (time.monotonic() - started) * 1000, index.workspace.ns

@@ -1,4 +1,4 @@
-"""What needs the stores to itself, without a daemon: the doctor, and putting a backup back."""
+"""What needs the stores to itself, without a daemon: the doctor, and restoring a backup."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memd.models import Workspace
 
 
 def examine(fix: bool) -> list[DoctorFinding]:
-    """Every finding; a store that keeps the daemon from starting is one of them."""
+    """Every finding; one of them may be a store that keeps the daemon from starting."""
     try:
         settings = load()
         state = paths.private_dir(paths.state_dir())
@@ -41,8 +41,8 @@ def examine(fix: bool) -> list[DoctorFinding]:
         return findings + doctor.examine(stores, settings, fix, running=False)
 
 
-def secrets() -> tuple[list[DoctorFinding], list[FoundSecret]]:
-    """The places in the notes that seem to hold a secret; for this no store is needed."""
+def scan_secrets() -> tuple[list[DoctorFinding], list[FoundSecret]]:
+    """The places in the notes that seem to hold a secret; this needs no store."""
     try:
         settings = load()
     except ConfigError:
@@ -52,8 +52,8 @@ def secrets() -> tuple[list[DoctorFinding], list[FoundSecret]]:
 
 def _rules(settings: Settings) -> list[DoctorFinding]:
     """The rules that a daemon would not follow."""
-    found = placed_rules(rule_book(settings.rules).problems)
-    return [DoctorFinding("rules", "warn", problem, "memd rule set, or memd rule rm") for problem in found]
+    problems = placed_rules(rule_book(settings.rules).problems)
+    return [DoctorFinding("rules", "warn", problem, "memd rule set, or memd rule rm") for problem in problems]
 
 
 def _open(stores: Stores, workspace: Workspace) -> list[DoctorFinding]:
@@ -66,13 +66,13 @@ def _open(stores: Stores, workspace: Workspace) -> list[DoctorFinding]:
 
 
 def check_backup(file: Path) -> dict[str, str]:
-    """Whether a file is a backup that can be put back."""
+    """Check that a file is a backup that can be restored."""
     backups.check(file)
     return {"backup": str(file)}
 
 
 def restore_backup(file: Path) -> dict[str, str]:
-    """Put it back; what it replaces is put aside."""
+    """Restore a backup; what it replaces is put aside."""
     state = paths.private_dir(paths.state_dir())
     lock = Lock(paths.lock_file())
     try:

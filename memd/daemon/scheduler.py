@@ -1,4 +1,4 @@
-"""The jobs that run by the clock, one at a time, and what became of them."""
+"""Runs the jobs by the clock, one at a time, and keeps what became of them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 
 from memd.config import schedules
 from memd.config.schedules import Schedule
-from memd.daemon.events import JOB, NullEvents
+from memd.daemon.events import JOB, NO_EVENTS, NullEvents
 from memd.errors import MemdError, UsageError
 
 log = logging.getLogger("memd.scheduler")
 
 QUIET = "scan"
-"""Runs every minute; what it finds is told as indexed."""
+"""Runs every minute and is not announced; what it finds is, as indexed."""
 
 SOON = timedelta(minutes=3)
 """How long after a start the first of the missed jobs runs: what a first import left to do is mostly done by then."""
@@ -32,13 +32,13 @@ FAILED = "failed: "
 
 @dataclass(slots=True)
 class ScheduledJob:
-    """Something that is done by the clock, and its last run."""
+    """A job with its schedule and its last run."""
 
     name: str
     when: str
     """Its schedule, as the settings have it."""
     work: Callable[[], str]
-    """Answers what it did, in a few words."""
+    """Returns what it did, in a few words."""
     kept: bool = True
     """Its last run is remembered by the ledger, so that a run that was missed is caught up."""
     last: str | None = None
@@ -46,7 +46,8 @@ class ScheduledJob:
     result: str = ""
     running: bool = False
 
-    def told(self, following: datetime | None) -> dict[str, Any]:
+    def state(self, following: datetime | None) -> dict[str, Any]:
+        """The job as results have it, with the time of its next run."""
         return {
             "name": self.name, "schedule": self.when, "last": self.last, "took_ms": self.took_ms,
             "result": self.result, "running": self.running,
@@ -77,11 +78,10 @@ class JitteredSchedule:
 class Scheduler:
     """APScheduler with one thread: jobs never overlap, and missed runs are caught up once."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: NullEvents = NO_EVENTS) -> None:
         self._jobs: dict[str, ScheduledJob] = {}
         self._scheduler: Any = None
-        self.events = NullEvents()
-        """ReportProgress when a job has ended, for those who watch."""
+        self._events = events
         self._keep: Keep = lambda job: None
         self._asked = count(1)
 
@@ -123,20 +123,20 @@ class Scheduler:
         return bool(self._jobs)
 
     def ask(self, name: str) -> Future[dict[str, Any]]:
-        """Have a job run as soon as no other does; answers what became of it."""
+        """Run a job as soon as no other runs; the result is the job's state."""
         if name not in self._jobs:
             raise UsageError(f"no job is called {name!r}", f"there are: {', '.join(self._jobs)}")
-        told: Future[dict[str, Any]] = Future()
-        self._scheduler.add_job(self._run_for, args=[self._jobs[name], told], id=f"{name}, asked {next(self._asked)}")
-        return told
+        future: Future[dict[str, Any]] = Future()
+        self._scheduler.add_job(self._run_for, args=[self._jobs[name], future], id=f"{name}, asked {next(self._asked)}")
+        return future
 
-    def _run_for(self, job: ScheduledJob, told: Future[dict[str, Any]]) -> None:
-        if told.set_running_or_notify_cancel():
+    def _run_for(self, job: ScheduledJob, future: Future[dict[str, Any]]) -> None:
+        if future.set_running_or_notify_cancel():
             self._run(job)
-            self._as_if_due(job)
-            told.set_result({**self._told(job), "ok": not job.result.startswith(FAILED)})
+            self._plan_next(job)
+            future.set_result({**self._state(job), "ok": not job.result.startswith(FAILED)})
 
-    def _as_if_due(self, job: ScheduledJob) -> None:
+    def _plan_next(self, job: ScheduledJob) -> None:
         """A run that someone asked for counts: the next one comes as after any other."""
         planned = self._scheduler.get_job(job.name)
         if planned is not None:
@@ -158,17 +158,17 @@ class Scheduler:
         job.took_ms, job.running = round((time.monotonic() - started) * 1000, 1), False
         self._keep(job)
         if job.name != QUIET:
-            self.events.tell(JOB, job=job.name, result=job.result, took_ms=job.took_ms)
+            self._events.tell(JOB, job=job.name, result=job.result, took_ms=job.took_ms)
 
     def stop(self) -> None:
         self._scheduler.shutdown(wait=False)
 
     def states(self) -> list[dict[str, Any]]:
-        return [self._told(job) for job in self._jobs.values()]
+        return [self._state(job) for job in self._jobs.values()]
 
-    def _told(self, job: ScheduledJob) -> dict[str, Any]:
+    def _state(self, job: ScheduledJob) -> dict[str, Any]:
         planned = self._scheduler.get_job(job.name)
-        return job.told(planned.next_run_time if planned else None)
+        return job.state(planned.next_run_time if planned else None)
 
 
 def local_zone() -> tzinfo:

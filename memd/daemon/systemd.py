@@ -1,4 +1,4 @@
-"""What systemd hands over and wants to hear: the socket it listens on, ready, watchdog."""
+"""The side of systemd: the socket it hands over, and the messages it expects (ready, stopping, watchdog)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FIRST_DESCRIPTOR = 3
 
 
 def notify(state: str) -> None:
-    """Tell the manager something, where there is one."""
+    """Send the service manager a state, where there is one."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
@@ -24,7 +24,7 @@ def notify(state: str) -> None:
 
 
 def watchdog_seconds() -> float:
-    """How often the watchdog wants to hear from us; 0 when it does not."""
+    """How often to reassure the watchdog; 0 where there is none."""
     usec, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
     if not usec.isdigit() or (pid and pid != str(os.getpid())):
         return 0.0

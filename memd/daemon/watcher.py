@@ -15,20 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from watchdog.events import (
-    EVENT_TYPE_DELETED,
-    EVENT_TYPE_MOVED,
-    DirCreatedEvent,
-    DirDeletedEvent,
-    DirMovedEvent,
-    FileClosedEvent,
-    FileCreatedEvent,
-    FileDeletedEvent,
-    FileModifiedEvent,
-    FileMovedEvent,
-    FileSystemEvent,
-    FileSystemEventHandler,
-)
+from watchdog import events
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
@@ -39,10 +27,10 @@ from memd.models import Workspace
 log = logging.getLogger("memd.watcher")
 
 EVENTS: list[type[FileSystemEvent]] = [
-    FileCreatedEvent, FileModifiedEvent, FileClosedEvent, FileMovedEvent, FileDeletedEvent,
-    DirCreatedEvent, DirMovedEvent, DirDeletedEvent,
+    events.FileCreatedEvent, events.FileModifiedEvent, events.FileClosedEvent, events.FileMovedEvent,
+    events.FileDeletedEvent, events.DirCreatedEvent, events.DirMovedEvent, events.DirDeletedEvent,
 ]  # fmt: skip
-"""Reading a file makes events too; they are left out."""
+"""All but those that reading a file causes."""
 
 IN_DELETE_SELF = 0x400
 TICK_SECONDS = 1.0
@@ -54,16 +42,18 @@ Rescan = Callable[[str], None]
 
 @dataclass(slots=True, eq=False)
 class _Watched:
-    """A workspace and the folders of it that are being watched, by what they were when watching began."""
+    """A workspace and its watched folders."""
 
     workspace: Workspace
     watches: dict[str, tuple[tuple[int, int], ObservedWatch]] = field(default_factory=dict)
+    """By folder: device and inode when watching began, and the watch."""
     polling: str = ""
+    """Why it is polled; empty where inotify watches it."""
     polled: float = 0.0
     lost: set[str] = field(default_factory=set)
-    """Folders that went: one made again in their place may have the same number and yet sends no events."""
+    """Folders that went: one made again in their place may have the same inode and yet sends no events."""
     grown: bool = True
-    """Whether folders have come since it was last asked if there are watches left for them."""
+    """Whether folders have come since the limit of watches was last checked."""
 
 
 class Watcher:
@@ -124,7 +114,7 @@ class Watcher:
     # --- supervision --------------------------------------------------------------------------------------
 
     def _supervise(self) -> None:
-        """A folder that was removed and made again sends no events, and its emitter does not say so."""
+        """Look again every second: a folder that was removed and made again sends no events, and no error."""
         while not self._stopping.wait(TICK_SECONDS):
             with self._lock:
                 for watched in self._watched.values():
@@ -132,18 +122,18 @@ class Watcher:
                         self._rescan(watched.workspace.ns)
 
     def _attend(self, watched: _Watched) -> bool:
-        """Watch what should be watched; True when the files should be looked at."""
+        """Watch the folders that there are now; True when the workspace should be scanned."""
         if watched.polling:
             return self._poll_due(watched)
         changed = False
         for folder, deep in watched_folders(watched.workspace):
-            place = watched.workspace.root / folder
-            now = _identity(place)
+            path = watched.workspace.root / folder
+            now = _identity(path)
             before = watched.watches.get(folder)
-            if (before[0] if before else None) == now and str(place) not in watched.lost:
+            if (before[0] if before else None) == now and str(path) not in watched.lost:
                 continue
             changed = True
-            watched.lost.discard(str(place))
+            watched.lost.discard(str(path))
             if before:
                 self._release(watched, folder)
             if now and not self._watch(watched, folder, deep, now):
@@ -151,7 +141,7 @@ class Watcher:
         return self._check_limit(watched) or changed
 
     def _check_limit(self, watched: _Watched) -> bool:
-        """watchdog says nothing when it cannot watch a folder below the one it was given."""
+        """Poll where the limit is reached: watchdog does not say that it cannot watch a folder below a watched one."""
         if not (watched.grown and watched.watches):
             return False
         watched.grown = False
@@ -167,10 +157,9 @@ class Watcher:
         return due
 
     def _watch(self, watched: _Watched, folder: str, deep: bool, identity: tuple[int, int]) -> bool:
-        handler = _EventHandler(watched, self._note, self._rescan)
-        place = str(watched.workspace.root / folder)
+        handler, path = _EventHandler(watched, self._note, self._rescan), str(watched.workspace.root / folder)
         try:
-            watch = self._observer.schedule(handler, place, recursive=deep, event_filter=EVENTS)
+            watch = self._observer.schedule(handler, path, recursive=deep, event_filter=EVENTS)
         except FileNotFoundError:
             return True
         except OSError as error:
@@ -201,7 +190,7 @@ class Watcher:
 
 
 class _EventHandler(FileSystemEventHandler):
-    """Hands on what concerns memory files; anything about a folder means: look at the whole workspace."""
+    """Notes changed memory files; any event of a folder means: scan the workspace."""
 
     def __init__(self, watched: _Watched, note: Note, rescan: Rescan) -> None:
         self.watched = watched
@@ -211,38 +200,33 @@ class _EventHandler(FileSystemEventHandler):
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         if event.is_directory:
-            if event.event_type in (EVENT_TYPE_DELETED, EVENT_TYPE_MOVED):
+            if event.event_type in (events.EVENT_TYPE_DELETED, events.EVENT_TYPE_MOVED):
                 self.watched.lost.add(os.fsdecode(event.src_path))
             self.watched.grown = True
             self.rescan(self.workspace.ns)
             return
-        for place in (event.src_path, event.dest_path):
-            if place:
-                self._hint(Path(os.fsdecode(place)))
-
-    def _hint(self, place: Path) -> None:
-        try:
-            path = place.relative_to(self.workspace.root).as_posix()
-        except ValueError:
-            return
-        if is_memory_path(self.workspace, path):
-            self.note(self.workspace.ns, path)
+        for name in (event.src_path, event.dest_path):
+            file = Path(os.fsdecode(name))
+            if file.is_relative_to(self.workspace.root):
+                path = file.relative_to(self.workspace.root).as_posix()
+                if is_memory_path(self.workspace, path):
+                    self.note(self.workspace.ns, path)
 
 
 class _OverflowHandler(logging.Handler):
-    """watchdog tells of an overflow only in its log."""
+    """Notices an overflow of events, which watchdog reports only in its log."""
 
-    def __init__(self, heard: Callable[[], None]) -> None:
+    def __init__(self, overflowed: Callable[[], None]) -> None:
         super().__init__(logging.WARNING)
-        self.heard = heard
+        self.overflowed = overflowed
 
     def emit(self, record: logging.LogRecord) -> None:
         if "overflow" in record.getMessage():
-            self.heard()
+            self.overflowed()
 
 
 def no_watches_left(folder: Path) -> OSError | None:
-    """Try to watch one folder more, with an inotify of its own; the error when the limit forbids it."""
+    """Try to watch one more folder, with an inotify of its own; the error when the limit is reached."""
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = libc.inotify_init1(os.O_CLOEXEC)
     if descriptor < 0:
@@ -257,8 +241,9 @@ def no_watches_left(folder: Path) -> OSError | None:
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
+    """Device and inode; None where there is no folder."""
     try:
-        found = folder.stat()
+        stat = folder.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino

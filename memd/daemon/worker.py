@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from memd.config.schema import Settings
-from memd.daemon.events import INDEXED, NullEvents
+from memd.daemon.events import INDEXED, NO_EVENTS, NullEvents
 from memd.daemon.health import Health
 from memd.daemon.hints import DuePaths, Hints
 from memd.daemon.indexing import PLAIN, SETTLED, IndexingJob, IndexingOptions, IndexingSlice, slices
@@ -48,21 +48,20 @@ T = TypeVar("T")
 class Worker:
     """Owns every write. Other threads leave changed paths and tasks here."""
 
-    def __init__(self, stores: Stores, settings: Settings, health: Health) -> None:
+    def __init__(self, stores: Stores, settings: Settings, health: Health, events: NullEvents = NO_EVENTS) -> None:
         self.stores = stores
         self.settings = settings
         self.health = health
+        self.events = events
         self.max_bytes = settings.index.max_file_kb * 1024
-        self.events = NullEvents()
-        """Told what was indexed and written."""
         self.on_unembedded: Callable[[int], None] = lambda count: None
         """Called with the number of new chunks, which have no vector yet."""
         self.on_saved: Callable[[WorkspaceIndex, list[SavedMemory]], None] = lambda index, saved: None
         """Called with the memories that are new or changed."""
-        self.on_applied: Callable[[WorkspaceIndex, tuple[str, ...]], None] = lambda index, paths: None
-        """Called with files some of which changed or went."""
-        self.on_unlinked: Callable[[WorkspaceIndex], None] = lambda index: None
-        """Called when names or links of memories changed."""
+        self.on_applied: Callable[[str, tuple[str, ...]], None] = lambda ns, paths: None
+        """Called with files of a workspace some of which changed or went."""
+        self.on_unlinked: Callable[[str], None] = lambda ns: None
+        """Called when names or links of a workspace's memories changed."""
         self.on_idle: Callable[[], None] = lambda: None
         """Called again and again while there has been nothing to do for a while."""
         self._tasks = TaskQueue()
@@ -332,11 +331,11 @@ class Worker:
         if report.changed:
             self.events.tell(INDEXED, ns=ns, **report.figures)
             log.info("indexed ns=%s %s", ns, report)
-            self.on_applied(index, paths)
+            self.on_applied(ns, paths)
         if report.to_embed:
             self.on_unembedded(report.to_embed)
         if index.unlinked:
-            self.on_unlinked(index)
+            self.on_unlinked(ns)
 
     def _report_held(self, index: WorkspaceIndex, report: IngestReport) -> None:
         ns = index.workspace.ns

@@ -1,24 +1,11 @@
 """One handler a method: do it, answer. Importing this package registers them all."""
 
-from memd.daemon.handlers import (  # noqa: F401 (each registers its handlers)
-    context,
-    edges,
-    events,
-    exam,
-    history,
-    lifecycle,
-    maintenance,
-    mcp,
-    memories,
-    notes,
-    outline,
-    overview,
-    search,
-    server,
-    topics,
-    transfer,
-    workspaces,
-)
+import importlib
+import pkgutil
+
 from memd.daemon.handlers.registry import HANDLERS, dispatch
+
+for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)
 
 __all__ = ["HANDLERS", "dispatch"]

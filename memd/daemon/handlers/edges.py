@@ -18,21 +18,14 @@ from memd.lifecycle.edges import RELATED, Edge
 from memd.models import RELATIONS, Memory
 from memd.notes import sections
 from memd.notes.links import declared_link, entry_of, folded
-from memd.protocol.methods.edges import (
-    ClustersRequest,
-    EdgeAddRequest,
-    EdgeCandidatesRequest,
-    EdgeListRequest,
-    EdgeRmRequest,
-    RelatedRequest,
-)
+from memd.protocol.methods import edges as methods
 
 EMPTY = re.compile(r"\A---[ \t\r]*\n---[ \t\r]*\n(?:[ \t\r]*\n)?")
 """Front matter that declares nothing."""
 
 
-@handles(EdgeAddRequest)
-async def edge_add(ctx: HandlerContext, request: EdgeAddRequest, call: IncomingCall) -> Result:
+@handles(methods.EdgeAddRequest)
+async def edge_add(ctx: HandlerContext, request: methods.EdgeAddRequest, call: IncomingCall) -> Result:
     rel, writer = request.rel, workspace_writer(ctx, request)
     source, target = await _ends(writer, request.from_, request.to)
     if source.memory == target.memory:
@@ -47,8 +40,8 @@ async def edge_add(ctx: HandlerContext, request: EdgeAddRequest, call: IncomingC
     return {**done, "edge": next(iter(await ctx.read(_rows, writer, added)), None)}
 
 
-@handles(EdgeRmRequest)
-async def edge_rm(ctx: HandlerContext, request: EdgeRmRequest, call: IncomingCall) -> Result:
+@handles(methods.EdgeRmRequest)
+async def edge_rm(ctx: HandlerContext, request: methods.EdgeRmRequest, call: IncomingCall) -> Result:
     rel, writer = request.rel, workspace_writer(ctx, request)
     source, target = await _ends(writer, request.from_, request.to)
     if await writer.repeated():
@@ -64,29 +57,29 @@ async def edge_rm(ctx: HandlerContext, request: EdgeRmRequest, call: IncomingCal
     return {**done, "removed": removed}
 
 
-@handles(EdgeListRequest)
-async def edge_list(ctx: HandlerContext, request: EdgeListRequest, call: IncomingCall) -> Result:
+@handles(methods.EdgeListRequest)
+async def edge_list(ctx: HandlerContext, request: methods.EdgeListRequest, call: IncomingCall) -> Result:
     indexes = await ctx.linked_indexes(request)
     options = (request.key, request.rel, request.min_weight, request.limit)
     return {"ns": namespaces(indexes), "edges": await ctx.read(related.list_edges, ctx.stores, indexes, *options)}
 
 
-@handles(EdgeCandidatesRequest)
-async def edge_candidates(ctx: HandlerContext, request: EdgeCandidatesRequest, call: IncomingCall) -> Result:
+@handles(methods.EdgeCandidatesRequest)
+async def edge_candidates(ctx: HandlerContext, request: methods.EdgeCandidatesRequest, call: IncomingCall) -> Result:
     indexes = await ctx.linked_indexes(request)
     candidates = await ctx.read(related.candidates, ctx.stores, indexes, request.limit)
     return {"ns": namespaces(indexes), "relations": RELATIONS, "candidates": candidates}
 
 
-@handles(RelatedRequest)
-async def related_memories(ctx: HandlerContext, request: RelatedRequest, call: IncomingCall) -> Result:
+@handles(methods.RelatedRequest)
+async def related_memories(ctx: HandlerContext, request: methods.RelatedRequest, call: IncomingCall) -> Result:
     indexes = await ctx.linked_indexes(request)
     options = (request.key, request.depth, request.min_weight, request.limit)
     return await ctx.read(related.related, ctx.stores, indexes, *options)
 
 
-@handles(ClustersRequest)
-async def clusters(ctx: HandlerContext, request: ClustersRequest, call: IncomingCall) -> Result:
+@handles(methods.ClustersRequest)
+async def clusters(ctx: HandlerContext, request: methods.ClustersRequest, call: IncomingCall) -> Result:
     indexes = await ctx.linked_indexes(request)
     found = await ctx.read(related.clusters, ctx.stores, indexes, request.min, request.min_weight)
     return {"ns": namespaces(indexes), "min_weight": request.min_weight, "clusters": found}

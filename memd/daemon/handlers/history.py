@@ -16,43 +16,36 @@ from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import past
 from memd.indexer.views.past import LogFilter
 from memd.indexer.writing.undo import restoring_change
-from memd.protocol.methods.history import (
-    DiffRequest,
-    HistoryRequest,
-    LogRequest,
-    RestoreRequest,
-    TrashRequest,
-    UndoRequest,
-)
+from memd.protocol.methods import history as methods
 
 
-@handles(HistoryRequest)
-async def history(ctx: HandlerContext, request: HistoryRequest, call: IncomingCall) -> Result:
+@handles(methods.HistoryRequest)
+async def history(ctx: HandlerContext, request: methods.HistoryRequest, call: IncomingCall) -> Result:
     indexes = await ctx.current_indexes(request)
     return await ctx.read(past.versions, ctx.stores, indexes, request.key)
 
 
-@handles(DiffRequest)
-async def diff(ctx: HandlerContext, request: DiffRequest, call: IncomingCall) -> Result:
+@handles(methods.DiffRequest)
+async def diff(ctx: HandlerContext, request: methods.DiffRequest, call: IncomingCall) -> Result:
     indexes = await ctx.current_indexes(request)
     return await ctx.read(past.difference, ctx.stores, indexes, request.key, request.old or 0, request.new or 0)
 
 
-@handles(LogRequest)
-async def log(ctx: HandlerContext, request: LogRequest, call: IncomingCall) -> Result:
+@handles(methods.LogRequest)
+async def log(ctx: HandlerContext, request: methods.LogRequest, call: IncomingCall) -> Result:
     log_filter = LogFilter(request.who, request.what, _begin(request.since), request.key, request.limit)
     indexes = await ctx.current_indexes(request)
     return {"entries": await ctx.read(past.entries, ctx.stores, indexes, log_filter), "ns": namespaces(indexes)}
 
 
-@handles(TrashRequest)
-async def trash(ctx: HandlerContext, request: TrashRequest, call: IncomingCall) -> Result:
+@handles(methods.TrashRequest)
+async def trash(ctx: HandlerContext, request: methods.TrashRequest, call: IncomingCall) -> Result:
     indexes = await ctx.current_indexes(request)
     return {**await ctx.read(past.trash, ctx.stores, indexes, request.limit), "ns": namespaces(indexes)}
 
 
-@handles(RestoreRequest)
-async def restore(ctx: HandlerContext, request: RestoreRequest, call: IncomingCall) -> Result:
+@handles(methods.RestoreRequest)
+async def restore(ctx: HandlerContext, request: methods.RestoreRequest, call: IncomingCall) -> Result:
     writer, key = workspace_writer(ctx, request), request.key
     await ctx.catch_up()
     if request.path:
@@ -71,8 +64,8 @@ async def _restore_file(ctx: HandlerContext, index: WorkspaceIndex, path: str, w
     return {**await _undo(ctx, index, rows[0]["id"], who), "key": "", "path": path, "version": None, "was_gone": True}
 
 
-@handles(UndoRequest)
-async def undo(ctx: HandlerContext, request: UndoRequest, call: IncomingCall) -> Result:
+@handles(methods.UndoRequest)
+async def undo(ctx: HandlerContext, request: methods.UndoRequest, call: IncomingCall) -> Result:
     indexes, who = ctx.indexes(request), request.who or "socket"
     row = await ctx.read(_action_to_undo, ctx, indexes, request.action or 0, who)
     index = next(index for index in indexes if index.id == row["workspace"])

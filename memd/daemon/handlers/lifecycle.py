@@ -26,19 +26,11 @@ from memd.lifecycle.rule_language import SYSTEM, body, named
 from memd.lifecycle.rules import Rule, pair_rules
 from memd.models import Memory
 from memd.notes import sections
-from memd.protocol.methods.lifecycle import (
-    CurateRequest,
-    ReflectRequest,
-    RuleListRequest,
-    RuleRmRequest,
-    RuleSetRequest,
-    RuleTestRequest,
-    UsefulRequest,
-)
+from memd.protocol.methods import lifecycle as methods
 
 
-@handles(UsefulRequest)
-async def useful(ctx: HandlerContext, request: UsefulRequest, call: IncomingCall) -> Result:
+@handles(methods.UsefulRequest)
+async def useful(ctx: HandlerContext, request: methods.UsefulRequest, call: IncomingCall) -> Result:
     writer = workspace_writer(ctx, request)
     target = await writer.target(request.key)
     assert target.memory is not None
@@ -47,8 +39,8 @@ async def useful(ctx: HandlerContext, request: UsefulRequest, call: IncomingCall
     return {"ns": writer.ns, "key": request.key, "action": action, "useful": count}
 
 
-@handles(ReflectRequest)
-async def reflect(ctx: HandlerContext, request: ReflectRequest, call: IncomingCall) -> Result:
+@handles(methods.ReflectRequest)
+async def reflect(ctx: HandlerContext, request: methods.ReflectRequest, call: IncomingCall) -> Result:
     names = ctx.names(request)
     await ctx.catch_up()
     # What was shown just before counts.
@@ -62,8 +54,8 @@ async def reflect(ctx: HandlerContext, request: ReflectRequest, call: IncomingCa
 # --- one memory ---------------------------------------------------------------------------------------------------
 
 
-@handles(CurateRequest)
-async def curate(ctx: HandlerContext, request: CurateRequest, call: IncomingCall) -> Result:
+@handles(methods.CurateRequest)
+async def curate(ctx: HandlerContext, request: methods.CurateRequest, call: IncomingCall) -> Result:
     verb, writer = request.verb, workspace_writer(ctx, request)
     target = await writer.target(request.key)
     _, row = await ctx.read(get.find_memory, ctx.stores, [writer.index], request.key)
@@ -116,13 +108,13 @@ def _change_of(what: str, before: Any, after: Any) -> Result:
 # --- rules --------------------------------------------------------------------------------------------------------
 
 
-@handles(RuleListRequest)
-async def rule_list(ctx: HandlerContext, request: RuleListRequest, call: IncomingCall) -> Result:
+@handles(methods.RuleListRequest)
+async def rule_list(ctx: HandlerContext, request: methods.RuleListRequest, call: IncomingCall) -> Result:
     return {"rules": [_rule_row(rule) for rule in ctx.rules.all()]}
 
 
-@handles(RuleSetRequest)
-async def rule_set(ctx: HandlerContext, request: RuleSetRequest, call: IncomingCall) -> Result:
+@handles(methods.RuleSetRequest)
+async def rule_set(ctx: HandlerContext, request: methods.RuleSetRequest, call: IncomingCall) -> Result:
     name = named(request.name)
 
     def change(texts: Mapping[str, str]) -> Mapping[str, str | None]:
@@ -135,8 +127,8 @@ async def rule_set(ctx: HandlerContext, request: RuleSetRequest, call: IncomingC
     return {"rule": _rule_row(rule_book.find(ctx.rules.all(), name))}
 
 
-@handles(RuleRmRequest)
-async def rule_rm(ctx: HandlerContext, request: RuleRmRequest, call: IncomingCall) -> Result:
+@handles(methods.RuleRmRequest)
+async def rule_rm(ctx: HandlerContext, request: methods.RuleRmRequest, call: IncomingCall) -> Result:
     # Not by `named`: what could not be a rule's name can be taken out too.
     name = request.name.removeprefix(SYSTEM)
 
@@ -160,8 +152,8 @@ async def _change_rules(ctx: HandlerContext, change: edit.Change) -> None:
         ctx.rules.take(await configure(ctx, edit.write_rules, change))
 
 
-@handles(RuleTestRequest)
-async def rule_test(ctx: HandlerContext, request: RuleTestRequest, call: IncomingCall) -> Result:
+@handles(methods.RuleTestRequest)
+async def rule_test(ctx: HandlerContext, request: methods.RuleTestRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     rules = rule_book.choose(ctx.rules.all(), request.rule)
     await ctx.catch_up()

@@ -11,7 +11,7 @@ from memd.daemon.handlers.registry import handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.indexing import IndexingOptions
 from memd.daemon.server import IncomingCall
-from memd.daemon.tasks.stores import ExamineStores, RebuildVectors, UseRebuiltText
+from memd.daemon.tasks.stores import ExamineStores, RebuildVectors, UseBuiltText
 from memd.errors import Busy
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
@@ -38,8 +38,9 @@ async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCa
     await ctx.model_loaded()
     await ctx.scan(names, IndexingOptions(deep=True), progress_reporter(request, call))
     for name in names:
-        fresh = await ctx.read(build_elsewhere, ctx.stores.folder, ctx.stores.index(name).id)
-        await ctx.run(UseRebuiltText(name, fresh))
+        index = ctx.stores.index(name)
+        fresh = await ctx.read(build_elsewhere, ctx.stores.folder, index.id)
+        await ctx.run(UseBuiltText(index, fresh))
         await ctx.run(RebuildVectors(name))
     rows = [await ctx.read(workspace_status, ctx, ctx.stores.index(name)) for name in names]
     totals = {what: sum(row[what] for row in rows) for what in ("files", "chunks", "vectors")}

@@ -25,19 +25,9 @@ from memd.notes.metadata import ttl_span
 from memd.notes.read import CONTROL, decode
 from memd.notes.safe_write import Edit
 from memd.notes.sections import tag_name, with_tag_renamed
-from memd.protocol.methods.memories import (
-    FileRelation,
-    FilesRequest,
-    GcRequest,
-    PatchRequest,
-    PutRequest,
-    RmRequest,
-    TagListRequest,
-    TagRenameRequest,
-    TagRmRequest,
-)
+from memd.protocol.methods import memories as methods
 
-FILE_RELATIONS = get_args(FileRelation)
+FILE_RELATIONS = get_args(methods.FileRelation)
 FACTS = ("kind", "tags", "priority", "importance", "pinned", "ttl", "tier")
 """What a caller of `put` may declare about a memory."""
 NEVER = "none"
@@ -58,8 +48,8 @@ class KeyedWrite:
     files: tuple[str, ...] = ()
 
 
-@handles(PutRequest)
-async def put(ctx: HandlerContext, request: PutRequest, call: IncomingCall) -> Result:
+@handles(methods.PutRequest)
+async def put(ctx: HandlerContext, request: methods.PutRequest, call: IncomingCall) -> Result:
     writer, content = workspace_writer(ctx, request), _content(request)
     check(content, ctx.max_bytes)
     content = replace(content, files=await ctx.read(_file_entries, writer.index, content.files, request.cwd))
@@ -95,8 +85,8 @@ async def _similar(writer: WorkspaceWriter, content: KeyedWrite, target: KeyTarg
     return await ctx.read(similar, ctx.stores, writer.index, content.text, target.memory, ctx.max_bytes)
 
 
-@handles(PatchRequest)
-async def patch(ctx: HandlerContext, request: PatchRequest, call: IncomingCall) -> Result:
+@handles(methods.PatchRequest)
+async def patch(ctx: HandlerContext, request: methods.PatchRequest, call: IncomingCall) -> Result:
     writer = workspace_writer(ctx, request)
     writer.refuse_secrets(patches.added_text(request.patch))
     target = await writer.target(request.key)
@@ -113,8 +103,8 @@ async def patch(ctx: HandlerContext, request: PatchRequest, call: IncomingCall) 
     return await writer.edit_version("patch", target, in_memory(target, edit))
 
 
-@handles(RmRequest)
-async def rm(ctx: HandlerContext, request: RmRequest, call: IncomingCall) -> Result:
+@handles(methods.RmRequest)
+async def rm(ctx: HandlerContext, request: methods.RmRequest, call: IncomingCall) -> Result:
     writer, key, hard = workspace_writer(ctx, request), request.key, request.hard
     await ctx.catch_up()
     if await writer.repeated():
@@ -141,8 +131,8 @@ async def _remove(writer: WorkspaceWriter, target: KeyTarget) -> Result:
     return await writer.edit("rm", target, edit)
 
 
-@handles(GcRequest)
-async def gc(ctx: HandlerContext, request: GcRequest, call: IncomingCall) -> Result:
+@handles(methods.GcRequest)
+async def gc(ctx: HandlerContext, request: methods.GcRequest, call: IncomingCall) -> Result:
     indexes, hard = await ctx.current_indexes(request), request.hard and not request.dry_run
     expired = await ctx.read(keys.expired, ctx.stores, indexes)
     dormant, total = await ctx.read(overview.dormant, ctx.stores, indexes, MAX_DORMANT)
@@ -167,7 +157,7 @@ async def _purge(writer: WorkspaceWriter, memory: int) -> Result:
 # --- what a memory is to be -----------------------------------------------------------------------------------------
 
 
-def _content(request: PutRequest) -> KeyedWrite:
+def _content(request: methods.PutRequest) -> KeyedWrite:
     facts = {name: value for name in FACTS if (value := getattr(request, name)) is not None}
     if "tags" in facts:
         facts["tags"] = [tag.strip().lstrip("#") for tag in facts["tags"]]
@@ -241,8 +231,8 @@ def _check_unchanged(target: KeyTarget, text: str | None, expected: int | None) 
 # --- files and tags -----------------------------------------------------------------------------------------------
 
 
-@handles(FilesRequest)
-async def files(ctx: HandlerContext, request: FilesRequest, call: IncomingCall) -> Result:
+@handles(methods.FilesRequest)
+async def files(ctx: HandlerContext, request: methods.FilesRequest, call: IncomingCall) -> Result:
     await ctx.catch_up()
     if request.touching:
         indexes = ctx.indexes(request)
@@ -270,21 +260,21 @@ async def _add_file(writer: WorkspaceWriter, key: str, entry: str) -> Result:
     return done
 
 
-@handles(TagListRequest)
-async def tag_list(ctx: HandlerContext, request: TagListRequest, call: IncomingCall) -> Result:
+@handles(methods.TagListRequest)
+async def tag_list(ctx: HandlerContext, request: methods.TagListRequest, call: IncomingCall) -> Result:
     indexes = await ctx.current_indexes(request)
     return {"ns": namespaces(indexes), "tags": await ctx.read(keys.tags, ctx.stores, indexes)}
 
 
-@handles(TagRenameRequest)
-async def tag_rename(ctx: HandlerContext, request: TagRenameRequest, call: IncomingCall) -> Result:
+@handles(methods.TagRenameRequest)
+async def tag_rename(ctx: HandlerContext, request: methods.TagRenameRequest, call: IncomingCall) -> Result:
     return await _retag(
         workspace_writer(ctx, request), "tag.rename", request.tag, tag_name(request.to), request.dry_run
     )
 
 
-@handles(TagRmRequest)
-async def tag_rm(ctx: HandlerContext, request: TagRmRequest, call: IncomingCall) -> Result:
+@handles(methods.TagRmRequest)
+async def tag_rm(ctx: HandlerContext, request: methods.TagRmRequest, call: IncomingCall) -> Result:
     return await _retag(workspace_writer(ctx, request), "tag.rm", request.tag, None, request.dry_run)
 
 

@@ -12,14 +12,8 @@ from memd.daemon.server import IncomingCall
 from memd.indexer.context.code_names import CodeName
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys
+from memd.protocol.methods import outline as methods
 from memd.protocol.methods.base import Progressing
-from memd.protocol.methods.outline import (
-    OutlineFileRequest,
-    OutlineMapRequest,
-    OutlineProjectRequest,
-    OutlineSymbolRequest,
-    OutlineTree,
-)
 
 if TYPE_CHECKING:
     from memd.outline.looking import Asked, Looked
@@ -29,24 +23,24 @@ Question = Callable[[Any, "Outline", "Asked", str], "Looked"]
 """A call of the module that answers (`looking`, loaded late), with the outline, how the tree is wanted, and a path."""
 
 
-@handles(OutlineSymbolRequest)
-async def symbol(ctx: HandlerContext, request: OutlineSymbolRequest, call: IncomingCall) -> Result:
+@handles(methods.OutlineSymbolRequest)
+async def symbol(ctx: HandlerContext, request: methods.OutlineSymbolRequest, call: IncomingCall) -> Result:
     return await _answer(ctx, request, call, lambda looking, outline, asked, path: looking.symbol(
         outline, asked, request.symbol, path), request.file)  # fmt: skip
 
 
-@handles(OutlineFileRequest)
-async def file(ctx: HandlerContext, request: OutlineFileRequest, call: IncomingCall) -> Result:
+@handles(methods.OutlineFileRequest)
+async def file(ctx: HandlerContext, request: methods.OutlineFileRequest, call: IncomingCall) -> Result:
     return await _answer(ctx, request, call, lambda looking, *asked: looking.file(*asked), request.file)
 
 
-@handles(OutlineProjectRequest)
-async def project(ctx: HandlerContext, request: OutlineProjectRequest, call: IncomingCall) -> Result:
+@handles(methods.OutlineProjectRequest)
+async def project(ctx: HandlerContext, request: methods.OutlineProjectRequest, call: IncomingCall) -> Result:
     return await _answer(ctx, request, call, lambda looking, outline, asked, _: looking.project(outline, asked))
 
 
-@handles(OutlineMapRequest)
-async def outline_map(ctx: HandlerContext, request: OutlineMapRequest, call: IncomingCall) -> Result:
+@handles(methods.OutlineMapRequest)
+async def outline_map(ctx: HandlerContext, request: methods.OutlineMapRequest, call: IncomingCall) -> Result:
     index, started = ctx.only_index(request), time.monotonic()
 
     def ask(outline: Outline) -> dict[str, Any]:
@@ -59,7 +53,7 @@ async def outline_map(ctx: HandlerContext, request: OutlineMapRequest, call: Inc
 
 
 async def _answer(
-    ctx: HandlerContext, request: OutlineTree, call: IncomingCall, question: Question, path: str = ""
+    ctx: HandlerContext, request: methods.OutlineTree, call: IncomingCall, question: Question, path: str = ""
 ) -> Result:
     """Ask the outline, then the notes, and put both together."""
     index, started, as_text = ctx.only_index(request), time.monotonic(), request.format == "text"

@@ -22,16 +22,8 @@ from memd.indexer.views import bus as bus_view
 from memd.indexer.views import get as get_view
 from memd.indexer.views import inventory, past
 from memd.models import Answer, Ask
+from memd.protocol.methods import search as methods
 from memd.protocol.methods.base import MAX_HITS, MAX_ROWS
-from memd.protocol.methods.search import (
-    BusRequest,
-    GetRequest,
-    GrepRequest,
-    ListRequest,
-    QueryRequest,
-    Search,
-    WhyNotRequest,
-)
 
 VERSION_TRIES = 3
 """How often a memory is looked at until the ledger has the text that the file has."""
@@ -40,8 +32,8 @@ LOOK_SECONDS = 0.05
 MAX_SKIPPED = 50
 
 
-@handles(QueryRequest)
-async def query(ctx: HandlerContext, request: QueryRequest, call: IncomingCall) -> Result:
+@handles(methods.QueryRequest)
+async def query(ctx: HandlerContext, request: methods.QueryRequest, call: IncomingCall) -> Result:
     started = time.monotonic()
     ask = _ask(ctx, request, request.as_of)
     await ctx.catch_up(request.sync, ask.ns)
@@ -62,7 +54,7 @@ async def query(ctx: HandlerContext, request: QueryRequest, call: IncomingCall) 
 
 
 async def _answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:
-    """Search, with the model and the files that the question cannot do without."""
+    """methods.Search, with the model and the files that the question cannot do without."""
     if ask.mode == "vector":
         await ctx.model_loaded()
     answer = await find(ctx, ask)
@@ -92,23 +84,16 @@ async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> None:
             await ctx.run(RereadFiles(ns, tuple(new)))
 
 
-def _ask(ctx: HandlerContext, request: Search, as_of: str = "") -> Ask:
+def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
     if as_of:
         as_of_view.moment(as_of)
     settings = ctx.settings.search
     limit = settings.limit if request.limit is None else request.limit
     return Ask(
-        query=request.query,
-        ns=ctx.names(request),
-        limit=limit or MAX_HITS,
-        mode=request.mode,
-        filters=request.filters,
-        explain=request.explain,
-        marks=request.marks,
-        fusion=settings.fusion,
-        rrf_k=settings.rrf_k,
-        as_of=as_of,
-    )
+        query=request.query, ns=ctx.names(request), limit=limit or MAX_HITS, mode=request.mode,
+        filters=request.filters, explain=request.explain, marks=request.marks, fusion=settings.fusion,
+        rrf_k=settings.rrf_k, as_of=as_of,
+    )  # fmt: skip
 
 
 async def find(ctx: HandlerContext, ask: Ask) -> Answer:
@@ -129,8 +114,8 @@ async def repairing_text(
         return await ctx.read(work, *args, **kwargs)
 
 
-@handles(WhyNotRequest)
-async def why_not(ctx: HandlerContext, request: WhyNotRequest, call: IncomingCall) -> Result:
+@handles(methods.WhyNotRequest)
+async def why_not(ctx: HandlerContext, request: methods.WhyNotRequest, call: IncomingCall) -> Result:
     ask = _ask(ctx, request)
     index = _index_with(ctx, ask.ns, request.file)
     await ctx.catch_up("auto", ask.ns)
@@ -146,8 +131,8 @@ def _index_with(ctx: HandlerContext, names: tuple[str, ...], path: str) -> Works
     return next((index for index in indexes if get_view.inside(index, path) in index.files), indexes[0])
 
 
-@handles(GetRequest)
-async def get(ctx: HandlerContext, request: GetRequest, call: IncomingCall) -> Result:
+@handles(methods.GetRequest)
+async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCall) -> Result:
     moment = as_of_view.moment(request.as_of) if request.as_of else None
     key, indexes = request.key, await ctx.current_indexes(request)
     if request.path:
@@ -175,8 +160,8 @@ async def _current(ctx: HandlerContext, indexes: list[WorkspaceIndex], key: str)
     return memory, result
 
 
-@handles(GrepRequest)
-async def grep(ctx: HandlerContext, request: GrepRequest, call: IncomingCall) -> Result:
+@handles(methods.GrepRequest)
+async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: IncomingCall) -> Result:
     started = time.monotonic()
     indexes = ctx.indexes(request)
     # In a thread: what somebody else wrote may take its time to be read.
@@ -193,8 +178,8 @@ async def grep(ctx: HandlerContext, request: GrepRequest, call: IncomingCall) ->
     }
 
 
-@handles(ListRequest)
-async def list_memories(ctx: HandlerContext, request: ListRequest, call: IncomingCall) -> Result:
+@handles(methods.ListRequest)
+async def list_memories(ctx: HandlerContext, request: methods.ListRequest, call: IncomingCall) -> Result:
     indexes, limit = await ctx.current_indexes(request), request.limit or MAX_ROWS
     page = await ctx.read(
         inventory.list_memories, ctx.stores, indexes, request.filters, request.sort, request.offset, limit
@@ -202,8 +187,8 @@ async def list_memories(ctx: HandlerContext, request: ListRequest, call: Incomin
     return {**page, "ns": namespaces(indexes)}
 
 
-@handles(BusRequest)
-async def bus(ctx: HandlerContext, request: BusRequest, call: IncomingCall) -> Result:
+@handles(methods.BusRequest)
+async def bus(ctx: HandlerContext, request: methods.BusRequest, call: IncomingCall) -> Result:
     started = time.monotonic()
     indexes, names = ctx.indexes(request), ctx.names(request)
     limit = (ctx.settings.search.limit if request.limit is None else request.limit) or MAX_HITS

@@ -32,16 +32,7 @@ from memd.notes.topics import (
     with_general,
     without_entry,
 )
-from memd.protocol.methods.topics import (
-    TopicForgetRequest,
-    TopicGeneralRequest,
-    TopicListRequest,
-    TopicMemorizeRequest,
-    TopicRecallRequest,
-    TopicRefineRequest,
-    TopicSearchRequest,
-    TopicSetGeneralRequest,
-)  # fmt: skip
+from memd.protocol.methods import topics as methods
 
 NONE = "No topics found"
 
@@ -49,8 +40,8 @@ NONE = "No topics found"
 # --- writing ------------------------------------------------------------------------------------------------
 
 
-@handles(TopicMemorizeRequest)
-async def memorize(ctx: HandlerContext, request: TopicMemorizeRequest, call: IncomingCall) -> Result:
+@handles(methods.TopicMemorizeRequest)
+async def memorize(ctx: HandlerContext, request: methods.TopicMemorizeRequest, call: IncomingCall) -> Result:
     writer, title, tags = workspace_writer(ctx, request), request.title.strip(), clean_tags(request.tags)
     summary, name = clean_summary(request.summary), new_topic_name(request.topic, writer.layout.index)
     writer.refuse_secrets(request.content, title, summary)
@@ -69,8 +60,8 @@ async def memorize(ctx: HandlerContext, request: TopicMemorizeRequest, call: Inc
     return {**done, "topic": name, "path": path}
 
 
-@handles(TopicRefineRequest)
-async def refine(ctx: HandlerContext, request: TopicRefineRequest, call: IncomingCall) -> Result:
+@handles(methods.TopicRefineRequest)
+async def refine(ctx: HandlerContext, request: methods.TopicRefineRequest, call: IncomingCall) -> Result:
     writer, now, refinement = workspace_writer(ctx, request), _stamp(request), _refinement(request)
     if not refinement:
         raise UsageError("there is nothing to refine", "give tags to add or remove, a title, a summary or a content")
@@ -100,8 +91,8 @@ async def refine(ctx: HandlerContext, request: TopicRefineRequest, call: Incomin
     return {**done, "topic": name, "path": path}
 
 
-@handles(TopicForgetRequest)
-async def forget(ctx: HandlerContext, request: TopicForgetRequest, call: IncomingCall) -> Result:
+@handles(methods.TopicForgetRequest)
+async def forget(ctx: HandlerContext, request: methods.TopicForgetRequest, call: IncomingCall) -> Result:
     writer, name = workspace_writer(ctx, request), topic_name(request.topic)
     known = await ctx.read(topics.paths, writer.index)
     path = known.get(name, "")
@@ -123,8 +114,8 @@ async def forget(ctx: HandlerContext, request: TopicForgetRequest, call: Incomin
     return {**done, "topic": name, "path": path, "deleted": len(done["paths"]) > 1, "kept": kept}
 
 
-@handles(TopicSetGeneralRequest)
-async def set_general(ctx: HandlerContext, request: TopicSetGeneralRequest, call: IncomingCall) -> Result:
+@handles(methods.TopicSetGeneralRequest)
+async def set_general(ctx: HandlerContext, request: methods.TopicSetGeneralRequest, call: IncomingCall) -> Result:
     writer, content = workspace_writer(ctx, request), request.content
     check_general(content)
     writer.refuse_secrets(content)
@@ -147,7 +138,7 @@ def _change_index(writer: WorkspaceWriter, edit: Callable[[str], str]) -> FileCh
     return FileChange(path, edit=in_bytes(change))
 
 
-def _refinement(request: TopicRefineRequest) -> Refinement:
+def _refinement(request: methods.TopicRefineRequest) -> Refinement:
     summary = request.summary.strip()
     return Refinement(
         add=clean_tags(request.add_tags),
@@ -158,7 +149,7 @@ def _refinement(request: TopicRefineRequest) -> Refinement:
     )
 
 
-def _stamp(request: TopicMemorizeRequest | TopicRefineRequest) -> str:
+def _stamp(request: methods.TopicMemorizeRequest | methods.TopicRefineRequest) -> str:
     return request.local_time().isoformat(timespec="minutes")
 
 
@@ -174,8 +165,8 @@ def _unknown(index: WorkspaceIndex, name: str, known: Iterable[str], listing: st
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-@handles(TopicRecallRequest)
-async def recall(ctx: HandlerContext, request: TopicRecallRequest, call: IncomingCall) -> Result:
+@handles(methods.TopicRecallRequest)
+async def recall(ctx: HandlerContext, request: methods.TopicRecallRequest, call: IncomingCall) -> Result:
     return await ctx.read(_recall, ctx.indexes(request), topic_name(request.topic), ctx.max_bytes)
 
 
@@ -193,8 +184,8 @@ def _recall(indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Result:
             "markdown": topic.markdown()}  # fmt: skip
 
 
-@handles(TopicGeneralRequest)
-async def general(ctx: HandlerContext, request: TopicGeneralRequest, call: IncomingCall) -> Result:
+@handles(methods.TopicGeneralRequest)
+async def general(ctx: HandlerContext, request: methods.TopicGeneralRequest, call: IncomingCall) -> Result:
     index = ctx.only_index(request)
     text = await ctx.read(topics.index_text, index, ctx.max_bytes)
     entries = [{"topic": entry.topic, "summary": entry.summary} for entry in read_index(text).entries]
@@ -202,8 +193,8 @@ async def general(ctx: HandlerContext, request: TopicGeneralRequest, call: Incom
             "topics": entries}  # fmt: skip
 
 
-@handles(TopicSearchRequest)
-async def search(ctx: HandlerContext, request: TopicSearchRequest, call: IncomingCall) -> Result:
+@handles(methods.TopicSearchRequest)
+async def search(ctx: HandlerContext, request: methods.TopicSearchRequest, call: IncomingCall) -> Result:
     wanted = {tag.casefold() for tag in clean_tags(request.tags)}
     rows = await ctx.read(_with_tags, ctx, ctx.indexes(request), wanted, request.match == "all")
     return {"topics": rows, "text": _joined(rows) or NONE}
@@ -222,8 +213,8 @@ def _with_tags(ctx: HandlerContext, indexes: list[WorkspaceIndex], wanted: set[s
     return sorted(rows, key=lambda row: -len(row["matched"]))
 
 
-@handles(TopicListRequest)
-async def topic_list(ctx: HandlerContext, request: TopicListRequest, call: IncomingCall) -> Result:
+@handles(methods.TopicListRequest)
+async def topic_list(ctx: HandlerContext, request: methods.TopicListRequest, call: IncomingCall) -> Result:
     rows, missing = await ctx.read(_list, ctx.indexes(request), ctx.max_bytes)
     return {"topics": rows, "missing": missing, "text": _joined(rows)}
 

@@ -71,10 +71,8 @@ class WorkspaceWriter:
 
     async def repeated(self) -> bool:
         """Whether this request was carried out before: then it is not checked against its own outcome."""
-        return await self.ctx.read(self._repeated)
-
-    def _repeated(self) -> bool:
-        return actions.by_request(self.ctx.stores.ledger.reader, self.request_id) is not None
+        ledger = self.ctx.stores.ledger
+        return await self.ctx.read(lambda: actions.by_request(ledger.reader, self.request_id)) is not None
 
     async def write(self, what: str, key: str, *changes: FileChange) -> Result:
         """Carry out an action; returns when its files are on the disk."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("memd.tasks")
 
 MOST_CHANGED = 500
-"""Chunks that may differ from what was joined elsewhere: adding them takes less than a second."""
+"""Chunks that may differ from what was built elsewhere: adding them takes less than a second."""
 
 
 # --- the text index -------------------------------------------------------------------------------------------
@@ -47,31 +47,21 @@ class RepairText(Task[int]):
         return repair_text(worker, index)
 
 
-class UseRebuiltText(Task[int]):
-    """Use a text index that another process built, and add what changed meanwhile."""
+class UseBuiltText(Task[bool]):
+    """Use a text index that another process built, and add what changed meanwhile; says whether it is used.
 
-    ns: str
-    fresh: Path
-
-    def run(self, worker: Worker) -> int:
-        index = worker.stores.index(self.ns)
-        worker.stores.swap_text(index, self.fresh)
-        return repair_text(worker, index)
-
-
-class UseJoinedText(Task[bool]):
-    """Use a text index that was joined elsewhere, or leave it when too much happened meanwhile; says which."""
+    With `known`, the chunks of the index when the building began, it is not used when too much happened since.
+    """
 
     index: WorkspaceIndex
     fresh: Path
-    known: set[int]
-    """The chunks of the index when the joining began."""
+    known: set[int] | None = None
 
     def run(self, worker: Worker) -> bool:
         stores, index = worker.stores, self.index
-        if stores.indexes.get(index.workspace.ns) is not index or worker.importing:
+        if stores.indexes.get(index.workspace.ns) is not index:
             return False
-        if len(self.known ^ index.text.ids()) > MOST_CHANGED:
+        if self.known is not None and (worker.importing or len(self.known ^ index.text.ids()) > MOST_CHANGED):
             return False
         stores.swap_text(index, self.fresh)
         repair_text(worker, index)
