@@ -258,7 +258,7 @@ def test_an_answer_may_come_between_and_loses_nothing(served: Client, workspace:
     served.subscribe("heron", ns="agent")
     (workspace / "memory" / "a.md").write_text("## One\n\nA heron.\n")
     served.sync()
-    eventually(lambda: served.ping() and served._told)
+    eventually(lambda: served.ping() and served._events)
     assert heard(served)[0]["hit"]["key"] == "a#one"
 
 

@@ -25,7 +25,6 @@ from memd.indexer.store.stores import quarantine
 
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder
-    from memd.indexer.model.pooling import Vectors
 
 log = logging.getLogger("memd.embedding")
 
@@ -62,8 +61,8 @@ class Embedding:
         self._loaded: Embedder | None = None
         self._opened = False
         self._stuck = False
-        self._saving = False
-        self._linking = False
+        self._busy = False
+        """Whether vectors are being made, kept and compared."""
         self._work = threading.Event()
         self._stopping = threading.Event()
         self._again = threading.Event()
@@ -110,7 +109,7 @@ class Embedding:
         # Counted in the ledger: `pending` is a running number that may be a moment behind.
         self._recount()
         # The ledger has vectors a moment before the mirror and the collection do.
-        return self.pending == 0 and not self._saving and not self._linking
+        return self.pending == 0 and not self._busy
 
     # --- the thread ---------------------------------------------------------------------------------------
 
@@ -256,16 +255,16 @@ class Embedding:
             return False
         # Longest first pads least, and the whole lot is the newest that there is.
         rows.sort(key=lambda row: -len(row["text"]))
-        self._linking = len(rows) < FETCH
+        self._busy = True
         try:
             for at in range(0, len(rows), BATCH):
                 if self._stopping.is_set():
                     return True
                 self._embed(rows[at : at + BATCH])
-            if self._linking:
+            if len(rows) < FETCH:
                 self._link_similar()
         finally:
-            self._linking = False
+            self._busy = False
         return True
 
     def _embed(self, rows: list[Row]) -> None:
@@ -273,21 +272,13 @@ class Embedding:
         assert model is not None
         started = time.monotonic()
         texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
-        vectors = model.embedder.embed(texts)
-        saved = self._save(rows, vectors)
+        saved = self.worker.submit(tasks.SaveVectors(rows, model.embedder.embed(texts))).result()
         self.health.clear("disk")
         pace = len(rows) / max(time.monotonic() - started, 1e-6)
         self._rate = pace if not self._rate else FADE * self._rate + (1 - FADE) * pace
         self.pending = max(0, self.pending - saved)
         if not self.pending:
             self._recount()
-
-    def _save(self, rows: list[Row], vectors: Vectors) -> int:
-        self._saving = True
-        try:
-            return self.worker.submit(tasks.SaveVectors(rows, vectors)).result()
-        finally:
-            self._saving = False
 
     def _link_similar(self) -> None:
         """The vectors have caught up: compare the memories that are new."""

@@ -86,7 +86,7 @@ class Scheduler:
         self._asked = count(1)
 
     def start(self, jobs: Sequence[ScheduledJob], keep: Keep, jitter_s: float) -> None:
-        """Begin with these jobs; `keep` is told of every run, when it begins and when it has ended."""
+        """Begin with these jobs; `keep` is called for every run, when it begins and when it has ended."""
         # Imported here: the socket answers before there is anything to schedule.
         from apscheduler.executors.pool import ThreadPoolExecutor
         from apscheduler.schedulers.background import BackgroundScheduler
@@ -172,11 +172,11 @@ class Scheduler:
 
 
 def local_zone() -> tzinfo:
-    """The zone of this machine, with its summer time; UTC where that cannot be told."""
+    """The zone of this machine, with its summer time; UTC where it is unknown."""
     import tzlocal
 
     try:
         return tzlocal.get_localzone()
     except (LookupError, ValueError, OSError) as error:
-        log.warning("the time zone cannot be told (%s); schedules are in UTC", error)
+        log.warning("the time zone is unknown (%s); schedules are in UTC", error)
         return UTC

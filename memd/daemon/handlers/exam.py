@@ -95,11 +95,11 @@ def _has(index: WorkspaceIndex, path: str) -> bool:
 
 async def _probed(ctx: HandlerContext, asking: Ask, report: ReportProgress | None, pause: float = 0.0) -> Result:
     """The report on probes made from the notes of these workspaces."""
-    asked: list[Probe] = []
+    all_probes: list[Probe] = []
     for ns in asking.ns:
-        asked += await ctx.read(_probes, ctx.stores, ctx.stores.index(ns))
-    answers = await _ask_all(ctx, [_ask(asking, probe.query, probe.passage.ns) for probe in asked], report, pause)
-    return {**exam_report.of_probes(asked, answers), "problems": []}
+        all_probes += await ctx.read(_probes, ctx.stores, ctx.stores.index(ns))
+    answers = await _ask_all(ctx, [_ask(asking, probe.query, probe.passage.ns) for probe in all_probes], report, pause)
+    return {**exam_report.of_probes(all_probes, answers), "problems": []}
 
 
 def _probes(stores: Stores, index: WorkspaceIndex) -> list[Probe]:

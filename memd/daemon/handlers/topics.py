@@ -195,20 +195,20 @@ async def general(ctx: HandlerContext, request: methods.TopicGeneralRequest, cal
 
 @handles(methods.TopicSearchRequest)
 async def search(ctx: HandlerContext, request: methods.TopicSearchRequest, call: IncomingCall) -> Result:
-    wanted = {tag.casefold() for tag in clean_tags(request.tags)}
-    rows = await ctx.read(_with_tags, ctx, ctx.indexes(request), wanted, request.match == "all")
+    tags = {tag.casefold() for tag in clean_tags(request.tags)}
+    rows = await ctx.read(_with_tags, ctx, ctx.indexes(request), tags, request.match == "all")
     return {"topics": rows, "text": _joined(rows) or NONE}
 
 
-def _with_tags(ctx: HandlerContext, indexes: list[WorkspaceIndex], wanted: set[str], every: bool) -> list[Result]:
-    """The topics that have the tags; those that have more of them come first."""
+def _with_tags(ctx: HandlerContext, indexes: list[WorkspaceIndex], tags: set[str], every: bool) -> list[Result]:
+    """The topics that have one of the tags, or every one; those that have more of them come first."""
     rows = []
     for index in indexes:
         known = topics.paths(index)
-        for name, tags in topics.tags(ctx.stores, index, known, ctx.max_bytes).items():
-            matched = [tag for tag in tags if tag.casefold() in wanted]
-            if matched and (len(matched) == len(wanted) or not every):
-                rows.append({"ns": index.workspace.ns, "topic": name, "path": known[name], "tags": list(tags),
+        for name, own in topics.tags(ctx.stores, index, known, ctx.max_bytes).items():
+            matched = [tag for tag in own if tag.casefold() in tags]
+            if matched and (len(matched) == len(tags) or not every):
+                rows.append({"ns": index.workspace.ns, "topic": name, "path": known[name], "tags": list(own),
                              "matched": matched})  # fmt: skip
     return sorted(rows, key=lambda row: -len(row["matched"]))
 

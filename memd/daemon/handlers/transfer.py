@@ -43,8 +43,8 @@ async def export(ctx: HandlerContext, request: ExportRequest, call: IncomingCall
 @handles(BackupRequest)
 async def backup(ctx: HandlerContext, request: BackupRequest, call: IncomingCall) -> Result:
     folder = absolute_path(request.path) if request.path else ctx.stores.folder / backups.FOLDER
-    made = await ctx.read(backups.make, ctx.stores.ledger, folder, datetime.now().astimezone())
-    return {"backup": str(made.file), "bytes": made.size}
+    copy = await ctx.read(backups.make, ctx.stores.ledger, folder, datetime.now().astimezone())
+    return {"backup": str(copy.file), "bytes": copy.size}
 
 
 # --- imports --------------------------------------------------------------------------------------------------------

@@ -165,15 +165,15 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     return f"did you mean {', '.join(f'`{one}`' for one in similar)}?" if similar else otherwise
 
 
-def absolute_path(given: str) -> Path:
+def absolute_path(text: str) -> Path:
     """An absolute path of this machine; `~` is allowed."""
     try:
-        path = Path(given).expanduser()
+        path = Path(text).expanduser()
         path.exists()
     except RuntimeError:
-        raise UsageError(f"the home directory in {given} belongs to no user of this machine") from None
+        raise UsageError(f"the home directory in {text} belongs to no user of this machine") from None
     except OSError as error:
         raise UsageError(f"this path cannot be used: {error.strerror}") from None
-    if not path.is_absolute() or "\0" in given:
-        raise UsageError(f"the path must be absolute, not {given!r}")
+    if not path.is_absolute() or "\0" in text:
+        raise UsageError(f"the path must be absolute, not {text!r}")
     return path

@@ -134,9 +134,9 @@ def announce_moved_by(worker: Worker, action: int) -> None:
 
 def _keys_of(worker: Worker, memories: Iterable[int]) -> Iterator[tuple[str, int, str]]:
     """Workspace, number and key of the memories that are still in a file."""
-    reader, wanted = worker.stores.ledger.reader, sorted(set(memories))
+    reader, numbers = worker.stores.ledger.reader, sorted(set(memories))
     for ns, index in list(worker.stores.indexes.items()):
-        for memory, row in edges.named(reader, index.id, lives.within(reader, index.id, wanted)).items():
+        for memory, row in edges.named(reader, index.id, lives.within(reader, index.id, numbers)).items():
             yield ns, memory, row["key"]
 
 
