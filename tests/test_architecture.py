@@ -67,10 +67,7 @@ KNOWN_CIRCLES = frozenset({
 })  # fmt: skip
 """Imports for type checking that close a circle: who imports, and what. This list only gets shorter."""
 
-KNOWN_REPEATS = frozenset({
-    "Entry",
-    "Found",
-})  # fmt: skip
+KNOWN_REPEATS: frozenset[str] = frozenset()
 """Names that more than one class has. This list only gets shorter: a name that no longer repeats is taken out."""
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from memd.errors import NotFound, UsageError
-from memd.outline import languages, looking, naming, sources, telling
-from memd.outline.annotations import types
-from memd.outline.looking import Asked
+from memd.outline import languages, queries, render, sources
+from memd.outline.languages.python import annotation_types
 from memd.outline.outline import Outline
+from memd.outline.queries import TreeOptions
 from memd.outline.relations import relations_of
 from tests.conftest import ROOT
 from tests.outline_samples import SAMPLES, Sample
@@ -44,7 +44,7 @@ def related(outline: Outline, language: str, name: str, relation: str) -> set[st
     """The whole names that a symbol is related to, each certain."""
     family = outline.family(languages.named(language))
     every = [one for one in family.project.ids(family.project.files) if family.project.qualified(one) == name]
-    found = [relation_ for one in every for relation_ in relations_of(family.linker, one, [relation])]
+    found = [relation_ for one in every for relation_ in relations_of(family.resolver, one, [relation])]
     return {family.project.qualified(one.targets[0]) for one in found if len(one.targets) == 1 and not one.unsure}
 
 
@@ -66,7 +66,7 @@ def test_the_samples_show_every_kind_and_every_relation() -> None:
         "module", "class", "interface", "function", "method", "constant", "type",
     }  # fmt: skip
     shown = {relation for sample in SAMPLES.values() for _, relation, _ in sample.relations}
-    assert shown | {"mentioned_in"} == set(looking.KINDS)
+    assert shown | {"mentioned_in"} == set(queries.KINDS)
     assert set(SAMPLES) == set(languages.known())
 
 
@@ -80,7 +80,7 @@ def test_a_language_is_known_by_other_names_too() -> None:
     assert languages.named("py").name == "python" and languages.named("C++").name == "cpp"
     with pytest.raises(UsageError, match="does not know the language 'phyton'") as caught:
         languages.named("phyton")
-    assert "did you mean python?" in caught.value.hint and "rust" in caught.value.hint
+    assert "did you mean `python`?" in caught.value.message and "rust" in caught.value.hint
 
 
 # --- what a name means ------------------------------------------------------------------------------------------
@@ -104,16 +104,16 @@ def test_what_could_be_several_is_said_to_be(tmp_path: Path) -> None:
         "c.py": "def use(thing):\n    thing.fetch()\n    thing.store()\n    thing.append(1)\n",
     }
     outline = outlined(tmp_path / "w", files)
-    (entry,) = looking.symbol(outline, Asked("python", relations=("calls",)), "use").entries
+    (entry,) = queries.symbol(outline, TreeOptions("python", relations=("calls",)), "use").trees
     fetch, store, append = entry.node["relations"]
     assert fetch["ambiguous"] and [one["name"] for one in fetch["candidates"]] == ["a.A.fetch", "b.B.fetch"]
     assert "to" not in fetch
     assert store["to"]["name"] == "b.B.store" and store["how"] == "name"
     assert append["native"] and "to" not in append
-    text = telling.told([entry.node])
+    text = render.render([entry.node])
     assert "calls fetch  c.py:2  ? ambiguous: a.A.fetch a.py:2, b.B.fetch b.py:2" in text
     assert "calls method b.B.store  b.py:3  ~ the only one of its name" in text
-    (back,) = looking.symbol(outline, Asked("python", relations=("called_by",)), "A.fetch").entries
+    (back,) = queries.symbol(outline, TreeOptions("python", relations=("called_by",)), "A.fetch").trees
     assert back.node["relations"][0]["ambiguous"]
 
 
@@ -121,7 +121,7 @@ def test_what_is_not_there_is_told_by_where_it_comes_from(tmp_path: Path) -> Non
     body = ["os.getcwd()", "numpy.dot()", "x.nothing_known()", "near.gone()"]
     code = "import os, numpy\nfrom . import near\ndef f(x):\n" + "".join(f"    {line}\n" for line in body)
     outline = outlined(tmp_path / "w", {"pkg/m.py": code, "pkg/near.py": ""})
-    (entry,) = looking.symbol(outline, Asked("python", relations=("calls",)), "f").entries
+    (entry,) = queries.symbol(outline, TreeOptions("python", relations=("calls",)), "f").trees
     told = {one["name"]: set(one) & {"native", "external", "unknown"} for one in entry.node["relations"]}
     assert told == {
         "os.getcwd": {"native"}, "numpy.dot": {"external"}, "nothing_known": {"unknown"}, "pkg.near.gone": {"unknown"},
@@ -191,13 +191,13 @@ def test_a_string_in_an_annotation_is_a_type_only_where_it_refers_to_one(tmp_pat
         "prose": set(), "word": set(), "sentence": set(), "long": {"Other"}, "forward": save, "inner": save,
         "expression": save, "union": both, "callable": both, "first": save, "again": save, "bound": both,
     }  # fmt: skip
-    (entry,) = looking.symbol(outline, Asked("python", relations=("uses_type",)), "prose").entries
+    (entry,) = queries.symbol(outline, TreeOptions("python", relations=("uses_type",)), "prose").trees
     assert [one["name"] for one in entry.node["relations"]] == ["Annotated", "str", "int"]
 
 
 def test_a_type_is_counted_once_for_each_annotation(tmp_path: Path) -> None:
     outline = outlined(tmp_path / "w", {"m.py": "class A: ...\ndef f(a: dict[\n    str,\n    list[A],\n]): ...\n"})
-    (entry,) = looking.symbol(outline, Asked("python", relations=("uses_type",)), "f").entries
+    (entry,) = queries.symbol(outline, TreeOptions("python", relations=("uses_type",)), "f").trees
     assert [(one["name"], one.get("times", 1)) for one in entry.node["relations"]] == [
         ("dict", 1), ("str", 1), ("list", 1), ("A", 1),
     ]  # fmt: skip
@@ -208,7 +208,7 @@ def test_a_type_is_counted_once_for_each_annotation(tmp_path: Path) -> None:
     ["x y", "T: int", "'\\0'", "(" * 500 + "x" + ")" * 500, "-" * 50_000 + "x", "'\\ud800'", "", "9" * 9_999],
 )
 def test_annotations_that_make_no_sense_name_nothing(text: str) -> None:
-    assert not types(text)
+    assert not annotation_types(text)
 
 
 def test_source_folders_and_reexports_are_followed(tmp_path: Path) -> None:
@@ -231,8 +231,8 @@ CYCLE = {"m.py": "def a():\n    b()\n    len('x')\ndef b():\n    c()\ndef c():\n
 
 def test_a_tree_has_one_relation_a_line_and_cuts_cycles(tmp_path: Path) -> None:
     outline = outlined(tmp_path / "w", CYCLE)
-    looked = looking.symbol(outline, Asked("python", depth=4, relations=("calls",)), "a")
-    assert looked.text().splitlines() == [
+    found = queries.symbol(outline, TreeOptions("python", depth=4, relations=("calls",)), "a")
+    assert found.text().splitlines() == [
         "function m.a  m.py:1",
         "  def a()",
         "  calls function m.b  m.py:4",
@@ -241,37 +241,37 @@ def test_a_tree_has_one_relation_a_line_and_cuts_cycles(tmp_path: Path) -> None:
         "      calls function m.d  m.py:9",
         "  calls len  m.py:3  (native)",
     ]
-    short = looking.symbol(outline, Asked("python", depth=1, relations=("calls",), omit_native=True), "a")
+    short = queries.symbol(outline, TreeOptions("python", depth=1, relations=("calls",), omit_native=True), "a")
     assert short.text().splitlines()[2:] == ["  calls function m.b  m.py:4"]
 
 
 def test_what_lies_further_on_keeps_its_direction(tmp_path: Path) -> None:
     outline = outlined(tmp_path / "w", CYCLE)
-    text = looking.symbol(outline, Asked("python", depth=2, relations=("calls", "called_by")), "d").text()
+    text = queries.symbol(outline, TreeOptions("python", depth=2, relations=("calls", "called_by")), "d").text()
     assert text.splitlines()[2:] == ["  called_by function m.c  m.py:6", "    called_by function m.b  m.py:4"]
 
 
 def test_a_file_has_an_entry_for_every_symbol(tmp_path: Path) -> None:
     outline = outlined(tmp_path / "w", CYCLE)
-    looked = looking.file(outline, Asked("python"), "m.py")
-    assert [entry.node["name"] for entry in looked.entries] == ["m", "m.a", "m.b", "m.c", "m.d"]
-    (to_b, _, _) = looked.entries[1].node["relations"]
+    found = queries.file(outline, TreeOptions("python"), "m.py")
+    assert [entry.node["name"] for entry in found.trees] == ["m", "m.a", "m.b", "m.c", "m.d"]
+    (to_b, _, _) = found.trees[1].node["relations"]
     assert to_b["to"]["cut"] == "elsewhere"
 
 
 def test_text_never_floods_and_values_are_whole(tmp_path: Path) -> None:
     many = "".join(f"def f{n}():\n    core()\n" for n in range(700))
     outline = outlined(tmp_path / "w", {"m.py": "def core(): ...\n" + many})
-    looked = looking.symbol(outline, Asked("python", relations=("called_by",)), "core")
-    assert len(looked.entries[0].node["relations"]) == 700
-    assert looked.text().splitlines()[-1] == "  called_by … 675 more"
-    whole = looking.project(outline, Asked("python"))
-    assert len(whole.entries) == 702
+    found = queries.symbol(outline, TreeOptions("python", relations=("called_by",)), "core")
+    assert len(found.trees[0].node["relations"]) == 700
+    assert found.text().splitlines()[-1] == "  called_by … 675 more"
+    whole = queries.project(outline, TreeOptions("python"))
+    assert len(whole.trees) == 702
     lines = whole.text().splitlines()
-    few = looking.project(outline, Asked("python", whole=False))
-    assert len(few.entries) == telling.MOST_LINES and few.text().splitlines()[:-1] == lines[:-1]
+    few = queries.project(outline, TreeOptions("python", whole=False))
+    assert len(few.trees) == render.MAX_LINES and few.text().splitlines()[:-1] == lines[:-1]
     assert "and 302 more symbols" in few.text().splitlines()[-1]
-    assert len(lines) == telling.MOST_LINES + 1 and lines[-1].startswith("… ") and "more lines" in lines[-1]
+    assert len(lines) == render.MAX_LINES + 1 and lines[-1].startswith("… ") and "more lines" in lines[-1]
 
 
 # --- finding a symbol ---------------------------------------------------------------------------------------------
@@ -281,9 +281,9 @@ def test_any_clear_end_of_a_name_will_do(tmp_path: Path) -> None:
     outline = outlined(tmp_path / "w", SAMPLES["go"].files)
     whole = "outline.(*OutlineManager).RegisterExtractor"
     for name in (whole, "RegisterExtractor", "OutlineManager.RegisterExtractor", "(*OutlineManager).RegisterExtractor"):
-        (entry,) = looking.symbol(outline, Asked("go"), name).entries
+        (entry,) = queries.symbol(outline, TreeOptions("go"), name).trees
         assert entry.node["name"] == whole
-    assert naming.wanted_parts("a::b->c()") == ("a", "b", "c")
+    assert queries.name_parts("a::b->c()") == ("a", "b", "c")
 
 
 def test_unclear_and_unknown_names_are_explained(tmp_path: Path) -> None:
@@ -292,15 +292,15 @@ def test_unclear_and_unknown_names_are_explained(tmp_path: Path) -> None:
         "b.py": "class B:\n    def save(self): ...\n",
     })  # fmt: skip
     with pytest.raises(UsageError, match="save could be 2 symbols") as unclear:
-        looking.symbol(outline, Asked("python"), "save")
+        queries.symbol(outline, TreeOptions("python"), "save")
     assert "a.A.save  a.py:2" in unclear.value.hint and "b.B.save  b.py:2" in unclear.value.hint
-    assert looking.symbol(outline, Asked("python"), "save", "b.py").entries[0].node["name"] == "b.B.save"
+    assert queries.symbol(outline, TreeOptions("python"), "save", "b.py").trees[0].node["name"] == "b.B.save"
     with pytest.raises(NotFound, match="no symbol is called saev") as unknown:
-        looking.symbol(outline, Asked("python"), "saev")
+        queries.symbol(outline, TreeOptions("python"), "saev")
     assert "did you mean save?" in unknown.value.hint
     with pytest.raises(UsageError, match="no relation 'call'") as relation:
-        looking.symbol(outline, Asked("python", relations=("call",)), "A")
-    assert "did you mean calls?" in relation.value.hint
+        queries.symbol(outline, TreeOptions("python", relations=("call",)), "A")
+    assert "did you mean `calls`?" in relation.value.message
 
 
 def test_wrong_files_and_languages_are_explained(tmp_path: Path) -> None:
@@ -312,18 +312,18 @@ def test_wrong_files_and_languages_are_explained(tmp_path: Path) -> None:
         "gone.py": "not in the",
     }.items():
         with pytest.raises(NotFound, match=words) as caught:
-            looking.file(outline, Asked("python"), file)
+            queries.file(outline, TreeOptions("python"), file)
         assert caught.value.hint
     with pytest.raises(UsageError, match=r"pkg/one\.py is python, not go"):
-        looking.file(outline, Asked("go"), "pkg/one.py")
+        queries.file(outline, TreeOptions("go"), "pkg/one.py")
     with pytest.raises(NotFound, match="there are no go sources") as none:
-        looking.project(outline, Asked("go"))
+        queries.project(outline, TreeOptions("go"))
     assert "python (1)" in none.value.hint
-    assert looking.file(outline, Asked(), "pkg/one.py").language == "python"
+    assert queries.file(outline, TreeOptions(), "pkg/one.py").language == "python"
     write(root, {"a.go": "package a\n"})
     outline.refresh()
     with pytest.raises(UsageError, match="which language"):
-        looking.project(outline, Asked())
+        queries.project(outline, TreeOptions())
 
 
 # --- what is left out -------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def test_what_git_ignores_and_builds_leave_is_left_out(tmp_path: Path) -> None:
         "lib/l.min.js": "", "notes.md": "",
     })  # fmt: skip
     (root / "link.py").symlink_to(root / "a.py")
-    found = sources.look(root)
+    found = sources.list_sources(root)
     assert sorted(found.files) == [
         "a.py", "kept.gen.py", "local.py", "pkg/made/d.py", "src/build/__init__.py", "src/build/k.py",
     ]  # fmt: skip
@@ -355,7 +355,7 @@ def test_the_same_is_left_out_as_git_itself_ignores(tmp_path: Path) -> None:
     told = subprocess.run(
         ["git", "-C", root, "ls-files", "-o", "--exclude-standard", "*.py"], capture_output=True, text=True
     )
-    assert sorted(sources.look(root).files) == sorted(line.strip('"') for line in told.stdout.splitlines())
+    assert sorted(sources.list_sources(root).files) == sorted(line.strip('"') for line in told.stdout.splitlines())
 
 
 def test_sources_that_cannot_be_read_are_listed_and_stop_nothing(tmp_path: Path) -> None:
@@ -388,14 +388,14 @@ def test_sources_that_cannot_be_read_are_listed_and_stop_nothing(tmp_path: Path)
 
 def test_whoever_asks_for_a_file_is_told_what_is_wrong_with_it(tmp_path: Path) -> None:
     root = write(tmp_path / "w", {"good.py": "", "zbroken.py": "def ok(): ...\nclass (:\n  def\n"})
-    for nth in range(looking.MOST_TOLD + 5):
+    for nth in range(queries.MAX_SKIPPED + 5):
         (root / f"b{nth}.py").write_bytes(b"\0")
     outline = outlined(root)
-    broken = looking.file(outline, Asked("python"), "zbroken.py")
+    broken = queries.file(outline, TreeOptions("python"), "zbroken.py")
     assert broken.text().startswith("module zbroken  zbroken.py:1\n  not wholly read: line 2 cannot be parsed\n")
-    assert broken.told_skipped()[0] == {"path": "zbroken.py", "why": "line 2 cannot be parsed"}
-    assert len(broken.told_skipped()) == looking.MOST_TOLD
-    assert "not wholly" not in looking.file(outline, Asked("python"), "good.py").text()
+    assert broken.skipped_files()[0] == {"path": "zbroken.py", "why": "line 2 cannot be parsed"}
+    assert len(broken.skipped_files()) == queries.MAX_SKIPPED
+    assert "not wholly" not in queries.file(outline, TreeOptions("python"), "good.py").text()
 
 
 def test_a_parser_that_dies_takes_one_file_along(tmp_path: Path) -> None:
@@ -503,10 +503,10 @@ def test_the_map_has_what_most_refers_to_within_the_budget(tmp_path: Path) -> No
         "use.py": "import core\n" + users + "def last():\n    core.aside()\n",
         "web/app.js": "export function paint() {}\nfunction a() { paint(); }\n",
     })  # fmt: skip
-    told = looking.chart(outline, "", 1_000)
+    told = queries.project_map(outline, "", 1_000)
     assert [one["name"] for one in told["symbols"]] == ["core.central", "core.aside", "web.app.paint"]
     assert told["symbols"][0]["referrers"] == 9
     assert told["text"].splitlines()[:2] == ["core.py", "  1: def central()"]
-    small = looking.chart(outline, "python", 8)
+    small = queries.project_map(outline, "python", 8)
     assert [one["name"] for one in small["symbols"]] == ["core.central"] and small["left_out"] == 1
-    assert small["tokens"] <= 8 and looking.chart(outline, "", 1)["text"] == ""
+    assert small["tokens"] <= 8 and queries.project_map(outline, "", 1)["text"] == ""

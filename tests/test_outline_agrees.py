@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.outline import reading
-from memd.outline.linking import Linker
-from memd.outline.project import Id, Project, Use
+from memd.outline import parse_files
+from memd.outline.project import Project, SymbolId, Use
+from memd.outline.resolve import Resolver
 from tests.faults.agreement import SOAK
 from tests.outline_oracle import Module
 
@@ -54,11 +54,11 @@ class Read:
 
     def __init__(self, file: Path) -> None:
         self.project = Project()
-        self.facts = reading.facts_of(".py", file.read_bytes(), HUGE)
+        self.facts = parse_files.facts_of(".py", file.read_bytes(), HUGE)
         self.project.put("m.py", self.facts)
 
     def name(self, number: int) -> str:
-        return ".".join(self.project.segments(Id("m.py", number))[1:])
+        return ".".join(self.project.segments(SymbolId("m.py", number))[1:])
 
     def definitions(self) -> set[tuple[str, str, int]]:
         every = enumerate(self.facts.symbols)
@@ -69,9 +69,9 @@ class Read:
 
     def calls(self) -> set[tuple[str, str, int]]:
         """The calls that are certain to stay within the module."""
-        linker, found = Linker(self.project), set()
+        resolver, found = Resolver(self.project), set()
         for number, one in enumerate(self.facts.references):
-            meant = linker.reference(Use("m.py", number))
+            meant = resolver.reference(Use("m.py", number))
             if one.kind == "calls" and meant.how == "scope":
                 found |= {(self.name(one.source), self.name(target.number), one.line) for target in meant.targets}
         return found

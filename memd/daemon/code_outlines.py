@@ -145,7 +145,7 @@ class CodeOutlines:
             log.info(
                 "outline parsed=%d removed=%d took_ms=%.0f", refreshed.parsed, refreshed.removed, refreshed.took_ms
             )
-        if refreshed.looked:
+        if refreshed.listed:
             kept.folders.watch(kept.outline.root, kept.outline.folders)
 
     def _refresh_unasked(self, ns: str) -> None:

@@ -17,8 +17,6 @@ FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 FENCES = re.compile(r"(?m)^ {0,3}(`{3,}|~{3,})")
 HTML_ENDS = ("\n-->", "\n?>", "\n]]>", "\n</pre>", "\n</script>", "\n</style>", "\n</textarea>")
 STAMP = re.compile(r"^_(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}:\d{2})(?::\d{2})?)?_[ \t\r]*$", re.MULTILINE)
-HEAD = 300
-"""Characters of an entry in which its timestamp is looked for."""
 SHARED = "shared"
 """The role whose file belongs to everyone."""
 CHARACTERS_PER_TOKEN = 4
@@ -148,7 +146,7 @@ def role_entries(path: str, text: str, day: str) -> list[RoleEntry]:
 
 
 def _time(text: str, day: str) -> str:
-    match = STAMP.search(text, 0, HEAD)
+    match = STAMP.search(text, 0, names.HEAD)
     return f"{match[1]} {match[2]:0>5}" if match and match[2] else match[1] if match else day
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from memd.errors import Refused, UsageError
 from memd.models import KINDS, TIERS, Declared, Memory
 from memd.notes.blocks import with_line_ends
-from memd.notes.names import STAMP
+from memd.notes.names import HEAD, STAMP
 
 MAX_FRONT_MATTER = 16 * 1024
 MAX_DEPTH = 20
@@ -26,8 +26,6 @@ YAML_COMMENT = re.compile(r"[ \t]+#[^\"'\]\n]*$")
 UNQUOTED = re.compile(r"[^\s\"'\\]+")
 TTL = re.compile(r"(?P<number>\d{1,6})\s*(?P<unit>m|h|d|w|y)")
 UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
-HEAD = 300
-"""Characters of a memory in which its timestamp line is looked for."""
 
 Fields = Mapping[str, Any]
 """Metadata by name; in an edit, None removes a field."""

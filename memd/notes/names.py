@@ -8,6 +8,8 @@ from pathlib import PurePosixPath
 
 DATE = re.compile(r"(?<!\d)(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?!\d)")
 STAMP = re.compile(r"_(\d{4}-\d{2}-\d{2})(?:[ T]\d{1,2}:\d{2}(?::\d{2})?)?_")
+HEAD = 300
+"""Characters of a memory in which its timestamp line is looked for."""
 MAX_SLUG = 80
 
 

@@ -125,7 +125,7 @@ def _memory(
     body = text[start:end]
     prose = (text[block.start : block.end] for block in section.blocks if block.prose and not block.level)
     declared = metadata.merge(file_metadata, metadata.read_comment(body), metadata.hashtags(prose))
-    stamp = names.STAMP.search(body[:300]) if stamped else None
+    stamp = names.STAMP.search(body[: names.HEAD]) if stamped else None
     return Memory(
         slug=slug,
         heading=section.heading.strip() or declared.title or (section.above[0] if section.above else ""),

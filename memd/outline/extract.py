@@ -1,4 +1,4 @@
-"""Turns what a query found in a file into facts: symbols in their places, and names resolved as far as the file can."""
+"""Turns the captures of a file into facts: nested symbols, and references resolved within the file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from memd.outline import grammar
-from memd.outline.facts import Facts, Import, Reference, Symbol
-from memd.outline.grammar import SIGNATURE, Findings, Span
-from memd.outline.language import Language
-from memd.outline.regions import CALLABLE, CLASSES, Region, Regions
-from memd.outline.scopes import Meaning
+from memd.outline.facts import Facts, ImportFact, Reference, Symbol
+from memd.outline.grammar import SIGNATURE, Captures, NodeSpan
+from memd.outline.language import Language, Parts
+from memd.outline.scopes import CALLABLE, CLASSES, Meaning, Region, Regions
 
 UNKNOWN = "?"
-"""The first part of a name that is no name, as in `make().run`."""
+"""Stands for a first part that is no name, as in `make().run`."""
 
 ARROWS = re.compile(r"\s*(?:->|::|\?\.|!\.|\.)\s*")
 ARGUMENTS = re.compile(r"<[^<>]*>")
@@ -26,46 +25,47 @@ DOTTED = re.compile(r"[^\W\d]\w*(?:\s*\.\s*[^\W\d]\w*)*")
 SUPER = re.compile(r"super\s*\([^()]*\)")
 
 
-class Found(NamedTuple):
-    """What is known of a name where it is used."""
+class ResolvedName(NamedTuple):
+    """What the file says about a name; the fields are those of `Reference`."""
 
     via: str
     target: int
-    chain: tuple[str, ...]
+    chain: Parts
     typed: int = 0
 
 
 def extract(language: Language, suffix: str, source: bytes) -> Facts:
     """The facts of one file, given as UTF-8."""
     lines = max(1, source.count(b"\n") + (not source.endswith(b"\n")))
-    found = grammar.find(language, suffix, source)
-    if found.broken and language.mend is not None:
-        again = grammar.find(language, suffix, language.mend(source))
-        found = found if again.broken else again
-    return _File(language, found, lines).facts()
+    captures = grammar.capture(language, suffix, source)
+    if captures.error_line and language.repair is not None:
+        repaired = grammar.capture(language, suffix, language.repair(source))
+        captures = captures if repaired.error_line else repaired
+    return _Extraction(language, captures, lines).facts()
 
 
-class _File:
-    """One file while its facts are being made."""
+class _Extraction:
+    """The extraction of one file's facts."""
 
-    def __init__(self, language: Language, found: Findings, lines: int) -> None:
+    def __init__(self, language: Language, captures: Captures, lines: int) -> None:
         self.language = language
-        self.found = found
-        self.regions = Regions(found, language.open_classes)
+        self.captures = captures
+        self.regions = Regions(captures, language.bare_members)
         self.symbols = [Symbol("", "module", -1, 1, lines, "")]
-        self.imports: list[Import] = []
+        self.imports: list[ImportFact] = []
         for region in self.regions.all:
             self._define(region)
         self._bind()
 
     def facts(self) -> Facts:
-        problem = f"line {self.found.broken} cannot be parsed" if self.found.broken else ""
+        line = self.captures.error_line
+        problem = f"line {line} cannot be parsed" if line else ""
         references = tuple(dict.fromkeys(self._references()))
-        package = " ".join(self.found.package.split())
+        package = " ".join(self.captures.package.split())
         return Facts(self.language.name, package, tuple(self.symbols), tuple(self.imports), references, problem)
 
     def _define(self, region: Region) -> None:
-        """Give a region its symbol; one that makes none has that of what is around it."""
+        """Give a region its symbol; without one of its own, it has that of the region around it."""
         around, one = region.parent or self.regions.file, region.definition
         region.symbol = around.symbol
         holder = self.symbols[around.symbol].kind
@@ -75,7 +75,7 @@ class _File:
         kind = "method" if region.kind == "function" and (owner or holder in CLASSES) else region.kind
         region.symbol = len(self.symbols)
         signature = " ".join(one.node.text.split())[:SIGNATURE].rstrip(" {:=")
-        name, lines = _spelt(one.name), (one.node.line, one.node.end_line)
+        name, lines = _normalized(one.name), (one.node.line, one.node.end_line)
         self.symbols.append(Symbol(name, kind, around.symbol, *lines, signature, owner))
         if not owner:
             around.scope.bind(name, Meaning("symbol", region.symbol))
@@ -83,31 +83,31 @@ class _File:
     # --- names ----------------------------------------------------------------------------------------------
 
     def _bind(self) -> None:
-        for span in self.found.imports:
+        for span in self.captures.imports:
             region = self.regions.in_node(span.start)
             for one in self.language.imports(span.text):
                 number = len(self.imports)
-                named = (_spelt(one.module), _spelt(one.name), _spelt(one.alias))
-                self.imports.append(Import(*named, span.line, region.symbol))
+                named = (_normalized(one.module), _normalized(one.name), _normalized(one.alias))
+                self.imports.append(ImportFact(*named, span.line, region.symbol))
                 name = one.alias or one.name or one.module.partition(".")[0]
-                if self.language.names_module is not None and not one.alias and not one.name:
-                    name = self.language.names_module(one.module)
+                if self.language.module_alias is not None and not one.alias and not one.name:
+                    name = self.language.module_alias(one.module)
                 if name and name != "*":
-                    region.scope.bind(_spelt(name), Meaning("import", number))
-        for how, name, start, kind in sorted(self.found.bindings, key=lambda one: one.how == "part"):
+                    region.scope.bind(_normalized(name), Meaning("import", number))
+        for how, name, start, kind in sorted(self.captures.bindings, key=lambda one: one.how == "part"):
             region = self.regions.in_node(start)
             if how == "part":
-                self._bind_part(region, _spelt(name), kind)
+                self._bind_part(region, _normalized(name), kind)
                 continue
             while how == "outer" and region.kind == "scope" and region.parent is not None:
                 region = region.parent
             if how == "global":
-                region.scope.elsewhere.add(_spelt(name))
+                region.scope.elsewhere.add(_normalized(name))
             else:
-                region.scope.bind(_spelt(name), Meaning("value", -1, kind))
+                region.scope.bind(_normalized(name), Meaning("value", -1, kind))
 
     def _bind_part(self, region: Region, name: str, kind: str) -> None:
-        """A part of the object itself, whose type is told, or is that of the variable that it is set to."""
+        """A part of the object itself, with its given type or that of the variable assigned to it."""
         around, meaning = self._class_around(region), region.scope.meaning(kind)
         if meaning is not None and meaning.via == "value":
             kind = meaning.type
@@ -116,7 +116,7 @@ class _File:
 
     def _references(self) -> Iterator[Reference]:
         for kind, span, names in self._used():
-            # A type in a signature belongs to what it is the signature of; a call in one is made by whoever defines it.
+            # A type in a signature belongs to the definition; a call in it is made by the region around.
             heads = kind in ("uses_type", "inherits", "implements")
             region = (self.regions.in_node if heads else self.regions.in_body)(span.start)
             source = region.symbol
@@ -125,97 +125,99 @@ class _File:
             elif region.kind == "impl" and (
                 owner := self._resolve(self.regions.file, _owner(region.owner) or (UNKNOWN,))
             ):
-                # A block for a type says what that type implements, where the type stands in the same file.
+                # An `impl` block says what its type implements, if the type is in the same file.
                 source = owner.target if owner.via == "symbol" and not owner.chain else source
             for chain in names:
-                found = self._resolve(region, chain)
-                if found is not None and not (heads and found[:3] == ("symbol", source, ())):
-                    yield Reference(kind, source, found.via, found.target, found.chain, span.line, found.typed)
+                name = self._resolve(region, chain)
+                if name is not None and not (heads and name[:3] == ("symbol", source, ())):
+                    yield Reference(kind, source, name.via, name.target, name.chain, span.line, name.typed)
 
-    def _used(self) -> Iterator[tuple[str, Span, Iterable[tuple[str, ...]]]]:
-        """The references with the names in them; an annotation is told as a whole, and nothing in it again."""
-        told = 0
-        for kind, span in self.found.references:
-            if kind != "types" or self.language.types is None:
+    def _used(self) -> Iterator[tuple[str, NodeSpan, Iterable[Parts]]]:
+        """The references with their names; an annotation is one reference, and nothing inside it is another."""
+        done = 0
+        for kind, span in self.captures.references:
+            if kind != "types" or self.language.annotation_types is None:
                 yield kind, span, _names(kind, span.text)
-            elif span.end > told and (types := self.language.types(span.text)) is not None:
-                told = span.end
-                yield "uses_type", span, [tuple(_spelt(part) for part in name.split(".")) for name in types]
+            elif span.end > done and (types := self.language.annotation_types(span.text)) is not None:
+                done = span.end
+                yield "uses_type", span, [tuple(_normalized(part) for part in name.split(".")) for name in types]
 
     def _decorated(self, end: int, region: Region) -> int:
-        """What follows a decorator: the first definition in the same place that begins after it."""
+        """The symbol that a decorator belongs to: the next definition in the same region."""
         at = bisect_left(self.regions.starts, end)
         following = (one for one in islice(self.regions.all, at, None) if one.definition and one.parent is region)
         return next((one.symbol for one in following), region.symbol)
 
-    def _resolve(self, region: Region, chain: tuple[str, ...], tries: int = 3) -> Found | None:
-        """What is known of a name here; None for a plain variable."""
+    def _resolve(self, region: Region, chain: Parts, tries: int = 3) -> ResolvedName | None:
+        """Resolve a name within the file; None for a plain variable."""
         head, rest = chain[0], chain[1:]
-        if head in self.language.supers:
+        if head in self.language.super_words:
             around = self._class_around(region)
-            return Found("super", around.symbol, rest) if around and rest else None
+            return ResolvedName("super", around.symbol, rest) if around and rest else None
         meaning = region.scope.meaning(head) if head != UNKNOWN else Meaning("value", -1)
-        if head in self.language.selves and (meaning is None or meaning.via == "value"):
-            return self._of_itself(region, rest, tries)
+        if head in self.language.self_words and (meaning is None or meaning.via == "value"):
+            return self._member_of_self(region, rest, tries)
         if meaning is None:
-            return Found("free", -1, chain)
+            return ResolvedName("free", -1, chain)
         if meaning.via != "value":
-            return Found(meaning.via, meaning.target, rest)
+            return ResolvedName(meaning.via, meaning.target, rest)
         if meaning.type and len(rest) == 1 and tries:
-            typed = next(_names("inherits", meaning.type), None)
-            found = self._resolve(region, typed + rest, tries - 1) if typed else None
-            return found._replace(typed=1) if found else None
-        return Found("value", -1, rest[-1:]) if rest else None
+            return self._member_of_type(region, meaning.type, rest, tries)
+        return ResolvedName("value", -1, rest[-1:]) if rest else None
 
-    def _of_itself(self, region: Region, rest: tuple[str, ...], tries: int) -> Found | None:
-        """`self.a.b` is a part of a part, of which nothing is known but its name, unless the type of `self.a` is."""
+    def _member_of_type(self, region: Region, kind: str, rest: Parts, tries: int) -> ResolvedName | None:
+        """Resolve a member of a value through the value's type."""
+        typed = next(_names("inherits", kind), None)
+        name = self._resolve(region, typed + rest, tries - 1) if typed else None
+        return name._replace(typed=1) if name else None
+
+    def _member_of_self(self, region: Region, rest: Parts, tries: int) -> ResolvedName | None:
+        """Resolve `self.a`, and `self.a.b` if the type of `self.a` is known."""
         around = self._class_around(region)
         if len(rest) == 2 and around is not None and tries and (kind := around.part_type(rest[0])):
-            typed = next(_names("inherits", kind), None)
-            found = self._resolve(region, typed + rest[1:], tries - 1) if typed else None
-            return found._replace(typed=1) if found else None
+            return self._member_of_type(region, kind, rest[1:], tries)
         if len(rest) != 1:
-            return Found("value", -1, rest[-1:]) if rest else None
+            return ResolvedName("value", -1, rest[-1:]) if rest else None
         if around is None:
-            return Found("value", -1, rest)
-        owner = _owner(around.belongs_to)
+            return ResolvedName("value", -1, rest)
+        owner = _owner(around.own_owner)
         if owner:
             return self._resolve(self.regions.file, owner + rest, tries - 1) if tries else None
-        return Found("symbol", around.symbol, rest)
+        return ResolvedName("symbol", around.symbol, rest)
 
     def _class_around(self, region: Region) -> Region | None:
-        """The class that a place is in, or the block or method that belongs to one."""
+        """The class around a region, or the block or method that belongs to one."""
         found: Region | None = region
-        while found is not None and found.kind not in CLASSES and not found.belongs_to:
+        while found is not None and found.kind not in CLASSES and not found.own_owner:
             found = found.parent
         return found
 
 
-def _names(kind: str, text: str) -> Iterator[tuple[str, ...]]:
-    """The names in a piece of source, part by part: one, or for a type as many as it mentions."""
-    plainly = text.split(".")
-    if text.isascii() and all(map(str.isidentifier, plainly)):
-        yield tuple(plainly)
+def _names(kind: str, text: str) -> Iterator[Parts]:
+    """The names in a piece of source, in parts: one name, or all names in a type."""
+    parts = tuple(text.split("."))
+    if text.isascii() and all(map(str.isidentifier, parts)):
+        yield parts
         return
     if kind == "uses_type" and not WORD.fullmatch(text):
         for match in DOTTED.finditer(text):
-            yield tuple(_spelt(part) for part in re.split(r"\s*\.\s*", match[0]))
+            yield tuple(_normalized(part) for part in re.split(r"\s*\.\s*", match[0]))
         return
     plain = SUPER.sub("super()", text, count=1) if text.startswith("super") else text.strip("\"'")
     while plain != (plain := ARGUMENTS.sub("", plain)):
         continue
-    parts = tuple(_spelt(part) for part in ARROWS.split(plain.strip().removeprefix("::").lstrip("*&")))
+    parts = tuple(_normalized(part) for part in ARROWS.split(plain.strip().removeprefix("::").lstrip("*&")))
     if all(WORD.fullmatch(part) for part in parts[1:]) and (WORD.fullmatch(parts[0]) or parts[0] == "super()"):
         yield parts
     elif WORD.fullmatch(parts[-1]):
         yield UNKNOWN, parts[-1]
 
 
-def _owner(text: str) -> tuple[str, ...]:
-    """`*Manager` and `Vec<T>` belong to Manager and Vec."""
+def _owner(text: str) -> Parts:
+    """The type of an owner: `*Manager` is Manager, `Vec<T>` is Vec."""
     return next(_names("inherits", text.strip().lstrip("*&(").partition("[")[0].rstrip(")")), ()) if text else ()
 
 
-def _spelt(name: str) -> str:
-    """Letters that look alike are one letter in a name."""
+def _normalized(name: str) -> str:
+    """A name in NFKC, as Python compares names."""
     return name if name.isascii() else unicodedata.normalize("NFKC", name)

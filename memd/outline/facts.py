@@ -1,4 +1,4 @@
-"""What one source file says by itself: its symbols, its imports and its references, free of where the file stands."""
+"""The facts of one source file, independent of its path: symbols, imports, references."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from sys import intern
 from typing import NamedTuple
 
 FORMAT = 3
-"""Grows when the same bytes give other facts, so that kept ones are made again."""
+"""Grows when the same bytes give other facts, so that cached ones are discarded."""
 
-KINDS = ("module", "class", "interface", "function", "method", "constant", "type")
 HOLDERS = frozenset({"module", "class", "interface", "type"})
-"""Kinds whose parts are named after them and can be reached from elsewhere."""
+"""Kinds whose members can be reached from elsewhere."""
 
 MODULE = 0
-"""The number of the file itself among its symbols."""
+"""The number of the file's own symbol."""
 
 
 class Symbol(NamedTuple):
-    """A definition. `parent` is the number of what it stands in; `owner` what it belongs to without standing in it."""
+    """A definition. `parent` is the number of the symbol around it; `owner` the type it belongs to from outside."""
 
     name: str
     kind: str
@@ -29,22 +28,22 @@ class Symbol(NamedTuple):
     owner: tuple[str, ...] = ()
 
 
-class Import(NamedTuple):
-    """One imported name, as it is written: `from ..a import b as c` is ("..a", "b", "c")."""
+class ImportFact(NamedTuple):
+    """One imported name, as written: `from ..a import b as c` is ("..a", "b", "c")."""
 
     module: str
     name: str
     alias: str
     line: int
     source: int
-    """The number of the symbol that it stands in."""
+    """The number of the symbol around it."""
 
 
 class Reference(NamedTuple):
-    """A place where a symbol names another.
+    """A use of a name in a symbol.
 
-    `via` says what is known of the first part of the name: `symbol` (of this file, `target` is its number), `import`
-    (`target` is the import's number), `super` (what `target` inherits), `value` (something of unknown type) or `free`.
+    `via` says what the first part of the name is: `symbol` (of this file, number `target`), `import` (number
+    `target`), `super` (what `target` inherits), `value` (of unknown type) or `free` (nothing in this file).
     """
 
     kind: str
@@ -55,19 +54,19 @@ class Reference(NamedTuple):
     """The rest of the name, part by part."""
     line: int
     typed: int = 0
-    """1 where the name is a value's, and what it means follows from the type that the value was given."""
+    """1 if the name was resolved through the type of a value."""
 
 
 class Facts(NamedTuple):
-    """A file's facts; `package` is what its package clause says, where the language has one."""
+    """The facts of a file; `package` is its package clause, if the language has one."""
 
     language: str
     package: str
     symbols: tuple[Symbol, ...]
-    imports: tuple[Import, ...]
+    imports: tuple[ImportFact, ...]
     references: tuple[Reference, ...]
     problem: str = ""
-    """What was wrong with the file, even where something could be read."""
+    """Why the file could not be read, or not completely."""
 
 
 def encode(facts: Facts) -> str:
@@ -75,30 +74,27 @@ def encode(facts: Facts) -> str:
 
 
 def decode(text: str) -> Facts:
-    """Facts from their text; a name that occurs a thousand times in a project is one string in memory."""
+    """Decode facts; names are interned, since a project repeats them thousands of times."""
     language, package, symbols, imports, references, problem = json.loads(text)
     return Facts(
         intern(language),
         package,
-        tuple(_symbol(*row) for row in symbols),
-        tuple(_import(*row) for row in imports),
-        tuple(_reference(*row) for row in references),
+        tuple(
+            Symbol(intern(name), intern(kind), parent, line, end, signature, tuple(map(intern, owner)))
+            for name, kind, parent, line, end, signature, owner in symbols
+        ),
+        tuple(
+            ImportFact(intern(module), intern(name), intern(alias), line, source)
+            for module, name, alias, line, source in imports
+        ),
+        tuple(
+            Reference(intern(kind), source, intern(via), target, tuple(map(intern, chain)), line, typed)
+            for kind, source, via, target, chain, line, typed in references
+        ),
         problem,
     )
 
 
-def _symbol(name: str, kind: str, parent: int, line: int, end: int, signature: str, owner: list[str]) -> Symbol:
-    return Symbol(intern(name), intern(kind), parent, line, end, signature, tuple(map(intern, owner)))
-
-
-def _import(module: str, name: str, alias: str, line: int, source: int) -> Import:
-    return Import(intern(module), intern(name), intern(alias), line, source)
-
-
-def _reference(kind: str, source: int, via: str, target: int, chain: list[str], line: int, typed: int) -> Reference:
-    return Reference(intern(kind), source, intern(via), target, tuple(map(intern, chain)), line, typed)
-
-
-def nothing(language: str, problem: str) -> Facts:
-    """A file of which nothing could be read."""
+def no_facts(language: str, problem: str) -> Facts:
+    """The facts of a file that could not be read."""
     return Facts(language, "", (Symbol("", "module", -1, 1, 1, ""),), (), (), problem)

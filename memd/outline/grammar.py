@@ -1,9 +1,10 @@
-"""Parses sources with tree-sitter and tells, as plain values, what the language's query found."""
+"""Parses sources with tree-sitter and returns the captures of the language's query as plain values."""
 
 from __future__ import annotations
 
 import importlib
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memd.errors import Refused
@@ -12,13 +13,14 @@ from memd.outline.language import Language
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
 
+QUERIES = Path(__file__).parent / "languages" / "queries"
 INSTALL = "install what it needs: pip install 'memd[outline]', then: memd restart"
 SIGNATURE = 200
-"""Characters of a signature that are kept."""
+"""Characters kept of a signature."""
 
 
-class Span(NamedTuple):
-    """A node that was captured: bytes from `start` to `end`, and its lines."""
+class NodeSpan(NamedTuple):
+    """A captured node: bytes from `start` to `end`, its lines, its text."""
 
     start: int
     end: int
@@ -28,17 +30,17 @@ class Span(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """A definition, or for the kind `impl` a block whose parts belong to `owner`."""
+    """A definition; of the kind `impl`, a block whose functions belong to `owner`."""
 
     kind: str
     name: str
-    node: Span
-    body: Span | None
+    node: NodeSpan
+    body: NodeSpan | None
     owner: str
 
 
 class Binding(NamedTuple):
-    """A name that is given a value; `how` is empty, `outer` or `global`."""
+    """A name that gets a value; `how` is empty, `part`, `outer` or `global`."""
 
     how: str
     name: str
@@ -46,28 +48,28 @@ class Binding(NamedTuple):
     type: str
 
 
-class Findings(NamedTuple):
-    """Everything that the query found in one file."""
+class Captures(NamedTuple):
+    """Everything that the query captured in one file."""
 
     definitions: list[Definition]
-    references: list[tuple[str, Span]]
+    references: list[tuple[str, NodeSpan]]
     bindings: list[Binding]
-    scopes: list[Span]
-    imports: list[Span]
+    scopes: list[NodeSpan]
+    imports: list[NodeSpan]
     package: str
-    broken: int
-    """The line of the first thing that could not be parsed; 0 for none."""
+    error_line: int
+    """The line of the first syntax error; 0 for none."""
 
 
 def require(language: Language) -> None:
-    """Refused, with what to install, where a language cannot be parsed."""
+    """Raise Refused, with what to install, if a language cannot be parsed."""
     for suffix in language.grammars:
         _tools(language, suffix)
 
 
 @cache
 def _tools(language: Language, suffix: str) -> tuple[Parser, Query]:
-    """The parser and the compiled query; tree-sitter is loaded when the first file is parsed, and not before."""
+    """The parser and the compiled query; tree-sitter is imported with the first file."""
     package, function = language.grammars[suffix]
     try:
         import tree_sitter
@@ -75,75 +77,73 @@ def _tools(language: Language, suffix: str) -> tuple[Parser, Query]:
         grammar = tree_sitter.Language(getattr(importlib.import_module(package), function)())
     except ImportError as error:
         raise Refused(f"the outline of {language.name} needs {error.name}, which is not installed", INSTALL) from None
-    return tree_sitter.Parser(grammar), tree_sitter.Query(grammar, language.query)
+    names = language.queries or (language.name,)
+    query = "\n".join((QUERIES / f"{name}.scm").read_text(encoding="utf-8") for name in names)
+    return tree_sitter.Parser(grammar), tree_sitter.Query(grammar, query)
 
 
-def find(language: Language, suffix: str, source: bytes) -> Findings:
-    """Parse UTF-8 bytes and gather what the query captured."""
+def capture(language: Language, suffix: str, source: bytes) -> Captures:
+    """Parse UTF-8 bytes and collect what the query captures."""
     parser, query = _tools(language, suffix)
     import tree_sitter
 
     root = parser.parse(source).root_node
-    found = Findings([], [], [], [], [], "", _first_error(root) if root.has_error else 0)
+    captures = Captures([], [], [], [], [], "", _first_error(root) if root.has_error else 0)
     package = ""
     for _, captured in tree_sitter.QueryCursor(query).matches(root):
         if "package" in captured:
             package = _text(source, captured["package"][0])
         else:
-            _sort(found, source, {name: nodes[0] for name, nodes in captured.items()})
-    return found._replace(package=package)
+            _collect(captures, source, {name: nodes[0] for name, nodes in captured.items()})
+    return captures._replace(package=package)
 
 
-def _sort(found: Findings, source: bytes, captured: dict[str, Node]) -> None:
-    """Put one match where it belongs."""
-    for capture, node in captured.items():
-        what, _, rest = capture.partition(".")
+def _collect(captures: Captures, source: bytes, captured: dict[str, Node]) -> None:
+    """Add one match of the query."""
+
+    def text(capture: str) -> str:
+        return _text(source, captured[capture]) if capture in captured else ""
+
+    for name, node in captured.items():
+        what, _, rest = name.partition(".")
         if what in ("def", "impl"):
             body = captured.get("body")
-            found.definitions.append(
-                Definition(
-                    rest or what,
-                    _text(source, captured["name"]) if "name" in captured else "",
-                    _span(source, node, body),
-                    _span(source, body) if body is not None else None,
-                    _text(source, captured["owner"]) if "owner" in captured else "",
-                )
-            )
+            body_span = _span(source, body) if body is not None else None
+            span = _span(source, node, body)
+            captures.definitions.append(Definition(rest or what, text("name"), span, body_span, text("owner")))
         elif what == "ref":
-            span = _tail(source, node)
+            span = _name(source, node)
             if "head" in captured:
-                span = span._replace(text=f"{_tail(source, captured['head']).text}.{_text(source, captured['tail'])}")
-            found.references.append((rest, span))
+                span = span._replace(text=f"{_name(source, captured['head']).text}.{text('tail')}")
+            captures.references.append((rest, span))
         elif what == "types":
-            found.references.append((what, _span(source, node, whole=True)))
+            captures.references.append((what, _span(source, node, whole=True)))
         elif what == "bind":
-            kind = _text(source, captured["type"]) if "type" in captured else ""
-            found.bindings.append(Binding(rest, _text(source, node), node.start_byte, kind))
+            captures.bindings.append(Binding(rest, _text(source, node), node.start_byte, text("type")))
         elif what == "scope":
-            found.scopes.append(_span(source, node))
+            captures.scopes.append(_span(source, node))
         elif what == "import":
-            found.imports.append(_span(source, node, whole=True))
+            captures.imports.append(_span(source, node, whole=True))
 
 
 def _text(source: bytes, node: Node) -> str:
     return source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
-def _span(source: bytes, node: Node, body: Node | None = None, whole: bool = False) -> Span:
-    """A node's place, with its text up to its body; long texts are cut."""
+def _span(source: bytes, node: Node, body: Node | None = None, whole: bool = False) -> NodeSpan:
+    """A node with its text up to the body; unless `whole`, a long text is cut."""
     start, end = node.start_byte, node.end_byte
     upto = body.start_byte if body is not None else end
     text = source[start : upto if whole else min(upto, start + 4 * SIGNATURE)].decode("utf-8", "replace")
-    return Span(start, end, node.start_point[0] + 1, node.end_point[0] + 1, text)
+    return NodeSpan(start, end, node.start_point[0] + 1, node.end_point[0] + 1, text)
 
 
-def _tail(source: bytes, node: Node) -> Span:
-    """A name; of a long chain of calls only the last part is one."""
+def _name(source: bytes, node: Node) -> NodeSpan:
+    """A name; of a long chain of calls only the last part."""
     start, end = node.start_byte, node.end_byte
     text = source[max(start, end - SIGNATURE) : end].decode("utf-8", "replace")
-    return Span(
-        start, end, node.start_point[0] + 1, node.end_point[0] + 1, text if end - start <= SIGNATURE else f"?{text}"
-    )
+    shown = text if end - start <= SIGNATURE else f"?{text}"
+    return NodeSpan(start, end, node.start_point[0] + 1, node.end_point[0] + 1, shown)
 
 
 def _first_error(root: Node) -> int:

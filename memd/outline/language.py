@@ -1,97 +1,95 @@
-"""What a language is to the outline: a grammar, one query, how modules are named, and what comes with it.
+"""What the outline needs to know of a language: its grammar, its query, how it names modules, what is built in.
 
-The query's captures say what a node is:
+The query (a file in `languages/queries/`) captures:
 
-- `@def.<kind>` with `@name`, and where it applies `@body` and `@owner` (what a method belongs to but is not in)
-- `@impl` with `@owner`: a block whose functions belong to a type that stands elsewhere
-- `@ref.<relation>`: a name that is used, where its parts stand apart with `@head` and `@tail`
-- `@types`: an annotation, whole, of which the language's `types` says which types it names
-- `@bind`: a name that is given a value here, with `@type` where that tells its type
-- `@bind.part` with `@type`: a part of the object itself that is given a value
-- `@bind.outer`: a name that is bound around the nearest `@scope`; `@bind.global`: one that is not bound here at all
-- `@scope`: a node with names of its own that is no definition; `@import`, `@package`: those statements, as text
+- `@def.<kind>` with `@name`, and where they apply `@body` and `@owner` (the type of a method that stands outside of it)
+- `@impl` with `@owner`: a block whose functions belong to a type defined elsewhere
+- `@ref.<relation>`: a name that is used; `@head` and `@tail` if its parts stand apart
+- `@types`: a whole annotation; the language's `annotation_types` finds the types in it
+- `@bind`: a name that gets a value here, with `@type` if that shows its type
+- `@bind.part` with `@type`: a part of the object itself that gets a value
+- `@bind.outer`: a name bound outside of the nearest `@scope`; `@bind.global`: a name that is not bound here
+- `@scope`: a node with its own names that is no definition; `@import`, `@package`: those statements, as text
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 
-class Imported(NamedTuple):
-    """One name that an import statement brings: `name` is empty for a whole module and `*` for all it has."""
+class ImportedName(NamedTuple):
+    """One name from an import statement: `name` is empty for a whole module, `*` for everything in it."""
 
     module: str
     name: str
     alias: str
-    """What it is called here; empty when it is called nothing."""
+    """Its name in this file; empty if it keeps its own."""
 
 
 Parts = tuple[str, ...]
 
 
 def path_parts(path: str, package: str) -> Parts:
-    """A module is its path without the ending."""
+    """A module is its path without the suffix."""
     return PurePosixPath(path).with_suffix("").parts
 
 
-def dotted(module: str, path: str, package: str) -> Parts:
-    """A module as an import names it, in the parts that name modules here."""
+def dotted_parts(module: str, path: str, package: str) -> Parts:
     return tuple(part for part in re.split(r"[./:]+", module) if part)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Language:
-    """The table of one language."""
+    """One language; each file in `languages/` defines one as `TABLE`."""
 
     name: str
     grammars: dict[str, tuple[str, str]]
-    """By ending: the package that has the grammar, and its function."""
-    query: str
-    imports: Callable[[str], Iterable[Imported]]
-    """What an import statement brings."""
-    parts: Callable[[str, str], Parts] = path_parts
-    """What a file's module is called, from its path and its package clause."""
-    absolute: Callable[[str, str, str], Parts] = dotted
-    """What an import means, from its text and the path and package of the file it stands in."""
+    """By suffix: the package of the grammar, and its function."""
+    imports: Callable[[str], Iterable[ImportedName]]
+    """Parses an import statement."""
+    queries: tuple[str, ...] = ()
+    """Query files, joined; by default the one of the language's name."""
+    module_name: Callable[[str, str], Parts] = path_parts
+    """The name of a file's module, from its path and its package clause."""
+    import_target: Callable[[str, str, str], Parts] = dotted_parts
+    """The name of an imported module, from the import's text and the path and package of its file."""
     family: str = ""
-    """Languages of one family see each other's symbols."""
+    """Languages of one family see each other's symbols; by default a language is alone."""
     aliases: tuple[str, ...] = ()
     separator: str = "."
-    selves: frozenset[str] = frozenset()
-    """Words that mean the object itself."""
-    supers: frozenset[str] = frozenset()
-    """Words that mean what the object inherits."""
+    self_words: frozenset[str] = frozenset()
+    """Words for the object itself."""
+    super_words: frozenset[str] = frozenset()
+    """Words for what the object inherits."""
     builtins: frozenset[str] = frozenset()
     """Names that need no import."""
     methods: frozenset[str] = frozenset()
-    """Methods of built-in types: a call of one on an unknown value says nothing."""
-    native: Callable[[Parts], bool] = field(default=lambda parts: False)
+    """Methods of built-in types: a call of one on an unknown value means nothing."""
+    is_native: Callable[[Parts], bool] = lambda parts: False
     """Whether a module comes with the language."""
-    sees_package: bool = False
-    """Whether the files of one package see each other's names without an import."""
-    sees_imports: bool = False
+    package_scope: bool = False
+    """Whether the files of a package see each other's names without an import."""
+    includes_names: bool = False
     """Whether an import brings every name of the file, as an include does."""
-    open_classes: bool = False
-    """Whether what stands in a class sees its parts without a word for the object itself."""
-    names_module: Callable[[str], str] | None = None
-    """What a module is called here when it is imported whole and without another name; by default its first part."""
-    mend: Callable[[bytes], bytes] | None = None
-    """Another spelling of a source that the grammar stumbles over, line by line the same."""
-    local_first: bool = True
-    """Whether a module of the project counts before one that comes with the language and has the same name."""
+    bare_members: bool = False
+    """Whether code in a class sees the members without a word for the object."""
+    module_alias: Callable[[str], str] | None = None
+    """The name of a module that is imported whole and without an alias; by default its first part."""
+    repair: Callable[[bytes], bytes] | None = None
+    """Rewrites a source that the grammar cannot parse, keeping its lines."""
     named_by_package: bool = False
-    """Whether a symbol's whole name begins with the package clause and not with the path."""
+    """Whether qualified names begin with the package clause instead of the path."""
     sniff: re.Pattern[bytes] | None = None
-    """What a file looks like in this language and not in another that has the same ending."""
-    types: Callable[[str], Iterable[str] | None] | None = None
-    """The names of types in a piece of source; None where it is not one annotation, but may hold some."""
-    pointer: bool = False
+    """Recognises a file of this language where another language has the same suffix."""
+    annotation_types: Callable[[str], Iterable[str] | None] | None = None
+    """The types that an annotation names; None if the text is no single annotation."""
+    pointer_receivers: bool = False
     """Whether a method is written `(*Owner).name`, as in Go."""
 
     @property
-    def kin(self) -> str:
+    def family_name(self) -> str:
         return self.family or self.name

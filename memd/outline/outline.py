@@ -1,4 +1,4 @@
-"""The outline of one workspace: its sources, read once and kept in step with the files."""
+"""The outline of one workspace: its sources, parsed once and kept in step with the files."""
 
 from __future__ import annotations
 
@@ -6,57 +6,58 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from memd.errors import NotFound, UsageError
-from memd.outline import facts as forms
 from memd.outline import languages, sources
-from memd.outline.cache import Cache, Kept, batches
-from memd.outline.child import Parsed, digest_of, parsed
-from memd.outline.facts import Facts
+from memd.outline.cache import CacheRow, FactsCache
+from memd.outline.facts import Facts, decode, no_facts
 from memd.outline.language import Language
-from memd.outline.linking import Linker
+from memd.outline.parse_files import ParsedSource, bytes_at, digest_of, parse_files
 from memd.outline.project import Project
-from memd.outline.ranking import Ranked, ranked
-from memd.outline.reading import bytes_at
-from memd.outline.sources import Found, Stamp
+from memd.outline.project_map import RankedSymbol, rank_symbols
+from memd.outline.resolve import Resolver
+from memd.outline.sources import SourceListing, Stamp
 
 RACY_NS = 100_000_000
-"""A file that changed this shortly before it was read may change again under the same stamp."""
+"""A file that changed this recently before it was read may change again with the same stamp."""
 UNSURE = Stamp(-1, -1, -1, -1)
-LOT = 50
-Told = Callable[[int, int], None]
+BATCH = 50
+"""Files per transaction, so that a first run that is stopped keeps most of its work."""
+Progress = Callable[[int, int], None]
+"""Called with the number of files done and the total; it may raise to stop."""
 
 
 @dataclass(slots=True)
-class Report:
+class RefreshResult:
     """What a refresh did."""
 
     parsed: int = 0
     removed: int = 0
-    looked: bool = False
-    """Whether the folders were listed anew."""
+    listed: bool = False
+    """Whether the folders were listed again."""
     took_ms: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
-class Family:
-    """The languages that see each other's symbols."""
+class LanguageFamily:
+    """The sources of the languages that see each other's symbols."""
 
     project: Project = field(default_factory=Project)
-    linker: Linker = field(init=False)
-    _ranked: dict[str, tuple[int, list[Ranked]]] = field(default_factory=dict)
+    resolver: Resolver = field(init=False)
+    _ranked: dict[str, tuple[int, list[RankedSymbol]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.linker = Linker(self.project)
+        self.resolver = Resolver(self.project)
 
-    def ranked(self, language: Language, within: Callable[[str, Language], bool]) -> list[Ranked]:
-        """The symbols of a language by importance; found once and kept until a file changes."""
-        known = self._ranked.get(language.name)
-        if known is None or known[0] != self.project.changes:
-            every = ranked(self.linker, lambda path: within(path, language))
-            known = self._ranked[language.name] = self.project.changes, every
-        return known[1]
+    def ranked(self, language: Language, within: Callable[[str, Language], bool]) -> list[RankedSymbol]:
+        """The symbols of a language by importance, cached until a file changes."""
+        changes, symbols = self._ranked.get(language.name, (-1, []))
+        if changes != self.project.changes:
+            symbols = rank_symbols(self.resolver, lambda path: within(path, language))
+            self._ranked[language.name] = self.project.changes, symbols
+        return symbols
 
 
 class Outline:
@@ -65,87 +66,83 @@ class Outline:
     def __init__(self, root: Path, cache: Path, max_bytes: int) -> None:
         self.root = root
         self.max_bytes = max_bytes
-        self.families: dict[str, Family] = {}
+        self.families: dict[str, LanguageFamily] = {}
         self.problems: dict[str, str] = {}
-        """Files that could not be read, or not all of them, and why."""
-        self._cache = Cache(cache)
+        """Files that could not be read, or not completely, and why."""
+        self._cache = FactsCache(cache)
         self._rows: dict[str, tuple[Stamp, str]] = {}
-        self._found: Found | None = None
-        self._of: dict[str, str] = {}
-        """The family that a file is in."""
+        self._listing: SourceListing | None = None
+        self._family_of: dict[str, str] = {}
 
     def close(self) -> None:
         self._cache.close()
 
     @property
     def folders(self) -> list[str]:
-        """The folders whose changes matter."""
-        return list(self._found.folders) if self._found else [""]
+        """The folders to watch."""
+        return list(self._listing.folders) if self._listing else [""]
 
-    def refresh(self, told: Told | None = None) -> Report:
-        """Read what changed since the last time: all sources at first, usually none."""
+    def refresh(self, progress: Progress | None = None) -> RefreshResult:
+        """Read what changed since the last time: at first all sources, usually none."""
         started = time.monotonic()
-        report = Report()
-        looked = False
-        stale = sources.changed(self.root, self._found) if self._found else None
-        if stale is None:
-            found = sources.look(self.root)
-            if self._found is None:
-                self._remember(found)
-            gone = [path for path in self._rows if path not in found.files]
-            stale = {path for path, stamp in found.files.items() if self._stamp(path) != stamp}
-            self._found, looked = found, True
-        else:
-            gone = []
-            stale |= {path for path, (stamp, _) in self._rows.items() if stamp is UNSURE}
+        stale, gone = self._changes()
+        result = RefreshResult(listed=gone is not None)
         if stale or gone:
             try:
-                report = Report(self._take(sorted(stale), told), self._drop(gone))
+                result.parsed, result.removed = self._read(sorted(stale), progress), self._drop(gone or [])
             except BaseException:
-                # What was not read yet must be found again the next time.
-                self._found = None
+                # What was not read yet must be found again next time.
+                self._listing = None
                 raise
-        report.looked = looked
-        report.took_ms = round((time.monotonic() - started) * 1000, 2)
-        return report
+        result.took_ms = round((time.monotonic() - started) * 1000, 2)
+        return result
 
-    def _stamp(self, path: str) -> Stamp | None:
-        known = self._rows.get(path)
-        return known[0] if known else None
+    def _changes(self) -> tuple[set[str], list[str] | None]:
+        """Files to read, and files that are gone; None for these if the folders did not have to be listed."""
+        stale = sources.changed(self.root, self._listing) if self._listing else None
+        if stale is not None:
+            return stale | {path for path, (stamp, _) in self._rows.items() if stamp is UNSURE}, None
+        listing = sources.list_sources(self.root)
+        if self._listing is None:
+            self._load_cached(listing)
+        self._listing = listing
+        unknown = (None, "")
+        stale = {path for path, stamp in listing.files.items() if self._rows.get(path, unknown)[0] != stamp}
+        return stale, [path for path in self._rows if path not in listing.files]
 
-    def _remember(self, found: Found) -> None:
-        """At the start: what the cache has of files that did not change since."""
+    def _load_cached(self, listing: SourceListing) -> None:
+        """At the start: load the cached facts of files that have not changed since."""
         for path, (stamp, digest) in self._cache.files().items():
-            if found.files.get(path) == stamp:
+            if listing.files.get(path) == stamp:
                 facts = self._cache.facts(digest, _suffix(path))
                 if facts is not None:
                     self._put(path, stamp, digest, facts)
             else:
-                # So that it is forgotten there too, if it is gone.
+                # So that it is removed from the cache too, if it is gone.
                 self._rows[path] = UNSURE, digest
         self._cache.tidy()
 
-    def _take(self, paths: list[str], told: Told | None) -> int:
-        """Read files and keep what they say; how many had to be parsed."""
-        count = 0
-        stats = {path: self._now(path) for path in paths}
-        for lot in batches(_counted(self._read(stats), len(paths), told), LOT):
-            self._cache.save(lot)
-            count += sum(body is not None for _, _, body in lot)
-        return count
+    def _read(self, paths: list[str], progress: Progress | None) -> int:
+        """Read files and cache their facts; how many had to be parsed."""
+        parsed, stats = 0, {path: self._stamp_now(path) for path in paths}
+        rows = _reporting(self._read_rows(stats), len(paths), progress)
+        while batch := list(islice(rows, BATCH)):
+            self._cache.save(batch)
+            parsed += sum(row.body is not None for row in batch)
+        return parsed
 
-    def _now(self, path: str) -> Stamp:
-        """A file's stat before it is read; one that changed just now is read again next time."""
+    def _stamp_now(self, path: str) -> Stamp:
+        """A file's stat before it is read; UNSURE, so that it is read again next time, if it changed just now."""
         try:
             stamp = sources.stamp((self.root / path).lstat())
         except OSError:
             return UNSURE
-        assert self._found is not None
-        self._found.files[path] = stamp
+        assert self._listing is not None
+        self._listing.files[path] = stamp
         return UNSURE if time.time_ns() - stamp.mtime_ns < RACY_NS else stamp
 
-    def _read(self, stats: dict[str, Stamp]) -> Iterator[Kept]:
-        """What files say: from the cache where it knows their bytes, as after a change of branches, else parsed."""
+    def _read_rows(self, stats: dict[str, Stamp]) -> Iterator[CacheRow]:
+        """The facts of files: from the cache if it knows their bytes, as after a change of branches, else parsed."""
         unknown: dict[str, int] = {}
         for path, stamp in stats.items():
             digest = self._digest(path)
@@ -153,34 +150,34 @@ class Outline:
             if facts is None:
                 unknown[path] = max(stamp.size, 0)
                 continue
-            if digest != self._rows.get(path, (None, ""))[1] or path not in self._of:
+            if digest != self._rows.get(path, (None, ""))[1] or path not in self._family_of:
                 self._put(path, stamp, digest, facts)
             self._rows[path] = stamp, digest
-            yield (path, stamp, digest), _suffix(path), None
-        for one in parsed(self.root, unknown, self.max_bytes):
-            yield self._taken(one, stats[one.path])
+            yield CacheRow(path, stamp, digest, _suffix(path), None)
+        for source in parse_files(self.root, unknown, self.max_bytes):
+            yield self._put_source(source, stats[source.path])
 
     def _digest(self, path: str) -> str:
-        """The hash of a file's bytes; empty for what is not worth a look."""
+        """The digest of a file's bytes; empty if it is unreadable or too large."""
         try:
             data = bytes_at(self.root / path, self.max_bytes)
         except OSError:
             return ""
         return digest_of(data) if len(data) <= self.max_bytes else ""
 
-    def _taken(self, one: Parsed, stamp: Stamp) -> Kept:
-        usual = languages.of_path(one.path)[-1].name
-        facts = forms.decode(one.body) if one.body else forms.nothing(usual, one.gone)
-        self._put(one.path, stamp, one.digest, facts)
-        return (one.path, stamp, one.digest), _suffix(one.path), one.body if one.digest else None
+    def _put_source(self, source: ParsedSource, stamp: Stamp) -> CacheRow:
+        path, digest, body, problem = source
+        facts = decode(body) if body else no_facts(languages.of_path(path)[-1].name, problem)
+        self._put(path, stamp, digest, facts)
+        return CacheRow(path, stamp, digest, _suffix(path), body if digest else None)
 
     def _put(self, path: str, stamp: Stamp, digest: str, facts: Facts) -> None:
-        family = languages.known()[facts.language].kin
-        if self._of.get(path, family) != family:
-            self.families[self._of[path]].project.drop(path)
-        self.families.setdefault(family, Family()).project.put(path, facts)
+        family = languages.known()[facts.language].family_name
+        if self._family_of.get(path, family) != family:
+            self.families[self._family_of[path]].project.drop(path)
+        self.families.setdefault(family, LanguageFamily()).project.put(path, facts)
         self._rows[path] = stamp, digest
-        self._of[path] = family
+        self._family_of[path] = family
         self.problems.pop(path, None)
         if facts.problem:
             self.problems[path] = facts.problem
@@ -189,54 +186,58 @@ class Outline:
         for path in gone:
             self._rows.pop(path, None)
             self.problems.pop(path, None)
-            if family := self._of.pop(path, ""):
+            if family := self._family_of.pop(path, ""):
                 self.families[family].project.drop(path)
         self._cache.save((), gone)
         return len(gone)
 
-    # --- what is there --------------------------------------------------------------------------------------
+    # --- contents -------------------------------------------------------------------------------------------
 
     @property
     def skipped(self) -> dict[str, str]:
-        """Everything that is not in the outline, or not wholly, and why."""
-        return {**(self._found.skipped if self._found else {}), **self.problems}
+        """Every file that is not in the outline, or not completely, and why."""
+        return {**(self._listing.skipped if self._listing else {}), **self.problems}
 
     def counts(self) -> Counter[str]:
-        """How many files of each language there are."""
-        return Counter(facts.language for one in self.families.values() for facts in one.project.files.values())
+        """The number of files per language."""
+        families = self.families.values()
+        return Counter(facts.language for family in families for facts in family.project.files.values())
 
-    def family(self, language: Language) -> Family:
-        found = self.families.get(language.kin)
-        if found is None or not any(self.in_language(path, language) for path in found.project.files):
-            there = ", ".join(f"{name} ({count})" for name, count in self.counts().most_common())
-            raise NotFound(f"there are no {language.name} sources in this workspace", f"there are: {there or 'none'}")
-        found.linker.fresh()
-        return found
+    def family(self, language: Language) -> LanguageFamily:
+        family = self.families.get(language.family_name)
+        if family is None or not any(self.in_language(path, language) for path in family.project.files):
+            hint = f"there are: {self._languages() or 'none'}"
+            raise NotFound(f"there are no {language.name} sources in this workspace", hint)
+        family.resolver.forget_stale()
+        return family
+
+    def _languages(self) -> str:
+        return ", ".join(f"{name} ({count})" for name, count in self.counts().most_common())
 
     def in_language(self, path: str, language: Language) -> bool:
-        """Whether a file counts as one of a language: it is, or its ending could be."""
+        """Whether a file may be of a language, by its suffix."""
         return language in languages.of_path(path)
 
-    def language_meant(self, name: str, file: str = "") -> Language:
-        """The language that was named, or the only one that it can be."""
+    def language_of(self, name: str, file: str = "") -> Language:
+        """The language with a name; without a name that of a file, or the only one of the workspace."""
         if name:
             return languages.named(name)
+        if file in self._family_of:
+            return self.families[self._family_of[file]].project.language(file)
         if file and languages.of_path(file):
-            known = self.families[self._of[file]].project.files[file].language if file in self._of else ""
-            return languages.known()[known] if known else languages.of_path(file)[-1]
+            return languages.of_path(file)[-1]
         counts = self.counts()
         if len(counts) == 1:
             return languages.known()[next(iter(counts))]
-        there = ", ".join(f"{one} ({count})" for one, count in counts.most_common())
-        raise UsageError("which language is meant?", f"there are: {there or 'no sources'}")
+        raise UsageError("which language is meant?", f"there are: {self._languages() or 'no sources'}")
 
 
-def _counted(rows: Iterator[Kept], total: int, told: Told | None) -> Iterator[Kept]:
-    """Rows as they come, each told of, so that whoever is told can also end it."""
+def _reporting(rows: Iterator[CacheRow], total: int, progress: Progress | None) -> Iterator[CacheRow]:
+    """The same rows, reporting progress after each."""
     for done, row in enumerate(rows, 1):
         yield row
-        if told:
-            told(done, total)
+        if progress:
+            progress(done, total)
 
 
 def _suffix(path: str) -> str:

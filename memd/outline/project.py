@@ -1,4 +1,4 @@
-"""The files of one family of languages together: which modules there are, who has which name, who uses it."""
+"""The files of one family of languages, indexed: modules, symbols by name, references by name."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from memd.outline import languages
-from memd.outline.facts import MODULE, Facts, Import, Reference, Symbol
+from memd.outline.facts import MODULE, Facts, ImportFact, Reference, Symbol
 from memd.outline.language import Language, Parts
 
 
-class Id(NamedTuple):
-    """A symbol: the file it is defined in, and its number there."""
+class SymbolId(NamedTuple):
+    """A symbol: its file, and its number there."""
 
     path: str
     number: int
 
 
 class Use(NamedTuple):
-    """A reference of a file, by its number."""
+    """A reference or an import: its file, and its number there."""
 
     path: str
     number: int
 
 
-class _Insides:
-    """What is looked up often in one file's facts, laid out."""
+class _FileIndex:
+    """An index of one file's facts: children by name, references by source."""
 
     def __init__(self, facts: Facts) -> None:
         self.children: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -40,48 +40,48 @@ class _Insides:
 
 
 class Project:
-    """Everything that is known of one family; a file can be put in, exchanged or taken out at any time."""
+    """The facts of one family; a file can be added, replaced or removed at any time."""
 
     def __init__(self) -> None:
         self.files: dict[str, Facts] = {}
-        self.parts: dict[str, Parts] = {}
+        self.module_of: dict[str, Parts] = {}
         self.modules: dict[Parts, list[str]] = {}
         self.ending: dict[str, set[Parts]] = defaultdict(set)
         """Modules by the last part of their names."""
-        self.named: dict[str, set[Id]] = defaultdict(set)
-        self.owned: dict[str, set[Id]] = defaultdict(set)
-        """Symbols that belong to a type elsewhere, by the type's name."""
+        self.named: dict[str, set[SymbolId]] = defaultdict(set)
+        self.owned: dict[str, set[SymbolId]] = defaultdict(set)
+        """Symbols defined outside of the type that they belong to, by the type's name."""
         self.uses: dict[str, set[Use]] = defaultdict(set)
-        """References by the last part of what they name."""
+        """References by the last part of their names."""
         self.imported: dict[str, set[Use]] = defaultdict(set)
-        """Imports by the last part of what they name, and by that of the module they name it from."""
+        """Imports by the last part of the imported name, and of its module's name."""
         self.aliases: dict[str, set[str]] = defaultdict(set)
-        """What a name is called where it is imported under another one."""
+        """The aliases under which a name is imported."""
         self.changes = 0
-        self._insides: dict[str, _Insides] = {}
+        self._file_indexes: dict[str, _FileIndex] = {}
 
     # --- files ----------------------------------------------------------------------------------------------
 
     def put(self, path: str, facts: Facts) -> None:
         self.drop(path)
         self.files[path] = facts
-        parts = self.parts[path] = self.language(path).parts(path, facts.package)
+        parts = self.module_of[path] = self.language(path).module_name(path, facts.package)
         self.modules.setdefault(parts, []).append(path)
         if parts:
             self.ending[parts[-1]].add(parts)
         for keys, name, entry in self._entries(path, facts):
             keys[name].add(entry)
         for one in facts.imports:
-            if one.alias and called(one) not in ("", one.alias):
+            if one.alias and original_name(one) not in ("", one.alias):
                 self.aliases[one.name].add(one.alias)
 
     def drop(self, path: str) -> None:
         self.changes += 1
-        self._insides.pop(path, None)
+        self._file_indexes.pop(path, None)
         facts = self.files.pop(path, None)
         if facts is None:
             return
-        parts = self.parts.pop(path)
+        parts = self.module_of.pop(path)
         self.modules[parts].remove(path)
         if not self.modules[parts]:
             del self.modules[parts]
@@ -90,17 +90,17 @@ class Project:
         for keys, name, entry in self._entries(path, facts):
             keys[name].discard(entry)
 
-    def _entries(self, path: str, facts: Facts) -> Iterator[tuple[dict[str, set[Any]], str, Id | Use]]:
-        """Where a file is to be found, and under which names."""
+    def _entries(self, path: str, facts: Facts) -> Iterator[tuple[dict[str, set[Any]], str, SymbolId | Use]]:
+        """The entries of a file: in which index, under which name."""
         for number, symbol in enumerate(facts.symbols):
             if number:
-                yield self.named, symbol.name, Id(path, number)
+                yield self.named, symbol.name, SymbolId(path, number)
             if symbol.owner:
-                yield self.owned, symbol.owner[-1], Id(path, number)
+                yield self.owned, symbol.owner[-1], SymbolId(path, number)
         for number, reference in enumerate(facts.references):
             yield self.uses, last_name(facts, reference), Use(path, number)
         for number, one in enumerate(facts.imports):
-            for name in {called(one), *last_parts(one.module)} - {"", "*"}:
+            for name in {original_name(one), *last_parts(one.module)} - {"", "*"}:
                 yield self.imported, name, Use(path, number)
 
     def language(self, path: str) -> Language:
@@ -108,43 +108,43 @@ class Project:
 
     # --- symbols --------------------------------------------------------------------------------------------
 
-    def symbol(self, of: Id) -> Symbol:
+    def symbol(self, of: SymbolId) -> Symbol:
         return self.files[of.path].symbols[of.number]
 
-    def children(self, of: Id, name: str) -> list[Id]:
-        """The parts of a symbol with a name."""
-        return [Id(of.path, number) for number in self._inside(of.path).children[of.number].get(name, ())]
+    def children(self, of: SymbolId, name: str) -> list[SymbolId]:
+        """The children of a symbol with a name."""
+        return [SymbolId(of.path, number) for number in self._file_index(of.path).children[of.number].get(name, ())]
 
-    def all_children(self, of: Id) -> list[Id]:
-        """The parts that stand in a symbol, in order."""
-        numbers = sorted(one for found in self._inside(of.path).children[of.number].values() for one in found)
-        return [Id(of.path, number) for number in numbers]
+    def all_children(self, of: SymbolId) -> list[SymbolId]:
+        """The children of a symbol, in order."""
+        named = self._file_index(of.path).children[of.number].values()
+        numbers = sorted(number for numbers in named for number in numbers)
+        return [SymbolId(of.path, number) for number in numbers]
 
-    def references(self, of: Id) -> Iterator[tuple[int, Reference]]:
-        """The references that a symbol makes itself."""
-        every = self.files[of.path].references
-        return ((number, every[number]) for number in self._inside(of.path).by_source.get(of.number, ()))
+    def references(self, of: SymbolId) -> Iterator[tuple[int, Reference]]:
+        """The references in a symbol, without those in its children."""
+        references = self.files[of.path].references
+        return ((number, references[number]) for number in self._file_index(of.path).by_source.get(of.number, ()))
 
-    def imports(self, of: Id) -> Iterator[tuple[int, Import]]:
-        """The imports that stand in a symbol; those of a module are all in its file."""
+    def imports(self, of: SymbolId) -> Iterator[tuple[int, ImportFact]]:
+        """The imports in a symbol; a module has all imports of its file."""
         for number, one in enumerate(self.files[of.path].imports):
             if of.number in (MODULE, one.source):
                 yield number, one
 
-    def ids(self, paths: Iterable[str]) -> Iterator[Id]:
+    def ids(self, paths: Iterable[str]) -> Iterator[SymbolId]:
         """Every symbol of some files."""
-        return (Id(path, number) for path in paths for number in range(len(self.files[path].symbols)))
+        return (SymbolId(path, number) for path in paths for number in range(len(self.files[path].symbols)))
 
-    def _inside(self, path: str) -> _Insides:
-        found = self._insides.get(path)
-        if found is None:
-            found = self._insides[path] = _Insides(self.files[path])
-        return found
+    def _file_index(self, path: str) -> _FileIndex:
+        if path not in self._file_indexes:
+            self._file_indexes[path] = _FileIndex(self.files[path])
+        return self._file_indexes[path]
 
     # --- names ----------------------------------------------------------------------------------------------
 
-    def segments(self, of: Id) -> Parts:
-        """The whole name of a symbol, part by part."""
+    def segments(self, of: SymbolId) -> Parts:
+        """The qualified name of a symbol, in parts."""
         names: list[str] = []
         number = of.number
         while number > MODULE:
@@ -154,13 +154,15 @@ class Project:
         return (*self.module_name(of.path), *reversed(names))
 
     def module_name(self, path: str) -> Parts:
-        facts, parts = self.files[path], self.parts[path]
-        return parts or (PurePosixPath(path).stem,) if not self.language(path).named_by_package else (facts.package,)
+        """A module's name, as qualified names begin with it."""
+        if self.language(path).named_by_package:
+            return (self.files[path].package,)
+        return self.module_of[path] or (PurePosixPath(path).stem,)
 
-    def qualified(self, of: Id) -> str:
-        """The whole name as people write it in the language."""
+    def qualified(self, of: SymbolId) -> str:
+        """The qualified name as it is written in the language."""
         language, symbol = self.language(of.path), self.symbol(of)
-        if language.pointer and symbol.owner:
+        if language.pointer_receivers and symbol.owner:
             *before, _, last = self.segments(of)
             star = "*" if f"*{symbol.owner[-1]}" in symbol.signature.partition(")")[0].replace(" ", "") else ""
             return language.separator.join([*before, f"({star}{symbol.owner[-1]})" if star else symbol.owner[-1], last])
@@ -168,27 +170,27 @@ class Project:
 
 
 def last_name(facts: Facts, reference: Reference) -> str:
-    """The name that a reference ends in, as the thing itself is called."""
+    """The last part of a reference's name, as its target is called where it is defined."""
     if reference.chain:
         return reference.chain[-1]
     if reference.via == "import":
         one = facts.imports[reference.target]
-        return called(one) or next(iter(last_parts(one.module)), "")
+        return original_name(one) or next(iter(last_parts(one.module)), "")
     return facts.symbols[reference.target].name
 
 
-def called(one: Import) -> str:
-    """What an import calls a thing where it comes from; a default export mostly has the name that it gets here."""
+def original_name(one: ImportFact) -> str:
+    """The name of an import where it is defined; a default export mostly has the name that it gets here."""
     return one.alias if one.name == "default" else one.name
 
 
 def stem(path: str) -> str:
-    """A file's name without any ending."""
+    """A file's name without suffixes."""
     return path.rpartition("/")[2].partition(".")[0]
 
 
 def last_parts(module: str) -> list[str]:
-    """The last part of a module's name, however the language writes it."""
+    """The possible last parts of a module's name, whatever the separator."""
     name = module.rstrip("/.:").replace("::", "/").rpartition("/")[2]
     stem = name.rpartition(".")
     return [one for one in dict.fromkeys((stem[2], stem[0].rpartition(".")[2], name)) if one]

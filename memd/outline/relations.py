@@ -1,13 +1,14 @@
-"""What a symbol has to do with others: what it holds, uses and inherits, and who uses it."""
+"""The relations of symbols: what each contains, uses and inherits, who uses it; and the tree of them."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memd.outline.facts import MODULE
-from memd.outline.linking import Linker, Resolution
-from memd.outline.project import Id, Use
+from memd.outline.project import SymbolId, Use
+from memd.outline.resolve import Resolution, Resolver
 
 FORWARD = ("contains", "calls", "imports", "inherits", "implements", "uses_type", "decorates")
 BACKWARD = ("called_by", "imported_by", "inherited_by")
@@ -16,96 +17,188 @@ RELATIONS = (
     "decorates",
 )  # fmt: skip
 REVERSED = {"called_by": ("calls",), "inherited_by": ("inherits", "implements"), "decorates": ("decorates",)}
-"""These are read from the other end."""
+"""Relations that are read from the other end."""
+
+Node = dict[str, Any]
+DEPTH = 2
+MANY = 200
+"""With more symbols than this, it pays to resolve all references at once."""
+CYCLE, ABOVE, ELSEWHERE = "cycle", "above", "elsewhere"
+"""Why a symbol is not expanded: it leads back to itself, it was expanded before, or it has its own tree."""
 
 
 class Relation(NamedTuple):
-    """One relation of a symbol; where `targets` has several, only one of them is meant."""
+    """One relation of a symbol; several `targets` are candidates, of which one is meant."""
 
     kind: str
-    targets: tuple[Id, ...]
+    targets: tuple[SymbolId, ...]
     name: str
-    """What it is called where it is used; for what is not in the project that is all there is."""
+    """The name where it is used; all that is known of a target outside of the project."""
     how: str
     origin: str
-    """`native` or `external` for what is not in the project; empty also for what was not found."""
+    """`native` or `external` for a target outside of the project; also empty if nothing was found."""
     path: str
     line: int
-    """Where the relation stands."""
+    """Where the relation is in the source."""
     times: int = 1
     unsure: bool = False
-    """The other side could also mean something else."""
+    """The other side could also mean another symbol."""
 
 
-def relations_of(linker: Linker, of: Id, wanted: Iterable[str]) -> list[Relation]:
-    """The relations of a symbol, kind by kind, each target once."""
-    found: list[Relation] = []
-    for kind in wanted:
-        reader = READERS.get(kind, _used)
-        found += _once(reader(linker, of, kind))
-    return found
-
-
-def _once(relations: Iterable[Relation]) -> list[Relation]:
-    """Each target once, with how often it occurs."""
+def relations_of(resolver: Resolver, of: SymbolId, kinds: Iterable[str]) -> list[Relation]:
+    """The relations of a symbol, kind by kind, each target once with how often it occurs."""
     known: dict[object, Relation] = {}
-    for one in relations:
-        key = (one.kind, one.targets or one.name)
-        before = known.get(key)
-        known[key] = before._replace(times=before.times + 1) if before else one
+    for kind in kinds:
+        for one in READERS.get(kind, _used)(resolver, of, kind):
+            key = (kind, one.targets or one.name)
+            before = known.get(key)
+            known[key] = before._replace(times=before.times + 1) if before else one
     return list(known.values())
 
 
-def _contained(linker: Linker, of: Id, kind: str) -> Iterator[Relation]:
-    project = linker.project
-    symbol = project.symbol(of)
-    elsewhere = [
-        one for one in sorted(project.owned.get(symbol.name, ())) if of in linker.holders(one)
-    ] if of.number else []  # fmt: skip
-    for one in [*project.all_children(of), *elsewhere]:
-        part = project.symbol(one)
-        yield Relation(kind, (one,), part.name, "scope", "", one.path, part.line)
+def _contained(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation]:
+    project = resolver.project
+    outside = sorted(project.owned.get(project.symbol(of).name, ())) if of.number else []
+    for child in [*project.all_children(of), *(one for one in outside if of in resolver.owners(one))]:
+        symbol = project.symbol(child)
+        yield Relation(kind, (child,), symbol.name, "scope", "", child.path, symbol.line)
 
 
-def _used(linker: Linker, of: Id, kind: str) -> Iterator[Relation]:
-    for number, reference in linker.project.references(of):
+def _used(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation]:
+    for number, reference in resolver.project.references(of):
         if reference.kind == kind:
-            yield _forward(kind, linker.reference(Use(of.path, number)), of.path)
+            yield _forward(kind, resolver.reference(Use(of.path, number)), of.path)
 
 
-def _brought(linker: Linker, of: Id, kind: str) -> Iterator[Relation]:
-    for number, _ in linker.project.imports(of):
-        yield _forward(kind, linker.imported(Use(of.path, number)), of.path)
+def _imported(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation]:
+    for number, _ in resolver.project.imports(of):
+        yield _forward(kind, resolver.imported(Use(of.path, number)), of.path)
 
 
-def _forward(kind: str, found: Resolution, path: str) -> Relation:
-    return Relation(kind, found.targets, found.name, found.how, found.origin, path, found.line)
+def _forward(kind: str, resolution: Resolution, path: str) -> Relation:
+    targets, how, name, origin, line = resolution
+    return Relation(kind, targets, name, how, origin, path, line)
 
 
-def _users(linker: Linker, of: Id, kind: str) -> Iterator[Relation]:
-    """Everyone whose reference means this symbol, or could mean it."""
-    for use in linker.users(of):
-        reference = linker.project.files[use.path].references[use.number]
+def _users(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation]:
+    """Every symbol with a reference that means this one, or may mean it."""
+    for use in resolver.users(of):
+        reference = resolver.project.files[use.path].references[use.number]
         if reference.kind in REVERSED[kind]:
-            yield _backward(kind, linker.reference(use), Id(use.path, reference.source))
+            yield _backward(kind, resolver.reference(use), SymbolId(use.path, reference.source))
 
 
-def _importers(linker: Linker, of: Id, kind: str) -> Iterator[Relation]:
-    """The modules that import a symbol; a module is imported also by who imports something from it."""
-    for use in linker.importers(of):
+def _importers(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation]:
+    """The modules that import a symbol; whoever imports a member imports its module too."""
+    for use in resolver.importers(of):
         if use.path != of.path:
-            yield _backward(kind, linker.imported(use), Id(use.path, MODULE))
+            yield _backward(kind, resolver.imported(use), SymbolId(use.path, MODULE))
 
 
-def _backward(kind: str, found: Resolution, source: Id) -> Relation:
-    return Relation(kind, (source,), found.name, found.how, "", source.path, found.line, unsure=found.ambiguous)
+def _backward(kind: str, resolution: Resolution, source: SymbolId) -> Relation:
+    unsure = len(resolution.targets) > 1
+    return Relation(kind, (source,), resolution.name, resolution.how, "", source.path, resolution.line, unsure=unsure)
 
 
-READERS: dict[str, Callable[[Linker, Id, str], Iterator[Relation]]] = {
+READERS: dict[str, Callable[[Resolver, SymbolId, str], Iterator[Relation]]] = {
     "contains": _contained,
-    "imports": _brought,
+    "imports": _imported,
     "imported_by": _importers,
-    "called_by": _users,
-    "inherited_by": _users,
-    "decorates": _users,
+    **dict.fromkeys(REVERSED, _users),
 }
+
+
+# --- the tree -----------------------------------------------------------------------------------------------
+
+
+class _Pending:
+    """A symbol to expand, with the path that led to it."""
+
+    __slots__ = ("id", "kinds", "level", "node", "parent")
+
+    def __init__(self, node: Node, of: SymbolId, kinds: tuple[str, ...], parent: _Pending | None) -> None:
+        self.node = node
+        self.id = of
+        self.kinds = kinds
+        self.parent = parent
+        self.level: int = parent.level + 1 if parent else 0
+
+    def came_through(self, of: SymbolId) -> bool:
+        at: _Pending | None = self
+        while at is not None and at.id != of:
+            at = at.parent
+        return at is not None
+
+
+class _Tree:
+    """Relation trees while they grow, breadth first: each symbol is expanded once, where it is reached first."""
+
+    def __init__(self, resolver: Resolver, depth: int, own_trees: set[SymbolId]) -> None:
+        self.resolver = resolver
+        self.depth = depth
+        self.own_trees = own_trees
+        self.done: set[SymbolId] = set()
+        self.waiting: deque[_Pending] = deque()
+
+    def expand(self, omit_native: bool) -> None:
+        while self.waiting:
+            pending = self.waiting.popleft()
+            self.done.add(pending.id)
+            relations = relations_of(self.resolver, pending.id, pending.kinds)
+            pending.node["relations"] = [
+                self._row(pending, one) for one in relations if not (omit_native and one.origin == "native")
+            ]
+
+    def _row(self, at: _Pending, one: Relation) -> Node:
+        row: Node = {"relation": one.kind, "name": one.name, "path": one.path, "line": one.line}
+        row |= {"how": one.how} if one.how else {one.origin or "unknown": True}
+        row |= {"times": one.times} if one.times > 1 else {}
+        row |= {"ambiguous": True} if one.unsure or len(one.targets) > 1 else {}
+        if len(one.targets) > 1:
+            row["candidates"] = [node_of(self.resolver, target) for target in one.targets]
+        elif one.targets:
+            row["to"] = self._child(at, one.kind, one.targets[0])
+        return row
+
+    def _child(self, at: _Pending, kind: str, target: SymbolId) -> Node:
+        node = node_of(self.resolver, target)
+        own_tree = target in self.own_trees
+        cut = CYCLE if at.came_through(target) else ELSEWHERE if own_tree else ABOVE if target in self.done else ""
+        if cut:
+            # The details are where it is expanded.
+            del node["end_line"], node["signature"]
+            node["cut"] = cut
+        elif at.level + 1 < self.depth:
+            self.done.add(target)
+            # Keep the direction: callers of callers, never callees of callers.
+            onward = BACKWARD if kind in BACKWARD else FORWARD
+            self.waiting.append(_Pending(node, target, tuple(kind for kind in at.kinds if kind in onward), at))
+        return node
+
+
+def relation_trees(
+    resolver: Resolver, roots: list[SymbolId], depth: int, kinds: Iterable[str], omit_native: bool,
+    elsewhere: Iterable[SymbolId] = (),
+) -> list[Node]:  # fmt: skip
+    """The relation trees of some symbols; those in `elsewhere` have trees of their own that are not made here."""
+    ordered = tuple(kind for kind in RELATIONS if kind in set(kinds))
+    if len(roots) > MANY:
+        resolver.index()
+    tree = _Tree(resolver, depth, {*elsewhere, *roots})
+    nodes = [node_of(resolver, root) for root in roots]
+    tree.waiting.extend(_Pending(node, root, ordered, None) for node, root in zip(nodes, roots, strict=True))
+    tree.expand(omit_native)
+    return nodes
+
+
+def node_of(resolver: Resolver, of: SymbolId) -> Node:
+    """A symbol without its relations."""
+    symbol = resolver.project.symbol(of)
+    return {
+        "name": resolver.qualified(of),
+        "kind": symbol.kind,
+        "path": of.path,
+        "line": symbol.line,
+        "end_line": symbol.end_line,
+        "signature": symbol.signature,
+    }

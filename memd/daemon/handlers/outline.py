@@ -16,27 +16,27 @@ from memd.protocol.methods import outline as methods
 from memd.protocol.methods.base import Progressing
 
 if TYPE_CHECKING:
-    from memd.outline.looking import Asked, Looked
     from memd.outline.outline import Outline
+    from memd.outline.queries import SymbolTrees, TreeOptions
 
-Question = Callable[[Any, "Outline", "Asked", str], "Looked"]
-"""A call of the module that answers (`looking`, loaded late), with the outline, how the tree is wanted, and a path."""
+Question = Callable[[Any, "Outline", "TreeOptions", str], "SymbolTrees"]
+"""A call of the module `queries`, which is loaded late: with the outline, the options and a path."""
 
 
 @handles(methods.OutlineSymbolRequest)
 async def symbol(ctx: HandlerContext, request: methods.OutlineSymbolRequest, call: IncomingCall) -> Result:
-    return await _answer(ctx, request, call, lambda looking, outline, asked, path: looking.symbol(
-        outline, asked, request.symbol, path), request.file)  # fmt: skip
+    return await _answer(ctx, request, call, lambda queries, outline, options, path: queries.symbol(
+        outline, options, request.symbol, path), request.file)  # fmt: skip
 
 
 @handles(methods.OutlineFileRequest)
 async def file(ctx: HandlerContext, request: methods.OutlineFileRequest, call: IncomingCall) -> Result:
-    return await _answer(ctx, request, call, lambda looking, *asked: looking.file(*asked), request.file)
+    return await _answer(ctx, request, call, lambda queries, *args: queries.file(*args), request.file)
 
 
 @handles(methods.OutlineProjectRequest)
 async def project(ctx: HandlerContext, request: methods.OutlineProjectRequest, call: IncomingCall) -> Result:
-    return await _answer(ctx, request, call, lambda looking, outline, asked, _: looking.project(outline, asked))
+    return await _answer(ctx, request, call, lambda queries, outline, options, _: queries.project(outline, options))
 
 
 @handles(methods.OutlineMapRequest)
@@ -44,12 +44,12 @@ async def outline_map(ctx: HandlerContext, request: methods.OutlineMapRequest, c
     index, started = ctx.only_index(request), time.monotonic()
 
     def ask(outline: Outline) -> dict[str, Any]:
-        from memd.outline import looking
+        from memd.outline import queries
 
-        return looking.chart(outline, request.language, request.budget)
+        return queries.project_map(outline, request.language, request.budget)
 
-    chart = await _ask_outline(ctx, index, request, call, ask)
-    return {**index.place, **chart, "took_ms": round((time.monotonic() - started) * 1000, 2)}
+    project_map = await _ask_outline(ctx, index, request, call, ask)
+    return {**index.place, **project_map, "took_ms": round((time.monotonic() - started) * 1000, 2)}
 
 
 async def _answer(
@@ -58,22 +58,22 @@ async def _answer(
     """Ask the outline, then the notes, and put both together."""
     index, started, as_text = ctx.only_index(request), time.monotonic(), request.format == "text"
 
-    def ask(outline: Outline) -> Looked:
-        from memd.outline import looking
+    def ask(outline: Outline) -> SymbolTrees:
+        from memd.outline import queries
 
-        asked = looking.Asked(
+        options = queries.TreeOptions(
             whole=not as_text, language=request.language, depth=request.depth, relations=request.relations,
             omit_native=request.omit_native,
         )  # fmt: skip
-        return question(looking, outline, asked, _path_in(outline, index, path, request.cwd) if path else "")
+        return question(queries, outline, options, _path_in(outline, index, path, request.cwd) if path else "")
 
-    looked = await _ask_outline(ctx, index, request, call, ask)
+    found = await _ask_outline(ctx, index, request, call, ask)
     if not request.relations or "mentioned_in" in request.relations:
         await ctx.catch_up()
-        await ctx.read(_add_mentions, ctx, index, looked)
-    shown: Result = {"text": looked.text()} if as_text else {"symbols": [entry.node for entry in looked.entries]}
-    return {**index.place, "language": looked.language, "format": request.format, **shown,
-            "skipped": looked.told_skipped(), "took_ms": round((time.monotonic() - started) * 1000, 2)}  # fmt: skip
+        await ctx.read(_add_mentions, ctx, index, found)
+    shown: Result = {"text": found.text()} if as_text else {"symbols": [tree.node for tree in found.trees]}
+    return {**index.place, "language": found.language, "format": request.format, **shown,
+            "skipped": found.skipped_files(), "took_ms": round((time.monotonic() - started) * 1000, 2)}  # fmt: skip
 
 
 async def _ask_outline(
@@ -96,15 +96,15 @@ def _path_in(outline: Outline, index: WorkspaceIndex, path: str, cwd: str) -> st
     return keys.file_named(index, path, cwd).removeprefix("./")
 
 
-def _add_mentions(ctx: HandlerContext, index: WorkspaceIndex, looked: Looked) -> None:
+def _add_mentions(ctx: HandlerContext, index: WorkspaceIndex, found: SymbolTrees) -> None:
     """Put under each symbol the memories that name it, and under a file those that are about it."""
     about: dict[str, list[Result]] = {}
     for row in keys.touching(ctx.stores, [index], str(index.workspace.root), ""):
         memory = {"key": row["key"], "path": row["path"], "line": row["start_line"], "heading": row["heading"]}
         about.setdefault(row["file"], []).append(memory)
-    names = [CodeName(entry.path, entry.segments, entry.whole_file, entry.alone) for entry in looked.entries]
-    for entry, naming in zip(looked.entries, ctx.code_names.of(ctx.stores, index, names), strict=True):
-        declared = about.get(entry.path, ()) if entry.whole_file else ()
+    names = [CodeName(tree.path, tree.segments, tree.whole_file, tree.alone) for tree in found.trees]
+    for tree, naming in zip(found.trees, ctx.code_names.of(ctx.stores, index, names), strict=True):
+        declared = about.get(tree.path, ()) if tree.whole_file else ()
         named = {memory["key"] for memory in naming}
         if every := [*naming, *(memory for memory in declared if memory["key"] not in named)]:
-            entry.node["mentioned_in"] = every
+            tree.node["mentioned_in"] = every

@@ -1,114 +1,51 @@
-"""Python."""
+"""Python: imports, modules, annotations."""
 
 from __future__ import annotations
 
+import ast
 import builtins
 import io
 import re
 import sys
 import tokenize
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import PurePosixPath
 
-from memd.outline.annotations import types
-from memd.outline.language import Imported, Language, Parts
+from memd.outline.language import ImportedName, Language, Parts
 
-QUERY = """
-(class_definition name: (identifier) @name body: (_) @body) @def.class
-(class_definition superclasses: (argument_list [(identifier) (attribute)] @ref.inherits))
-(class_definition superclasses: (argument_list (subscript value: [(identifier) (attribute)] @ref.inherits)))
-(function_definition name: (identifier) @name body: (_) @body) @def.function
-(type_alias_statement left: (type [(identifier) @name (generic_type . (identifier) @name)])) @def.type
-(assignment left: (identifier) @name (#match? @name "^_*[A-Z][A-Z0-9_]*$")) @def.constant
-(assignment left: (pattern_list (identifier) @name (#match? @name "^_*[A-Z][A-Z0-9_]*$"))) @def.constant
-(assignment left: (tuple_pattern (identifier) @name (#match? @name "^_*[A-Z][A-Z0-9_]*$"))) @def.constant
-
-(call function: [(identifier) (attribute)] @ref.calls)
-(decorator [(identifier) (attribute)] @ref.decorates)
-(decorator (call function: [(identifier) (attribute)] @ref.decorates))
-(type) @types
-
-[(lambda) (list_comprehension) (set_comprehension) (dictionary_comprehension) (generator_expression)] @scope
-(assignment left: (identifier) @bind)
-(assignment left: (identifier) @bind right: (call function: [(identifier) (attribute)] @type))
-(assignment left: (identifier) @bind type: (type [(identifier) (attribute) (string)] @type))
-(assignment left: (attribute object: (identifier) @_self attribute: (identifier) @bind.part)
-  right: [(identifier) @type (call function: [(identifier) (attribute)] @type)] (#eq? @_self "self"))
-(assignment left: (attribute object: (identifier) @_self attribute: (identifier) @bind.part)
-  type: (type [(identifier) (attribute) (string)] @type) (#eq? @_self "self"))
-(pattern_list (identifier) @bind)
-(tuple_pattern (identifier) @bind)
-(list_pattern (identifier) @bind)
-(list_splat_pattern (identifier) @bind)
-(dictionary_splat_pattern (identifier) @bind)
-(augmented_assignment left: (identifier) @bind)
-(named_expression name: (identifier) @bind.outer)
-(for_statement left: (identifier) @bind)
-(for_in_clause left: (identifier) @bind)
-(as_pattern_target (identifier) @bind)
-(with_item value: (as_pattern (call function: [(identifier) (attribute)] @type)
-  alias: (as_pattern_target (identifier) @bind)))
-(parameters (identifier) @bind)
-(lambda_parameters (identifier) @bind)
-(default_parameter name: (identifier) @bind)
-(typed_parameter (identifier) @bind)
-(typed_parameter (identifier) @bind type: (type [(identifier) (attribute) (string)] @type))
-(typed_default_parameter name: (identifier) @bind)
-(typed_default_parameter name: (identifier) @bind type: (type [(identifier) (attribute) (string)] @type))
-(case_pattern (dotted_name . (identifier) @bind .))
-(delete_statement (identifier) @bind)
-(global_statement (identifier) @bind.global)
-(nonlocal_statement (identifier) @bind.global)
-
-[(import_statement) (import_from_statement) (future_import_statement)] @import
-(ERROR "from" "__future__" "import" "*") @import
-"""
-
+CONTINUED = re.compile(r"\\\r?\n")
+ESCAPE = re.compile(r"\\.", re.DOTALL)
+MAX_NESTED = 8
+"""How deep strings within strings are followed."""
+PARTS = (ast.Tuple, ast.List, ast.Starred)
+"""Nodes that group types: arguments of a generic or of a callable."""
 COMMENT = re.compile(r"#[^\n]*")
 FROM = re.compile(r"from\b(.*?)\bimport\b(.*)", re.DOTALL)
-METHODS = frozenset(
-    name
-    for kind in (
-        str,
-        bytes,
-        bytearray,
-        list,
-        dict,
-        set,
-        frozenset,
-        tuple,
-        int,
-        float,
-        object,
-        type(iter("")),
-        Exception,
-    )
-    for name in dir(kind)
-)
+BUILTIN_TYPES = (
+    str, bytes, bytearray, list, dict, set, frozenset, tuple, int, float, object, type(iter("")), Exception,
+)  # fmt: skip
+METHODS = frozenset(name for kind in BUILTIN_TYPES for name in dir(kind))
 FILE_METHODS = frozenset("read write close flush readline readlines seek tell open fileno writelines".split())
 
 
-def imports(statement: str) -> Iterator[Imported]:
+def imports(statement: str) -> Iterator[ImportedName]:
     text = COMMENT.sub("", statement).replace("\\\n", " ").replace("\\\r\n", " ")
-    whence = FROM.match(text)
-    if whence is None:
-        for one in text.removeprefix("import").split(","):
-            module, _, alias = (piece.strip() for piece in _squeezed(one).partition(" as "))
-            yield Imported(module.replace(" ", ""), "", alias)
+    origin = FROM.match(text)
+    if origin is None:
+        for clause in text.removeprefix("import").split(","):
+            module, _, alias = (part.strip() for part in " ".join(clause.split()).partition(" as "))
+            yield ImportedName(module.replace(" ", ""), "", alias)
         return
-    module = "".join(whence[1].split())
-    for one in whence[2].strip().strip("()").split(","):
-        name, _, alias = (piece.strip() for piece in _squeezed(one).partition(" as "))
+    module = "".join(origin[1].split())
+    for clause in origin[2].strip().strip("()").split(","):
+        name, _, alias = (part.strip() for part in " ".join(clause.split()).partition(" as "))
         if name:
-            yield Imported(module, name, alias)
+            yield ImportedName(module, name, alias)
 
 
-def _squeezed(text: str) -> str:
-    return " ".join(text.split())
-
-
-def mend(source: bytes) -> bytes:
-    """The lines within brackets moved far to the right: the grammar ends a block at one that stands too far left."""
+def repair(source: bytes) -> bytes:
+    """The source with lines inside brackets indented: the grammar ends a block at one that is indented too little."""
     lines, within, depth, last = source.splitlines(keepends=True), set(), 0, 0
     try:
         for token in tokenize.tokenize(io.BytesIO(source).readline):
@@ -122,13 +59,13 @@ def mend(source: bytes) -> bytes:
     return b"".join(b" " * 80 + line if nth in within else line for nth, line in enumerate(lines))
 
 
-def parts(path: str, package: str) -> Parts:
-    found = PurePosixPath(path).with_suffix("").parts
-    return found[:-1] if found[-1] == "__init__" else found
+def module_name(path: str, package: str) -> Parts:
+    parts = PurePosixPath(path).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
 
 
-def absolute(module: str, path: str, package: str) -> Parts:
-    """`..a.b` counts its dots from the folder of the file."""
+def import_target(module: str, path: str, package: str) -> Parts:
+    """`..a.b` is relative to the folder of the file."""
     name = module.lstrip(".")
     dots, named = len(module) - len(name), tuple(name.split(".")) if name else ()
     if not dots:
@@ -137,19 +74,94 @@ def absolute(module: str, path: str, package: str) -> Parts:
     return folder[: len(folder) - dots + 1] + named
 
 
+# --- annotations --------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4_096)
+def annotation_types(text: str) -> tuple[str, ...] | None:
+    """The names of types in an annotation, dotted, each once; None if it is no expression, such as `T: int`.
+
+    Its strings are types only where Python would read them as such.
+    """
+    # An escape is never part of a type, and the parser warns about unknown ones.
+    plain = ESCAPE.sub("$", CONTINUED.sub(" ", text))
+    try:
+        root = _parsed(plain.strip().lstrip("*"))
+        return None if root is None else tuple(dict.fromkeys(_named(root, MAX_NESTED)))
+    except RecursionError:
+        return None
+
+
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        # In brackets, since an annotation may span lines.
+        return ast.parse(f"({text}\n)", mode="eval").body
+    except (SyntaxError, ValueError, MemoryError):
+        return None
+
+
+def _named(node: ast.AST, strings: int) -> Iterator[str]:
+    """The names below a node; `strings` is how deep strings count as types (0: not at all)."""
+    if isinstance(node, ast.Constant):
+        yield from _of_constant(node.value, strings)
+    elif name := _dotted(node):
+        yield name
+    elif isinstance(node, ast.Subscript):
+        yield from _of_generic(node, strings)
+    elif isinstance(node, PARTS) or _is_union(node):
+        for child in ast.iter_child_nodes(node):
+            yield from _named(child, strings)
+    elif not isinstance(node, (ast.Lambda, ast.JoinedStr)):
+        # `conlist(Item, title="Save")`: names may be types, but strings are just strings.
+        for child in ast.iter_child_nodes(node):
+            yield from _named(child, 0)
+
+
+def _of_constant(value: object, strings: int) -> Iterator[str]:
+    if value is None:
+        yield "None"
+    elif isinstance(value, str) and strings:
+        inner = _parsed(value.strip())
+        # Prose can parse as an expression too: `Save, or not`.
+        if inner is not None and (_dotted(inner) or isinstance(inner, ast.Subscript) or _is_union(inner)):
+            yield from _named(inner, strings - 1)
+
+
+def _of_generic(node: ast.Subscript, strings: int) -> Iterator[str]:
+    yield from _named(node.value, 0)
+    called, inside = _dotted(node.value).rpartition(".")[2], node.slice
+    if called == "Annotated" and isinstance(inside, ast.Tuple) and inside.elts:
+        # Only the first argument is a type.
+        yield from _named(inside.elts[0], strings)
+    else:
+        yield from _named(inside, 0 if called == "Literal" else strings)
+
+
+def _is_union(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)
+
+
+def _dotted(node: ast.AST) -> str:
+    """`a.b.C`; empty for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
+
+
 TABLE = Language(
     name="python",
     aliases=("py", "python3"),
     grammars={".py": ("tree_sitter_python", "language"), ".pyi": ("tree_sitter_python", "language")},
-    query=QUERY,
     imports=imports,
-    parts=parts,
-    absolute=absolute,
-    mend=mend,
-    types=types,
-    selves=frozenset({"self", "cls"}),
-    supers=frozenset({"super()"}),
+    module_name=module_name,
+    import_target=import_target,
+    repair=repair,
+    annotation_types=annotation_types,
+    self_words=frozenset({"self", "cls"}),
+    super_words=frozenset({"super()"}),
     builtins=frozenset(dir(builtins)),
     methods=METHODS | FILE_METHODS,
-    native=lambda parts: bool(parts) and parts[0] in sys.stdlib_module_names,
+    is_native=lambda parts: bool(parts) and parts[0] in sys.stdlib_module_names,
 )

@@ -6,50 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from memd.outline.language import Imported, Language, Parts
-
-QUERY = """
-(struct_item name: (type_identifier) @name body: (_)? @body) @def.class
-(enum_item name: (type_identifier) @name body: (_) @body) @def.class
-(union_item name: (type_identifier) @name body: (_) @body) @def.class
-(trait_item name: (type_identifier) @name body: (_) @body) @def.interface
-(type_item name: (type_identifier) @name) @def.type
-(function_item name: (identifier) @name body: (_) @body) @def.function
-(function_signature_item name: (identifier) @name) @def.function
-(macro_definition name: (identifier) @name) @def.function
-(const_item name: (identifier) @name) @def.constant
-(static_item name: (identifier) @name) @def.constant
-(mod_item name: (identifier) @name body: (_) @body) @def.module
-(impl_item type: (_) @owner body: (_) @body) @impl
-
-(impl_item trait: [(type_identifier) (scoped_type_identifier)] @ref.implements)
-(impl_item trait: (generic_type type: [(type_identifier) (scoped_type_identifier)] @ref.implements))
-(trait_bounds [(type_identifier) (scoped_type_identifier)] @ref.inherits)
-(call_expression function: [(identifier) (scoped_identifier) (field_expression)] @ref.calls)
-(call_expression
-  function: (generic_function function: [(identifier) (scoped_identifier) (field_expression)] @ref.calls))
-(macro_invocation macro: [(identifier) (scoped_identifier)] @ref.calls)
-(struct_expression name: [(type_identifier) (scoped_type_identifier)] @ref.calls)
-(attribute [(identifier) (scoped_identifier)] @ref.decorates)
-(type_identifier) @ref.uses_type
-
-[(closure_expression) (block) (match_arm)] @scope
-(parameter pattern: (identifier) @bind)
-(parameter pattern: (identifier) @bind type: [(type_identifier) @type (reference_type type: (type_identifier) @type)])
-(let_declaration pattern: (identifier) @bind)
-(let_declaration pattern: (identifier) @bind type: (type_identifier) @type)
-(let_declaration pattern: (identifier) @bind value: (struct_expression name: (type_identifier) @type))
-(let_declaration pattern: (identifier) @bind
-  value: (call_expression function: (scoped_identifier path: (identifier) @type (#match? @type "^[A-Z]"))))
-(tuple_pattern (identifier) @bind)
-(closure_parameters (identifier) @bind)
-(for_expression pattern: (identifier) @bind)
-(match_pattern (identifier) @bind)
-(tuple_struct_pattern type: (_) (identifier) @bind)
-
-(use_declaration) @import
-(mod_item !body) @import
-"""
+from memd.outline.language import ImportedName, Language, Parts
 
 BUILTINS = frozenset("""
 Box Clone Copy Debug Default Drop Eq Err Fn FnMut FnOnce From Into IntoIterator Iterator None Ok Option Ord PartialEq
@@ -67,34 +24,36 @@ last len lines lock map map_err max min new next ok ok_or ok_or_else or_else par
 remove replace rev skip sort split starts_with sum take to_owned to_string to_vec trim unwrap unwrap_or
 unwrap_or_default unwrap_or_else values with_capacity write zip
 """.split())  # fmt: skip
+RELATIVE = (("self",), ("super",))
 USE = re.compile(r"(?:pub(?:\s*\([^)]*\))?\s+)?(use|mod)\s+(.*?)\s*;", re.DOTALL)
 
 
-def imports(statement: str) -> Iterator[Imported]:
+def imports(statement: str) -> Iterator[ImportedName]:
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", statement, flags=re.DOTALL)
-    found = USE.search(text)
-    if found is None:
+    match = USE.search(text)
+    if match is None:
         return
-    if found[1] == "mod":
-        yield Imported("self", found[2], "")
+    kind, tree = match.groups()
+    if kind == "mod":
+        yield ImportedName("self", tree, "")
         return
-    yield from _tree("", "".join(found[2].split(" ")).replace("\n", "") if " as " not in found[2] else found[2])
+    yield from _tree("", "".join(tree.split(" ")).replace("\n", "") if " as " not in tree else tree)
 
 
-def _tree(prefix: str, text: str) -> Iterator[Imported]:
+def _tree(prefix: str, text: str) -> Iterator[ImportedName]:
     """`a::{b, c::*}`, branch by branch."""
     text = text.strip()
     if text.endswith("}") and "{" in text:
         head, _, inner = text[:-1].partition("{")
-        for one in _branches(inner):
-            yield from _tree(f"{prefix}{head.strip()}", one)
+        for branch in _branches(inner):
+            yield from _tree(f"{prefix}{head.strip()}", branch)
         return
     path, _, alias = (part.strip() for part in re.sub(r"\s+", " ", text).partition(" as "))
     module, _, name = f"{prefix}{path}".replace(" ", "").rpartition("::")
     if name == "self":
         module, _, name = module.rpartition("::")
     if name:
-        yield Imported(module, name, alias)
+        yield ImportedName(module, name, alias)
 
 
 def _branches(text: str) -> Iterator[str]:
@@ -108,45 +67,44 @@ def _branches(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def parts(path: str, package: str) -> Parts:
-    """A crate is named after the folder around `src`, and its modules after their paths in there."""
-    found = PurePosixPath(path).with_suffix("").parts
-    crate, inside = _crate(found)
+def module_name(path: str, package: str) -> Parts:
+    """A crate is named after the folder above `src`, its modules after their paths in `src`."""
+    crate, inside = _crate(PurePosixPath(path).with_suffix("").parts)
     return (*crate, *(inside[:-1] if inside[-1] in ("mod", "lib", "main") else inside))
 
 
-def _crate(found: Parts) -> tuple[Parts, Parts]:
-    if "src" in found[:-1]:
-        at = len(found) - 2 - found[:-1][::-1].index("src")
-        return found[max(at - 1, 0) : at], found[at + 1 :]
-    return (), found
+def _crate(parts: Parts) -> tuple[Parts, Parts]:
+    """The crate of a path, and the rest of the path."""
+    if "src" in parts[:-1]:
+        at = len(parts) - 2 - parts[:-1][::-1].index("src")
+        return parts[max(at - 1, 0) : at], parts[at + 1 :]
+    return (), parts
 
 
-def absolute(module: str, path: str, package: str) -> Parts:
+def import_target(module: str, path: str, package: str) -> Parts:
     crate, _ = _crate(PurePosixPath(path).with_suffix("").parts)
-    here = parts(path, package)
-    found = tuple(part for part in module.split("::") if part)
-    if found[:1] == ("crate",):
-        return (*crate, *found[1:])
-    while found[:1] in (("self",), ("super",)):
-        here = here if found[0] == "self" else here[:-1]
-        found = found[1:]
-        if found[:1] not in (("self",), ("super",)):
-            return (*here, *found)
-    return found
+    here = module_name(path, package)
+    named = tuple(part for part in module.split("::") if part)
+    if named[:1] == ("crate",):
+        return (*crate, *named[1:])
+    if named[:1] not in RELATIVE:
+        return named
+    while named[:1] in RELATIVE:
+        here = here if named[0] == "self" else here[:-1]
+        named = named[1:]
+    return (*here, *named)
 
 
 TABLE = Language(
     name="rust",
     aliases=("rs",),
     grammars={".rs": ("tree_sitter_rust", "language")},
-    query=QUERY,
     imports=imports,
-    parts=parts,
-    absolute=absolute,
+    module_name=module_name,
+    import_target=import_target,
     separator="::",
-    selves=frozenset({"self", "Self"}),
+    self_words=frozenset({"self", "Self"}),
     builtins=BUILTINS,
     methods=METHODS,
-    native=lambda parts: bool(parts) and parts[0] in ("std", "core", "alloc", "proc_macro"),
+    is_native=lambda parts: bool(parts) and parts[0] in ("std", "core", "alloc", "proc_macro"),
 )

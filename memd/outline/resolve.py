@@ -1,0 +1,357 @@
+"""Resolves names across files: by scope, then by import, then as the only symbol of that name in the project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from typing import NamedTuple
+
+from memd.outline.facts import HOLDERS, MODULE, ImportFact, Reference
+from memd.outline.language import Language, Parts
+from memd.outline.project import Project, SymbolId, Use, original_name, stem
+
+MAX_HOPS = 8
+"""How many re-exports or base classes are followed."""
+
+NATIVE, EXTERNAL = "native", "external"
+OWNERS = HOLDERS - {"module"}
+Ids = tuple[SymbolId, ...]
+
+
+class Resolution(NamedTuple):
+    """The symbols that a name may mean: none, one, or several candidates."""
+
+    targets: Ids
+    how: str
+    """`scope`, `type`, `import` or `name`; empty if nothing was found."""
+    name: str
+    """The name as it is used, qualified as far as known."""
+    origin: str = ""
+    """For a name outside of the project: `native` (comes with the language) or `external` (another package)."""
+    line: int = 0
+
+    @property
+    def ambiguous(self) -> bool:
+        return len(self.targets) > 1
+
+
+UNRESOLVED = Resolution((), "", "")
+
+
+class Resolver:
+    """Resolves references and imports of a project; results are kept until a file changes."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._resolved: dict[tuple[str, int, bool], Resolution] = {}
+        self._lookups: dict[tuple[str, Parts], tuple[Ids, str]] = {}
+        self._changes = project.changes
+        self._users: dict[SymbolId, list[Use]] | None = None
+        self._importers: dict[SymbolId, list[Use]] | None = None
+        self._names: dict[SymbolId, str] = {}
+
+    def forget_stale(self) -> None:
+        """Forget results from before the last change."""
+        if self._changes != self.project.changes:
+            self._resolved.clear()
+            self._lookups.clear()
+            self._names.clear()
+            self._users = self._importers = None
+            self._changes = self.project.changes
+
+    def reference(self, use: Use) -> Resolution:
+        """Resolve a reference."""
+        key = (use.path, use.number, True)
+        if key not in self._resolved:
+            # A class among its own bases is resolved while it is being resolved.
+            self._resolved[key] = UNRESOLVED
+            self._resolved[key] = self._resolve_reference(use.path, self.project.files[use.path].references[use.number])
+        return self._resolved[key]
+
+    def imported(self, use: Use) -> Resolution:
+        """Resolve an import."""
+        key = (use.path, use.number, False)
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve_import(use.path, self.project.files[use.path].imports[use.number])
+        return self._resolved[key]
+
+    def index(self) -> None:
+        """Resolve everything, to find the users of many symbols at once; not worth it for one."""
+        if self._users is not None:
+            return
+        users: dict[SymbolId, list[Use]] = {}
+        importers: dict[SymbolId, list[Use]] = {}
+        for path, facts in self.project.files.items():
+            for number in range(len(facts.references)):
+                for target in self.reference(use := Use(path, number)).targets:
+                    users.setdefault(target, []).append(use)
+            for number in range(len(facts.imports)):
+                for target in self.imported(use := Use(path, number)).targets:
+                    for one in {target, SymbolId(target.path, MODULE)}:
+                        importers.setdefault(one, []).append(use)
+        self._users, self._importers = users, importers
+
+    def users(self, of: SymbolId) -> list[Use]:
+        """The references to a symbol, ambiguous ones included."""
+        if self._users is not None:
+            return self._users.get(of, [])
+        uses = {use for name in self._names_of(of) for use in self.project.uses.get(name, ())}
+        return sorted(use for use in uses if of in self.reference(use).targets)
+
+    def importers(self, of: SymbolId) -> list[Use]:
+        """The imports of a symbol; for a module also those of its members."""
+        if self._importers is not None:
+            return self._importers.get(of, [])
+        uses = {use for name in self._names_of(of) for use in self.project.imported.get(name, ())}
+        return sorted(use for use in uses if self._is_import_of(use, of))
+
+    def _is_import_of(self, use: Use, of: SymbolId) -> bool:
+        targets = self.imported(use).targets
+        return of in targets or (of.number == MODULE and any(target.path == of.path for target in targets))
+
+    def _names_of(self, of: SymbolId) -> set[str]:
+        """Every name that a symbol has in the project, aliases included."""
+        module_names = {*self.project.module_name(of.path)[-1:], stem(of.path)}
+        names = {self.project.symbol(of).name} if of.number else module_names
+        waiting = set(names)
+        while waiting:
+            further = self.project.aliases.get(waiting.pop(), set()) - names
+            names |= further
+            waiting |= further
+        return names
+
+    def qualified(self, of: SymbolId) -> str:
+        """The qualified name of a symbol, cached."""
+        if of not in self._names:
+            self._names[of] = self.project.qualified(of)
+        return self._names[of]
+
+    def members(self, of: SymbolId, name: str, hops: int = MAX_HOPS, inherited_only: bool = False) -> Ids:
+        """The members of a symbol with a name: its own, else inherited ones."""
+        own = () if inherited_only else self._own_members(of, name)
+        if own or not hops:
+            return own
+        inherited = (self.members(base, name, hops - 1) for base in self.bases(of) if base != of)
+        return next(filter(None, inherited), ())
+
+    def bases(self, of: SymbolId) -> Iterator[SymbolId]:
+        """The base classes and interfaces of a class that resolve to one symbol of the project."""
+        for number, reference in self.project.references(of):
+            if reference.kind in ("inherits", "implements"):
+                targets = self.reference(Use(of.path, number)).targets
+                if len(targets) == 1:
+                    yield targets[0]
+
+    # --- references -----------------------------------------------------------------------------------------
+
+    def _resolve_reference(self, path: str, one: Reference) -> Resolution:
+        found: Ids = ()
+        language, how = self.project.language(path), "type" if one.typed else "scope"
+        name, target = ".".join(one.chain), SymbolId(path, one.target)
+        if one.via == "symbol":
+            found = self._follow((target,), one.chain)
+            name = name or self.project.symbol(target).name
+        elif one.via == "super":
+            found = self.members(target, one.chain[0], inherited_only=True) if one.chain else ()
+            found = self._follow(found, one.chain[1:])
+        elif one.via == "import":
+            return self._through_import(path, one)
+        elif one.via == "free":
+            return self._free(path, one, language)
+        elif one.chain[-1] not in language.methods:
+            found, how = self._candidates(one.chain[-1], methods=True), "name"
+        else:
+            return Resolution((), "", name, NATIVE, line=one.line)
+        return Resolution(_distinct(found), how if found else "", name, line=one.line)
+
+    def _through_import(self, path: str, one: Reference) -> Resolution:
+        imported = self.project.files[path].imports[one.target]
+        target = self._target(path, imported)
+        if not imported.name and not imported.alias and self.project.language(path).module_alias is None:
+            # `import a.b` binds `a`, and `a.c` may be another module.
+            target = target[:1]
+        found, origin = self._lookup(path, target + one.chain)
+        name = ".".join((*(part for part in target if part), *one.chain))
+        how = ("type" if one.typed else "import") if found else ""
+        return Resolution(_distinct(found), how, name, origin, one.line)
+
+    def _free(self, path: str, one: Reference, language: Language) -> Resolution:
+        """Resolve a name that the file itself does not define or import."""
+        head, rest, name = one.chain[0], one.chain[1:], ".".join(one.chain)
+        how = "type" if one.typed else "scope"
+        members = self._inherited_name(SymbolId(path, one.source), head) if language.bare_members else ()
+        found = self._follow(members, rest)
+        if not found and language.package_scope:
+            files = self.project.modules[self.project.module_of[path]]
+            found = self._follow(self._in_files(files, head), rest)
+        if not found:
+            found, how = self._follow(self._from_stars(path, head), rest), "type" if one.typed else "import"
+        if not found and head in language.builtins:
+            return Resolution((), "", name, NATIVE, line=one.line)
+        if not found:
+            found, how = self._by_path(one.chain), "name"
+        return Resolution(_distinct(found), how if found else "", name, line=one.line)
+
+    def _by_path(self, chain: Parts) -> Ids:
+        """The symbols of the project whose qualified name ends in a chain."""
+        if len(chain) == 1:
+            return self._candidates(chain[0], methods=False)
+        return _distinct(
+            id_ for id_ in self.project.named[chain[-1]] if self.project.segments(id_)[-len(chain) :] == chain
+        )
+
+    def _candidates(self, name: str, methods: bool) -> Ids:
+        """Every symbol with a name that can be meant."""
+        kinds = {"method"} if methods else {"class", "interface", "function", "type", "module"}
+        found = (one for one in self.project.named[name] if self.project.symbol(one).kind in kinds)
+        return _distinct(one for one in found if methods or self._reachable(one))
+
+    def _reachable(self, one: SymbolId) -> bool:
+        """Whether a symbol can be meant elsewhere: one inside a function cannot."""
+        symbol = self.project.symbol(one)
+        return self.project.symbol(SymbolId(one.path, max(symbol.parent, 0))).kind in HOLDERS
+
+    def _inherited_name(self, source: SymbolId, name: str) -> Ids:
+        """A member of the class around, for languages in which a bare name can mean it."""
+        at = source
+        while at.number > MODULE:
+            symbol = self.project.symbol(at)
+            holders = [at] if symbol.kind in HOLDERS else []
+            if symbol.owner:
+                holders += self._by_path(symbol.owner)[:1]
+            for holder in holders:
+                if members := self.members(holder, name):
+                    return members
+            at = SymbolId(at.path, symbol.parent)
+        return ()
+
+    # --- imports --------------------------------------------------------------------------------------------
+
+    def _resolve_import(self, path: str, one: ImportFact) -> Resolution:
+        found, origin = self._lookup(path, self._target(path, one))
+        separator = self.project.language(path).separator if one.module.strip(".") and one.name else ""
+        name = f"{one.module}{separator}{one.name}"
+        return Resolution(_distinct(found), "import" if found else "", name, origin, one.line)
+
+    def _target(self, path: str, one: ImportFact) -> Parts:
+        """The qualified name that an import of a file means."""
+        module = self.project.language(path).import_target(one.module, path, self.project.files[path].package)
+        return (*module, original_name(one)) if one.name and one.name != "*" else module
+
+    def _lookup(self, path: str, target: Parts, hops: int = MAX_HOPS) -> tuple[Ids, str]:
+        """What a qualified name means to a file, or its origin if it is outside of the project."""
+        key = (path.rpartition("/")[0], target)
+        if key not in self._lookups:
+            self._lookups[key] = (), ""  # ends a lookup that leads back to itself
+            self._lookups[key] = self._look_up(path, target, hops)
+        return self._lookups[key]
+
+    def _look_up(self, path: str, target: Parts, hops: int) -> tuple[Ids, str]:
+        """Find the longest prefix that is a module, then the rest in that module."""
+        native = self.project.language(path).is_native(target)
+        for length in range(len(target), 0, -1):
+            if files := module_files(self.project, path, target[:length]):
+                if length == len(target):
+                    return tuple(SymbolId(file, MODULE) for file in files), ""
+                return self._follow(self._exported(files, target[length], hops), target[length + 1 :]), ""
+        if not native and target and () in self.project.modules:
+            found = self._follow(self._exported(self.project.modules[()], target[0], hops), target[1:])
+            if found:
+                return found, ""
+        return (), NATIVE if native else EXTERNAL
+
+    def _exported(self, files: list[str], name: str, hops: int) -> Ids:
+        """What a module has under a name: defined in it, or imported into it."""
+        found = self._in_files(files, name)
+        if found or not hops:
+            return found
+        for file in files:
+            for one in self.project.files[file].imports:
+                same = (one.alias or one.name) == name and one.source == MODULE
+                if same and (found := self._lookup(file, self._target(file, one), hops - 1)[0]):
+                    return found
+        return next(filter(None, (self._from_stars(file, name, hops - 1) for file in files)), ())
+
+    def _in_files(self, files: Iterable[str], name: str) -> Ids:
+        return tuple(one for file in files for one in self.project.children(SymbolId(file, MODULE), name))
+
+    def _from_stars(self, path: str, name: str, hops: int = MAX_HOPS) -> Ids:
+        """What star imports and includes bring under a name."""
+        if not hops:
+            return ()
+        for one in self.project.files[path].imports:
+            if one.name == "*" or (self.project.language(path).includes_names and not one.name):
+                files = module_files(self.project, path, self._target(path, one._replace(name="")))
+                if path not in files and (found := self._exported(files, name, hops - 1)):
+                    return found
+        return ()
+
+    # --- members---------------------------------------------------------------------------------------------
+
+    def _follow(self, found: Ids, chain: Parts) -> Ids:
+        """Follow a chain of names from symbol to member."""
+        for name in chain:
+            found = tuple(member for one in found for member in self._member(one, name))
+        return found
+
+    def _member(self, one: SymbolId, name: str) -> Ids:
+        if one.number == MODULE:
+            return self._exported([one.path], name, MAX_HOPS)
+        return self.members(one, name)
+
+    def _own_members(self, of: SymbolId, name: str) -> Ids:
+        """The members defined in a symbol, else those defined outside of it."""
+        own = tuple(self.project.children(of, name))
+        if own:
+            return own
+        known = self.project.owned.get(self.project.symbol(of).name, ())
+        return _distinct(one for one in known if self.project.symbol(one).name == name and of in self.owners(one))
+
+    def owners(self, one: SymbolId) -> Ids:
+        """The types that a symbol belongs to from outside: those of its module, else any of that name."""
+        owner = self.project.symbol(one).owner
+        if not owner:
+            return ()
+        module = self.project.module_of[one.path]
+        known = [of for of in self.project.named[owner[-1]] if self.project.symbol(of).kind in OWNERS]
+        near = [of for of in known if self.project.module_of[of.path] == module]
+        return _distinct(near or known)
+
+
+def _distinct(found: Iterable[SymbolId]) -> Ids:
+    return tuple(sorted(set(found)))
+
+
+def module_files(project: Project, path: str, name: Parts) -> list[str]:
+    """The files of a module: with exactly this name, else beside the importing file, else the nearest that fits."""
+    if not name:
+        return []
+    origin = project.module_of[path]
+    for exact in (name, (*origin[:-1], *name)):
+        if exact in project.modules:
+            return project.modules[exact]
+    if project.language(path).is_native(name):
+        return []
+    fitting = [one for one in project.ending.get(name[-1], ()) if _fits(project, one, name)]
+    if len(fitting) > 1:
+        fitting = _nearest(origin, fitting)
+    return [file for one in fitting for file in project.modules[one]]
+
+
+def _fits(project: Project, module: Parts, name: Parts) -> bool:
+    """A module below a source root has a longer path than its name; one named from outside the project a shorter."""
+    if len(module) > len(name):
+        root = module[: len(module) - len(name)]
+        return module[-len(name) :] == name and root not in project.modules
+    return len(module) < len(name) and name[-len(module) :] == module
+
+
+def _nearest(origin: Parts, fitting: list[Parts]) -> list[Parts]:
+    """The modules that share the most folders with the file; of these, those with the longest names."""
+
+    def nearness(module: Parts) -> tuple[int, int]:
+        pairs = zip(origin, module, strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)), len(module)
+
+    best = max(map(nearness, fitting))
+    return sorted(module for module in fitting if nearness(module) == best)
