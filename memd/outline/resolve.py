@@ -144,53 +144,53 @@ class Resolver:
 
     # --- references -----------------------------------------------------------------------------------------
 
-    def _resolve_reference(self, path: str, one: Reference) -> Resolution:
-        found: Ids = ()
-        language, how = self.project.language(path), "type" if one.typed else "scope"
-        name, target = ".".join(one.chain), SymbolId(path, one.target)
-        if one.via == "symbol":
-            found = self._follow((target,), one.chain)
+    def _resolve_reference(self, path: str, reference: Reference) -> Resolution:
+        ids: Ids = ()
+        language, how = self.project.language(path), "type" if reference.typed else "scope"
+        name, target = ".".join(reference.chain), SymbolId(path, reference.target)
+        if reference.via == "symbol":
+            ids = self._follow((target,), reference.chain)
             name = name or self.project.symbol(target).name
-        elif one.via == "super":
-            found = self.members(target, one.chain[0], inherited_only=True) if one.chain else ()
-            found = self._follow(found, one.chain[1:])
-        elif one.via == "import":
-            return self._through_import(path, one)
-        elif one.via == "free":
-            return self._free(path, one, language)
-        elif one.chain[-1] not in language.methods:
-            found, how = self._candidates(one.chain[-1], methods=True), "name"
+        elif reference.via == "super":
+            ids = self.members(target, reference.chain[0], inherited_only=True) if reference.chain else ()
+            ids = self._follow(ids, reference.chain[1:])
+        elif reference.via == "import":
+            return self._through_import(path, reference)
+        elif reference.via == "free":
+            return self._free(path, reference, language)
+        elif reference.chain[-1] not in language.methods:
+            ids, how = self._candidates(reference.chain[-1], methods=True), "name"
         else:
-            return Resolution((), "", name, NATIVE, line=one.line)
-        return Resolution(_distinct(found), how if found else "", name, line=one.line)
+            return Resolution((), "", name, NATIVE, line=reference.line)
+        return Resolution(_distinct(ids), how if ids else "", name, line=reference.line)
 
-    def _through_import(self, path: str, one: Reference) -> Resolution:
-        imported = self.project.files[path].imports[one.target]
+    def _through_import(self, path: str, reference: Reference) -> Resolution:
+        imported = self.project.files[path].imports[reference.target]
         target = self._target(path, imported)
         if not imported.name and not imported.alias and self.project.language(path).module_alias is None:
             # `import a.b` binds `a`, and `a.c` may be another module.
             target = target[:1]
-        found, origin = self._lookup(path, target + one.chain)
-        name = ".".join((*(part for part in target if part), *one.chain))
-        how = ("type" if one.typed else "import") if found else ""
-        return Resolution(_distinct(found), how, name, origin, one.line)
+        ids, origin = self._lookup(path, target + reference.chain)
+        name = ".".join((*(part for part in target if part), *reference.chain))
+        how = ("type" if reference.typed else "import") if ids else ""
+        return Resolution(_distinct(ids), how, name, origin, reference.line)
 
-    def _free(self, path: str, one: Reference, language: Language) -> Resolution:
+    def _free(self, path: str, reference: Reference, language: Language) -> Resolution:
         """Resolve a name that the file itself does not define or import."""
-        head, rest, name = one.chain[0], one.chain[1:], ".".join(one.chain)
-        how = "type" if one.typed else "scope"
-        members = self._inherited_name(SymbolId(path, one.source), head) if language.bare_members else ()
-        found = self._follow(members, rest)
-        if not found and language.package_scope:
+        head, rest, name = reference.chain[0], reference.chain[1:], ".".join(reference.chain)
+        how = "type" if reference.typed else "scope"
+        members = self._inherited_name(SymbolId(path, reference.source), head) if language.bare_members else ()
+        ids = self._follow(members, rest)
+        if not ids and language.package_scope:
             files = self.project.modules[self.project.module_of[path]]
-            found = self._follow(self._in_files(files, head), rest)
-        if not found:
-            found, how = self._follow(self._from_stars(path, head), rest), "type" if one.typed else "import"
-        if not found and head in language.builtins:
-            return Resolution((), "", name, NATIVE, line=one.line)
-        if not found:
-            found, how = self._by_path(one.chain), "name"
-        return Resolution(_distinct(found), how if found else "", name, line=one.line)
+            ids = self._follow(self._in_files(files, head), rest)
+        if not ids:
+            ids, how = self._follow(self._from_stars(path, head), rest), "type" if reference.typed else "import"
+        if not ids and head in language.builtins:
+            return Resolution((), "", name, NATIVE, line=reference.line)
+        if not ids:
+            ids, how = self._by_path(reference.chain), "name"
+        return Resolution(_distinct(ids), how if ids else "", name, line=reference.line)
 
     def _by_path(self, chain: Parts) -> Ids:
         """The symbols of the project whose qualified name ends in a chain."""
@@ -203,8 +203,8 @@ class Resolver:
     def _candidates(self, name: str, methods: bool) -> Ids:
         """Every symbol with a name that can be meant."""
         kinds = {"method"} if methods else {"class", "interface", "function", "type", "module"}
-        found = (one for one in self.project.named[name] if self.project.symbol(one).kind in kinds)
-        return _distinct(one for one in found if methods or self._reachable(one))
+        ids = (one for one in self.project.named[name] if self.project.symbol(one).kind in kinds)
+        return _distinct(one for one in ids if methods or self._reachable(one))
 
     def _reachable(self, one: SymbolId) -> bool:
         """Whether a symbol can be meant elsewhere: one inside a function cannot."""
@@ -227,16 +227,16 @@ class Resolver:
 
     # --- imports --------------------------------------------------------------------------------------------
 
-    def _resolve_import(self, path: str, one: ImportFact) -> Resolution:
-        found, origin = self._lookup(path, self._target(path, one))
-        separator = self.project.language(path).separator if one.module.strip(".") and one.name else ""
-        name = f"{one.module}{separator}{one.name}"
-        return Resolution(_distinct(found), "import" if found else "", name, origin, one.line)
+    def _resolve_import(self, path: str, fact: ImportFact) -> Resolution:
+        ids, origin = self._lookup(path, self._target(path, fact))
+        separator = self.project.language(path).separator if fact.module.strip(".") and fact.name else ""
+        name = f"{fact.module}{separator}{fact.name}"
+        return Resolution(_distinct(ids), "import" if ids else "", name, origin, fact.line)
 
-    def _target(self, path: str, one: ImportFact) -> Parts:
+    def _target(self, path: str, fact: ImportFact) -> Parts:
         """The qualified name that an import of a file means."""
-        module = self.project.language(path).import_target(one.module, path, self.project.files[path].package)
-        return (*module, original_name(one)) if one.name and one.name != "*" else module
+        module = self.project.language(path).import_target(fact.module, path, self.project.files[path].package)
+        return (*module, original_name(fact)) if fact.name and fact.name != "*" else module
 
     def _lookup(self, path: str, target: Parts, hops: int = MAX_HOPS) -> tuple[Ids, str]:
         """What a qualified name means to a file, or its origin if it is outside of the project."""
@@ -255,21 +255,21 @@ class Resolver:
                     return tuple(SymbolId(file, MODULE) for file in files), ""
                 return self._follow(self._exported(files, target[length], hops), target[length + 1 :]), ""
         if not native and target and () in self.project.modules:
-            found = self._follow(self._exported(self.project.modules[()], target[0], hops), target[1:])
-            if found:
-                return found, ""
+            ids = self._follow(self._exported(self.project.modules[()], target[0], hops), target[1:])
+            if ids:
+                return ids, ""
         return (), NATIVE if native else EXTERNAL
 
     def _exported(self, files: list[str], name: str, hops: int) -> Ids:
         """What a module has under a name: defined in it, or imported into it."""
-        found = self._in_files(files, name)
-        if found or not hops:
-            return found
+        ids = self._in_files(files, name)
+        if ids or not hops:
+            return ids
         for file in files:
             for one in self.project.files[file].imports:
                 same = (one.alias or one.name) == name and one.source == MODULE
-                if same and (found := self._lookup(file, self._target(file, one), hops - 1)[0]):
-                    return found
+                if same and (ids := self._lookup(file, self._target(file, one), hops - 1)[0]):
+                    return ids
         return next(filter(None, (self._from_stars(file, name, hops - 1) for file in files)), ())
 
     def _in_files(self, files: Iterable[str], name: str) -> Ids:
@@ -282,17 +282,17 @@ class Resolver:
         for one in self.project.files[path].imports:
             if one.name == "*" or (self.project.language(path).includes_names and not one.name):
                 files = module_files(self.project, path, self._target(path, one._replace(name="")))
-                if path not in files and (found := self._exported(files, name, hops - 1)):
-                    return found
+                if path not in files and (ids := self._exported(files, name, hops - 1)):
+                    return ids
         return ()
 
     # --- members---------------------------------------------------------------------------------------------
 
-    def _follow(self, found: Ids, chain: Parts) -> Ids:
+    def _follow(self, ids: Ids, chain: Parts) -> Ids:
         """Follow a chain of names from symbol to member."""
         for name in chain:
-            found = tuple(member for one in found for member in self._member(one, name))
-        return found
+            ids = tuple(member for one in ids for member in self._member(one, name))
+        return ids
 
     def _member(self, one: SymbolId, name: str) -> Ids:
         if one.number == MODULE:
@@ -318,8 +318,8 @@ class Resolver:
         return _distinct(near or known)
 
 
-def _distinct(found: Iterable[SymbolId]) -> Ids:
-    return tuple(sorted(set(found)))
+def _distinct(ids: Iterable[SymbolId]) -> Ids:
+    return tuple(sorted(set(ids)))
 
 
 def module_files(project: Project, path: str, name: Parts) -> list[str]:
