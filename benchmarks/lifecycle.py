@@ -117,7 +117,7 @@ class Replay:
         def observe(connection: Connection) -> None:
             accesses.record(connection, lives.holders(connection, [hit.id for hit in answer.hits]), "agent", now)
             if right is not None and says_so:
-                action = actions.note(connection, self.index.id, "agent", "useful", right.key)
+                action = actions.add(connection, self.index.id, "agent", "useful", right.key)
                 lives.found_useful(connection, action, 0, lives.holders(connection, [right.id])[0])
 
         self._write(observe)

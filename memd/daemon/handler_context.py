@@ -72,7 +72,7 @@ class HandlerContext:
         self.events = Events(loop)
         self.subscriptions = Subscriptions(stores, loop)
         self.worker = Worker(stores, settings, self.health, self.events)
-        self.watcher = Watcher(settings.watch, self.worker.note, self.rescan)
+        self.watcher = Watcher(settings.watch, self.worker.mark_changed, self.rescan)
         self.embedding = Embedding(self.worker, settings.embedding)
         self.scheduler = Scheduler(self.events)
         self.access_log = AccessLog(self.worker)

@@ -59,15 +59,15 @@ class Hints:
     def __len__(self) -> int:
         return len(self._changes)
 
-    def note(self, ns: str, path: str) -> None:
+    def mark_changed(self, ns: str, path: str) -> None:
         """A path changed."""
         now = time.monotonic()
         self._events += 1
         self._put((ns, path), self._restless_since.setdefault((ns, path), now), now)
 
-    def note_own(self, ns: str, path: str) -> None:
+    def mark_written(self, ns: str, path: str) -> None:
         """A path that memd wrote itself: it is at rest, and its tick of the clock is promised."""
-        self.note(ns, path)
+        self.mark_changed(ns, path)
         self._own.setdefault(ns, set()).add(path)
 
     def _put(self, key: Key, first: float, last: float) -> None:
@@ -97,7 +97,7 @@ class Hints:
         """These were read; the restless ones of them must be read again."""
         unread = set(restless)
         for path in unread:
-            self.note(ns, path)
+            self.mark_changed(ns, path)
             self._keep_due((ns, path))
         for path in set(paths) - unread:
             self._restless_since.pop((ns, path), None)

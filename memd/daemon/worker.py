@@ -95,10 +95,10 @@ class Worker:
             self._wake.notify()
         self._thread.join(seconds)
 
-    def note(self, ns: str, path: str) -> None:
+    def mark_changed(self, ns: str, path: str) -> None:
         """A hint that a path changed."""
         with self._wake:
-            self._hints.note(ns, path)
+            self._hints.mark_changed(ns, path)
             self._wake.notify()
 
     def submit(self, task: Task[T]) -> Future[T]:
@@ -255,11 +255,11 @@ class Worker:
 
     # --- on the writer's thread ---------------------------------------------------------------------------------
 
-    def note_own(self, ns: str, paths: Iterable[str]) -> int:
+    def mark_written(self, ns: str, paths: Iterable[str]) -> int:
         """Note paths that memd wrote itself; returns in how many ticks of the clock they are in the index."""
         with self._wake:
             for path in paths:
-                self._hints.note_own(ns, path)
+                self._hints.mark_written(ns, path)
             return self._hints.ticks_until_indexed(ns)
 
     def enqueue(

@@ -119,7 +119,7 @@ class McpSession:
                 self._open.add(message.id)
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
             # A cancelled request is never answered.
-            self._settle((message.params or {}).get("requestId"))
+            self._close_request((message.params or {}).get("requestId"))
         await to_sdk.send(SessionMessage(message))
 
     def _busy(self) -> MemdError | None:
@@ -138,9 +138,9 @@ class McpSession:
                     await self._connection.notify(line)
                 else:
                     await self._connection.send(line)
-                    self._settle(message.id)
+                    self._close_request(message.id)
 
-    def _settle(self, request: Any) -> None:
+    def _close_request(self, request: Any) -> None:
         if isinstance(request, str | int):
             self._open.discard(request)
         if not self._open:

@@ -183,7 +183,7 @@ def _replace(file: Path, before: bytes | None, after: bytes | None) -> WriteResu
         _exchange(fresh, file)
         ours = False
         failpoint("safe-write-exchanged")
-        return _settle(fresh, file, before, after)
+        return _merge_late_lines(fresh, file, before, after)
     finally:
         if ours:
             fresh.unlink(missing_ok=True)
@@ -224,7 +224,7 @@ def _put_first(fresh: Path, file: Path, after: bytes) -> WriteResult | None:
     return WriteResult(None, after)
 
 
-def _settle(fresh: Path, file: Path, before: bytes, after: bytes) -> WriteResult:
+def _merge_late_lines(fresh: Path, file: Path, before: bytes, after: bytes) -> WriteResult:
     """Read the old file again: a line written at the last moment is added, another text becomes a conflict copy."""
     # Whoever had the old file open may still be writing to it.
     open_still = in_use(fresh)

@@ -15,11 +15,11 @@ def asked(hints: Hints) -> Future[None] | None:
 
 def test_who_asks_does_not_wait_for_what_comes_later() -> None:
     hints = Hints(settle=0)
-    hints.note("agent", "a.md")
+    hints.mark_changed("agent", "a.md")
     waiting = asked(hints)
     assert waiting is not None and hints.awaited
     assert hints.take() is not None
-    hints.note("agent", "a.md")
+    hints.mark_changed("agent", "a.md")
     later = asked(hints)
     assert hints.finish() == [waiting]
     assert hints.take() is not None and hints.finish() == [later]
@@ -28,7 +28,7 @@ def test_who_asks_does_not_wait_for_what_comes_later() -> None:
 
 def test_what_is_in_hand_is_waited_for() -> None:
     hints = Hints(settle=0)
-    hints.note("agent", "a.md")
+    hints.mark_changed("agent", "a.md")
     assert hints.take() is not None
     waiting = asked(hints)
     assert waiting is not None and hints.finish() == [waiting]
@@ -36,8 +36,8 @@ def test_what_is_in_hand_is_waited_for() -> None:
 
 def test_another_workspace_that_was_noted_before_is_waited_for_too() -> None:
     hints = Hints(settle=0)
-    hints.note("one", "a.md")
-    hints.note("two", "b.md")
+    hints.mark_changed("one", "a.md")
+    hints.mark_changed("two", "b.md")
     waiting = asked(hints)
     taken = hints.take()
     assert taken is not None and taken.ns == "one" and hints.finish() == []
@@ -47,7 +47,7 @@ def test_another_workspace_that_was_noted_before_is_waited_for_too() -> None:
 def test_what_must_be_read_again_is_still_due() -> None:
     for again in ("restless", "later"):
         hints = Hints(settle=0)
-        hints.note("agent", "a.md")
+        hints.mark_changed("agent", "a.md")
         waiting = asked(hints)
         assert hints.take() is not None
         if again == "restless":

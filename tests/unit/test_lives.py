@@ -52,13 +52,13 @@ def saw(lab: Lab, memory: int, client: str, at: datetime) -> None:
 def settle(lab: Lab, now: datetime) -> None:
     index = lab.stores.index("agent")
     with lab.stores.ledger.write() as connection:
-        accesses.settle(connection, accesses.uncounted(connection, index.id, 0, 100), now)
+        accesses.count_accesses(connection, accesses.uncounted(connection, index.id, 0, 100), now)
         accesses.sweep(connection, now)
 
 
 def move(lab: Lab, index: WorkspaceIndex, *moves: TierMove, at: datetime = NOW) -> int:
     with lab.stores.ledger.write() as connection:
-        action = actions.note(connection, index.id, "cli", "curate")
+        action = actions.add(connection, index.id, "cli", "curate")
         for nth, one in enumerate(moves):
             lives.move(connection, action, nth, one, at)
     return action
@@ -186,7 +186,7 @@ def test_usefulness_is_counted_and_undone(lab: Lab, index: WorkspaceIndex):
     tap = number(lab, "tap")
     with lab.stores.ledger.write() as connection:
         assert not lives.has_feedback(connection, index.id)
-        action = actions.note(connection, index.id, "cli", "useful")
+        action = actions.add(connection, index.id, "cli", "useful")
         assert lives.found_useful(connection, action, 0, tap) == 1
         assert lives.has_feedback(connection, index.id)
     undo(lab.stores, index, action, "cli")

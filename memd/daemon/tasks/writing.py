@@ -53,7 +53,7 @@ class UndoAction(WriteTask[ActionResult]):
 def _with_tick(worker: Worker, ns: str, done: ActionResult) -> ActionResult:
     """The action with the clock at which questions see it; only this thread moves the clock."""
     ledger = worker.stores.ledger
-    ticks = worker.note_own(ns, done.paths if done.changed else ())
+    ticks = worker.mark_written(ns, done.paths if done.changed else ())
     return replace(done, visible=f"c:{ledger.id}:{ledger.seq + ticks}")
 
 

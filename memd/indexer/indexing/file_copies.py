@@ -52,5 +52,5 @@ def _note_loss(connection: Connection, index: WorkspaceIndex, path: str, after: 
     who, _ = actions.author(connection, index.id, path, digest_or_none(after), "", since=last)
     if who == "editor":
         what = LOSSES[after is not None]
-        action = actions.note(connection, index.id, who, what, at=now, paths=[path], conflicts=[])
+        action = actions.add(connection, index.id, who, what, at=now, paths=[path], conflicts=[])
         splices.keep(connection, action, 0, splice_of(path, before, after))

@@ -85,7 +85,7 @@ def _with_counts(life: Life, counts: AccessCounts, now: datetime) -> Life:
     )
 
 
-def settle(connection: Connection, memories: Sequence[int], now: datetime) -> None:
+def count_accesses(connection: Connection, memories: Sequence[int], now: datetime) -> None:
     """Add up the accesses of some memories, each entry once."""
     for memory, counts in _access_counts(connection, memories).items():
         known = connection.execute("SELECT accessed FROM memories WHERE id = ?", (memory,)).fetchone()[0] or ""

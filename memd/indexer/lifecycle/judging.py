@@ -126,7 +126,7 @@ def note_doubtful(connection: Connection, ledger: Ledger, workspace: int, pairs:
     """Remember doubtful pairs, each with the digests of its texts."""
     digests = _digests(connection, pairs)
     rows = [[*pair, *(digests[end] for end in pair)] for pair in pairs if digests.keys() >= set(pair)]
-    ledger.note(connection, f"doubtful:{workspace}", json.dumps(rows))
+    ledger.save_setting(connection, f"doubtful:{workspace}", json.dumps(rows))
 
 
 def still_doubtful(connection: Connection, ledger: Ledger, workspace: int) -> list[tuple[int, int]]:

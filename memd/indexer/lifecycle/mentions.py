@@ -190,7 +190,7 @@ def _there(connection: Connection, memories: Collection[int]) -> set[int]:
 def carry_out(connection: Connection, workspace: int, plan: EdgePlan, now: datetime) -> int:
     """Write a plan, or a part of one; returns how many edges changed."""
     connection.executemany("UPDATE mentions SET found = ? WHERE memory = ? AND rel = ? AND target = ?", plan.resolved)
-    changed = sum(_settle(connection, workspace, triple, in_utc(now)) for triple in plan.changed)
+    changed = sum(_update_edge(connection, workspace, triple, in_utc(now)) for triple in plan.changed)
     exists = "SELECT 1 FROM memories WHERE id = ?"
     for pair in plan.tagged:
         if all(connection.execute(exists, (end,)).fetchone() for end in pair):
@@ -216,7 +216,7 @@ def relink(
     return sum(write(partial(carry_out, workspace=workspace, plan=part, now=now)) for part in parts)
 
 
-def _settle(connection: Connection, workspace: int, triple: Triple, now: str) -> int:
+def _update_edge(connection: Connection, workspace: int, triple: Triple, now: str) -> int:
     """Make an edge what the mentions say."""
     change = _difference(connection, triple)
     if change is None:

@@ -91,7 +91,7 @@ class Reflection:
     def _next_change(self, connection: Connection) -> tuple[int, int]:
         """The action, and the place of the next change in it."""
         if self.action is None:
-            self.action = actions.note(connection, self.index.id, self.options.who, "reflect")
+            self.action = actions.add(connection, self.index.id, self.options.who, "reflect")
         self.changes += 1
         return self.action, self.changes - 1
 
@@ -102,7 +102,7 @@ class Reflection:
         after = 0
         while page := accesses.uncounted(self.connection, self.index.id, after, PAGE):
             after = page[-1]
-            self.options.write(partial(accesses.settle, memories=page, now=self.now))
+            self.options.write(partial(accesses.count_accesses, memories=page, now=self.now))
             self.options.rest()
         self.options.write(lambda connection: accesses.sweep(connection, self.now))
 
@@ -172,16 +172,16 @@ class Reflection:
             if self.options.dry:
                 self.linked += judging.untied(self.connection, judged.refined)
             else:
-                self.options.moved(self.options.write(partial(self._settle, judged=judged)))
+                self.options.moved(self.options.write(partial(self._apply_judgements, judged=judged)))
             self.options.rest()
         if not self.options.dry:
             self.options.write(partial(self._note_judged, setting=setting, value=f"{in_utc(self.now)} {fingerprint}"))
 
     def _note_judged(self, connection: Connection, setting: str, value: str) -> None:
-        self.stores.ledger.note(connection, setting, value)
+        self.stores.ledger.save_setting(connection, setting, value)
         judging.note_doubtful(connection, self.stores.ledger, self.index.id, self.judged.doubtful)
 
-    def _settle(self, connection: Connection, judged: JudgedPairs) -> list[int]:
+    def _apply_judgements(self, connection: Connection, judged: JudgedPairs) -> list[int]:
         """Write what the pair rules decided; returns the memories that changed their tier."""
         moved = []
         # Looked up in the transaction: a file may have gone since it was judged.

@@ -39,7 +39,7 @@ def finish(connection: sqlite3.Connection, action: int, detail: dict[str, Any], 
     )
 
 
-def note(
+def add(
     connection: sqlite3.Connection, workspace: int | None, who: str, what: str, key: str = "", at: str = "",
     **detail: Any,
 ) -> int:  # fmt: skip

@@ -131,9 +131,9 @@ class Ledger:
 
     def remember(self, key: str, value: str) -> None:
         with self.write() as connection:
-            self.note(connection, key, value)
+            self.save_setting(connection, key, value)
 
-    def note(self, connection: sqlite3.Connection, key: str, value: str) -> None:
+    def save_setting(self, connection: sqlite3.Connection, key: str, value: str) -> None:
         """`remember` inside a transaction."""
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
