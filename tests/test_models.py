@@ -90,7 +90,7 @@ def test_the_first_model_is_gone_when_the_second_comes(home: Home, workspace: Pa
         client.sync(vectors=True)
         until(lambda: client.status()["degraded"] == [])
         assert client.query("apple trees", mode="vector")["hits"][0]["key"] == "2026-02-15#garden"
-    assert "the model before cannot be loaded" in home.log
+    assert "the former model cannot be loaded" in home.log
 
 
 def test_a_model_that_comes_back_is_taken_up_without_a_restart_of_text_search(home: Home, workspace: Path):

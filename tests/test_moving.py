@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memd.errors import MemdError, NoDaemon, NotFound, SecretFound, StoreBroken, UnknownWorkspace, UsageError
@@ -36,6 +36,7 @@ LINES = st.lists(st.sampled_from(["# T", "## A", "## B", "text", "", "- item", "
 
 @settings(max_examples=400, deadline=None)
 @given(LINES, LINES, st.booleans(), st.sampled_from(["memory/a.md", "memory/topics/a.md"]))
+@example(["---", "## A"], ["## A", "---"], True, "memory/a.md")
 def test_joining_twice_changes_nothing_more(one: list[str], other: list[str], overwrite: bool, path: str) -> None:
     incoming, found = read_incoming(path, "\n".join(one).encode()), "\n".join(other).encode()
     first = merge(incoming, found, overwrite)
@@ -216,23 +217,24 @@ def test_a_round_trip_gives_the_same_memories_lives_and_edges(home: Home, worksp
     assert plain.query("router fjord", ns="fresh")["hits"][0]["path"] == "MEMORY.md"
 
 
-def test_importing_twice_changes_nothing(home: Home, workspace: Path, client: Client) -> None:
-    lived_in(client, workspace)
+def test_importing_twice_changes_nothing(home: Home, workspace: Path, plain: Client) -> None:
+    lived_in(plain, workspace)
     file = home.path / "agent.json"
     home.run("export", "-n", "agent", "--out", str(file))
-    there = fresh(home, client)
-    client.import_(file, ns="fresh")
-    before, done, lives = tree(there), actions(home), exported(client, "fresh")
-    again = client.import_(file, ns="fresh")
+    there = fresh(home, plain)
+    plain.import_(file, ns="fresh")
+    before, done, lives = tree(there), actions(home), exported(plain, "fresh")
+    again = plain.import_(file, ns="fresh")
     assert (again["added"], again["files"], again["gone"], again["actions"]) == (0, 0, 0, [])
     assert again["same"] == sum(len(entry["memories"]) for entry in lives["files"])
-    assert tree(there) == before and actions(home) == done and exported(client, "fresh") == lives
+    assert tree(there) == before and actions(home) == done and exported(plain, "fresh") == lives
     assert "nothing changed" in home.run("import", str(file), "-n", "fresh").stdout
 
 
-def test_the_life_is_given_back_also_when_the_daemon_was_killed_before_it(home: Home, workspace: Path) -> None:
-    memory = home.start()
-    memory.workspace_add(workspace)
+def test_the_life_is_given_back_also_when_the_daemon_was_killed_before_it(
+    home: Home, workspace: Path, plain: Client
+) -> None:
+    memory = plain
     lived_in(memory, workspace)
     file = home.path / "agent.json"
     home.run("export", "-n", "agent", "--out", str(file))
@@ -520,7 +522,7 @@ def test_facts_come_along(home: Home, workspace: Path, client: Client, elsewhere
     deploy = client.get("deploy", ns="agent")
     assert deploy["kind"] == "procedural" and deploy["declared"]["importance"] == 0.8
     assert "## Steps" in deploy["text"], "a topic is one memory"
-    assert client.query("paint the hull", ns="agent")["hits"][0]["key"] == "boat#hull"
+    assert client.query("paint the hull", ns="agent", mode="text")["hits"][0]["key"] == "boat#hull"
 
 
 def test_ingesting_twice_changes_nothing(home: Home, workspace: Path, client: Client, elsewhere: Path) -> None:

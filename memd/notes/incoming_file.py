@@ -165,7 +165,11 @@ def _combined(path: str, data: bytes, new: Items, replaced: Items, slugs: Contai
             text = sections.with_new_section(text, _text_for(text, item))
         return text
 
-    merged = sections.in_bytes(edit)(data) or b""
+    try:
+        merged = sections.in_bytes(edit)(data) or b""
+    except KeyError:
+        # Replacing one memory made something else of the next: front matter, for example.
+        return _rejected(data, (*new, *replaced), NO_PLACE)
     # A file that ends within a code block, for example, swallows what is added to it.
     texts = {_plain(memory.text) for memory in parse(path, decode(merged)).memories}
     if any(_plain(item.text) not in texts for item in (*new, *replaced)):

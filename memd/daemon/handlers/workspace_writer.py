@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,7 +170,10 @@ def absolute_path(text: str) -> Path:
     """An absolute path of this machine; `~` is allowed."""
     try:
         path = Path(text).expanduser()
+        os.fsencode(path)
         path.exists()
+    except UnicodeEncodeError:
+        raise UsageError("the path is not valid Unicode") from None
     except RuntimeError:
         raise UsageError(f"the home directory in {text} belongs to no user of this machine") from None
     except OSError as error:

@@ -83,8 +83,11 @@ class _Decision:
         file_copies.note_losses(connection, index, batch, self.now)
         old, old_chunks = self._before()
         new = self._save_files()
-        known = old + self._just_gone()
+        emptied = self._just_gone()
+        known = old + emptied
         matches = match_memories(known, old_chunks, new)
+        # An editor that empties a file before it writes it removed nothing.
+        history.forget_removals(connection, {row.id for row in emptied} & set(matches.values()))
         digests = {row.id: row.digest for row in known}
         kept, pool = set(matches.values()), ChunkPool(old_chunks)
         for place, parsed in enumerate(new):

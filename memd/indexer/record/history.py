@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 
 
@@ -34,6 +35,15 @@ def latest(connection: sqlite3.Connection, memory: int) -> MemoryVersion | None:
         "SELECT * FROM versions WHERE memory = ? ORDER BY number DESC LIMIT 1", (memory,)
     ).fetchone()
     return MemoryVersion(**dict(row)) if row else None
+
+
+def forget_removals(connection: sqlite3.Connection, memories: Iterable[int]) -> None:
+    """Take back the last version of memories that turned out not to have left the files."""
+    connection.executemany(
+        "DELETE FROM versions WHERE memory = :memory AND digest IS NULL"
+        " AND number = (SELECT MAX(number) FROM versions WHERE memory = :memory)",
+        [{"memory": memory} for memory in memories],
+    )
 
 
 def versions(connection: sqlite3.Connection, memory: int) -> list[MemoryVersion]:
