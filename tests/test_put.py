@@ -509,6 +509,7 @@ def test_who_wrote_it_is_known(home: Home, memory: Client, workspace: Path) -> N
 
 
 def test_ns_is_another_name_for_workspaces(home: Home, memory: Client, workspace: Path) -> None:
+    memory.sync(vectors=True)
     assert home.run("ns", "list").stdout == home.run("workspaces").stdout != ""
     assert home.run("ns", "rm", "agent").returncode == 0
     assert memory.workspace_list()["workspaces"] == [] and (workspace / "MEMORY.md").exists()

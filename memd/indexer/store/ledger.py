@@ -77,6 +77,16 @@ class Ledger:
         return connection
 
     @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """This thread's reader, for which nothing changes meanwhile: what several statements read belongs together."""
+        connection = self.reader
+        connection.execute("BEGIN")
+        try:
+            yield connection
+        finally:
+            connection.execute("COMMIT")
+
+    @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction of the writer thread: all of it or nothing."""
         with translated():

@@ -26,17 +26,18 @@ def ranked_entries(
     max_bytes: int,
 ) -> JsonObject:  # fmt: skip
     """One page of the entries with a word of the question, best first, among equals newest first."""
-    connection, words = stores.ledger.reader, query.lower().split()
-    by_index = [(index, _scores(connection, index, words, filters)) for index in indexes]
-    scores = {memory: score for _, scored in by_index for memory, score in scored.items()}
-    # Entries that score too low for the page need not be looked up.
-    least = min(sorted(scores.values(), reverse=True)[: offset + limit], default=0)
-    possible = {memory for memory, score in scores.items() if score >= least}
-    rows = [
-        row for index, scored in by_index for row in entries(connection, index, Filters(), possible & scored.keys())
-    ]
-    page = newest(connection, rows, offset, limit, lambda entry: scores[entry.id])
-    texts = _texts(connection, page, max_bytes)
+    with stores.ledger.snapshot() as connection:
+        words = query.lower().split()
+        by_index = [(index, _scores(connection, index, words, filters)) for index in indexes]
+        scores = {memory: score for _, scored in by_index for memory, score in scored.items()}
+        # Entries that score too low for the page need not be looked up.
+        least = min(sorted(scores.values(), reverse=True)[: offset + limit], default=0)
+        possible = {memory for memory, score in scores.items() if score >= least}
+        rows = [
+            row for index, scored in by_index for row in entries(connection, index, Filters(), possible & scored.keys())
+        ]
+        page = newest(connection, rows, offset, limit, lambda entry: scores[entry.id])
+        texts = _texts(connection, page, max_bytes)
     shown = [
         {**entry.as_object(), "score": float(scores[entry.id]), "text": body_of(texts[entry.id])} for entry in page
     ]
