@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from memd.cli.app import app
+from memd.cli.method_command import UNBOUNDED
 from memd.config.edit import toml_value
 from memd.config.load import ENV_PREFIX, TYPE_NAMES
 from memd.config.schema import SECTIONS, WORKSPACE_KEYS, settings_of
@@ -271,7 +272,7 @@ def _flags(command: Any, method: str) -> str:
         "values": {flag: one.name for one in valued for flag in one.opts},
         "switches": {flag: one.name for one in options if one.is_flag for flag in one.opts},
         "choices": {one.name: tuple(one.type.choices) for one in valued if hasattr(one.type, "choices")},
-        "numbers": {one.name: int(one.type.max) for one in valued if hasattr(one.type, "max")},
+        "numbers": {one.name: int(one.type.max or UNBOUNDED) for one in valued if hasattr(one.type, "max")},
         "lists": tuple(one.name for one in valued if one.multiple),
         "params": _shared_params(command, method),
     }

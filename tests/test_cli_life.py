@@ -41,6 +41,13 @@ def of_version(folder, version):
 # start and stop
 
 
+def test_what_is_added_without_a_name_is_the_working_directory(home, workspace):
+    done = home.run("add", "--json", cwd=workspace)
+    assert done.returncode == 0 and json.loads(done.stdout)["workspace"]["root"] == str(workspace.resolve()), (
+        done.stderr
+    )
+
+
 def test_a_query_starts_the_daemon(home, workspace):
     first = home.run("query", "ErsatzTV")
     assert first.returncode == 2 and "memd add ." in first.stderr, "nothing was ever added, so it says how to begin"

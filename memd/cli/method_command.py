@@ -43,6 +43,8 @@ SHORT = {"limit": "-l", "mode": "-m"}
 HELP = {
     "sync": "Wait for changes: those seen already, none, or all on disk.",
     "observe": "Whether it counts as an access.",
+    "explain": "Show what the score of each hit is made of.",
+    "as_of": "As it was known on this day, from the versions of then.",
 }
 """Help for parameters whose declarations speak of the protocol."""
 UNSPLIT = ("files", "globs")
@@ -251,12 +253,12 @@ class DeclaredCommand:
         following = list(self._parameters.values())
         same = [one for one in following[following.index(parameter) :] if self._is_argument(one)]
         these = same if self._is_argument(parameter) else [parameter]
-        return any(one.required or self._defaults.get(one.name) is REQUIRED for one in these)
+        return any(self._defaults.get(one.name, REQUIRED if one.required else None) is REQUIRED for one in these)
 
     def _info(self, parameter: Parameter) -> ParameterInfo:
         made = typer.Argument() if self._is_argument(parameter) else typer.Option()
         info: ParameterInfo = copy(self._changed.get(parameter.name) or made)
-        info.help = info.help or HELP.get(parameter.name) or help_text(parameter.about)
+        info.help = info.help or HELP.get(parameter.name) or help_text(_about(parameter))
         info.show_default = self._shown_default(parameter)
         if parameter.name == self._words:
             info.metavar = info.metavar or f"{parameter.name.upper()}|{STDIN}"
@@ -306,10 +308,18 @@ def _flags(parameter: Parameter) -> tuple[str, ...]:
     return (flag, SHORT[parameter.name]) if parameter.name in SHORT else (flag,)
 
 
+def _about(parameter: Parameter) -> str:
+    """What a parameter means; where it says `as in` another method, what it means there."""
+    from memd.protocol.methods.parameters import parameters_of
+
+    other = re.fullmatch(r"as in `(.+)`", parameter.about)
+    return parameters_of(other[1])[parameter.name].about if other else parameter.about
+
+
 def help_text(about: str, capital: bool = True) -> str:
     """A sentence of a declaration without Markdown."""
     plain = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", about).replace("`", "")
     if not plain or not capital:
         return plain
     # What begins with a value, `daily`, keeps it as it is typed.
-    return f"{plain[0] if about[0] == '`' else plain[0].upper()}{plain[1:]}."
+    return f"{plain[0] if about[0] == '`' else plain[0].upper()}{plain[1:]}{'' if plain.endswith('…') else '.'}"

@@ -27,7 +27,7 @@ def _one_exam(args: Args) -> None:
 
 @method_command(
     app, "eval", name="eval", prepare=_one_exam, leave_out=["questions"], misses=Misses,
-    path=typer.Argument(metavar="FILE.jsonl"),
+    path=typer.Argument(metavar="FILE.jsonl", help="Questions and what their answers must be."),
 )  # fmt: skip
 def evaluate(result: Result, args: Args) -> None:
     """Scores your own questions, or probes made from your notes.

@@ -41,7 +41,7 @@ for _name, _hidden in (("query", False), ("search", True)):
 @declared_command(
     app, "grep", regex=typer.Option("--regex", "-E"), context=typer.Option("--context", "-C"),
     case=typer.Option("--case-sensitive"), ignore_case=IgnoreCase, color=Color,
-    max_results=typer.Option(min=0, max=10**9, help="At most this many blocks of lines; 0 for all."),
+    max_results=typer.Option(min=0, help="At most this many blocks of lines; 0 for all."),
 )  # fmt: skip
 def grep(args: Args) -> int:
     """Finds lines letter by letter, in the files themselves.
@@ -114,7 +114,7 @@ def _all_memories(client: Client, params: Args, args: Args) -> dict[str, Any]:
 
 @method_command(
     app, "list", name="list", send=_all_memories, defaults={"limit": 0},
-    limit=typer.Option("--limit", "-l", min=0, max=10**9, help="At most this many; 0 for all."),
+    limit=typer.Option("--limit", "-l", min=0, help="At most this many; 0 for all."),
 )  # fmt: skip
 def list_memories(result: Result, args: Args) -> None:
     """Lists the memories: role, title, time."""

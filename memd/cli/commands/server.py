@@ -92,7 +92,7 @@ def daemon(json: Annotated[bool, typer.Option("--json", help="Log in JSON, one o
 
 @declared_command(
     app, "mcp.open", name="mcp", leave_out=["who", "tz", "session"], json=Describe,
-    profile=typer.Option("--profile", metavar="P"),
+    profile=typer.Option("--profile", help="Which tools the agent gets."),
 )  # fmt: skip
 def mcp(args: Args) -> int:
     """Serves an agent that speaks MCP on standard input and output.

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli import console, daemon_calls
-from memd.cli.method_command import Args, Json, Result, Yes, declared_command, method_command
+from memd.cli.method_command import REQUIRED, Args, Json, Result, Yes, declared_command, method_command
 from memd.config import paths
 from memd.errors import NotFound
 from memd.protocol import start as process
@@ -24,6 +24,9 @@ from memd.version import __version__
 
 MANY = 20
 """Lines of one kind that are shown before the rest is counted."""
+FILE = typer.Argument(metavar="FILE", help="What memd export wrote.")
+PATHS = typer.Argument(metavar="PATH...", help="Folders, Markdown files, JSON lines.")
+DIRECTORY = typer.Argument(metavar="[DIR]", help="Where to.")
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to a file.")]
 JsonSummary = Annotated[bool, typer.Option("--json", help="Print a summary as JSON; needs --out.")]
 app = typer.Typer()
@@ -134,7 +137,7 @@ def _must_exist(args: Args) -> None:
         raise NotFound(f"there is no file {args['path']}", "memd export --out FILE writes one")
 
 
-@method_command(app, "import", name="import", prepare=_must_exist, path=typer.Argument(metavar="FILE"))
+@method_command(app, "import", name="import", prepare=_must_exist, path=FILE)
 def import_export(result: Result, args: Args) -> None:
     """Takes in an export: files, versions, lives.
 
@@ -144,12 +147,12 @@ def import_export(result: Result, args: Args) -> None:
 
 
 def _all_must_exist(args: Args) -> None:
-    for path in args["paths"] or ():
+    for path in args["paths"]:
         if not Path(path).exists():
             raise NotFound(f"there is no {path}", "name a folder, a Markdown file or a file of JSON lines")
 
 
-@method_command(app, "ingest", prepare=_all_must_exist, paths=typer.Argument(metavar="PATH..."))
+@method_command(app, "ingest", prepare=_all_must_exist, defaults={"paths": REQUIRED}, paths=PATHS)
 def ingest(result: Result, args: Args) -> None:
     """Copies memories of other tools into the workspace.
 
@@ -197,7 +200,7 @@ def _list(what: str, lines: list[str], count: int | None = None) -> None:
 # --- backups ------------------------------------------------------------------------------------------------------
 
 
-@method_command(app, "backup", path=typer.Argument(metavar="[DIR]"))
+@method_command(app, "backup", path=DIRECTORY)
 def backup(result: Result, args: Args) -> None:
     """Copies state.db, while it is in use.
 

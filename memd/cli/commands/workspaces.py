@@ -30,7 +30,7 @@ app.add_typer(ns_app, name="ns")
 
 @declared_command(
     app, "workspace.add", leave_out=["wait"], defaults={"path": "."}, no_wait=NoWait, ns=Name,
-    path=typer.Argument(metavar="[DIR]"),
+    path=typer.Argument(metavar="[DIR]", help="The directory that holds the notes."),
     globs=typer.Option("--glob", help="Which files are memory, such as '**/*.md'; may be given again."),
 )  # fmt: skip
 def add(args: Args) -> None:
