@@ -111,6 +111,10 @@ def _workspace(request: WorkspaceAddRequest) -> Workspace:
     workspace = Workspace(ns, path, globs, request.follow)
     if not NS.fullmatch(ns):
         raise UsageError(f"`ns` must be a name without spaces or slashes, not {ns!r}", "name it with --ns")
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{str(path)!a} is not valid Unicode, as the config file must be") from None
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is no directory", "add the directory that holds your notes")
     for glob in globs:
