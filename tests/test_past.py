@@ -246,7 +246,7 @@ def test_a_conflict_is_explained_and_nothing_is_overwritten(client: Client, work
 # --- the log ----------------------------------------------------------------------------------------------------
 
 
-def test_the_log_has_deeds_and_edits_in_order(client: Client, workspace: Path) -> None:
+def test_the_log_has_actions_and_edits_in_order(client: Client, workspace: Path) -> None:
     change(client, workspace / DAY, "two apple trees", "three pear trees")
     done = client.restore(GARDEN, 1, who="cli")
     change(client, workspace / "MEMORY.md", "fjord", "heron")

@@ -200,7 +200,7 @@ def test_the_timeline_tells_days_newest_first(home: Home, memory: Client, worksp
     told = memory.timeline(ns="agent", since="2026-02", until="2026-02")
     assert [day["date"] for day in told["days"]] == ["2026-02-16", "2026-02-15"] and told["total"] == 2
     assert [one["key"] for one in told["days"][1]["headings"]] == ["2026-02-15#ersatztv", "2026-02-15#garden"]
-    assert told["days"][1]["notes"] == 2 and told["days"][1]["deeds"] == []
+    assert told["days"][1]["notes"] == 2 and told["days"][1]["actions"] == []
     assert memory.timeline(ns="agent", until="2026-02", limit=1)["days"] == told["days"][:1]
     shown = home.run("timeline", "--since", "2026-02-15", "--until", "2026-02-15", cwd=workspace).stdout
     assert shown.splitlines() == ["2026-02-15", "  ErsatzTV  2026-02-15#ersatztv", "  Garden  2026-02-15#garden"]
@@ -211,12 +211,12 @@ def test_the_timeline_tells_what_was_done_by_name_or_by_number(home: Home, memor
     today = f"{datetime.now().astimezone():%Y-%m-%d}"
     day = memory.timeline(ns="agent", since=today)["days"][0]
     assert day["date"] == today and day["written"] == {"added": 7}
-    assert {"what": "put", "count": 1, "keys": ["deploy"]} in day["deeds"]
+    assert {"what": "put", "count": 1, "keys": ["deploy"]} in day["actions"]
     for nth in range(4):
         memory.put(f"deploy-{nth}", "Push on green.", ns="agent")
     memory.sync()
     day = memory.timeline(ns="agent", since=today)["days"][0]
-    assert {"what": "put", "count": 5, "keys": []} in day["deeds"] and day["written"] == {"added": 11}
+    assert {"what": "put", "count": 5, "keys": []} in day["actions"] and day["written"] == {"added": 11}
     shown = home.run("timeline", "-l", "1", cwd=workspace)
     assert "put ×5" in shown.stdout and "earlier days" in shown.stderr
 

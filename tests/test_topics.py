@@ -208,7 +208,7 @@ def test_forgetting_takes_the_file_and_the_line_and_can_be_undone_as_one(memory:
 
 def test_each_operation_is_undone_to_the_byte(memory: Client, workspace: Path) -> None:
     states = [everything(workspace)]
-    deeds = []
+    actions = []
     for operation, topic, given in (
         ("memorize", "tea", TEA),
         ("refine", "tea", {"content": "Black.", "summary": "Black now.", "add_tags": ["x"], "now": LATER}),
@@ -216,9 +216,9 @@ def test_each_operation_is_undone_to_the_byte(memory: Client, workspace: Path) -
         ("refine", "sourdough", {"summary": "Bread.", "now": LATER}),
         ("forget", "tea", {}),
     ):
-        deeds.append(getattr(memory, f"topic_{operation}")(topic, **given)["action"])
+        actions.append(getattr(memory, f"topic_{operation}")(topic, **given)["action"])
         states.append(everything(workspace))
-    for action, before in zip(reversed(deeds), reversed(states[:-1]), strict=True):
+    for action, before in zip(reversed(actions), reversed(states[:-1]), strict=True):
         memory.undo(action)
         assert everything(workspace) == before
 

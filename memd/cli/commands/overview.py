@@ -106,7 +106,7 @@ def _day(day: Result, several: bool) -> Iterator[str]:
         yield f"  and {more:,} more"
     done = [f"{count:,} {what}" for what, count in day["written"].items()]
     done += [f"{count:,} moved to {tier}" for tier, count in day["moves"].items()]
-    done += [_action(action) for action in day["deeds"]]
+    done += [_action(action) for action in day["actions"]]
     if done:
         yield f"  · {'; '.join(done)}"
 

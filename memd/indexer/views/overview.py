@@ -249,7 +249,7 @@ def timeline(stores: Stores, indexes: Sequence[WorkspaceIndex], since: str, unti
             "headings": headings.get(day, []),
             "written": {row["what"]: row["n"] for row in written.get(day, ())},
             "moves": {row["what"]: row["n"] for row in moves.get(day, ())},
-            "deeds": [
+            "actions": [
                 {"what": row["what"], "count": row["n"], "keys": [key for key in json.loads(row["keys"]) if key]}
                 for row in actions.get(day, ())
             ],

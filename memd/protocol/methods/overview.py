@@ -86,7 +86,7 @@ class TimelineDay(TypedDict):
     headings: list[dict[str, Any]]
     written: dict[str, int]
     moves: dict[str, int]
-    deeds: list[dict[str, Any]]
+    actions: list[dict[str, Any]]
 
 
 class TimelineResult(Fresh):
