@@ -91,9 +91,10 @@ def test_other_formats_and_grep_load_as_little(answerer, args):
 
 
 @pytest.mark.parametrize("event", ["user-prompt-submit", "session-start", "stop", "session-end"])
-@pytest.mark.parametrize("config", ["", "[hooks]\nlimit = 2\nconfidence = 0.8\n"])
+@pytest.mark.parametrize("config", ["", "limit = 2\nconfidence = 0.8\n"])
 def test_hooks_load_as_little(answerer, event, config):
-    (answerer.home / "config.toml").write_text(config)
+    # How long a hook waits is another test's business.
+    (answerer.home / "config.toml").write_text(f"[hooks]\ntimeout_ms = 60000\nstart_ms = 60000\n{config}")
     spoken = json.dumps({"prompt": "ErsatzTV", "cwd": "/"}).encode()
     given = f"import os\nout, into = os.pipe()\nos.write(into, {spoken!r})\nos.close(into)\nos.dup2(out, 0)\n"
     loaded, printed = imported_by(f"{given}from memd.cli import main\nmain(['hook', {event!r}])", answerer.home)
