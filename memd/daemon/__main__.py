@@ -30,9 +30,10 @@ collector takes a tenth of a second out of one answer in a hundred."""
 
 
 def serve() -> int:
+    # Before the imports: they make many objects that stay, and the collector would look at them again and again.
+    gc.set_threshold(*GC_THRESHOLD)
     from memd.daemon.app import main
 
-    gc.set_threshold(*GC_THRESHOLD)
     return main(load())
 
 

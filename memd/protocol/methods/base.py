@@ -68,7 +68,8 @@ class Request:
     """The parameters of one call, checked. Every subclass is a dataclass whose fields are given by name."""
 
     def __init_subclass__(cls) -> None:
-        dataclass(kw_only=True)(cls)
+        # Nobody compares or prints requests, and making the functions for it would take time at every start.
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
 
     def __post_init__(self) -> None:
         """Check what types cannot say; a subclass that overrides this calls it."""
