@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from memd.errors import UsageError
-from memd.mcp.arguments import Arguments, takes
 from memd.mcp.search_tools import MAX_BUDGET, MAX_PASSAGES, answering_hits, context_reply
 from memd.mcp.tool_text import MAX_EXCERPT, MAX_TEXT, with_source
-from memd.mcp.tools import Call, Reply, Result, pick, tool
+from memd.mcp.tools import Arguments, Call, Reply, Result, pick, takes, tool
 from memd.protocol.safe_text import one_line
 
 MAX_ROWS = 50
@@ -29,23 +28,18 @@ TAGS = takes("Only memories that have all of these tags.")
 
 
 @tool(
-    "put",
-    "Store a memory",
-    {
-        "ns": NS,
-        "key": takes("A descriptive key; the same key again means the next version."),
-        "content": takes("What to remember, as Markdown.", "text", required=True),
-        "kind": KIND,
-        "tags": takes("Tags, such as identity, project:ghost, learning."),
-        "priority": takes("How much it matters."),
-        "importance": takes("How much it matters, as a number."),
-        "tier": takes("Where it begins: sensory fades within hours, ltm stays."),
-        "pinned": takes("Always part of the context, and never fading."),
-        "ttl": takes("When it expires: 30m, 24h, 7d, 2w, 1y."),
-    },
-    destroys=True,
-    repeatable=True,
-)
+    "put", "Store a memory", destroys=True, repeatable=True,
+    ns=NS,
+    key=takes("A descriptive key; the same key again means the next version."),
+    content=takes("What to remember, as Markdown.", "text", required=True),
+    kind=KIND,
+    tags=takes("Tags, such as identity, project:ghost, learning."),
+    priority=takes("How much it matters."),
+    importance=takes("How much it matters, as a number."),
+    tier=takes("Where it begins: sensory fades within hours, ltm stays."),
+    pinned=takes("Always part of the context, and never fading."),
+    ttl=takes("When it expires: 30m, 24h, 7d, 2w, 1y."),
+)  # fmt: skip
 def ghost_put(result: Result) -> Reply:
     """Store something worth remembering under a key, or give a memory its next version; former versions are kept. Call
     it when you learn a preference, a decision, a fact or a way to do something. A key is a short descriptive name.
@@ -58,7 +52,7 @@ def ghost_put(result: Result) -> Reply:
     return Reply(text, {**pick(result, *WRITTEN, "version"), "similar": similar}, notes)
 
 
-@tool("get", "Read a memory", {"ns": NS, "key": takes(KEY.about, required=True)})
+@tool("get", "Read a memory", ns=NS, key=takes(KEY.about, required=True))
 def ghost_get(result: Result) -> Reply:
     """Read one memory whole when you know its key, from a search or the context. Returns its text under a line that
     names its file.
@@ -70,16 +64,11 @@ def ghost_get(result: Result) -> Reply:
 
 
 @tool(
-    "query",
-    "Search memories",
-    {
-        "query": takes("What you want to know."),
-        "ns": NS,
-        "kind": KIND,
-        "tags": TAGS,
-        "limit": takes("At most this many passages.", low=1, high=MAX_PASSAGES, default=20),
-    },
-)
+    "query", "Search memories",
+    query=takes("What you want to know."),
+    ns=NS, kind=KIND, tags=TAGS,
+    limit=takes("At most this many passages.", low=1, high=MAX_PASSAGES, default=20),
+)  # fmt: skip
 def ghost_search(result: Result) -> Reply:
     """Search memories by words and by meaning, when you look for something in particular that earlier sessions may have
     left. Returns the best passages, each under a line with its file, key, kind and tier. They are records, not
@@ -95,18 +84,13 @@ def ghost_search(result: Result) -> Reply:
 
 
 @tool(
-    "context",
-    "Assemble context",
-    {
-        "query": takes("The task at hand, in plain words."),
-        "ns": NS,
-        "kind": KIND,
-        "tags": TAGS,
-        "budget": takes("At most this many tokens.", high=MAX_BUDGET, default=4_000),
-        "min_score": takes("Leave out what scores less."),
-        "min_spread": takes("Return nothing where best and worst differ by less: no signal."),
-    },
-)
+    "context", "Assemble context",
+    query=takes("The task at hand, in plain words."),
+    ns=NS, kind=KIND, tags=TAGS,
+    budget=takes("At most this many tokens.", high=MAX_BUDGET, default=4_000),
+    min_score=takes("Leave out what scores less."),
+    min_spread=takes("Return nothing where best and worst differ by less: no signal."),
+)  # fmt: skip
 def ghost_context(result: Result) -> Reply:
     """Start here: assemble what matters for a task within a budget of tokens, pinned memories first, then what the task
     is about, then what is linked to it. Summaries stand for what they contain; contradictions are shown. Returns a
@@ -118,7 +102,7 @@ def ghost_context(result: Result) -> Reply:
 # --- upkeep -------------------------------------------------------------------------------------------------
 
 
-@tool("expand", "Look into a summary", {"ns": NS, "key": takes("A summary's key; leave it out to list them.")})
+@tool("expand", "Look into a summary", ns=NS, key=takes("A summary's key; leave it out to list them."))
 def ghost_expand(result: Result) -> Reply:
     """Without a key: list the summaries, to see what knowledge was consolidated. With the key of one: read what it was
     made from. Returns each memory under a line that names its file and key.
@@ -140,17 +124,12 @@ def _node_text(node: dict[str, Any]) -> str:
 
 
 @tool(
-    "consolidate",
-    "Consolidate memories",
-    {
-        "ns": NS,
-        "summary_key": takes("A key for the summary.", "key"),
-        "content": takes("The summary, as Markdown.", "text", required=True),
-        "source_keys": takes("The keys of the memories it sums up.", "sources", required=True, low=2),
-    },
-    destroys=True,
-    repeatable=True,
-)
+    "consolidate", "Consolidate memories", destroys=True, repeatable=True,
+    ns=NS,
+    summary_key=takes("A key for the summary.", "key"),
+    content=takes("The summary, as Markdown.", "text", required=True),
+    source_keys=takes("The keys of the memories it sums up.", "sources", required=True, low=2),
+)  # fmt: skip
 def ghost_consolidate(result: Result) -> Reply:
     """Write one summary for several memories that belong together; you write its text. In the context the summary
     stands for them from then on; they stay as they are and can still be searched and expanded.
@@ -159,7 +138,7 @@ def ghost_consolidate(result: Result) -> Reply:
     return Reply(text, pick(result, *WRITTEN, "sources", "version"))
 
 
-@tool("curate", "Curate a memory", {"ns": NS, "key": KEY, "op": takes("What to do with it.", "verb")})
+@tool("curate", "Curate a memory", ns=NS, key=KEY, op=takes("What to do with it.", "verb"))
 def ghost_curate(result: Result) -> Reply:
     """Decide about one memory: promote or demote it, boost or diminish its importance, pin or unpin it, or archive or
     delete it, which both put it to rest: its text stays in the file. Every one can be undone.
@@ -170,7 +149,7 @@ def ghost_curate(result: Result) -> Reply:
     return Reply(one_line(f"{result['key']}: {result['what']} {change}"), data)
 
 
-@tool("reflect", "Let memories age", {"ns": NS, "dry_run": takes("Only say what would change.")}, repeatable=True)
+@tool("reflect", "Let memories age", repeatable=True, ns=NS, dry_run=takes("Only say what would change."))
 def ghost_reflect(result: Result) -> Reply:
     """Let the rules run now: what is used moves closer, what is not fades, what is alike is linked. It also runs by
     itself every hour, so call it only to see the report: what moved, what needs consolidation, what contradicts, what
@@ -221,20 +200,14 @@ async def _run_edge(call: Call, params: Arguments) -> Result:
 
 
 @tool(
-    "edge.add",
-    "Link memories",
-    {
-        "ns": NS,
-        "from_key": takes("The memory that the edge starts from.", "from"),
-        "to_key": takes("The memory that it leads to; not for list.", "to", required=False),
-        "rel": takes("What the first is to the second; not for list."),
-        "weight": takes("How strong; without it, what is usual for the relation."),
-        "op": takes("What to do.", choices=tuple(EDGE_METHODS), default="create"),
-    },
-    _run_edge,
-    destroys=True,
-    repeatable=True,
-)
+    "edge.add", "Link memories", _run_edge, destroys=True, repeatable=True,
+    ns=NS,
+    from_key=takes("The memory that the edge starts from.", "from"),
+    to_key=takes("The memory that it leads to; not for list.", "to", required=False),
+    rel=takes("What the first is to the second; not for list."),
+    weight=takes("How strong; without it, what is usual for the relation."),
+    op=takes("What to do.", choices=tuple(EDGE_METHODS), default="create"),
+)  # fmt: skip
 def ghost_edge(result: Result) -> Reply:
     """Create, remove or list typed links between memories: what is linked comes along when the other is found. Use it
     when you see that one memory contradicts, refines, causes or depends on another.
@@ -249,10 +222,10 @@ def ghost_edge(result: Result) -> Reply:
 
 
 @tool(
-    "edge.candidates",
-    "Pairs that need a typed link",
-    {"ns": NS, "limit": takes("At most this many pairs.", high=MAX_ROWS, default=10)},
-)
+    "edge.candidates", "Pairs that need a typed link",
+    ns=NS,
+    limit=takes("At most this many pairs.", high=MAX_ROWS, default=10),
+)  # fmt: skip
 def ghost_edge_candidates(result: Result) -> Reply:
     """List pairs of memories that are alike and have no typed edge yet. Judge each pair by its texts, and commit what
     you find with `ghost_edge`. Returns both texts of every pair, shortened.
@@ -277,16 +250,11 @@ def _pair_text(pair: dict[str, Any]) -> str:
 
 
 @tool(
-    "patch",
-    "Patch a memory",
-    {
-        "ns": NS,
-        "key": KEY,
-        "patch": takes("A unified diff, with @@ lines and context.", required=True),
-        "if_version": takes("Only if the memory is at this version now."),
-    },
-    destroys=True,
-)
+    "patch", "Patch a memory", destroys=True,
+    ns=NS, key=KEY,
+    patch=takes("A unified diff, with @@ lines and context.", required=True),
+    if_version=takes("Only if the memory is at this version now."),
+)  # fmt: skip
 def ghost_patch(result: Result) -> Reply:
     """Change a few lines of a long memory with a unified diff made against its current text; it fits exactly or nothing
     is changed. Read the memory first. Returns the new version.

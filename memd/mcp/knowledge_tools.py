@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from memd.mcp.arguments import takes
 from memd.mcp.tool_text import MAX_ANSWER, quote, with_source
-from memd.mcp.tools import Reply, Result, pick, tool
+from memd.mcp.tools import Reply, Result, pick, takes, tool
 from memd.protocol.safe_text import one_line
 
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-@tool("topic.general", "Recall the general knowledge", {})
+@tool("topic.general", "Recall the general knowledge")
 def recall_general_memory(result: Result) -> Reply:
     """Recall what is generally known about this project, and the list of topics with a sentence each. Call it when a
     session begins; then recall the topics that matter. Returns the text of the index.
@@ -23,7 +22,7 @@ def recall_general_memory(result: Result) -> Reply:
     return Reply(f"{source}\n{text}" if text else "There is no general knowledge yet.", data)
 
 
-@tool("topic.recall", "Recall a topic", {"topic": takes("The topic to recall.")})
+@tool("topic.recall", "Recall a topic", topic=takes("The topic to recall."))
 def recall_memory(result: Result) -> Reply:
     """Recall everything that is known about one topic. Call it before you work on something that the list of topics
     names. Returns Markdown: title, tags, when it was last updated, content.
@@ -33,7 +32,7 @@ def recall_memory(result: Result) -> Reply:
     return Reply(with_source(result["path"], result["markdown"]), data)
 
 
-@tool("topic.search", "Search topics by tag", {"tags": takes("Tags to match.", required=True, low=1)})
+@tool("topic.search", "Search topics by tag", tags=takes("Tags to match.", required=True, low=1))
 def search_memories(result: Result) -> Reply:
     """Find topics by their tags; one tag is enough to match, and upper or lower case does not matter. Returns the names
     of the topics, those with most of the tags first, or “No topics found”.
@@ -41,7 +40,7 @@ def search_memories(result: Result) -> Reply:
     return Reply(one_line(result["text"]), {"topics": [pick(row, "topic", "tags") for row in result["topics"]]})
 
 
-@tool("topic.list", "List the topics", {})
+@tool("topic.list", "List the topics")
 def list_memories(result: Result) -> Reply:
     """List all topics that are memorized. Returns their names, separated by commas."""
     rows = [pick(row, "topic", "summary") for row in result["topics"]]
@@ -52,15 +51,12 @@ def list_memories(result: Result) -> Reply:
 
 
 @tool(
-    "topic.memorize",
-    "Memorize a new topic",
-    {
-        "topic": takes("A name for it: short, without / and \\."),
-        "tags": takes("Tags for the topic.", required=True),
-        "summary": takes("One or two sentences for the index."),
-        "content": takes("Everything worth knowing, as Markdown."),
-    },
-)
+    "topic.memorize", "Memorize a new topic",
+    topic=takes("A name for it: short, without / and \\."),
+    tags=takes("Tags for the topic.", required=True),
+    summary=takes("One or two sentences for the index."),
+    content=takes("Everything worth knowing, as Markdown."),
+)  # fmt: skip
 def memorize_new_topic(result: Result) -> Reply:
     """Memorize a topic that has no memory yet, once you have learned enough about it to help the next session. Fails if
     the topic exists: then use `refine_memory`. Returns where it was written.
@@ -69,18 +65,13 @@ def memorize_new_topic(result: Result) -> Reply:
 
 
 @tool(
-    "topic.refine",
-    "Refine a topic",
-    {
-        "topic": takes("The topic to update."),
-        "tagsToAdd": takes("Tags to add.", "add_tags"),
-        "tagsToRemove": takes("Tags to remove.", "remove_tags"),
-        "newSummary": takes("A new summary for the index.", "summary"),
-        "newContent": takes("The new content, as Markdown.", "content"),
-    },
-    destroys=True,
-    repeatable=True,
-)
+    "topic.refine", "Refine a topic", destroys=True, repeatable=True,
+    topic=takes("The topic to update."),
+    tagsToAdd=takes("Tags to add.", "add_tags"),
+    tagsToRemove=takes("Tags to remove.", "remove_tags"),
+    newSummary=takes("A new summary for the index.", "summary"),
+    newContent=takes("The new content, as Markdown.", "content"),
+)  # fmt: skip
 def refine_memory(result: Result) -> Reply:
     """Change what is memorized about a topic: its tags, its summary, or its content, which is replaced as a whole, so
     recall it first. What is not named stays. The former text can be restored.
@@ -89,12 +80,9 @@ def refine_memory(result: Result) -> Reply:
 
 
 @tool(
-    "topic.set_general",
-    "Memorize the general knowledge",
-    {"content": takes("The general knowledge, as Markdown.")},
-    destroys=True,
-    repeatable=True,
-)
+    "topic.set_general", "Memorize the general knowledge", destroys=True, repeatable=True,
+    content=takes("The general knowledge, as Markdown."),
+)  # fmt: skip
 def memorize_general_info(result: Result) -> Reply:
     """Replace the general knowledge about this project: recall it first and keep what is still true. A content that has
     the heading “Specialized Knowledge” is refused: that is the list of topics.
@@ -102,7 +90,7 @@ def memorize_general_info(result: Result) -> Reply:
     return _written({**result, "topic": ""}, f"Memorized the general knowledge ({result['path']})")
 
 
-@tool("topic.forget", "Forget a topic", {"topic": takes("The topic to remove.")}, destroys=True)
+@tool("topic.forget", "Forget a topic", destroys=True, topic=takes("The topic to remove."))
 def forget_memory(result: Result) -> Reply:
     """Forget a topic that is no longer true or wanted: its file and its line in the index. Ask the user first. It can
     be restored from the history.
@@ -113,6 +101,3 @@ def forget_memory(result: Result) -> Reply:
 
 def _written(result: Result, text: str) -> Reply:
     return Reply(one_line(text), pick(result, "topic", "path", "action"))
-
-
-# --- the tools ----------------------------------------------------------------------------------------------

@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from memd.mcp.arguments import Argument, takes
 from memd.mcp.tool_text import MAX_ANSWER, MAX_TEXT, sanitize, with_source
-from memd.mcp.tools import Reply, Result, pick, tool
+from memd.mcp.tools import Reply, Result, pick, takes, tool
 
 Symbol = dict[str, Any]
 NARROW = "ask for fewer relations, less depth, or one file or symbol"
@@ -68,7 +67,7 @@ def _json(value: Any) -> str:
 # --- the tools ----------------------------------------------------------------------------------------------
 
 LANGUAGE = takes("Target language: python, go, javascript, typescript, rust, java, c or cpp.", required=True)
-OPTIONS: dict[str, Argument] = {
+OPTIONS: dict[str, Any] = {
     "depth": takes("Levels of relations to follow."),
     "relations": takes(
         "Only these relations: contains, calls, called_by, imports, imported_by, inherits, inherited_by, implements,"
@@ -80,15 +79,12 @@ OPTIONS: dict[str, Argument] = {
 
 
 @tool(
-    "outline.symbol",
-    "Outline a symbol",
-    {
-        "symbol": takes("The symbol: its whole name, or any end of it that only one has (`Store.save`)."),
-        "language": LANGUAGE,
-        "file": takes("Only in this file, relative to the project's root."),
-        **OPTIONS,
-    },
-)
+    "outline.symbol", "Outline a symbol",
+    symbol=takes("The symbol: its whole name, or any end of it that only one has (`Store.save`)."),
+    language=LANGUAGE,
+    file=takes("Only in this file, relative to the project's root."),
+    **OPTIONS,
+)  # fmt: skip
 def outline_symbol(result: Result) -> Reply:
     """Show how a symbol of the source code relates to the others: what it calls and who calls it, what it holds,
     imports and inherits, and which memories name it. Call it before you change a function or a class. Returns a tree
@@ -98,10 +94,10 @@ def outline_symbol(result: Result) -> Reply:
 
 
 @tool(
-    "outline.file",
-    "Outline a source file",
-    {"file": takes("The source file, relative to the project's root."), "language": LANGUAGE, **OPTIONS},
-)
+    "outline.file", "Outline a source file",
+    file=takes("The source file, relative to the project's root."),
+    language=LANGUAGE, **OPTIONS,
+)  # fmt: skip
 def outline_file(result: Result) -> Reply:
     """Show every symbol that a source file declares, and how each relates to the rest of the project. Call it to know a
     file without reading all of it. Returns a tree for each symbol.
@@ -109,7 +105,7 @@ def outline_file(result: Result) -> Reply:
     return _outline_reply(result)
 
 
-@tool("outline.project", "Outline the project", {"language": LANGUAGE, **OPTIONS})
+@tool("outline.project", "Outline the project", language=LANGUAGE, **OPTIONS)
 def outline_project(result: Result) -> Reply:
     """Show every symbol of one language in the whole project, and how they relate. It is long: name the relations that
     you need, or ask for a file or a symbol. Returns a tree for each symbol, as far as there is room.

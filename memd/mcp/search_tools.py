@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from memd.errors import NotFound, UsageError
-from memd.mcp.arguments import Arguments, takes
 from memd.mcp.tool_text import MAX_ANSWER, MAX_EXCERPT, MAX_TEXT, quote, with_source
-from memd.mcp.tools import Call, Reply, Result, pick, tool
+from memd.mcp.tools import Arguments, Call, Reply, Result, pick, takes, tool
 from memd.protocol.safe_text import neutralise, one_line
 
 MAX_PASSAGES = 50
@@ -23,14 +22,10 @@ async def _explained_query(call: Call, params: Arguments) -> Result:
 
 
 @tool(
-    "query",
-    "Search memory",
-    {
-        "query": takes("What you want to know, in a few words or a sentence."),
-        "max_results": takes("At most this many passages.", "limit", low=1, high=MAX_PASSAGES, default=5),
-    },
-    _explained_query,
-)
+    "query", "Search memory", _explained_query,
+    query=takes("What you want to know, in a few words or a sentence."),
+    max_results=takes("At most this many passages.", "limit", low=1, high=MAX_PASSAGES, default=5),
+)  # fmt: skip
 def memory_search(result: Result) -> Reply:
     """Search what was written down in earlier conversations: decisions, preferences, facts about people and projects,
     what was done and when. Call it before you answer anything that may depend on the past, and whenever the user refers
@@ -102,16 +97,12 @@ def _lines_of(memory: Result, first: int, count: int) -> Result:
 
 
 @tool(
-    "get",
-    "Read memory",
-    {
-        "path": takes("A memory file, from the workspace's root, such as memory/2026-02-15.md."),
-        "key": takes("One memory, such as 2026-02-15#ersatztv."),
-        "from": takes("The line of the file to begin with."),
-        "lines": takes("How many lines; 0, the default, means all that there are."),
-    },
-    _get_lines,
-)
+    "get", "Read memory", _get_lines,
+    path=takes("A memory file, from the workspace's root, such as memory/2026-02-15.md."),
+    key=takes("One memory, such as 2026-02-15#ersatztv."),
+    from_=takes("The line of the file to begin with."),
+    lines=takes("How many lines; 0, the default, means all that there are."),
+)  # fmt: skip
 def memory_get(result: Result) -> Reply:
     """Read a memory file, or one memory, when a passage from `memory_search` is not enough: name its `path` or its
     `key`, and where to begin. Returns the text at those lines under a line that names its source.
@@ -137,13 +128,10 @@ def _whole_lines(text: str, start: int) -> tuple[str, int]:
 
 
 @tool(
-    "save",
-    "Save to memory",
-    {
-        "content": takes("What to remember, as Markdown; a heading in the first line becomes its title.", "text"),
-        "target": takes("Today's note, or long-term memory.", required=False, default="daily"),
-    },
-)
+    "save", "Save to memory",
+    content=takes("What to remember, as Markdown; a heading in the first line becomes its title.", "text"),
+    target=takes("Today's note, or long-term memory.", required=False, default="daily"),
+)  # fmt: skip
 def memory_save(result: Result) -> Reply:
     """Write something down that will be worth knowing in a later conversation: a decision and its reason, a preference
     of the user, a fix that worked, a name, an address. `daily` is today's note, for what happened; `long_term` is for
@@ -176,13 +164,10 @@ def _why_empty(result: Result) -> str:
 
 
 @tool(
-    "context",
-    "Gather memory for a task",
-    {
-        "task": takes("What you are about to do, in a sentence or two.", "query"),
-        "budget": takes("At most this many tokens.", high=MAX_BUDGET),
-    },
-)
+    "context", "Gather memory for a task",
+    task=takes("What you are about to do, in a sentence or two.", "query"),
+    budget=takes("At most this many tokens.", high=MAX_BUDGET),
+)  # fmt: skip
 def memory_context(result: Result) -> Reply:
     """Gather what memory holds that matters for a task, within a budget of tokens. Call it once when you begin
     something new, with a sentence about the task; use `memory_search` for single questions afterwards. Returns a block
