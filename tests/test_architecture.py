@@ -39,7 +39,8 @@ VENDORS = {
     "markdown_it": {"notes/blocks.py"},
     "ruamel": {"notes/metadata.py"},
     "Stemmer": {"indexer/language/words.py"},
-    "tomlkit": {"config/edit.py"},
+    # One edits memd's own config file, the other those of agents.
+    "tomlkit": {"config/edit.py", "cli/connecting/toml_file.py"},
     "rapidfuzz": {"indexer/store/lexicon.py"},
     "regex": {"indexer/query/pattern.py"},
     "onnx": {"indexer/model/granite.py"},

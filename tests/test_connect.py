@@ -307,7 +307,7 @@ def test_another_server_called_memd_is_replaced_only_with_force_and_comes_back(h
 )
 def test_an_entry_is_memds_when_it_starts_memd(value, ours):
     text = json.dumps({"mcpServers": {"memd": value}})
-    assert json_file.taken(text, PIECES) is not ours
+    assert (json_file.state(text, PIECES) == "taken") is not ours
 
 
 @pytest.mark.parametrize("text", ["a = ", "mcp_servers = {a = {command = 'x'}}\n", "[[mcp_servers]]\n"])
@@ -516,9 +516,9 @@ def test_nanobots_other_spelling_is_kept(here):
 def test_the_plugin_says_what_connect_writes():
     plain = Here(Path("/"), Path("/"), {}, "linux", ("memd",))
     plugin = ROOT / "plugin"
-    assert (plugin / "hooks" / "hooks.json").read_text() == json_file.snippet(agents.hooks(plain))
+    assert (plugin / "hooks" / "hooks.json").read_text() == json_file.add("", agents.hooks(plain)).text
     server = (Member(("mcpServers",), agents.server(plain, typed=True)),)
-    assert (plugin / ".mcp.json").read_text() == json_file.snippet(server)
+    assert (plugin / ".mcp.json").read_text() == json_file.add("", server).text
     manifest = json.loads((plugin / ".claude-plugin" / "plugin.json").read_text())
     assert manifest["name"] == "memd" and manifest["version"] == __version__
     (listed,) = json.loads((plugin / ".claude-plugin" / "marketplace.json").read_text())["plugins"]

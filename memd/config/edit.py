@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -170,17 +169,6 @@ def _tables(document: tomlkit.TOMLDocument) -> AoT:
 
 
 def _write(file: Path, text: str) -> None:
-    """Replace the file atomically: a reader sees the old one or the new one."""
-    target = file.resolve() if file.is_symlink() else file
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as out:
-            if target.exists():
-                os.fchmod(out.fileno(), stat.S_IMODE(target.stat().st_mode))
-            out.write(text.encode("utf-8"))
-            out.flush()
-            os.fsync(out.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    rights = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o600
+    paths.replace_file(file, text.encode("utf-8"), rights)

@@ -122,3 +122,18 @@ def private_dir(path: Path) -> Path:
             f"close it: chmod 700 {path}",
         )
     return path
+
+
+def replace_file(file: Path, data: bytes, rights: int) -> None:
+    """Write a file in one step: a reader sees the old bytes or the new ones. A link stays; its target is replaced."""
+    target = file.resolve() if file.is_symlink() else file
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            os.fchmod(out.fileno(), rights)
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)

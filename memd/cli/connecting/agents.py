@@ -16,7 +16,6 @@ from memd.cli.connecting import json_file, toml_file
 from memd.cli.connecting.pieces import NAME, Item, Member, Piece
 from memd.cli.hook import EVENTS
 
-SCOPES = ("user", "project")
 XDG = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
 TIMEOUTS = {"session-start": 10, "user-prompt-submit": 10, "pre-compact": 60, "stop": 60, "session-end": 60}
 """Seconds that the agent waits at most; the hooks themselves end much sooner."""

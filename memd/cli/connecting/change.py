@@ -1,25 +1,45 @@
-"""One file of an agent's before and after: planned first, shown, and only then written."""
+"""Changes one file of an agent's: planned first, shown, and only then written.
+
+memd keeps a trace of what it added and where, so that `disconnect` restores the bytes of before.
+"""
 
 from __future__ import annotations
 
 import difflib
-import os
+import hashlib
+import json
 import stat
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from memd.cli.connecting import record
 from memd.cli.connecting.agents import Place
 from memd.cli.connecting.jsonish import Unreadable
 from memd.cli.connecting.pieces import NAME, without
-from memd.cli.connecting.record import Trace
+from memd.config import paths
 from memd.errors import Refused
 
+TRACES = "connections.json"
 CONTEXT = 1
 """Lines around a change: next to it may stand other servers' keys."""
 NEW = 0o644
-"""The rights of a file that was not there."""
+"""The rights of a new file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What `connect` did to one file. Nothing of the file's own text is kept."""
+
+    digest: str
+    """Of the file as `connect` left it."""
+    added: list[list[int]]
+    made_file: bool = False
+    made_dirs: list[str] = field(default_factory=list)
+    made: list[list[str]] = field(default_factory=list)
+    """Containers in it that were not there."""
+    backup: str = ""
+    """The copy of what had to be replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +61,15 @@ class Change:
     def kind(self) -> str:
         if self.before == self.after:
             return "none"
-        if self.before is None or self.after is None:
-            return "created" if self.before is None else "removed"
-        return "changed"
+        return "created" if self.before is None else "removed" if self.after is None else "changed"
 
     def diff(self) -> str:
         """As `diff -u` has it."""
-        old, new = (self._lines(data) for data in (self.before, self.after))
-        names = [str(self.path) if data is not None else "/dev/null" for data in (self.before, self.after)]
+        sides = (self.before, self.after)
+        names = [str(self.path) if data is not None else "/dev/null" for data in sides]
+        old, new = ((data or b"").decode("utf-8", "replace").splitlines(keepends=True) for data in sides)
         lines = difflib.unified_diff(old, new, names[0], names[1], n=CONTEXT)
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-    @staticmethod
-    def _lines(data: bytes | None) -> list[str]:
-        return (data or b"").decode("utf-8", "replace").splitlines(keepends=True)
 
 
 # --- planning -----------------------------------------------------------------------------------------------------
@@ -63,22 +78,20 @@ class Change:
 def state(place: Place) -> str:
     """`connected`, `differs`, `taken`, `none` or `unreadable`."""
     try:
-        text = _text(place, _read(place.path))
-        if place.format.taken(text, place.pieces):
-            return "taken"
+        return str(place.format.state(_text(place, _read(place.path)), place.pieces))
     except Unreadable:
         return "unreadable"
-    return str(place.format.state(text, place.pieces))
 
 
 def connected(place: Place, force: bool = False) -> Change:
     """The file with memd in it."""
-    before = _read(place.path)
+    before, backup = _read(place.path), None
     try:
-        text, backup = _text(place, before), None
-        if before is not None and place.format.state(text, place.pieces) == "connected":
+        text = _text(place, before)
+        known = place.format.state(text, place.pieces) if before is not None else "none"
+        if known == "connected":
             return Change(place.path, before, before)
-        if place.format.taken(text, place.pieces):
+        if known == "taken":
             backup = _backup_of_taken(place, force)
         text, old = _pristine(place, before, text)
         draft = place.format.add(text, place.pieces)
@@ -92,16 +105,16 @@ def connected(place: Place, force: bool = False) -> Change:
     # In a file that was changed since, the copy would undo the changes too: it is named now, and not put back later.
     whole = old is not None and _untouched(old, before)
     trace = Trace(
-        record.digest(after), [list(span) for span in draft.added], before is None or bool(old and old.made_file),
+        _digest(after), [list(span) for span in draft.added], before is None or bool(old and old.made_file),
         [*(old.made_dirs if old else []), *_missing_dirs(place.path)], made,
         str(backup) if backup else old.backup if old and whole else "",
     )  # fmt: skip
-    return Change(place.path, before, after, trace, backup, note="" if whole else _note(_copy(record.of(place.path))))
+    return Change(place.path, before, after, trace, backup, note="" if whole else _note(_copy(_trace_of(place.path))))
 
 
 def disconnected(place: Place) -> Change:
-    """The file without memd; one that `connect` made and that has nothing else goes."""
-    before, old = _read(place.path), record.of(place.path)
+    """The file without memd; a file that `connect` made is removed if it has nothing else."""
+    before, old = _read(place.path), _trace_of(place.path)
     copy = _copy(old)
     if before is None:
         return Change(place.path, None, None, note=_note(copy))
@@ -109,32 +122,31 @@ def disconnected(place: Place) -> Change:
         return Change(place.path, before, _read(copy), old, spent=copy)
     try:
         text = _text(place, before)
-        if place.format.taken(text, place.pieces):
+        if place.format.state(text, place.pieces) == "taken":
             stays = f"its entry {NAME} does not start memd, so it stays"
             return Change(place.path, before, before, note="; ".join(filter(None, (stays, _note(copy)))))
         clean, old = _pristine(place, before, text)
-        empty = place.format.is_empty(clean)
+        gone = old is not None and old.made_file and place.format.is_empty(clean)
     except Unreadable as error:
         raise _refused(place, error, f"take memd out of it by hand\n{_note(copy)}") from None
-    gone = empty and old is not None and old.made_file
     return Change(place.path, before, None if gone else clean.encode("utf-8"), old, note=_note(copy))
 
 
 def _pristine(place: Place, before: bytes | None, text: str) -> tuple[str, Trace | None]:
     """The text as it was before memd: to the byte where nobody changed the file since, else without memd's pieces."""
-    trace = record.of(place.path)
-    # What a copy was made of is not in the text: without the spans nothing would be left, not even an object.
+    trace = _trace_of(place.path)
+    # A file that was replaced as a whole would be left empty without the spans.
     if trace is not None and _untouched(trace, before) and not trace.backup:
         return without(text, [(first, last) for first, last in trace.added]), trace
     if place.format.state(text, place.pieces) == "none":
         return text, trace
     clean = place.format.remove(text, place.pieces, trace.made if trace else [])
-    place.format.check(clean)
+    place.format.read(clean)
     return clean, trace
 
 
 def _untouched(trace: Trace | None, before: bytes | None) -> bool:
-    return trace is not None and before is not None and record.digest(before) == trace.digest
+    return trace is not None and before is not None and _digest(before) == trace.digest
 
 
 def _copy(trace: Trace | None) -> Path | None:
@@ -169,12 +181,14 @@ def _text(place: Place, data: bytes | None) -> str:
         text = (data or b"").decode("utf-8")
     except UnicodeDecodeError as error:
         raise Unreadable(f"byte {error.start} is not UTF-8") from None
-    place.format.check(text)
+    place.format.read(text)
     return text
 
 
 def _refused(place: Place, error: Unreadable, do: str = "") -> Refused:
-    do = do or f"put this in by hand, or have the file replaced with --force:\n{place.format.snippet(place.pieces)}"
+    do = (
+        do or f"put this in by hand, or have the file replaced with --force:\n{place.format.add('', place.pieces).text}"
+    )
     return Refused(f"{place.path} cannot be edited safely: {error}", do.rstrip())
 
 
@@ -190,43 +204,60 @@ def _backup_name(path: Path) -> Path:
 
 
 def apply(change: Change, forget: bool = False) -> None:
-    """Make it so, in one step; a reader sees the old file or the new one."""
+    """Carry out a change; with `forget`, its trace is dropped."""
     if change.kind == "none":
         return
+    rights = stat.S_IMODE(change.path.stat().st_mode) if change.path.exists() else NEW
     if change.backup is not None and change.before is not None:
-        _replace(change.backup, change.before, change.path)
+        paths.replace_file(change.backup, change.before, rights)
     if change.after is None:
         change.path.unlink(missing_ok=True)
         _remove_dirs(change.trace.made_dirs if change.trace else [])
     else:
-        _replace(change.path, change.after, change.path)
-    record.keep(change.path, None if forget else change.trace)
+        change.path.parent.mkdir(parents=True, exist_ok=True)
+        paths.replace_file(change.path, change.after, rights)
+    _keep_trace(change.path, None if forget else change.trace)
     if change.spent is not None:
         change.spent.unlink(missing_ok=True)
 
 
-def _replace(path: Path, data: bytes, like: Path) -> None:
-    """Write a file with the rights of another; through a link, what it leads to."""
-    target = path.resolve() if path.is_symlink() else path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as out:
-            # Closed to others until it is known how open it shall be.
-            os.fchmod(out.fileno(), stat.S_IMODE(like.stat().st_mode) if like.exists() else NEW)
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _remove_dirs(made: list[str]) -> None:
-    """The innermost first; one that has something else in it by now stays."""
+    """Remove directories, the innermost first; one that has something else in it by now stays."""
     for name in sorted(made, key=len, reverse=True):
         try:
             Path(name).rmdir()
         except OSError:
             return
+
+
+# --- traces -------------------------------------------------------------------------------------------------------
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _trace_of(path: Path) -> Trace | None:
+    """What `connect` did to a file, if it did."""
+    try:
+        return Trace(**_all_traces()[str(path)])
+    except (KeyError, TypeError):
+        return None
+
+
+def _keep_trace(path: Path, trace: Trace | None) -> None:
+    """Keep the trace of a file, or with None drop it."""
+    traces = _all_traces()
+    traces.pop(str(path), None)
+    if trace is not None:
+        traces[str(path)] = asdict(trace)
+    file = paths.private_dir(paths.state_dir()) / TRACES
+    paths.replace_file(file, f"{json.dumps(traces, indent=1)}\n".encode(), 0o600)
+
+
+def _all_traces() -> dict[str, Any]:
+    try:
+        traces = json.loads((paths.state_dir() / TRACES).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return traces if isinstance(traces, dict) else {}

@@ -1,4 +1,4 @@
-"""memd's pieces in an agent's JSON file: looked for, put in and taken out, with every other byte left alone."""
+"""memd's pieces in an agent's JSON file: found, added and removed, with every other byte left alone."""
 
 from __future__ import annotations
 
@@ -8,34 +8,33 @@ from typing import Any
 
 from memd.cli.connecting import jsonish
 from memd.cli.connecting.jsonish import Entry, Node, Unreadable
-from memd.cli.connecting.pieces import Draft, Item, Member, Piece, Pieces, starts_memd, without
+from memd.cli.connecting.pieces import HOOK, NAME, Draft, Member, Piece, Pieces, entry_state, without
 
 INDENT = "  "
+BLANK = "\ufeff \t\r\n"
 
 
-def check(text: str) -> None:
-    """Unreadable, when the text is not an object of JSON."""
-    _root(text)
+def read(text: str) -> Node:
+    """The object of a text, empty for an empty one; Unreadable when it is not an object of JSON."""
+    if not text.strip(BLANK):
+        return Node(0, 0, "{", plain={})
+    root = jsonish.read(text)
+    if root.opens != "{":
+        raise Unreadable("line 1: not an object")
+    return root
 
 
 def state(text: str, pieces: Pieces) -> str:
-    """`connected`, `differs` or `none`."""
-    root = _root(text)
-    found = [_state(root, piece) for piece in pieces]
-    return found[0] if len(set(found)) == 1 else "differs"
-
-
-def taken(text: str, pieces: Pieces) -> bool:
-    """Whether something else has the name of memd's member; its hooks have none."""
-    root = _root(text)
-    nodes = [root.at((*piece.pointer, piece.key)) for piece in pieces if isinstance(piece, Member)]
-    return any(node is not None and not starts_memd(node.plain) for node in nodes)
+    """`connected`, `differs`, `taken` or `none`."""
+    root = read(text)
+    found = {_state(root, piece) for piece in pieces}
+    return "taken" if "taken" in found else found.pop() if len(found) == 1 else "differs"
 
 
 def add(text: str, pieces: Pieces) -> Draft:
     """The text with the pieces in it; they must not be there yet."""
     draft = Draft(text)
-    if not text.strip("\ufeff \t\r\n"):
+    if not text.strip(BLANK):
         draft.insert(len(text), "{}\n")
     for piece in pieces:
         _add(draft, piece)
@@ -46,98 +45,75 @@ def remove(text: str, pieces: Pieces, made: list[list[str]]) -> str:
     """The text without the pieces, and without the containers in `made` that are empty now."""
     for piece in pieces:
         if isinstance(piece, Member):
-            text = _without_member(text, (*piece.pointer, piece.key))
+            text = _without_member(text, (*piece.pointer, NAME))
         else:
-            text = _without_items(text, piece)
+            text = _without_hooks(text, piece.pointer)
     for pointer in sorted(made, key=len, reverse=True):
-        node = _root(text).at(tuple(pointer))
+        node = read(text).at(tuple(pointer))
         if node is not None and node.opens and not node.entries:
             text = _without_member(text, tuple(pointer))
     return text
 
 
 def containers(text: str, pieces: Pieces) -> list[list[str]]:
-    """The containers that the pieces need and the text has not."""
-    root = _root(text)
+    """The containers that the pieces need and the text does not have."""
+    root = read(text)
     needed = {piece.pointer[:depth] for piece in pieces for depth in range(1, len(piece.pointer) + 1)}
     return [list(pointer) for pointer in sorted(needed) if root.at(pointer) is None]
 
 
 def is_empty(text: str) -> bool:
-    return not _root(text).entries and jsonish.after_comments(text, 0, len(text)) == 0
+    return not read(text).entries and jsonish.after_comments(text, 0, len(text)) == 0
 
 
-def snippet(pieces: Pieces) -> str:
-    """What a person would paste into a file that has nothing of it."""
-    return add("", pieces).text
-
-
-def _root(text: str) -> Node:
-    if not text.strip("\ufeff \t\r\n"):
-        return Node(0, 0, "{", plain={})
-    root = jsonish.read(text)
-    if root.opens != "{":
-        raise Unreadable("line 1: not an object")
-    return root
-
-
-# --- looking --------------------------------------------------------------------------------------------------
+# --- finding --------------------------------------------------------------------------------------------------
 
 
 def _state(root: Node, piece: Piece) -> str:
-    node = root.at(piece.pointer)
     if isinstance(piece, Member):
-        entry = node.member(piece.key) if node is not None else None
-        if entry is None:
-            return "none"
-        return "connected" if entry.value.plain == piece.value else "differs"
-    found = [entry.value.plain for entry in _ours(node, piece)]
-    if not found:
-        return "none"
-    return "connected" if found == [piece.value] else "differs"
+        node = root.at((*piece.pointer, NAME))
+        return "none" if node is None else entry_state(node.plain, piece.value)
+    found = [group.value.plain for group in _our_groups(root.at(piece.pointer))]
+    return "none" if not found else "connected" if found == [piece.value] else "differs"
 
 
-def _ours(node: Node | None, piece: Item) -> list[Entry]:
-    """The items of a list of hooks in which one of memd's commands stands."""
-    entries = node.entries if node is not None and node.opens == "[" else []
-    return [entry for entry in entries if any(_is_ours(hook, piece) for hook in _hooks(entry))]
+def _our_groups(node: Node | None) -> list[Entry]:
+    """The groups in a list of hooks that have one of memd's commands."""
+    groups = node.entries if node is not None and node.opens == "[" else []
+    return [group for group in groups if any(map(_is_ours, _hooks(group)))]
 
 
 def _hooks(group: Entry) -> list[Entry]:
-    inner = group.value.member("hooks")
-    return inner.value.entries if inner is not None and inner.value.opens == "[" else []
+    inner = group.value.at(("hooks",))
+    return inner.entries if inner is not None and inner.opens == "[" else []
 
 
-def _is_ours(hook: Entry, piece: Item) -> bool:
+def _is_ours(hook: Entry) -> bool:
     command = hook.value.plain.get("command") if isinstance(hook.value.plain, dict) else None
-    return isinstance(command, str) and bool(piece.ours.search(command))
+    return isinstance(command, str) and bool(HOOK.search(command))
 
 
-# --- putting in -----------------------------------------------------------------------------------------------
+# --- adding -------------------------------------------------------------------------------------------------
 
 
 def _add(draft: Draft, piece: Piece) -> None:
-    """Into the deepest container there is; what is missing on the way is made along with it."""
-    root = _root(draft.text)
+    """Add a piece to the deepest container that is there, with the containers that are missing around it."""
+    root = read(draft.text)
     depth = len(piece.pointer)
     while (node := root.at(piece.pointer[:depth])) is None:
         depth -= 1
-    keys = piece.pointer[depth:]
-    value: Any = {piece.key: piece.value} if isinstance(piece, Member) else [piece.value]
-    for key in reversed(keys):
+    keys = (*piece.pointer, NAME) if isinstance(piece, Member) else piece.pointer
+    to_list = depth == len(keys)
+    if node.opens != ("[" if to_list else "{"):
+        raise Unreadable(f"{'.'.join(piece.pointer[:depth])} is not {'a list' if to_list else 'an object'}")
+    value: Any = piece.value if isinstance(piece, Member) or to_list else [piece.value]
+    for key in reversed(keys[depth + 1 :]):
         value = {key: value}
-    wanted = "[" if isinstance(piece, Item) and not keys else "{"
-    if node.opens != wanted:
-        raise Unreadable(f"{'.'.join(piece.pointer[:depth])} is not {'a list' if wanted == '[' else 'an object'}")
-    if wanted == "[":
-        _insert(draft, node, "", piece.value)
-    else:
-        ((key, inner),) = value.items()
-        _insert(draft, node, key, inner)
+    _insert(draft, node, "" if to_list else keys[depth], value)
 
 
 def _insert(draft: Draft, node: Node, key: str, value: Any) -> None:
-    """As the last entry of a container, written as its neighbours are."""
+    """Insert the last entry of a container, written as its neighbours are."""
     text = draft.text
     newline = "\r\n" if "\r\n" in text else "\n"
     last = node.entries[-1] if node.entries else None
@@ -160,13 +136,13 @@ def _end_of(entry: Entry) -> int:
 
 
 def _unit(text: str) -> str:
-    """By how much the file indents."""
+    """The indentation of one level in this file."""
     found = re.search(r"\{[ \t]*\r?\n([ \t]+)\S", text)
     return found[1] if found else INDENT
 
 
 def _indent_of(text: str, node: Node) -> str:
-    """How the entries of a container are indented, where they stand on lines of their own."""
+    """The indentation of a container's entries; empty if they share a line."""
     first = node.entries[0].start if node.entries else 0
     found = re.search(r"\n([ \t]*)\Z", text[:first])
     return found[1] if found else ""
@@ -177,31 +153,29 @@ def _indent_of_line(text: str, at: int) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-# --- taking out -----------------------------------------------------------------------------------------------
+# --- removing -------------------------------------------------------------------------------------------------
 
 
 def _without_member(text: str, pointer: tuple[str, ...]) -> str:
-    node = _root(text).at(pointer[:-1])
+    node = read(text).at(pointer[:-1])
     entry = node.member(pointer[-1]) if node is not None else None
     return text if node is None or entry is None else _cut(text, node, entry)
 
 
-def _without_items(text: str, piece: Item) -> str:
-    """Only memd's own commands go; a group that has others too stays with these."""
-    while (node := _root(text).at(piece.pointer)) is not None and (ours := _ours(node, piece)):
-        group = ours[-1]
-        hooks = _hooks(group)
-        if all(_is_ours(hook, piece) for hook in hooks):
+def _without_hooks(text: str, pointer: tuple[str, ...]) -> str:
+    """Remove only memd's own commands; a group that has others too keeps these."""
+    while (node := read(text).at(pointer)) is not None and (groups := _our_groups(node)):
+        group = groups[-1]
+        hooks, inner = _hooks(group), group.value.at(("hooks",))
+        if inner is None or all(map(_is_ours, hooks)):
             text = _cut(text, node, group)
         else:
-            inner = group.value.member("hooks")
-            hook = next(one for one in hooks if _is_ours(one, piece))
-            text = _cut(text, inner.value, hook) if inner is not None else text
+            text = _cut(text, inner, next(filter(_is_ours, hooks)))
     return text
 
 
 def _cut(text: str, node: Node, entry: Entry) -> str:
-    """A container without one of its entries: with the space before it and one comma."""
+    """The text without one entry of a container, the space before it and one comma."""
     nth = node.entries.index(entry)
     begin = len(text[: entry.start].rstrip(" \t\r\n"))
     spans = [(begin, _end_of(entry))]

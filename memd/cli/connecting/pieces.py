@@ -1,4 +1,4 @@
-"""What memd puts into an agent's file, and a text that remembers where it was added, to take it out again exactly."""
+"""What memd puts into an agent's file, and a draft that remembers where, so that it can be taken out again exactly."""
 
 from __future__ import annotations
 
@@ -9,35 +9,25 @@ from pathlib import PurePath
 from typing import Any
 
 NAME = "memd"
-"""What the server is called everywhere."""
+"""The name of the server in every file."""
 HOOK = re.compile(r"\bmemd\b.*\shook\s+[a-z-]+")
-"""How memd's commands are known among other people's hooks."""
+"""Recognises memd's commands among other hooks, also those that an older memd wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`key: value` in the object at the end of `pointer`."""
+    """`memd: value` in the object at the end of `pointer`."""
 
     pointer: tuple[str, ...]
     value: dict[str, Any]
-    key: str = NAME
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """`value` in the list at the end of `pointer`; `ours` knows it again, also as an older memd wrote it."""
+    """`value` in the list of hooks at the end of `pointer`."""
 
     pointer: tuple[str, ...]
     value: dict[str, Any]
-    ours: re.Pattern[str] = HOOK
-
-
-def starts_memd(value: Any) -> bool:
-    """Whether an entry starts `memd mcp`, however it is spelled; then it is memd's, whoever wrote it."""
-    command, args = (value.get("command"), value.get("args")) if isinstance(value, dict) else (None, None)
-    if not isinstance(command, str) or not isinstance(args, list):
-        return False
-    return "mcp" in args and (PurePath(command).name == NAME or NAME in args)
 
 
 Piece = Member | Item
@@ -45,8 +35,18 @@ Pieces = Sequence[Piece]
 Span = tuple[int, int]
 
 
+def entry_state(entry: Any, wanted: dict[str, Any]) -> str:
+    """What an entry called `memd` is: `connected`, `differs`, or `taken` by something that does not start memd."""
+    if entry == wanted:
+        return "connected"
+    command, args = (entry.get("command"), entry.get("args")) if isinstance(entry, dict) else (None, None)
+    if not isinstance(command, str) or not isinstance(args, list):
+        return "taken"
+    return "differs" if "mcp" in args and (PurePath(command).name == NAME or NAME in args) else "taken"
+
+
 class Draft:
-    """A text, and the spans in it that were not there before."""
+    """A text, and the spans in it that were added."""
 
     def __init__(self, text: str) -> None:
         self.text = text
