@@ -6,34 +6,17 @@ the command line, the flags of the fast path and the input schemas of MCP tools 
 
 from __future__ import annotations
 
-from memd.protocol.methods import (
-    context,
-    edges,
-    events,
-    exam,
-    history,
-    lifecycle,
-    maintenance,
-    memories,
-    notes,
-    outline,
-    overview,
-    search,
-    server,
-    topics,
-    transfer,
-    workspaces,
-)
+import importlib
+
 from memd.protocol.methods.base import METHODS, Method, Request
 
-GROUPS = (
-    server, search, context, overview, exam, transfer, maintenance, workspaces, lifecycle, events, memories, history,
-    notes, topics, edges, outline,
-)  # fmt: skip
-"""The subjects, a module each, in the order of the documentation."""
-
-_ORDER = [group.__name__ for group in GROUPS]
-for _name, _method in sorted(METHODS.items(), key=lambda item: _ORDER.index(item[1].request.__module__)):
-    METHODS[_name] = METHODS.pop(_name)
+GROUPS = tuple(
+    importlib.import_module(f"{__name__}.{subject}")
+    for subject in (
+        *("server", "search", "context", "overview", "exam", "transfer", "maintenance", "workspaces"),
+        *("lifecycle", "events", "memories", "history", "notes", "topics", "edges", "outline"),
+    )
+)
+"""The subjects, a module each, in the order of the documentation; importing one declares its methods."""
 
 __all__ = ["GROUPS", "METHODS", "Method", "Request"]

@@ -72,7 +72,9 @@ class Request:
         dataclass(kw_only=True, eq=False, repr=False)(cls)
 
     def __post_init__(self) -> None:
-        """Check what types cannot say; a subclass that overrides this calls it."""
+        """Check what types cannot say, such as whether a date exists; a subclass that overrides this calls it."""
+        for name in ("since", "until"):
+            check_date(name, getattr(self, name, ""))
 
 
 class Scoped(Request):
@@ -101,11 +103,6 @@ class Filtered(Scoped):
     """The same: notes of that time or earlier."""
     tier: Annotated[Tier | Literal["pinned"] | None, unset("any")] = None
     """Only memories of this tier; `pinned`: those that never age."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_date("since", self.since)
-        check_date("until", self.until)
 
     @property
     def filters(self) -> Filters:
@@ -155,26 +152,22 @@ class Signed(Request):
     """The author, as the history names them."""
 
 
-class Writing(Signed):
-    """Changes one workspace; a repeated `request_id` is carried out once."""
+class OneWorkspace(Request):
+    """About one workspace."""
 
     ns: Annotated[Texts, unset("see `cwd`")] = ()
     """The workspace, by name; it must be one."""
     cwd: Annotated[str, place()] = ""
     """Without `ns`: the innermost workspace around this directory; exactly one must be meant."""
+
+
+class Writing(OneWorkspace, Signed):
+    """Changes one workspace; a repeated `request_id` is carried out once."""
+
     request_id: Annotated[str, unset("none")] = ""
     """An id of your own; a call that repeats it is not carried out again."""
     allow_secret: bool = False
     """Write it even if it seems to hold a key, a token or a password."""
-
-
-class OneWorkspace(Request):
-    """Reads one workspace."""
-
-    ns: Annotated[Texts, unset("see `cwd`")] = ()
-    """The workspace, by name; it must be one."""
-    cwd: Annotated[str, place()] = ""
-    """Without `ns`: the innermost workspace around this directory; exactly one must be meant."""
 
 
 class Progressing(Request):
@@ -200,11 +193,22 @@ class Fresh(TypedDict):
     """Empty when all is well."""
 
 
-class Written(Fresh):
-    """The result of everything that changes files."""
+class AcrossWorkspaces(Fresh):
+    """What is said of one or several workspaces."""
+
+    ns: list[str]
+
+
+class WithinWorkspace(Fresh):
+    """What is said of one workspace, and where that is."""
 
     ns: str
     root: str
+
+
+class Written(WithinWorkspace):
+    """The result of everything that changes files."""
+
     action: int | None
     """The number by which it can be undone; None when nothing was written."""
     paths: list[str]

@@ -6,29 +6,13 @@ from typing import Annotated, Any, NotRequired
 
 from msgspec import Meta
 
-from memd.protocol.methods.base import (
-    MAX_TOKENS,
-    Filtered,
-    Fresh,
-    Key,
-    Observed,
-    Question,
-    Scoped,
-    Share,
-    Sync,
-    Texts,
-    Timed,
-    Writing,
-    Written,
-    method,
-    unset,
-)
+from memd.protocol.methods import base
+from memd.protocol.methods.base import method, unset
 
 
-class ContextResult(Fresh):
+class ContextResult(base.AcrossWorkspaces):
     """The answer of `context`."""
 
-    ns: list[str]
     text: str
     """Markdown for a prompt."""
     memories: list[dict[str, Any]]
@@ -41,21 +25,21 @@ class ContextResult(Fresh):
 
 
 @method("context", ContextResult, "query", reads=True)
-class ContextRequest(Filtered, Observed):
+class ContextRequest(base.Filtered, base.Observed):
     """Assembles what is known for a task, within a budget of tokens, as Markdown for a prompt."""
 
-    query: Question
+    query: base.Question
     """The task, in words; operators as in `query`."""
-    budget: Annotated[int, Meta(ge=50, le=MAX_TOKENS)] = 2_000
+    budget: Annotated[int, Meta(ge=50, le=base.MAX_TOKENS)] = 2_000
     """Tokens, from 50 to 200,000."""
-    min_score: Share = 0.0
+    min_score: base.Share = 0.0
     """Leave out what is worth less, from 0 to 1; not what is pinned."""
-    min_spread: Share = 0.0
+    min_spread: base.Share = 0.0
     """Leave out everything but pinned memories when the best and the worst differ by less."""
-    sync: Sync = "auto"
+    sync: base.Sync = "auto"
 
 
-class ConsolidateResult(Written):
+class ConsolidateResult(base.Written):
     """The answer of `consolidate`."""
 
     sources: list[str]
@@ -63,18 +47,18 @@ class ConsolidateResult(Written):
 
 
 @method("consolidate", ConsolidateResult, "key", "text", "sources")
-class ConsolidateRequest(Timed, Writing):
+class ConsolidateRequest(base.Timed, base.Writing):
     """Writes a memory that sums up others and contains them."""
 
-    key: Key
+    key: base.Key
     """The key of the summary, as in `put`."""
     text: str = ""
     """The summary."""
-    sources: Texts = ()
+    sources: base.Texts = ()
     """The keys of what it sums up."""
 
 
-class ExpandResult(Fresh):
+class ExpandResult(base.Fresh):
     """The answer of `expand`: the summaries there are, or what one contains."""
 
     ns: str | list[str]
@@ -84,7 +68,7 @@ class ExpandResult(Fresh):
 
 
 @method("expand", ExpandResult, "key", reads=True)
-class ExpandRequest(Scoped):
+class ExpandRequest(base.Scoped):
     """Lists the memories that sum up others, or returns what one of them contains."""
 
     key: Annotated[str, unset("none")] = ""

@@ -7,7 +7,19 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from msgspec import Meta
 
 from memd.models import Relation
-from memd.protocol.methods.base import MAX_ROWS, Fresh, Key, Scoped, Share, Text, Writing, Written, method, unset
+from memd.protocol.methods.base import (
+    MAX_ROWS,
+    AcrossWorkspaces,
+    Key,
+    Scoped,
+    Share,
+    Text,
+    WithinWorkspace,
+    Writing,
+    Written,
+    method,
+    unset,
+)
 
 EdgeStep = TypedDict("EdgeStep", {"from": str, "rel": str, "to": str, "weight": float})
 """An edge on the way from one memory to another."""
@@ -69,10 +81,9 @@ class EdgeRmRequest(Writing):
     """The key of the other memory."""
 
 
-class EdgeListResult(Fresh):
+class EdgeListResult(AcrossWorkspaces):
     """The answer of `edge.list`."""
 
-    ns: list[str]
     edges: list[EdgeRow]
 
 
@@ -90,10 +101,9 @@ class EdgeListRequest(Scoped):
     """At most this many, up to 1,000."""
 
 
-class EdgeCandidatesResult(Fresh):
+class EdgeCandidatesResult(AcrossWorkspaces):
     """The answer of `edge.candidates`."""
 
-    ns: list[str]
     relations: dict[str, float]
     candidates: list[dict[str, Any]]
 
@@ -113,11 +123,9 @@ class RelatedRow(EdgeEnd):
     way: list[EdgeStep]
 
 
-class RelatedResult(Fresh):
+class RelatedResult(WithinWorkspace):
     """The answer of `related`."""
 
-    ns: str
-    root: str
     key: str
     memories: list[RelatedRow]
 
@@ -145,10 +153,9 @@ class ClusterRow(TypedDict):
     memories: list[EdgeEnd]
 
 
-class ClustersResult(Fresh):
+class ClustersResult(AcrossWorkspaces):
     """The answer of `clusters`."""
 
-    ns: list[str]
     min_weight: float
     clusters: list[ClusterRow]
 

@@ -7,16 +7,15 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from memd.models import Kind
-from memd.protocol.methods.base import MAX_QUERY, Count, Fresh, Request, Scoped, Texts, method, unset
+from memd.protocol.methods.base import MAX_QUERY, AcrossWorkspaces, Count, Fresh, Request, Scoped, Texts, method, unset
 
 Event = Literal["indexed", "written", "accessed", "moved", "job"]
 
 
-class SubscribeResult(Fresh):
+class SubscribeResult(AcrossWorkspaces):
     """The answer of `subscribe` and of `watch`: a number, and the workspaces; none means all."""
 
     subscription: int
-    ns: list[str]
 
 
 @method("subscribe", SubscribeResult, "query", reads=True, notifies=True)

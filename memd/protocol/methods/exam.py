@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any, NotRequired
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import MAX_HITS, Fresh, Mode, Progressing, Scoped, doc, method, place
+from memd.protocol.methods.base import MAX_HITS, AcrossWorkspaces, Mode, Progressing, Scoped, doc, method, place
 
 
-class EvalResult(Fresh):
+class EvalResult(AcrossWorkspaces):
     """The answer of `eval`."""
 
-    ns: list[str]
     mode: str
     questions: int
     figures: dict[str, float]

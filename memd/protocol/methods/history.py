@@ -7,22 +7,10 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from msgspec import Meta
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import (
-    MAX_ROWS,
-    Fresh,
-    Scoped,
-    Signed,
-    Text,
-    Version,
-    Writing,
-    Written,
-    check_date,
-    doc,
-    method,
-    unset,
-)
+from memd.protocol.methods import base
+from memd.protocol.methods.base import doc, method, unset
 
-PastKey = Annotated[Text, doc("as in `get`; `key~NUMBER`, as `trash` has it, is one of several that had the key")]
+PastKey = Annotated[base.Text, doc("as in `get`; `key~NUMBER`, as `trash` has it, is one of several that had the key")]
 
 
 class VersionRow(TypedDict):
@@ -39,11 +27,9 @@ class VersionRow(TypedDict):
     characters: int | None
 
 
-class HistoryResult(Fresh):
+class HistoryResult(base.WithinWorkspace):
     """The answer of `history`."""
 
-    ns: str
-    root: str
     key: str
     path: str
     gone: str | None
@@ -51,17 +37,15 @@ class HistoryResult(Fresh):
 
 
 @method("history", HistoryResult, "key", reads=True)
-class HistoryRequest(Scoped):
+class HistoryRequest(base.Scoped):
     """Lists every version of a memory, newest first: when, by whom, how long; also of one that is gone."""
 
     key: PastKey
 
 
-class DiffResult(Fresh):
+class DiffResult(base.WithinWorkspace):
     """The answer of `diff`."""
 
-    ns: str
-    root: str
     key: str
     path: str
     gone: str | None
@@ -71,17 +55,17 @@ class DiffResult(Fresh):
 
 
 @method("diff", DiffResult, "key", "old", "new", reads=True)
-class DiffRequest(Scoped):
+class DiffRequest(base.Scoped):
     """Returns how two versions of a memory differ, as a unified diff."""
 
     key: PastKey
-    old: Annotated[Version, unset("the one before `new`")] = None
+    old: Annotated[base.Version, unset("the one before `new`")] = None
     """A version."""
-    new: Annotated[Version, unset("the last")] = None
+    new: Annotated[base.Version, unset("the last")] = None
     """Another version."""
 
 
-class RestoreResult(Written):
+class RestoreResult(base.Written):
     """The answer of `restore`."""
 
     path: str
@@ -90,12 +74,12 @@ class RestoreResult(Written):
 
 
 @method("restore", RestoreResult, "key", "version")
-class RestoreRequest(Writing):
+class RestoreRequest(base.Writing):
     """Writes a version of a memory back into its file, or brings back a file that was removed."""
 
     key: str = ""
     """As in `history`."""
-    version: Annotated[Version, unset("the text before the present one")] = None
+    version: Annotated[base.Version, unset("the text before the present one")] = None
     """With `key`: which version."""
     path: str = ""
     """A file that is gone, relative to its workspace."""
@@ -123,15 +107,14 @@ class LogRow(TypedDict):
     keys: NotRequired[list[str]]
 
 
-class LogResult(Fresh):
+class LogResult(base.AcrossWorkspaces):
     """The answer of `log`."""
 
     entries: list[LogRow]
-    ns: list[str]
 
 
 @method("log", LogResult, reads=True)
-class LogRequest(Scoped):
+class LogRequest(base.Scoped):
     """Lists everything that was done, by memd and in editors, newest first."""
 
     who: Annotated[str, unset("anyone")] = ""
@@ -142,15 +125,11 @@ class LogRequest(Scoped):
     """A date, as in `query`: what was done then or later."""
     key: Annotated[str, unset("any")] = ""
     """What was done to this memory."""
-    limit: Annotated[int, Meta(ge=1, le=MAX_ROWS)] = 50
+    limit: Annotated[int, Meta(ge=1, le=base.MAX_ROWS)] = 50
     """At most this many, up to 1,000."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_date("since", self.since)
 
-
-class UndoResult(Written):
+class UndoResult(base.Written):
     """The answer of `undo`."""
 
     undid: dict[str, Any]
@@ -159,25 +138,24 @@ class UndoResult(Written):
 
 
 @method("undo", UndoResult, "action")
-class UndoRequest(Scoped, Signed):
+class UndoRequest(base.Scoped, base.Signed):
     """Takes a change back, or explains why that would overwrite someone."""
 
-    action: Annotated[Version, unset("the last change of text by `who`")] = None
+    action: Annotated[base.Version, unset("the last change of text by `who`")] = None
     """Which action; without it never a job's."""
 
 
-class TrashResult(Fresh):
+class TrashResult(base.AcrossWorkspaces):
     """The answer of `trash`."""
 
     memories: list[dict[str, Any]]
     total: int
     files: list[dict[str, Any]]
-    ns: list[str]
 
 
 @method("trash", TrashResult, reads=True)
-class TrashRequest(Scoped):
+class TrashRequest(base.Scoped):
     """Lists what was removed from the files, and how it comes back."""
 
-    limit: Annotated[int, Meta(ge=1, le=MAX_ROWS)] = 200
+    limit: Annotated[int, Meta(ge=1, le=base.MAX_ROWS)] = 200
     """At most this many of each, up to 1,000."""

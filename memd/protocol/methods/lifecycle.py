@@ -6,19 +6,8 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec import Meta
 
-from memd.protocol.methods.base import (
-    MAX_ROWS,
-    Fresh,
-    Key,
-    Request,
-    Scoped,
-    Signed,
-    Text,
-    Writing,
-    Written,
-    method,
-    unset,
-)
+from memd.protocol.methods import base
+from memd.protocol.methods.base import method, unset
 
 
 class RuleRow(TypedDict):
@@ -32,34 +21,34 @@ class RuleRow(TypedDict):
     doc: str
 
 
-class RuleListResult(Fresh):
+class RuleListResult(base.Fresh):
     """The answer of `rule.list`."""
 
     rules: list[RuleRow]
 
 
 @method("rule.list", RuleListResult, reads=True, about_daemon=True)
-class RuleListRequest(Request):
+class RuleListRequest(base.Request):
     """Lists the rules by which memories age, in the order in which they are applied."""
 
 
-class RuleSetResult(Fresh):
+class RuleSetResult(base.Fresh):
     """The answer of `rule.set`."""
 
     rule: RuleRow
 
 
 @method("rule.set", RuleSetResult, "name", "rule", about_daemon=True)
-class RuleSetRequest(Request):
+class RuleSetRequest(base.Request):
     """Adds a rule, changes one, or switches it on or off."""
 
-    name: Text
+    name: base.Text
     """Small letters, digits and dashes; `sys-` before it is ignored."""
-    rule: Text
+    rule: base.Text
     """The rule; or `on` or `off`, which keep its text."""
 
 
-class RuleRmResult(Fresh):
+class RuleRmResult(base.Fresh):
     """The answer of `rule.rm`: what holds under the name now."""
 
     name: str
@@ -68,14 +57,14 @@ class RuleRmResult(Fresh):
 
 
 @method("rule.rm", RuleRmResult, "name", about_daemon=True)
-class RuleRmRequest(Request):
+class RuleRmRequest(base.Request):
     """Removes a rule of one's own, or gives a built-in one its own text back."""
 
-    name: Text
+    name: base.Text
     """The rule's name."""
 
 
-class RuleTestResult(Fresh):
+class RuleTestResult(base.AcrossWorkspaces):
     """The answer of `rule.test`."""
 
     memories: int
@@ -84,20 +73,19 @@ class RuleTestResult(Fresh):
     matches: list[dict[str, Any]]
     rules: list[str]
     of_pairs: list[str]
-    ns: list[str]
 
 
 @method("rule.test", RuleTestResult, "rule", reads=True, slow=True)
-class RuleTestRequest(Scoped):
+class RuleTestRequest(base.Scoped):
     """Returns what the rules, or one of them, would do now and why; changes nothing."""
 
     rule: Annotated[str, unset("all")] = ""
     """One rule alone, by its name or its text, also one that is switched off."""
-    limit: Annotated[int, Meta(ge=1, le=MAX_ROWS)] = 50
+    limit: Annotated[int, Meta(ge=1, le=base.MAX_ROWS)] = 50
     """At most this many `matches`, up to 1,000."""
 
 
-class CurateResult(Written):
+class CurateResult(base.Written):
     """The answer of `curate`: what was changed, what it was and what it is."""
 
     what: str
@@ -108,15 +96,15 @@ class CurateResult(Written):
 
 
 @method("curate", CurateResult, "key", "verb")
-class CurateRequest(Writing):
+class CurateRequest(base.Writing):
     """Moves, boosts, pins or lays aside one memory, because someone says so."""
 
-    key: Key
+    key: base.Key
     verb: Literal["promote", "demote", "archive", "delete", "boost", "diminish", "pin", "unpin"]
     """What to do with it."""
 
 
-class UsefulResult(Fresh):
+class UsefulResult(base.Fresh):
     """The answer of `useful`."""
 
     ns: str
@@ -126,22 +114,21 @@ class UsefulResult(Fresh):
 
 
 @method("useful", UsefulResult, "key")
-class UsefulRequest(Writing):
+class UsefulRequest(base.Writing):
     """Counts that a memory was of use to someone."""
 
-    key: Key
+    key: base.Key
 
 
-class ReflectResult(Fresh):
+class ReflectResult(base.AcrossWorkspaces):
     """The answer of `reflect`: a report of each workspace."""
 
-    ns: list[str]
     dry_run: bool
     workspaces: list[dict[str, Any]]
 
 
 @method("reflect", ReflectResult, slow=True)
-class ReflectRequest(Scoped, Signed):
+class ReflectRequest(base.Scoped, base.Signed):
     """Applies the rules now: moves and links memories, and reports what a person should look at."""
 
     dry_run: bool = False

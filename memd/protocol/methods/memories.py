@@ -8,31 +8,17 @@ from msgspec import Meta
 
 from memd.errors import UsageError
 from memd.models import Kind, Priority, Tier
-from memd.protocol.methods.base import (
-    MAX_NUMBER,
-    Fresh,
-    Key,
-    Scoped,
-    Share,
-    Signed,
-    Text,
-    Texts,
-    Timed,
-    Writing,
-    Written,
-    doc,
-    method,
-    unset,
-)
+from memd.protocol.methods import base
+from memd.protocol.methods.base import doc, method, unset
 
 IfVersion = Annotated[
-    Annotated[int, Meta(ge=0, le=MAX_NUMBER)] | None,
+    Annotated[int, Meta(ge=0, le=base.MAX_NUMBER)] | None,
     doc("the version that it must have now, else `version_conflict`; 0: it must be new", unset="any"),
 ]
 FileRelation = Literal["modified", "created", "deleted", "read"]
 
 
-class PutResult(Written):
+class PutResult(base.Written):
     """The answer of `put`."""
 
     written: bool
@@ -41,20 +27,20 @@ class PutResult(Written):
 
 
 @method("put", PutResult, "key", "text")
-class PutRequest(Timed, Writing):
+class PutRequest(base.Timed, base.Writing):
     """Writes a memory under a key: a new one, or the next version of one that is there."""
 
-    key: Key
+    key: base.Key
     """The key; a new one is the name of a file without its suffix."""
     text: Annotated[str | None, unset("as it is")] = None
     """What it says; without it, facts of a memory that is there are changed."""
     kind: Annotated[Kind | None, unset("as it is")] = None
     """What kind of memory it is."""
-    tags: Annotated[Texts | None, unset("as they are")] = None
+    tags: Annotated[base.Texts | None, unset("as they are")] = None
     """Its tags, in place of those that it declares."""
     priority: Annotated[Priority | None, unset("as it is")] = None
     """How much it matters."""
-    importance: Annotated[Share | None, unset("as it is")] = None
+    importance: Annotated[base.Share | None, unset("as it is")] = None
     """The same as a number from 0 to 1."""
     pinned: Annotated[bool | None, unset("as it is")] = None
     """It never ages."""
@@ -62,7 +48,7 @@ class PutRequest(Timed, Writing):
     """Where a new memory begins; `sensory` is for raw captures."""
     ttl: Annotated[str | None, unset("as it is")] = None
     """`90m`, `12h`, `30d`, `2w`, `1y`: how long it is an answer to questions; `none`: always."""
-    files: Annotated[Texts, unset("none")] = ()
+    files: Annotated[base.Texts, unset("none")] = ()
     """Files it is about, `PATH:REL`, added to those that it declares; REL as in `files`."""
     if_version: IfVersion = None
     on_similar: Literal["keep", "update", "skip"] = "keep"
@@ -70,23 +56,23 @@ class PutRequest(Timed, Writing):
     memory instead, `skip` writes nothing."""
 
 
-class PatchResult(Written):
+class PatchResult(base.Written):
     """The answer of `patch`."""
 
     version: int | None
 
 
 @method("patch", PatchResult, "key", "patch")
-class PatchRequest(Writing):
+class PatchRequest(base.Writing):
     """Applies a unified diff to a memory, exactly or not at all."""
 
-    key: Key
+    key: base.Key
     patch: str = ""
     """The diff."""
     if_version: IfVersion = None
 
 
-class RmResult(Written):
+class RmResult(base.Written):
     """The answer of `rm`."""
 
     hard: bool
@@ -95,19 +81,18 @@ class RmResult(Written):
 
 
 @method("rm", RmResult, "key", slow=True)
-class RmRequest(Writing):
+class RmRequest(base.Writing):
     """Removes a memory from its file; with `hard`, from the history and the caches too."""
 
-    key: Key
+    key: base.Key
     """The memory; with `hard` also one that is gone already."""
     hard: bool = False
     """Forget it for good."""
 
 
-class GcResult(Fresh):
+class GcResult(base.AcrossWorkspaces):
     """The answer of `gc`."""
 
-    ns: list[str]
     expired: list[dict[str, Any]]
     hard: bool
     purged: list[Any]
@@ -116,7 +101,7 @@ class GcResult(Fresh):
 
 
 @method("gc", GcResult, slow=True)
-class GcRequest(Scoped, Signed):
+class GcRequest(base.Scoped, base.Signed):
     """Lists the memories whose ttl has run out, and with `hard` forgets them for good."""
 
     hard: bool = False
@@ -125,7 +110,7 @@ class GcRequest(Scoped, Signed):
     """Only list, also with `hard`."""
 
 
-class FilesResult(Fresh):
+class FilesResult(base.Fresh):
     """The answer of `files`: the files of a memory, or the memories of a file; of a write also what `Written` has."""
 
     ns: str | list[str]
@@ -141,7 +126,7 @@ class FilesResult(Fresh):
 
 
 @method("files", FilesResult, "key")
-class FilesRequest(Writing):
+class FilesRequest(base.Writing):
     """Returns which files a memory is about, or which memories are about a file; or adds one."""
 
     key: str = ""
@@ -159,19 +144,18 @@ class FilesRequest(Writing):
             raise UsageError("`files` needs a `key`, or a path in `touching`")
 
 
-class TagListResult(Fresh):
+class TagListResult(base.AcrossWorkspaces):
     """The answer of `tag.list`."""
 
-    ns: list[str]
     tags: list[dict[str, Any]]
 
 
 @method("tag.list", TagListResult, reads=True)
-class TagListRequest(Scoped):
+class TagListRequest(base.Scoped):
     """Lists the tags, with the number of memories that have them."""
 
 
-class RetagResult(Written):
+class RetagResult(base.Written):
     """The answer of `tag.rename` and `tag.rm`."""
 
     dry_run: bool
@@ -179,22 +163,22 @@ class RetagResult(Written):
 
 
 @method("tag.rename", RetagResult, "tag", "to")
-class TagRenameRequest(Writing):
+class TagRenameRequest(base.Writing):
     """Renames a tag in all files at once."""
 
-    tag: Text
+    tag: base.Text
     """The tag as it is."""
-    to: Text
+    to: base.Text
     """The tag as it shall be."""
     dry_run: bool = False
     """Only show what would change; `action` is `null` then."""
 
 
 @method("tag.rm", RetagResult, "tag")
-class TagRmRequest(Writing):
+class TagRmRequest(base.Writing):
     """Removes a tag from all files at once."""
 
-    tag: Text
+    tag: base.Text
     """The tag."""
     dry_run: bool = False
     """Only show what would change; `action` is `null` then."""

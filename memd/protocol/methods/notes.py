@@ -7,34 +7,24 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import (
-    MAX_TOKENS,
-    Fresh,
-    OneWorkspace,
-    Text,
-    Texts,
-    Timed,
-    Writing,
-    Written,
-    method,
-    unset,
-)
+from memd.protocol.methods import base
+from memd.protocol.methods.base import method, unset
 
 
-class NoteResult(Written):
+class NoteResult(base.Written):
     """The answer of `note` and `write`: where it stands."""
 
     path: str
 
 
-class NewSection(Timed, Writing):
+class NewSection(base.Timed, base.Writing):
     """What `note` and `save` have in common."""
 
-    text: Text
+    text: base.Text
     """What to write down."""
     title: str = ""
     """The title; without one, a heading that the text begins with."""
-    tags: Annotated[Texts, unset("none")] = ()
+    tags: Annotated[base.Texts, unset("none")] = ()
     """Tags that the section declares."""
 
 
@@ -59,12 +49,12 @@ class SaveRequest(NewSection):
 
 
 @method("write", NoteResult, "section", "text")
-class WriteRequest(Timed, Writing):
+class WriteRequest(base.Timed, base.Writing):
     """Adds an entry to the file of a role, or to the file that all roles share."""
 
-    section: Text
+    section: base.Text
     """The title of the entry."""
-    text: Text
+    text: base.Text
     """The entry."""
     role: str = ""
     """The role."""
@@ -77,29 +67,25 @@ class WriteRequest(Timed, Writing):
             raise UsageError("`write` needs a `role`, or `shared`", "memd write TITLE TEXT --role edit, or --shared")
 
 
-class ReadResult(Fresh):
+class ReadResult(base.WithinWorkspace):
     """The answer of `read`."""
 
-    ns: str
-    root: str
     role: str
     path: str
     text: str
 
 
 @method("read", ReadResult, "role", reads=True)
-class ReadRequest(OneWorkspace):
+class ReadRequest(base.OneWorkspace):
     """Returns the file of a role, or the shared one, as it is."""
 
     role: Annotated[str, unset('`"shared"`')] = ""
     """The role."""
 
 
-class RecentResult(Fresh):
+class RecentResult(base.WithinWorkspace):
     """The answer of `recent`."""
 
-    ns: str
-    root: str
     role: str
     entries: list[dict[str, Any]]
     left_out: int
@@ -108,12 +94,12 @@ class RecentResult(Fresh):
 
 
 @method("recent", RecentResult, "role", reads=True)
-class RecentRequest(Timed, OneWorkspace):
+class RecentRequest(base.Timed, base.OneWorkspace):
     """Returns what was written lately to the shared file and to a role's, newest first, within a budget."""
 
-    role: Text
+    role: base.Text
     """The role that reads."""
     days: Annotated[int, Meta(ge=1, le=36_500)] = 7
     """Entries of this many days before today, and of today."""
-    budget: Annotated[int, Meta(ge=1, le=MAX_TOKENS)] = 2_000
+    budget: Annotated[int, Meta(ge=1, le=base.MAX_TOKENS)] = 2_000
     """At most about this many tokens, at four characters each."""

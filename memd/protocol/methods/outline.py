@@ -6,7 +6,17 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from memd.protocol.methods.base import MAX_TOKENS, Fresh, OneWorkspace, Progressing, Text, Texts, doc, method, unset
+from memd.protocol.methods.base import (
+    MAX_TOKENS,
+    OneWorkspace,
+    Progressing,
+    Text,
+    Texts,
+    WithinWorkspace,
+    doc,
+    method,
+    unset,
+)
 
 LANGUAGES = "`python`, `go`, `javascript`, `typescript`, `rust`, `java`, `c`, `cpp`"
 
@@ -18,11 +28,9 @@ class SkippedSource(TypedDict):
     why: str
 
 
-class OutlineResult(Fresh):
+class OutlineResult(WithinWorkspace):
     """The answer of the outline's methods."""
 
-    ns: str
-    root: str
     skipped: list[SkippedSource]
     took_ms: float
     language: NotRequired[str]

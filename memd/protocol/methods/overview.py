@@ -6,15 +6,14 @@ from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta
 
-from memd.protocol.methods.base import Fresh, Offset, Scoped, check_date, method, unset
+from memd.protocol.methods.base import AcrossWorkspaces, Offset, Scoped, method, unset
 
 
-class PeekResult(Fresh):
+class PeekResult(AcrossWorkspaces):
     """The answer of `peek`."""
 
     text: str
     tokens: int
-    ns: list[str]
 
 
 @method("peek", PeekResult, reads=True)
@@ -22,7 +21,7 @@ class PeekRequest(Scoped):
     """Returns an index of what the memory holds, as Markdown of at most 200 tokens."""
 
 
-class StatsResult(Fresh):
+class StatsResult(AcrossWorkspaces):
     """The answer of `stats`."""
 
     files: int
@@ -36,7 +35,6 @@ class StatsResult(Fresh):
     most_used: list[dict[str, Any]]
     least_used: list[dict[str, Any]]
     disk: dict[str, int]
-    ns: list[str]
 
 
 @method("stats", StatsResult, reads=True)
@@ -59,12 +57,11 @@ class TreeRow(TypedDict):
     pinned: bool
 
 
-class TreeResult(Fresh):
+class TreeResult(AcrossWorkspaces):
     """The answer of `tree`."""
 
     memories: list[TreeRow]
     total: int
-    ns: list[str]
 
 
 @method("tree", TreeResult, "path", reads=True)
@@ -89,12 +86,11 @@ class TimelineDay(TypedDict):
     actions: list[dict[str, Any]]
 
 
-class TimelineResult(Fresh):
+class TimelineResult(AcrossWorkspaces):
     """The answer of `timeline`."""
 
     days: list[TimelineDay]
     total: int
-    ns: list[str]
 
 
 @method("timeline", TimelineResult, reads=True)
@@ -107,8 +103,3 @@ class TimelineRequest(Scoped):
     """Only this day and earlier ones."""
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 14
     """At most this many days, up to 1,000."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_date("since", self.since)
-        check_date("until", self.until)

@@ -12,21 +12,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec.inspect import (
-    BoolType,
-    DataclassType,
-    Field,
-    FloatType,
-    IntType,
-    ListType,
-    LiteralType,
-    Metadata,
-    NoneType,
-    StrType,
-    Type,
-    UnionType,
-    VarTupleType,
-)
+from msgspec import inspect as kinds
 
 from memd.errors import TooLarge, UsageError, did_you_mean
 from memd.protocol.methods.base import METHODS, Method, Request, python_name, wire_name
@@ -36,8 +22,10 @@ R = TypeVar("R", bound=Request)
 SHARED = ("ns", "cwd", "now", "sync", "who", "observe", "request_id", "allow_secret", "progress")
 """Parameters that many methods have; they come last wherever parameters are listed."""
 NO_DEFAULT = (msgspec.NODEFAULT, None)
-TYPES = {StrType: "text", LiteralType: "text", IntType: "whole number", FloatType: "number", BoolType: "true or false",
-         VarTupleType: "list of texts", ListType: "list of objects"}  # fmt: skip
+TYPES = {
+    kinds.StrType: "text", kinds.LiteralType: "text", kinds.IntType: "whole number", kinds.FloatType: "number",
+    kinds.BoolType: "true or false", kinds.VarTupleType: "list of texts", kinds.ListType: "list of objects",
+}  # fmt: skip
 ARTICLES = {"text": "text", "true or false": "true or false"}
 
 
@@ -91,8 +79,8 @@ def _plain(bounds: str) -> str:
 def parameters_of(method: str) -> dict[str, Parameter]:
     """The parameters of a method by name: first those that are its own, positional ones before the others."""
     declared = METHODS[method]
-    info = msgspec.inspect.type_info(declared.request)
-    assert isinstance(info, DataclassType)
+    info = kinds.type_info(declared.request)
+    assert isinstance(info, kinds.DataclassType)
     hints = get_type_hints(declared.request, include_extras=True)
     docs = {name: text for kind in reversed(declared.request.__mro__) for name, text in _field_docs(kind).items()}
     found = {
@@ -104,11 +92,11 @@ def parameters_of(method: str) -> dict[str, Parameter]:
     return {name: found[name] for name in order}
 
 
-def _parameter(field: Field, choices: tuple[str, ...], about: str) -> Parameter:
+def _parameter(field: kinds.Field, choices: tuple[str, ...], about: str) -> Parameter:
     known: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     inner = list(_unwrapped(field.type, known, extra))
-    plain = [one for one in inner if not isinstance(one, NoneType)]
+    plain = [one for one in inner if not isinstance(one, kinds.NoneType)]
     kind = plain[0]
     low, high = getattr(kind, "ge", None), getattr(kind, "le", None)
     default = None if field.default in NO_DEFAULT else field.default
@@ -153,15 +141,15 @@ def _docs_in(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
                 yield name, plain if plain[1:2].isupper() else plain[0].lower() + plain[1:]
 
 
-def _unwrapped(kind: Type, known: dict[str, Any], extra: dict[str, Any]) -> Iterator[Type]:
+def _unwrapped(kind: kinds.Type, known: dict[str, Any], extra: dict[str, Any]) -> Iterator[kinds.Type]:
     """The types that a field may have; what is said about them is added to `known` and `extra`, the outermost wins."""
-    if isinstance(kind, Metadata):
+    if isinstance(kind, kinds.Metadata):
         for key, value in (kind.extra_json_schema or {}).items():
             known.setdefault(key, value)
         for key, value in (kind.extra or {}).items():
             extra.setdefault(key, value)
         yield from _unwrapped(kind.type, known, extra)
-    elif isinstance(kind, UnionType):
+    elif isinstance(kind, kinds.UnionType):
         for one in kind.types:
             yield from _unwrapped(one, known, extra)
     else:

@@ -7,29 +7,12 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from msgspec import Meta
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import (
-    MAX_HITS,
-    MAX_NUMBER,
-    MAX_QUERY,
-    MAX_ROWS,
-    Filtered,
-    Fresh,
-    Mode,
-    Observed,
-    Offset,
-    Question,
-    Scoped,
-    Sync,
-    Text,
-    Version,
-    doc,
-    method,
-    unset,
-)
+from memd.protocol.methods import base
+from memd.protocol.methods.base import doc, method, unset
 
 Limit = Annotated[
-    Annotated[int, Meta(ge=0, le=MAX_HITS)] | None,
-    doc(f"at most this many, up to {MAX_HITS}; 0 means {MAX_HITS}", unset="`search.limit` (8)"),
+    Annotated[int, Meta(ge=0, le=base.MAX_HITS)] | None,
+    doc(f"at most this many, up to {base.MAX_HITS}; 0 means {base.MAX_HITS}", unset="`search.limit` (8)"),
 ]
 AsOf = Annotated[
     str,
@@ -41,24 +24,29 @@ AsOf = Annotated[
 ]
 
 
-class HitResult(TypedDict):
-    """A piece of a memory that answers."""
+class MemoryPlace(TypedDict):
+    """A memory or a piece of one: where it is and of what sort."""
 
-    id: int
     ns: str
     root: str
     key: str
     path: str
     start_line: int
     end_line: int
-    heading: str
-    text: str
-    score: float
     kind: str
     tier: str
     role: str
     tags: list[str]
     date: str | None
+
+
+class HitResult(MemoryPlace):
+    """A piece of a memory that answers."""
+
+    id: int
+    heading: str
+    text: str
+    score: float
     ranks: NotRequired[dict[str, int]]
     also: NotRequired[list[dict[str, Any]]]
     explain: NotRequired[dict[str, dict[str, float]]]
@@ -66,7 +54,7 @@ class HitResult(TypedDict):
     version: NotRequired[int]
 
 
-class QueryResult(Fresh):
+class QueryResult(base.AcrossWorkspaces):
     """The answer of `query`."""
 
     hits: list[HitResult]
@@ -76,18 +64,17 @@ class QueryResult(Fresh):
     checked: bool
     """The files themselves were looked at."""
     corrected: dict[str, list[str]]
-    ns: list[str]
     mode: str
     total: int
     took_ms: float
 
 
-class Search(Filtered):
+class Search(base.Filtered):
     """What `query` and `why_not` have in common: a question and how it is answered."""
 
-    query: Question
+    query: base.Question
     limit: Limit = None
-    mode: Mode = "hybrid"
+    mode: base.Mode = "hybrid"
     """`hybrid`, by words and meaning; `text`; `vector`; `exact`, letter by letter in the files, ignoring case."""
     explain: bool = False
     """Add `explain` to each hit: what its score is made of."""
@@ -96,14 +83,14 @@ class Search(Filtered):
 
 
 @method("query", QueryResult, "query", reads=True)
-class QueryRequest(Search, Observed):
+class QueryRequest(Search, base.Observed):
     """Finds the pieces of memory that answer a question, best first."""
 
     as_of: AsOf = ""
-    sync: Sync = "auto"
+    sync: base.Sync = "auto"
 
 
-class WhyNotResult(Fresh):
+class WhyNotResult(base.Fresh):
     """The answer of `why_not`."""
 
     ns: str
@@ -125,17 +112,15 @@ class WhyNotResult(Fresh):
 class WhyNotRequest(Search):
     """Says why a passage did not come up for a question, which is asked as in `query`."""
 
-    file: Text
+    file: base.Text
     """The memory file, relative to its workspace or absolute."""
-    line: Annotated[int, Meta(ge=1, le=MAX_NUMBER)] = 1
+    line: Annotated[int, Meta(ge=1, le=base.MAX_NUMBER)] = 1
     """A line of the passage."""
 
 
-class GetResult(Fresh):
+class GetResult(base.WithinWorkspace):
     """The answer of `get`: a memory, or lines of a file, which has no more than a text."""
 
-    ns: str
-    root: str
     path: str
     start_line: int
     end_line: int
@@ -156,7 +141,7 @@ class GetResult(Fresh):
 
 
 @method("get", GetResult, "key", reads=True)
-class GetRequest(Scoped, Observed):
+class GetRequest(base.Scoped, base.Observed):
     """Returns one memory by its key, or lines of a file by its path."""
 
     key: str = ""
@@ -164,11 +149,11 @@ class GetRequest(Scoped, Observed):
     two files have."""
     path: str = ""
     """A memory file, relative to its workspace or absolute."""
-    from_: Annotated[int, Meta(ge=1, le=MAX_NUMBER)] = 1
+    from_: Annotated[int, Meta(ge=1, le=base.MAX_NUMBER)] = 1
     """With `path`: the first line."""
-    lines: Annotated[int, Meta(ge=0, le=MAX_NUMBER)] = 0
+    lines: Annotated[int, Meta(ge=0, le=base.MAX_NUMBER)] = 0
     """With `path`: how many lines; 0 means all."""
-    version: Annotated[Version, unset("the last")] = None
+    version: Annotated[base.Version, unset("the last")] = None
     """With `key`: the memory as it was in this version, also one that is gone."""
     as_of: AsOf = ""
 
@@ -180,21 +165,20 @@ class GetRequest(Scoped, Observed):
             raise UsageError("`version` and `as_of` need a `key`, and exclude each other")
 
 
-class GrepResult(Fresh):
+class GrepResult(base.AcrossWorkspaces):
     """The answer of `grep`."""
 
     blocks: list[dict[str, Any]]
     next: str
     skipped: list[dict[str, Any]]
-    ns: list[str]
     took_ms: float
 
 
 @method("grep", GrepResult, "pattern", reads=True)
-class GrepRequest(Scoped):
+class GrepRequest(base.Scoped):
     """Finds a text or a regular expression in the files themselves, newest first, with the lines around it."""
 
-    pattern: Annotated[Text, Meta(max_length=MAX_QUERY)]
+    pattern: Annotated[base.Text, Meta(max_length=base.MAX_QUERY)]
     """What to look for."""
     regex: bool = False
     """It is a regular expression, matched line by line, in the syntax of Python's `regex` package."""
@@ -210,21 +194,10 @@ class GrepRequest(Scoped):
     """The `next` of the answer before, to go on where it ended."""
 
 
-class ListRow(TypedDict):
+class ListRow(MemoryPlace):
     """A memory in a list."""
 
-    ns: str
-    root: str
-    key: str
-    path: str
-    start_line: int
-    end_line: int
-    role: str
     title: str
-    kind: str
-    tier: str
-    tags: list[str]
-    date: str | None
     time: str | None
 
 
@@ -235,42 +208,40 @@ class EntryRow(ListRow):
     text: str
 
 
-class BusResult(Fresh):
+class BusResult(base.AcrossWorkspaces):
     """The answer of `bus`."""
 
     entries: list[EntryRow]
     total: int
     checked: bool
-    ns: list[str]
     took_ms: float
 
 
 @method("bus", BusResult, "query", reads=True)
-class BusRequest(Filtered):
+class BusRequest(base.Filtered):
     """Ranks whole entries by how often they have the question's words."""
 
-    query: Annotated[Text, Meta(max_length=MAX_QUERY)]
+    query: Annotated[base.Text, Meta(max_length=base.MAX_QUERY)]
     """The words."""
     limit: Limit = None
-    offset: Offset = 0
-    sync: Sync = "auto"
+    offset: base.Offset = 0
+    sync: base.Sync = "auto"
 
 
-class ListResult(Fresh):
+class ListResult(base.AcrossWorkspaces):
     """The answer of `list`."""
 
     memories: list[ListRow]
     total: int
     roles: dict[str, int]
-    ns: list[str]
 
 
 @method("list", ListResult, reads=True)
-class ListRequest(Filtered):
+class ListRequest(base.Filtered):
     """Lists the memories and the roles that there are."""
 
     sort: Literal["newest", "oldest", "key", "role", "title"] = "newest"
     """What comes first."""
-    limit: Annotated[int, Meta(ge=0, le=MAX_ROWS)] = 200
+    limit: Annotated[int, Meta(ge=0, le=base.MAX_ROWS)] = 200
     """At most this many, up to 1,000; 0 means 1,000."""
-    offset: Offset = 0
+    offset: base.Offset = 0

@@ -5,24 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import (
-    Fresh,
-    OneWorkspace,
-    Scoped,
-    Text,
-    Texts,
-    Timed,
-    Writing,
-    Written,
-    doc,
-    method,
-    unset,
-)
+from memd.protocol.methods import base
+from memd.protocol.methods.base import doc, method, unset
 
-Topic = Annotated[Text, doc("the name")]
+Topic = Annotated[base.Text, doc("the name")]
 
 
-class TopicWriteResult(Written):
+class TopicWriteResult(base.Written):
     """The answer of `topic.memorize` and `topic.refine`."""
 
     topic: str
@@ -30,28 +19,28 @@ class TopicWriteResult(Written):
 
 
 @method("topic.memorize", TopicWriteResult, "topic")
-class TopicMemorizeRequest(Timed, Writing):
+class TopicMemorizeRequest(base.Timed, base.Writing):
     """Creates a topic and lists it in the index."""
 
     topic: Topic
-    summary: Text
+    summary: base.Text
     """One or two sentences for the index."""
-    content: Text
+    content: base.Text
     """The content, as Markdown."""
     title: Annotated[str, unset("the name")] = ""
     """The title."""
-    tags: Annotated[Texts, unset("none")] = ()
+    tags: Annotated[base.Texts, unset("none")] = ()
     """Its tags."""
 
 
 @method("topic.refine", TopicWriteResult, "topic")
-class TopicRefineRequest(Timed, Writing):
+class TopicRefineRequest(base.Timed, base.Writing):
     """Changes the tags, the summary or the content of a topic."""
 
     topic: Topic
-    add_tags: Annotated[Texts, unset("none")] = ()
+    add_tags: Annotated[base.Texts, unset("none")] = ()
     """Tags to add."""
-    remove_tags: Annotated[Texts, unset("none")] = ()
+    remove_tags: Annotated[base.Texts, unset("none")] = ()
     """Tags to remove, in upper or lower case."""
     title: Annotated[str, unset("as it is")] = ""
     """A new title."""
@@ -69,17 +58,15 @@ class TopicForgetResult(TopicWriteResult):
 
 
 @method("topic.forget", TopicForgetResult, "topic")
-class TopicForgetRequest(Writing):
+class TopicForgetRequest(base.Writing):
     """Deletes a topic where it can, and always removes it from the index."""
 
     topic: Topic
 
 
-class TopicRecallResult(Fresh):
+class TopicRecallResult(base.WithinWorkspace):
     """The answer of `topic.recall`."""
 
-    ns: str
-    root: str
     path: str
     topic: str
     title: str
@@ -91,42 +78,40 @@ class TopicRecallResult(Fresh):
 
 
 @method("topic.recall", TopicRecallResult, "topic", reads=True)
-class TopicRecallRequest(Scoped):
+class TopicRecallRequest(base.Scoped):
     """Returns one topic as Markdown: title, tags, when it was last updated, content."""
 
     topic: Topic
 
 
-class TopicGeneralResult(Fresh):
+class TopicGeneralResult(base.WithinWorkspace):
     """The answer of `topic.general`."""
 
-    ns: str
-    root: str
     path: str
     content: str
     topics: list[dict[str, str]]
 
 
 @method("topic.general", TopicGeneralResult, reads=True)
-class TopicGeneralRequest(OneWorkspace):
+class TopicGeneralRequest(base.OneWorkspace):
     """Returns the general knowledge and the list of topics, as the index has them."""
 
 
-class TopicSetGeneralResult(Written):
+class TopicSetGeneralResult(base.Written):
     """The answer of `topic.set_general`."""
 
     path: str
 
 
 @method("topic.set_general", TopicSetGeneralResult, "content")
-class TopicSetGeneralRequest(Writing):
+class TopicSetGeneralRequest(base.Writing):
     """Replaces the general knowledge."""
 
-    content: Text
+    content: base.Text
     """The general knowledge, as Markdown."""
 
 
-class TopicSearchResult(Fresh):
+class TopicSearchResult(base.Fresh):
     """The answer of `topic.search`."""
 
     topics: list[dict[str, Any]]
@@ -134,10 +119,10 @@ class TopicSearchResult(Fresh):
 
 
 @method("topic.search", TopicSearchResult, "tags", reads=True)
-class TopicSearchRequest(Scoped):
+class TopicSearchRequest(base.Scoped):
     """Finds topics by their tags."""
 
-    tags: Texts = ()
+    tags: base.Texts = ()
     """The tags."""
     match: Literal["any", "all"] = "any"
     """`any`: one of them is enough; `all`: none may be missing."""
@@ -148,7 +133,7 @@ class TopicSearchRequest(Scoped):
             raise UsageError("`topic.search` needs `tags`")
 
 
-class TopicListResult(Fresh):
+class TopicListResult(base.Fresh):
     """The answer of `topic.list`."""
 
     topics: list[dict[str, Any]]
@@ -157,5 +142,5 @@ class TopicListResult(Fresh):
 
 
 @method("topic.list", TopicListResult, reads=True)
-class TopicListRequest(Scoped):
+class TopicListRequest(base.Scoped):
     """Lists the topics."""

@@ -7,7 +7,19 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import Fresh, Progressing, Request, Scoped, Signed, Text, Texts, method, place, unset
+from memd.protocol.methods.base import (
+    AcrossWorkspaces,
+    Fresh,
+    Progressing,
+    Request,
+    Scoped,
+    Signed,
+    Text,
+    Texts,
+    method,
+    place,
+    unset,
+)
 
 
 class ExportResult(Fresh):
@@ -31,10 +43,9 @@ class ExportRequest(Scoped):
     """Memories in the page, at most 5,000."""
 
 
-class ImportResult(Fresh):
+class ImportResult(AcrossWorkspaces):
     """The answer of `import` and `ingest`."""
 
-    ns: list[str]
     dry_run: bool
     files: int
     paths: list[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import Fresh, Progressing, Request, Text, Texts, method, place, unset
+from memd.protocol.methods.base import Fresh, Progressing, Request, Text, Texts, WithinWorkspace, method, place, unset
 from memd.protocol.methods.server import WorkspaceStatus
 
 
@@ -45,11 +45,9 @@ class WorkspaceAddRequest(Progressing):
     """Answer when its text is searchable, not at once."""
 
 
-class WorkspaceRmResult(Fresh):
+class WorkspaceRmResult(WithinWorkspace):
     """The answer of `workspace.rm`."""
 
-    ns: str
-    root: str
     removed: bool
 
 
