@@ -120,7 +120,7 @@ def resolve(lab: Lab, now: datetime = NOW, everything: bool = False) -> int:
 
 def told(lab: Lab, rel: str = "") -> set[tuple[str, str, str, float, str]]:
     index = lab.stores.index("agent")
-    found = related.list_edges(lab.stores, [index], "", rel or None, 0.0, 1000)
+    found = related.list_edges(lab.stores, [index], "", rel or None, 0.0, 1000)["edges"]
     return {(one["from"], one["rel"], one["to"], round(one["weight"], 3), one["origin"]) for one in found}
 
 

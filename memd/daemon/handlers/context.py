@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from memd.daemon.handler_context import HandlerContext, Result, namespaces
 from memd.daemon.handlers.memories import KeyedWrite, check, facts_now
-from memd.daemon.handlers.registry import handles
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.handlers.search import repairing_text
 from memd.daemon.handlers.workspace_writer import workspace_writer
-from memd.daemon.server import IncomingCall
 from memd.errors import Refused
 from memd.indexer.context.assemble import assemble
 from memd.indexer.context.inputs import ContextTask
@@ -78,7 +76,6 @@ def _summary_links(target: KeyTarget, text: str | None, sources: tuple[str, ...]
 
 @handles(ExpandRequest)
 async def expand(ctx: HandlerContext, request: ExpandRequest, call: IncomingCall) -> Result:
-    indexes = await ctx.linked_indexes(request)
     if request.key:
-        return await ctx.read(related.children, ctx.stores, indexes, request.key)
-    return {"ns": namespaces(indexes), "summaries": await ctx.read(related.list_summaries, ctx.stores, indexes)}
+        return await from_view(ctx, request, related.children, request.key, linked=True)
+    return await from_view(ctx, request, related.list_summaries, linked=True)

@@ -6,16 +6,15 @@ import re
 from collections.abc import Callable, Sequence
 from sqlite3 import Row
 
-from memd.daemon.handler_context import HandlerContext, Result, namespaces
-from memd.daemon.handlers.registry import handles
+from memd.daemon.handler_context import namespaces
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, edit_of, in_memory, workspace_writer
-from memd.daemon.server import IncomingCall
 from memd.daemon.tasks.lifecycle import RefuseEdge, RemoveEdges
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.lifecycle import edges, mentions, related
 from memd.indexer.views.keys import KeyTarget
 from memd.lifecycle.edges import RELATED, Edge
-from memd.models import RELATIONS, Memory
+from memd.models import Memory
 from memd.notes import sections
 from memd.notes.links import declared_link, entry_of, folded
 from memd.protocol.methods import edges as methods
@@ -59,23 +58,19 @@ async def edge_rm(ctx: HandlerContext, request: methods.EdgeRmRequest, call: Inc
 
 @handles(methods.EdgeListRequest)
 async def edge_list(ctx: HandlerContext, request: methods.EdgeListRequest, call: IncomingCall) -> Result:
-    indexes = await ctx.linked_indexes(request)
     options = (request.key, request.rel, request.min_weight, request.limit)
-    return {"ns": namespaces(indexes), "edges": await ctx.read(related.list_edges, ctx.stores, indexes, *options)}
+    return await from_view(ctx, request, related.list_edges, *options, linked=True)
 
 
 @handles(methods.EdgeCandidatesRequest)
 async def edge_candidates(ctx: HandlerContext, request: methods.EdgeCandidatesRequest, call: IncomingCall) -> Result:
-    indexes = await ctx.linked_indexes(request)
-    candidates = await ctx.read(related.candidates, ctx.stores, indexes, request.limit)
-    return {"ns": namespaces(indexes), "relations": RELATIONS, "candidates": candidates}
+    return await from_view(ctx, request, related.candidates, request.limit, linked=True)
 
 
 @handles(methods.RelatedRequest)
 async def related_memories(ctx: HandlerContext, request: methods.RelatedRequest, call: IncomingCall) -> Result:
-    indexes = await ctx.linked_indexes(request)
     options = (request.key, request.depth, request.min_weight, request.limit)
-    return await ctx.read(related.related, ctx.stores, indexes, *options)
+    return await from_view(ctx, request, related.related, *options, linked=True)
 
 
 @handles(methods.ClustersRequest)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memd.daemon.handler_context import HandlerContext, Result
-from memd.daemon.handlers.registry import handles
-from memd.daemon.server import IncomingCall
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.subscriptions import SubscriptionQuery
 from memd.errors import NotFound, UsageError
 from memd.indexer.indexing.subscription_match import AwaitedTerms, awaited_terms

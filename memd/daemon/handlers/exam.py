@@ -9,11 +9,10 @@ from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 
-from memd.daemon.handler_context import HandlerContext, ReportProgress, Result, progress_reporter
-from memd.daemon.handlers.registry import handles
+from memd.daemon.handler_context import ReportProgress, progress_reporter
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.search import find
 from memd.daemon.handlers.workspace_writer import absolute_path
-from memd.daemon.server import IncomingCall
 from memd.daemon.tasks.lifecycle import SaveExam
 from memd.errors import NotFound, UsageError
 from memd.exam import probes, questions

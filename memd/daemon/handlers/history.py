@@ -5,10 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from sqlite3 import Row
 
-from memd.daemon.handler_context import HandlerContext, Result, namespaces
-from memd.daemon.handlers.registry import handles
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.handlers.workspace_writer import workspace_writer, written
-from memd.daemon.server import IncomingCall
 from memd.daemon.tasks.writing import UndoAction
 from memd.errors import Conflict, NotFound, Refused
 from memd.indexer.record.actions import in_utc
@@ -21,27 +19,23 @@ from memd.protocol.methods import history as methods
 
 @handles(methods.HistoryRequest)
 async def history(ctx: HandlerContext, request: methods.HistoryRequest, call: IncomingCall) -> Result:
-    indexes = await ctx.current_indexes(request)
-    return await ctx.read(past.versions, ctx.stores, indexes, request.key)
+    return await from_view(ctx, request, past.versions, request.key)
 
 
 @handles(methods.DiffRequest)
 async def diff(ctx: HandlerContext, request: methods.DiffRequest, call: IncomingCall) -> Result:
-    indexes = await ctx.current_indexes(request)
-    return await ctx.read(past.difference, ctx.stores, indexes, request.key, request.old or 0, request.new or 0)
+    return await from_view(ctx, request, past.difference, request.key, request.old or 0, request.new or 0)
 
 
 @handles(methods.LogRequest)
 async def log(ctx: HandlerContext, request: methods.LogRequest, call: IncomingCall) -> Result:
     log_filter = LogFilter(request.who, request.what, _begin(request.since), request.key, request.limit)
-    indexes = await ctx.current_indexes(request)
-    return {"entries": await ctx.read(past.entries, ctx.stores, indexes, log_filter), "ns": namespaces(indexes)}
+    return await from_view(ctx, request, past.entries, log_filter)
 
 
 @handles(methods.TrashRequest)
 async def trash(ctx: HandlerContext, request: methods.TrashRequest, call: IncomingCall) -> Result:
-    indexes = await ctx.current_indexes(request)
-    return {**await ctx.read(past.trash, ctx.stores, indexes, request.limit), "ns": namespaces(indexes)}
+    return await from_view(ctx, request, past.trash, request.limit)
 
 
 @handles(methods.RestoreRequest)

@@ -10,11 +10,10 @@ from sqlite3 import Row
 from typing import Any, NoReturn
 
 from memd.config import edit
-from memd.daemon.handler_context import HandlerContext, Result, namespaces
-from memd.daemon.handlers.registry import handles
+from memd.daemon.handler_context import namespaces
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, in_memory, workspace_writer
 from memd.daemon.handlers.workspaces import configure
-from memd.daemon.server import IncomingCall
 from memd.daemon.tasks.lifecycle import CountUseful, MoveTier
 from memd.errors import Refused
 from memd.indexer.lifecycle.reflect import preview_rules

@@ -6,11 +6,10 @@ import asyncio
 import time
 from dataclasses import asdict
 
-from memd.daemon.handler_context import POLL_SECONDS, HandlerContext, Result, progress_reporter
-from memd.daemon.handlers.registry import handles
+from memd.daemon.handler_context import POLL_SECONDS, progress_reporter
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.indexing import IndexingOptions
-from memd.daemon.server import IncomingCall
 from memd.daemon.tasks.stores import ExamineStores, RebuildVectors, UseBuiltText
 from memd.errors import Busy
 from memd.indexer.maintenance import doctor as doctor_checks

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 from memd.daemon import binding
-from memd.daemon.handler_context import HandlerContext, Result
-from memd.daemon.handlers.registry import dispatch, handles
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, dispatch, handles
 from memd.daemon.mcp_sessions import SessionCalls, SessionIdentity, only_workspace, time_zone
-from memd.daemon.server import ClientConnection, IncomingCall, LineReader
+from memd.daemon.server import ClientConnection, LineReader
 from memd.mcp.profiles import EXPERIMENTAL, tools_of
 from memd.protocol.methods.base import Scoped
 from memd.protocol.methods.server import McpOpenRequest

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, get_args
 
-from memd.daemon.handler_context import HandlerContext, Result, namespaces
-from memd.daemon.handlers.registry import handles
+from memd.daemon.handler_context import namespaces
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, did_you_mean, in_memory, workspace_writer
-from memd.daemon.server import IncomingCall
 from memd.daemon.tasks.writing import PurgeMemory
 from memd.errors import NotFound, Refused, UsageError, VersionConflict
 from memd.indexer.query.similar import similar

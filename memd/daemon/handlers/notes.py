@@ -6,10 +6,8 @@ import re
 from datetime import timedelta
 from pathlib import PurePosixPath
 
-from memd.daemon.handler_context import HandlerContext, Result
-from memd.daemon.handlers.registry import handles
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, did_you_mean, workspace_writer
-from memd.daemon.server import IncomingCall
 from memd.errors import NotFound, UsageError
 from memd.indexer.indexing.scan import refusal
 from memd.indexer.query.lookup import key_of

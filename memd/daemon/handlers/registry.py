@@ -1,4 +1,4 @@
-"""Which handler answers which method, and the dispatcher that calls it."""
+"""Which handler answers which method, what all handlers are made with, and the dispatcher that calls them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from memd.daemon import binding
-from memd.daemon.handler_context import HandlerContext, Result
+from memd.daemon.handler_context import HandlerContext, InWorkspace, Result, namespaces
 from memd.daemon.server import IncomingCall
 from memd.errors import UnknownMethod
 from memd.protocol.methods import METHODS, Request
 from memd.protocol.methods.parameters import parse
+
+__all__ = ["HANDLERS", "HandlerContext", "IncomingCall", "Result", "dispatch", "from_view", "handles"]
 
 R = TypeVar("R", bound=Request)
 Handler = Callable[[HandlerContext, R, IncomingCall], Awaitable[Result]]
@@ -26,6 +28,14 @@ def handles(request: type[R]) -> Callable[[Handler[R]], Handler[R]]:
         return handler
 
     return register
+
+
+async def from_view(
+    ctx: HandlerContext, request: InWorkspace, view: Callable[..., Result], *args: Any, linked: bool = False
+) -> Result:
+    """What a view says of the workspaces that are meant; `linked`: once their edges follow from the changes so far."""
+    indexes = await (ctx.linked_indexes(request) if linked else ctx.current_indexes(request))
+    return {"ns": namespaces(indexes), **await ctx.read(view, ctx.stores, indexes, *args)}
 
 
 async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], call: IncomingCall) -> Result:

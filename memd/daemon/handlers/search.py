@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 
-from memd.daemon.handler_context import HandlerContext, P, Result, T, namespaces
-from memd.daemon.handlers.registry import handles
-from memd.daemon.server import IncomingCall
+from memd.daemon.handler_context import P, T, namespaces
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.tasks.indexing import ReadFilesFirst, RereadFiles
 from memd.daemon.tasks.stores import RepairText
 from memd.errors import NotFound, StoreBroken
@@ -180,11 +179,8 @@ async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: Incoming
 
 @handles(methods.ListRequest)
 async def list_memories(ctx: HandlerContext, request: methods.ListRequest, call: IncomingCall) -> Result:
-    indexes, limit = await ctx.current_indexes(request), request.limit or MAX_ROWS
-    page = await ctx.read(
-        inventory.list_memories, ctx.stores, indexes, request.filters, request.sort, request.offset, limit
-    )
-    return {**page, "ns": namespaces(indexes)}
+    page = (request.filters, request.sort, request.offset, request.limit or MAX_ROWS)
+    return await from_view(ctx, request, inventory.list_memories, *page)
 
 
 @handles(methods.BusRequest)

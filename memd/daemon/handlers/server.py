@@ -8,9 +8,7 @@ from dataclasses import asdict
 
 from memd.config import paths
 from memd.daemon import binding
-from memd.daemon.handler_context import HandlerContext, Result
-from memd.daemon.handlers.registry import handles
-from memd.daemon.server import IncomingCall
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import exams

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
 
-from memd.daemon.handler_context import HandlerContext, Result
-from memd.daemon.handlers.registry import handles
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, did_you_mean, workspace_writer
-from memd.daemon.server import IncomingCall
 from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, UsageError
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import topics

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from memd.daemon.handler_context import HandlerContext, ReportProgress, Result, namespaces, progress_reporter
-from memd.daemon.handlers.registry import handles
+from memd.daemon.handler_context import ReportProgress, namespaces, progress_reporter
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import absolute_path
-from memd.daemon.server import IncomingCall
 from memd.daemon.tasks.writing import ImportFiles, RestoreEdges, RestoreGone, RestoreLives
 from memd.errors import SecretFound, UnknownWorkspace
 from memd.indexer.maintenance import backups

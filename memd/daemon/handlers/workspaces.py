@@ -10,11 +10,10 @@ from typing import TypeVar
 
 from memd.config import edit, paths
 from memd.config.load import NS, glob_ok
-from memd.daemon.handler_context import HandlerContext, Result, progress_reporter
-from memd.daemon.handlers.registry import handles
+from memd.daemon.handler_context import progress_reporter
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
-from memd.daemon.server import IncomingCall
 from memd.daemon.tasks.indexing import ForgetWorkspace, OpenWorkspace
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.store.stores import WorkspaceIndex

@@ -14,7 +14,7 @@ from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import get, inventory, keys
 from memd.indexer.views.keys import KeyTarget
 from memd.lifecycle.edges import CONTAINS, RELATED, Edge, ReachedMemory, components, reach, summary_of
-from memd.models import Filters, Relation
+from memd.models import RELATIONS, Filters, Relation
 
 FEWEST = 2
 """A summary of one memory is another version of it."""
@@ -24,7 +24,7 @@ EdgeRow = dict[str, Any]
 
 def list_edges(
     stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, rel: Relation | None, least: float, limit: int
-) -> list[EdgeRow]:
+) -> dict[str, Any]:
     """The edges of one memory, or of some workspaces, the strongest first."""
     connection, rows = stores.ledger.reader, list[EdgeRow]()
     if key:
@@ -35,7 +35,7 @@ def list_edges(
     for index, some in found:
         names = edges.named(connection, index.id, _ends(some))
         rows += [{"ns": index.workspace.ns, **row} for row in edges.edge_rows(some, names)]
-    return _strongest(rows, limit)
+    return {"edges": _strongest(rows, limit)}
 
 
 def _strongest(rows: Iterable[EdgeRow], limit: int) -> list[EdgeRow]:
@@ -68,8 +68,8 @@ def _reached_row(way: ReachedMemory, names: dict[int, dict[str, Any]]) -> dict[s
     return {**names[way.memory], "weight": round(way.weight, 4), "way": brief}
 
 
-def candidates(stores: Stores, indexes: Sequence[WorkspaceIndex], limit: int) -> list[EdgeRow]:
-    """Linked pairs without a relation type, with the beginning of both texts."""
+def candidates(stores: Stores, indexes: Sequence[WorkspaceIndex], limit: int) -> dict[str, Any]:
+    """Linked pairs without a relation type, with the beginning of both texts; and the types that there are."""
     connection, rows = stores.ledger.reader, list[EdgeRow]()
     for index in indexes:
         some = edges.untyped(connection, index.id, limit)
@@ -80,7 +80,7 @@ def candidates(stores: Stores, indexes: Sequence[WorkspaceIndex], limit: int) ->
         }
         rows += [{"ns": index.workspace.ns, "from": ends[edge.one], "to": ends[edge.other],
                   "weight": round(edge.weight, 4), "origin": edge.origin} for edge in some]  # fmt: skip
-    return _strongest(rows, limit)
+    return {"relations": RELATIONS, "candidates": _strongest(rows, limit)}
 
 
 # --- clusters and summaries -----------------------------------------------------------------------------------
@@ -143,14 +143,14 @@ def _containing(connection: Connection, memory: int | None) -> set[int | None]:
     return {row["id"] for row in rows}
 
 
-def list_summaries(stores: Stores, indexes: Iterable[WorkspaceIndex]) -> list[dict[str, Any]]:
+def list_summaries(stores: Stores, indexes: Iterable[WorkspaceIndex]) -> dict[str, Any]:
     """The memories that contain others, with how many."""
     connection, rows = stores.ledger.reader, list[dict[str, Any]]()
     for index in indexes:
         contained = edges.contained(connection, index.id)
         entries = inventory.entries(connection, index, Filters(), contained)
         rows += [{**entry.as_object(), "children": len(contained[entry.id])} for entry in entries]
-    return sorted(rows, key=_by_place)
+    return {"summaries": sorted(rows, key=_by_place)}
 
 
 def children(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> dict[str, Any]:

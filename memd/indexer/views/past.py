@@ -168,7 +168,7 @@ class LogFilter:
     limit: int = 50
 
 
-def entries(stores: Stores, indexes: Sequence[WorkspaceIndex], wanted: LogFilter) -> list[JsonObject]:
+def entries(stores: Stores, indexes: Sequence[WorkspaceIndex], wanted: LogFilter) -> JsonObject:
     """Everything that was done, newest first: memd's own actions, and what editors saved."""
     connection, names = stores.ledger.reader, {index.id: index.workspace.ns for index in indexes}
     values = {**asdict(wanted), "workspaces": workspace_ids(indexes), "memories": None}
@@ -179,7 +179,7 @@ def entries(stores: Stores, indexes: Sequence[WorkspaceIndex], wanted: LogFilter
     done = islice(_actions(connection, names, values), wanted.limit)
     saved = islice(_edits(connection, names, values), wanted.limit)
     merged = sorted([*done, *saved], key=lambda entry: (entry["at"], entry["action"] or 0), reverse=True)
-    return merged[: wanted.limit]
+    return {"entries": merged[: wanted.limit]}
 
 
 def _same_key(connection: Connection, workspace: int, key: str) -> list[int]:
