@@ -17,6 +17,7 @@ from benchmarks.whoosh_scorer import K1, B, Scores, bm25, mean_length, query_ter
 from memd.errors import StoreBroken
 from memd.indexer.store.postings import SETTLED, PostingCache
 from memd.indexer.store.segment import PostingList
+from memd.indexer.store.segment_builder import BLOCK
 from memd.indexer.store.text import TextIndex, document
 from memd.models import Chunk
 
@@ -96,6 +97,11 @@ def test_the_ranking_is_that_of_whoosh(index: TextIndex, matcher: int, settled: 
     assert_as_whoosh(index)
 
 
+def test_a_list_of_several_blocks_is_read_by_whoosh_too(index: TextIndex):
+    index.apply([(number, chunk("backup " * (1 + number % 3), "server")) for number in range(1, 2 * BLOCK + 10)], ())
+    assert_as_whoosh(index)
+
+
 def test_the_arrays_hold_what_was_put_in(index: TextIndex):
     chunks = dict(made(120))
     index.apply(list(chunks.items())[:70], ())
@@ -107,7 +113,7 @@ def test_the_arrays_hold_what_was_put_in(index: TextIndex):
     assert postings.count == len(chunks)
     assert sorted(postings.chunks[postings.live].tolist()) == sorted(chunks)
     for field in FIELDS:
-        held = {number: Counter(document(number, one)[field]) for number, one in chunks.items()}
+        held = {number: Counter(document(one)[field]) for number, one in chunks.items()}
         for term in {term for counts in held.values() for term in counts}:
             docs, weights = postings.of(field, term)
             told = dict(zip(postings.chunks[docs].tolist(), weights.tolist(), strict=True))

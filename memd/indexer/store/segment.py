@@ -62,6 +62,15 @@ class PostingList(NamedTuple):
 NOTHING = PostingList(np.zeros(0, np.int32), np.zeros(0, np.uint16))
 
 
+class FieldLists(NamedTuple):
+    """Every list of a field, one after the other: the terms in order, and how many documents each has."""
+
+    words: list[str]
+    counts: NDArray[np.int64]
+    docs: Docs
+    weights: Counts
+
+
 class Segment:
     """A segment never changes except for its deletions, which belong to the commits.
 
@@ -129,6 +138,19 @@ class Segment:
                 if len(self.held(field, term).docs) != count:
                     raise StoreBroken(f"the text index is torn: {term!r} is not found", "memd doctor --fix")
 
+    def lists(self, field: str) -> FieldLists:
+        """Every list of a field; not kept, and not for more than some thousand documents."""
+        terms, lists = self._terms._dbfile.fileno(), self._terms._postfile.fileno()
+        with reading():
+            with self._lock:
+                places, words, counts = _terms(self._terms, field)
+            held = []
+            for place, count in zip(places.tolist(), counts.tolist(), strict=True):
+                *_, offset, length = TERM.unpack(os.pread(terms, TERM.size, place))
+                held.append(_decode(os.pread(lists, length, offset), count))
+        docs = np.concatenate([each.docs for each in held] or [NOTHING.docs])
+        return FieldLists(words, counts, docs, np.concatenate([each.weights for each in held] or [NOTHING.weights]))
+
     def lexicon(self, field: str) -> Lexicon:
         """Every term of a field, read once."""
         if field not in self._lexicons:
@@ -171,11 +193,19 @@ def frozen(docs: Docs, weights: Counts) -> PostingList:
 
 
 def _lexicon(terms: Any, field: str) -> Lexicon:
-    """The terms of a field. Its keys are together and in order; the places of all keys are at the end of the file."""
+    _, words, counts = _terms(terms, field)
+    return Lexicon(words, counts)
+
+
+def _terms(terms: Any, field: str) -> tuple[NDArray[np.int64], list[str], NDArray[np.int64]]:
+    """The terms of a field, where the entry of each is, and how many documents it has.
+
+    A field's keys are together and in order; the places of all keys are at the end of the file.
+    """
     number = terms._fieldmap.get(field)
     table = terms._tindex
     if number is None:
-        return Lexicon([], np.zeros(0, np.int64))
+        return np.zeros(0, np.int64), [], np.zeros(0, np.int64)
     form = np.dtype(table.extras["indextype"]).newbyteorder(">")
     places = np.frombuffer(table.dbfile.get(table.indexbase, table.indexlen * form.itemsize), form).astype(np.int64)
     raw = table.dbfile.get(0, table.endofdata)
@@ -186,7 +216,7 @@ def _lexicon(terms: Any, field: str) -> Lexicon:
     of_field = (numbers[places + KEY] == number >> 8) & (numbers[places + KEY + 1] == number & 255)
     places, ends = places[of_field], ends[of_field]
     words = [raw[start:end].decode() for start, end in zip((places + KEY + 2).tolist(), ends.tolist(), strict=True)]
-    return Lexicon(words, _unsigned(numbers, ends + TERM_DOCS))
+    return ends, words, _unsigned(numbers, ends + TERM_DOCS)
 
 
 def _unsigned(numbers: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ import errno
 import json
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,19 +26,22 @@ from memd.indexer.language.words import terms_of
 from memd.indexer.store import checksums
 from memd.indexer.store.postings import Postings, Segments
 from memd.indexer.store.segment import TORN, Segment
+from memd.indexer.store.segment_builder import SegmentBuilder
 from memd.models import Chunk
 
 FORMAT = 2
 """The version of the format; an index of another version is built again."""
 
-MEMORY_MB = 64
-BLOCK = 4_096
-"""Postings per block; Whoosh's 128 let it skip blocks, but memd reads every list whole."""
+FIELDS = ("heading", "body", "exact")
+CODEC = W3Codec()
 
 MERGE_EVERY = 8
 MERGE_MOST = 1_000
 LARGE = MERGE_MOST // MERGE_EVERY
 """Segments of this size are too large to be joined here, eight at once."""
+
+Joinable = Callable[[list[Any]], list[Any]]
+"""Which segments of an index are to be joined."""
 
 BROKEN = (*TORN, index.IndexError, FileFormatError)
 """What Whoosh raises when its files are damaged; only opening and reading them is guarded so widely."""
@@ -67,9 +70,7 @@ def _schema() -> fields.Schema:
     analyzer = TermList()
     return fields.Schema(
         number=fields.COLUMN(columns.NumericColumn("q")),
-        heading=fields.TEXT(analyzer=analyzer, phrase=False),
-        body=fields.TEXT(analyzer=analyzer, phrase=False),
-        exact=fields.TEXT(analyzer=analyzer, phrase=False),
+        **{name: fields.TEXT(analyzer=analyzer, phrase=False) for name in FIELDS},
     )
 
 
@@ -138,70 +139,70 @@ class TextIndex:
 
     def tidy(self) -> None:
         """Join small segments; for a moment when nobody waits."""
-        self._commit((), (), merge_alike)
+        self._commit((), (), alike)
 
     def _loose(self) -> int:
-        return max((len(alike) for alike in _tiers(self._index._segments()).values() if _gathered(alike)), default=0)
+        return max((len(tier) for tier in _tiers(self._index._segments()).values() if _gathered(tier)), default=0)
 
     def _large(self) -> int:
         return sum(segment.doc_count_all() > LARGE for segment in self._index._segments())
 
-    def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], merge: Any) -> None:
-        writer = None
+    def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], joinable: Joinable) -> None:
         try:
-            dropped = self._places(drop)
-            writer = self._index.writer(compound=False, limitmb=MEMORY_MB, codec=W3Codec(blocklimit=BLOCK))
-            for place in dropped:
-                writer.delete_document(place)
+            segments = self._index._segments()
+            self._delete(segments, drop)
+            joined = joinable(segments)
+            builder = SegmentBuilder(FIELDS, LENGTHS)
+            for segment in joined:
+                builder.join(self._open_segment(segment), segment.deleted_docs())
             for chunk_id, chunk in add:
-                writer.add_document(**document(chunk_id, chunk))
+                builder.add(chunk_id, document(chunk))
+            # In the order that they had: what was read of the first ones stays true.
+            kept = [segment for segment in segments if segment not in joined]
+            if builder.size:
+                kept.append(self._write_segment(builder))
             failpoint("text-before-commit")
             checksums.remove(self.folder)
-            self._swap_at_commit(writer)
-            writer.commit(mergetype=merge)
+            self._publish(kept)
             failpoint("text-after-commit")
             self._sums = checksums.write(self.folder, self._sums)
             self.loose, self.large = self._loose(), self._large()
         except OSError as error:
-            self._give_up(writer)
+            # The half-written files take up the space that is missing.
+            self._sweep(self._index)
             raise disk_error(error) from error
         finally:
             self._renew()
 
-    def _places(self, drop: Iterable[int]) -> list[int]:
-        """Whoosh's document numbers of some chunks; they hold until the next commit, and there is one writer."""
+    def _delete(self, segments: list[Any], drop: Iterable[int]) -> None:
+        """Mark chunks as deleted, in the segments that hold them."""
         numbers = list(drop)
         if not numbers:
-            return []
-        postings = self.postings()
-        places: list[int] = np.flatnonzero(postings.live & np.isin(postings.chunks, numbers)).tolist()
-        return places
-
-    def _swap_at_commit(self, writer: Any) -> None:
-        """Let go of removed segments in the moment that the commit removes their files."""
-        write_toc = writer._commit_toc
-
-        def commit_toc(segments: list[Any]) -> None:
-            with self._lock:
-                self._postings = None
-                self._segments.keep({segment.segment_id() for segment in segments})
-                write_toc(segments)
-
-        writer._commit_toc = commit_toc
-
-    def _give_up(self, writer: Any) -> None:
-        """Cancel a writer that could not finish, and release its lock."""
-        if writer is None:
             return
-        try:
-            writer.cancel()
-        except (OSError, ValueError):
-            # ValueError: some of its files are closed already, and Whoosh would write to them again.
-            lock = getattr(writer, "writelock", None)
-            if lock is not None:
-                lock.release()
-        # Its half-written files take up the space that is missing.
-        self._sweep(self._index)
+        postings = self.postings()
+        places = np.flatnonzero(postings.live & np.isin(postings.chunks, numbers))
+        ends = np.cumsum([segment.doc_count_all() for segment in segments])
+        nths = np.searchsorted(ends, places, "right")
+        for place, nth in zip(places.tolist(), nths.tolist(), strict=True):
+            segments[nth].delete_document(place - int(ends[nth]) + segments[nth].doc_count_all())
+
+    def _write_segment(self, builder: SegmentBuilder) -> Any:
+        """Write a new segment, which nobody knows of until it is published."""
+        segment = CODEC.new_segment(self._index.storage, self._index.indexname)
+        for extension, content in builder.files():
+            (self.folder / segment.make_filename(extension)).write_bytes(content)
+        segment.set_doc_count(builder.size)
+        segment._fieldlengths = builder.totals()
+        return segment
+
+    def _publish(self, segments: list[Any]) -> None:
+        """The commit: a new table of contents; lets go of removed segments in the moment that their files go."""
+        storage, name, generation = self._index.storage, self._index.indexname, self._index.latest_generation() + 1
+        with self._lock:
+            self._postings = None
+            self._segments.keep({segment.segment_id() for segment in segments})
+            index.TOC(_schema(), segments, generation).write(storage, name)
+            index.clean_files(storage, name, generation, segments)
 
     def _renew(self) -> None:
         with self._lock:
@@ -220,7 +221,7 @@ class TextIndex:
         return Segment(SegmentReader(self._index.storage, _schema(), segment), LENGTHS)
 
     def count(self) -> int:
-        return int(self._index.doc_count())
+        return sum(segment.doc_count_all() - segment.deleted_count() for segment in self._index._segments())
 
     def ids(self) -> set[int]:
         """Every chunk the index holds."""
@@ -241,24 +242,18 @@ class TextIndex:
         self._index.close()
 
 
-def keep_all(writer: Any, segments: list[Any]) -> list[Any]:
+def keep_all(segments: list[Any]) -> list[Any]:
     """Join nothing: an edit should be found at once, not after half a second of merging."""
-    return segments
+    return []
 
 
-def merge_alike(writer: Any, segments: list[Any]) -> list[Any]:
+def alike(segments: list[Any]) -> list[Any]:
     """Join segments of about one size as soon as there are enough of them.
 
-    Every chunk is joined a few times in its life. More than `MERGE_MOST` chunks are not joined here, since Whoosh would
-    hold the interpreter for seconds; a rebuild in a process of its own joins those.
+    Every chunk is joined a few times in its life. More than `MERGE_MOST` chunks are not joined here, since a save would
+    wait for it; a rebuild in a process of its own joins those.
     """
-    joined = [segment for alike in _tiers(segments).values() if _gathered(alike) for segment in alike]
-    for segment in joined:
-        reader = SegmentReader(writer.storage, writer.schema, segment)
-        writer.add_reader(reader)
-        reader.close()
-    # In the order that they had: what was read of the first ones stays true.
-    return [segment for segment in segments if segment not in joined]
+    return [segment for tier in _tiers(segments).values() if _gathered(tier) for segment in tier]
 
 
 def _tiers(segments: Iterable[Any]) -> dict[int, list[Any]]:
@@ -269,15 +264,15 @@ def _tiers(segments: Iterable[Any]) -> dict[int, list[Any]]:
     return tiers
 
 
-def _gathered(alike: list[Any]) -> bool:
-    return len(alike) >= MERGE_EVERY and sum(segment.doc_count_all() for segment in alike) <= MERGE_MOST
+def _gathered(tier: list[Any]) -> bool:
+    return len(tier) >= MERGE_EVERY and sum(segment.doc_count_all() for segment in tier) <= MERGE_MOST
 
 
-def document(chunk_id: int, chunk: Chunk) -> dict[str, Any]:
-    """A chunk as a Whoosh document."""
+def document(chunk: Chunk) -> dict[str, list[str]]:
+    """The words of a chunk, by field."""
     body, exact = terms_of(chunk.text)
     heading, _ = terms_of(" ".join((*chunk.heading, chunk.context)))
-    return {"number": chunk_id, "heading": heading, "body": body, "exact": exact}
+    return {"heading": heading, "body": body, "exact": exact}
 
 
 def disk_error(error: OSError) -> DiskFull | StoreBroken:
