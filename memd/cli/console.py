@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import sys
 
-from memd.errors import MemdError
+from memd.errors import MemdError, UsageError
 from memd.protocol import wire
 from memd.protocol.safe_text import neutralise, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any, NoReturn, TextIO
 
 PIPE_CLOSED = 141
@@ -28,6 +28,16 @@ def out(text: str) -> None:
 def line(text: str) -> None:
     """`out` for text that holds names from elsewhere."""
     out(one_line(text))
+
+
+def lines(texts: Iterable[str], nothing: str = "") -> None:
+    """`line` for each text; where there are none, a note that says so."""
+    count = 0
+    for text in texts:
+        line(text)
+        count += 1
+    if nothing and not count:
+        note(nothing)
 
 
 def text(exact: str) -> None:
@@ -72,6 +82,17 @@ def report(error: MemdError) -> int:
     if error.hint:
         _write(sys.stderr, "  " + neutralise(error.hint).replace("\n", "\n  ") + "\n")
     return error.exit_code
+
+
+def confirm_irreversible(question: str, yes: bool) -> None:
+    """Ask before what cannot be undone; without a terminal to ask on, the answer is no."""
+    import typer
+
+    if yes:
+        return
+    if not on_terminal(sys.stdin):
+        raise UsageError("this cannot be undone, and there is nobody to ask", "say --yes if it is meant")
+    typer.confirm(question, abort=True, err=True)
 
 
 def on_terminal(stream: TextIO | None) -> bool:

@@ -65,6 +65,13 @@ Color = Annotated[Literal["auto", "always", "never"], typer.Option("--color", he
 Count = Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="End after N events.")]
 
 
+def command_group(app: typer.Typer, name: str, about: str, no_args_is_help: bool = False) -> typer.Typer:
+    """Register a group of commands, such as `memd edge`."""
+    group = typer.Typer(help=about, no_args_is_help=no_args_is_help, rich_markup_mode=None)
+    app.add_typer(group, name=name)
+    return group
+
+
 def declared_command(
     app: typer.Typer, method: str, *, name: str = "", hidden: bool = False, words: str = "",
     leave_out: Sequence[str] = (), defaults: Mapping[str, Any] | None = None, of_group: bool = False, **changed: Any,
@@ -168,15 +175,6 @@ def text_of(words: list[str], what: str) -> str:
 def split_list(given: list[str]) -> list[str]:
     """A list as people give it, `a,b` or one option each."""
     return [entry.strip() for group in given for entry in group.split(",") if entry.strip()]
-
-
-def confirm_irreversible(question: str, yes: bool) -> None:
-    """Ask before what cannot be undone; without a terminal to ask on, the answer is no."""
-    if yes:
-        return
-    if not console.on_terminal(sys.stdin):
-        raise UsageError("this cannot be undone, and there is nobody to ask", "say --yes if it is meant")
-    typer.confirm(question, abort=True, err=True)
 
 
 # --- the signature ------------------------------------------------------------------------------------------------

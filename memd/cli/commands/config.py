@@ -9,14 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli import console, daemon_calls, reports
-from memd.cli.method_command import Json
+from memd.cli.method_command import Json, command_group
 from memd.config import edit, load, paths
 from memd.config.schema import RULES, SECTIONS, Settings, settings_of
 from memd.errors import ConfigError
 
 app = typer.Typer()
-config_app = typer.Typer(help="Writes, shows or checks the settings.", rich_markup_mode=None)
-app.add_typer(config_app, name="config")
+config_app = command_group(app, "config", "Writes, shows or checks the settings.")
 
 
 @config_app.command()

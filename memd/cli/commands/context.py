@@ -76,10 +76,11 @@ def expand(result: Result, args: Args) -> None:
 
 
 def _show_summaries(result: Result) -> None:
-    for summary in result["summaries"]:
-        console.line(f"{summary['key']}  {summary['path']}:{summary['start_line']}  contains {summary['children']}")
-    if not result["summaries"]:
-        console.note("there is no summary yet: memd consolidate writes one")
+    summaries = (
+        f"{summary['key']}  {summary['path']}:{summary['start_line']}  contains {summary['children']}"
+        for summary in result["summaries"]
+    )
+    console.lines(summaries, "there is no summary yet: memd consolidate writes one")
 
 
 def _show_children(key: str, result: Result) -> None:

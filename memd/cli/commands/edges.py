@@ -10,20 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import console, daemon_calls, reports
-from memd.cli.method_command import (
-    REQUIRED,
-    Args,
-    Result,
-    call,
-    declared_command,
-    method_command,
-    show_result,
-    wire_params,
-)
+from memd.cli import console, reports
+from memd.cli.method_command import REQUIRED, Args, Result, call, command_group, method_command
 from memd.errors import MemdError, UsageError
 from memd.models import RELATIONS
 from memd.protocol import wire
+from memd.protocol.client import Client
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.parameters import parse
 from memd.protocol.safe_text import one_line
@@ -41,10 +33,9 @@ Command = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the edges, and add none.")]
 
 app = typer.Typer()
-edge_app = typer.Typer(
-    help="Declares edges between memories, removes them, lists them.", no_args_is_help=True, rich_markup_mode=None
+edge_app = command_group(
+    app, "edge", "Declares edges between memories, removes them, lists them.", no_args_is_help=True
 )
-app.add_typer(edge_app, name="edge")
 
 
 # The keyword arguments are named as on the wire, and `from` is a word of Python's own.
@@ -62,31 +53,31 @@ def remove(result: Result, args: Args) -> None:
 
 @method_command(edge_app, "edge.list", name="list")
 def list_edges(result: Result, args: Args) -> None:
-    for edge in result["edges"]:
-        console.line(f"{_line(edge)}  ({edge['origin']})")
-    if not result["edges"]:
-        console.note("no edge is like that")
+    console.lines((f"{_line(edge)}  ({edge['origin']})" for edge in result["edges"]), "no edge is like that")
 
 
-@declared_command(
-    app, "edge.add", leave_out=["rel"], rm=Remove,
-    to=typer.Argument(metavar="B"), **{"from": typer.Argument(metavar="A")},
-)  # fmt: skip
-def link(args: Args) -> None:
-    """Links two memories, as `memd edge add A relates_to B` does."""
+def _related(args: Args) -> None:
     if args["rm"] and args["weight"] is not None:
         raise UsageError("a link that is removed has no weight")
     args["rel"] = RELATED
-    method, show = ("edge.rm", remove) if args["rm"] else ("edge.add", add)
-    with daemon_calls.connect(not args["no_start"]) as client:
-        result = call(client, method, wire_params(client, method, args))
-    show_result(result, args, show)
+
+
+def _add_or_remove(client: Client, params: Args, args: Args) -> Result:
+    return call(client, "edge.rm" if args["rm"] else "edge.add", params)
+
+
+@method_command(
+    app, "edge.add", leave_out=["rel"], prepare=_related, send=_add_or_remove, rm=Remove,
+    to=typer.Argument(metavar="B"), **{"from": typer.Argument(metavar="A")},
+)  # fmt: skip
+def link(result: Result, args: Args) -> None:
+    """Links two memories, as `memd edge add A relates_to B` does."""
+    (remove if args["rm"] else add)(result, args)
 
 
 @method_command(app, "related", exit_code=lambda result: 0 if result["memories"] else 1)
 def related(result: Result, args: Args) -> None:
-    for memory in result["memories"]:
-        console.line(f"{memory['weight']:.2f}  {_path(memory['way'], result['key'])}")
+    console.lines(f"{memory['weight']:.2f}  {_path(memory['way'], result['key'])}" for memory in result["memories"])
 
 
 @method_command(app, "clusters")
@@ -134,31 +125,33 @@ def _short(text: str) -> str:
 # --- a command of the user's own ----------------------------------------------------------------------------------
 
 
-@declared_command(
-    app, "edge.candidates", name="infer-edges", defaults={"command": REQUIRED}, dry_run=DryRun, command=Command
-)
-def infer(args: Args) -> None:
+def _infer(client: Client, params: Args, args: Args) -> Result:
+    """Ask the command about the pairs, and declare the edges that it answers, all of them or none."""
+    result = call(client, "edge.candidates", params)
+    pairs = result["candidates"]
+    args["inferred"] = edges = _checked(_run_command(args["command"], result), result) if pairs else []
+    added = [
+        client.edge_add(edge["from"], edge["rel"], edge["to"], weight=edge.get("weight"), ns=edge["ns"])["edge"]
+        for edge in edges
+        if not args["dry_run"]
+    ]
+    return {"dry_run": args["dry_run"], "candidates": len(pairs), "edges": edges if args["dry_run"] else added}
+
+
+@method_command(
+    app, "edge.candidates", name="infer-edges", send=_infer, defaults={"command": REQUIRED}, dry_run=DryRun,
+    command=Command,
+)  # fmt: skip
+def infer(result: Result, args: Args) -> None:
     """Lets a command of your own say how pairs belong together, and declares what it says.
 
     The command reads what `memd edge-candidates --json` prints and writes a list such as
     [{"from": "a", "rel": "refines", "to": "b", "weight": 0.8}]. All of it is checked before anything is added.
     """
-    with daemon_calls.connect(not args["no_start"]) as client:
-        params = wire_params(client, "edge.candidates", args)
-        result = call(client, "edge.candidates", params)
-        pairs = len(result["candidates"])
-        edges = _checked(_run_command(args["command"], result), result) if pairs else []
-        added = [] if args["dry_run"] else [
-            client.edge_add(edge["from"], edge["rel"], edge["to"], weight=edge.get("weight"), ns=edge["ns"])["edge"]
-            for edge in edges
-        ]  # fmt: skip
-    if args["json"]:
-        console.json({"dry_run": args["dry_run"], "candidates": pairs, "edges": edges if args["dry_run"] else added})
-        return
-    for edge in edges:
-        console.line(f"{edge['from']} {edge['rel']} {edge['to']}")
-    would = "would be added" if args["dry_run"] else "added"
-    console.note(f"{reports.count(len(edges), 'edge')} {would}, from {reports.count(pairs, 'pair')}")
+    edges = args["inferred"]
+    console.lines(f"{edge['from']} {edge['rel']} {edge['to']}" for edge in edges)
+    would = "would be added" if result["dry_run"] else "added"
+    console.note(f"{reports.count(len(edges), 'edge')} {would}, from {reports.count(result['candidates'], 'pair')}")
 
 
 def _run_command(command: str, result: Result) -> Any:

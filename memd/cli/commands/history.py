@@ -20,10 +20,8 @@ app = typer.Typer()
 
 @method_command(app, "history")
 def history(result: Result, args: Args) -> None:
-    for version in result["versions"]:
-        console.line("  ".join(_version(version)))
-    if not result["versions"]:
-        console.note(f"nothing is known of the past of {args['key']} yet")
+    versions = ("  ".join(_version(version)) for version in result["versions"])
+    console.lines(versions, f"nothing is known of the past of {args['key']} yet")
 
 
 def _version(version: dict[str, Any]) -> Iterator[str]:
@@ -71,10 +69,7 @@ def restore(result: Result, args: Args) -> None:
 
 @method_command(app, "log", defaults={"limit": 20}, since=DATE)
 def log(result: Result, args: Args) -> None:
-    for entry in result["entries"]:
-        console.line("  ".join(_entry(entry)))
-    if not result["entries"]:
-        console.note("nothing of the kind was done")
+    console.lines(("  ".join(_entry(entry)) for entry in result["entries"]), "nothing of the kind was done")
 
 
 def _entry(entry: dict[str, Any]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from memd.cli import console, reports
-from memd.cli.method_command import Args, Result, method_command
+from memd.cli.method_command import Args, Result, command_group, method_command
 
 SHOWN = 20
 """Lines of each kind that a report has; it counts the rest."""
@@ -36,8 +36,7 @@ def reflect(result: Result, args: Args) -> None:
     for report in result["workspaces"]:
         if len(result["workspaces"]) > 1:
             console.line(f"{report['ns']}:")
-        for line in _report(report, args["dry_run"]):
-            console.line(line)
+        console.lines(_report(report, args["dry_run"]))
 
 
 def _report(report: dict[str, Any], dry_run: bool) -> list[str]:
@@ -94,10 +93,7 @@ def _decision(key: str, result: Result) -> str:
 
 # --- rules --------------------------------------------------------------------------------------------------------
 
-rule_app = typer.Typer(
-    help="Lists, changes or tries the rules by which memories age.", no_args_is_help=True, rich_markup_mode=None
-)
-app.add_typer(rule_app, name="rule")
+rule_app = command_group(app, "rule", "Lists, changes or tries the rules by which memories age.", no_args_is_help=True)
 
 
 @method_command(rule_app, "rule.list", name="list")
@@ -134,8 +130,7 @@ def _show_rule(rule: Result) -> None:
 def test_rules(result: Result, args: Args) -> None:
     """Shows which memories the rules would move or let fade now, and why; nothing is changed."""
     several = len(result["ns"]) > 1
-    for match in result["matches"]:
-        console.line(f"{match['ns'] + ': ' if several else ''}{_match(match)}")
+    console.lines(f"{match['ns'] + ': ' if several else ''}{_match(match)}" for match in result["matches"])
     console.note(_summary(result))
 
 

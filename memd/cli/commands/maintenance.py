@@ -8,13 +8,12 @@ from typing import Any
 import typer
 
 from memd.cli import console, daemon_calls, reports
-from memd.cli.method_command import Args, Result, call, declared_command, method_command, show_result
+from memd.cli.method_command import Args, Result, call, command_group, declared_command, method_command, show_result
 from memd.errors import MemdError, NoDaemon
 from memd.protocol.safe_text import one_line
 
 app = typer.Typer()
-jobs_app = typer.Typer(help="Shows what runs by the clock, or runs it now.", rich_markup_mode=None)
-app.add_typer(jobs_app, name="jobs")
+jobs_app = command_group(app, "jobs", "Shows what runs by the clock, or runs it now.")
 
 
 @method_command(app, "sync")

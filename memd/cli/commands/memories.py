@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from memd.cli import console, reports
-from memd.cli.method_command import Args, Result, Yes, confirm_irreversible, method_command, standard_input
+from memd.cli.method_command import Args, Result, Yes, command_group, method_command, standard_input
 from memd.errors import UsageError
 from memd.protocol.client import Client
 from memd.protocol.safe_text import neutralise, one_line
@@ -49,7 +49,7 @@ def patch(result: Result, args: Args) -> None:
 
 def _confirm_purge(args: Args) -> None:
     if args["hard"]:
-        confirm_irreversible(f"Forget {one_line(args['key'])} for good, with its history?", args["yes"])
+        console.confirm_irreversible(f"Forget {one_line(args['key'])} for good, with its history?", args["yes"])
 
 
 @method_command(app, "rm", prepare=_confirm_purge, yes=Yes)
@@ -77,7 +77,7 @@ def _list_then_purge(client: Client, params: Args, args: Args) -> Result:
         return listed
     for memory in listed["expired"][:MAX_PURGES]:
         console.note(f"{memory['key']} ({memory['path']})")
-    confirm_irreversible(f"Forget {reports.count(len(listed['expired']), 'memory')} for good?", args["yes"])
+    console.confirm_irreversible(f"Forget {reports.count(len(listed['expired']), 'memory')} for good?", args["yes"])
     return client.gc(hard=True, **where)
 
 
@@ -123,14 +123,12 @@ def files(result: Result, args: Args) -> None:
         console.line(f"{memory['key']}  {memory['rel'] or '?'}  {memory['file']}")
 
 
-tags_app = typer.Typer(help="Lists the tags, renames one or removes one.", rich_markup_mode=None)
-app.add_typer(tags_app, name="tags")
+tags_app = command_group(app, "tags", "Lists the tags, renames one or removes one.")
 
 
 @method_command(tags_app, "tag.list", of_group=True)
 def tags(result: Result, args: Args) -> None:
-    for tag in result["tags"]:
-        console.line(f"{tag['memories']:>5}  {tag['tag']}")
+    console.lines(f"{tag['memories']:>5}  {tag['tag']}" for tag in result["tags"])
 
 
 @method_command(tags_app, "tag.rename", tag=typer.Argument(metavar="A"), to=typer.Argument(metavar="B"))

@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from memd.cli import console
-from memd.cli.method_command import Args, Result, method_command
+from memd.cli.method_command import Args, Result, command_group, method_command
 from memd.protocol.safe_text import neutralise
 
 if TYPE_CHECKING:
     from memd.protocol.methods.outline import SkippedSource
 
 LANGUAGE = typer.Option("--language", "-l")
-outline_app = typer.Typer(
-    help="Shows the symbols of the source code around the notes, and how they relate.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+ABOUT = "Shows the symbols of the source code around the notes, and how they relate."
 app = typer.Typer()
-app.add_typer(outline_app, name="outline")
+outline_app = command_group(app, "outline", ABOUT, no_args_is_help=True)
 
 
 def _json_tree(args: Args) -> None:

@@ -28,8 +28,7 @@ def peek(result: Result, args: Args) -> None:
 
 @method_command(app, "stats")
 def stats(result: Result, args: Args) -> None:
-    for name, value in _facts(result):
-        console.line(f"{name:<11} {value}")
+    console.lines(f"{name:<11} {value}" for name, value in _facts(result))
 
 
 def _facts(result: Result) -> Iterator[tuple[str, str]]:
@@ -71,8 +70,7 @@ def tree(result: Result, args: Args) -> None:
     several = len(result["ns"]) > 1
     for (name, file), memories in groupby(result["memories"], key=lambda memory: (memory["ns"], memory["path"])):
         console.line(f"{name}:{file}" if several else file)
-        for memory in memories:
-            console.line(f"  {_leaf(memory)}")
+        console.lines(f"  {_leaf(memory)}" for memory in memories)
     if not result["memories"]:
         console.note("no memory is there" + (f" (under {args['path']})" if args["path"] else ""))
 
@@ -88,8 +86,7 @@ def _leaf(memory: dict[str, Any]) -> str:
 )
 def timeline(result: Result, args: Args) -> None:
     for day in result["days"]:
-        for line in _day(day, len(result["ns"]) > 1):
-            console.line(line)
+        console.lines(_day(day, len(result["ns"]) > 1))
     if not result["days"]:
         console.note("nothing was noted or done in that time")
     elif result["total"] > len(result["days"]):

@@ -121,8 +121,7 @@ def logs(
         console.json({"log": str(file), "lines": found})
     elif not found and not follow:
         console.note(f"the log is empty: {file}")
-    for line in chain([] if json else found, _follow(file) if follow else []):
-        console.line(line)
+    console.lines(chain([] if json else found, _follow(file) if follow else []))
 
 
 def last_lines(file: Path, count: int) -> list[str]:

@@ -9,14 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli import console, service
-from memd.cli.method_command import Json, Yes
+from memd.cli.method_command import Json, Yes, command_group
 from memd.config import paths
 from memd.errors import UsageError
 from memd.protocol.safe_text import one_line
 
 app = typer.Typer()
-service_app = typer.Typer(help="memd as a systemd service of this user.", rich_markup_mode=None)
-app.add_typer(service_app, name="service")
+service_app = command_group(app, "service", "memd as a systemd service of this user.")
 
 
 @service_app.command()
@@ -69,8 +68,7 @@ def uninstall(
         console.json({"uninstalled": removed, "removed": [str(place) for place in gone]})
         return
     console.out("the service is uninstalled" if removed else "the service was not installed")
-    for place in gone:
-        console.line(f"removed {place}")
+    console.lines(f"removed {place}" for place in gone)
 
 
 def _confirm(places: list[Path]) -> None:

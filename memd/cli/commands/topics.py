@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from memd.cli import console
-from memd.cli.method_command import REQUIRED, Args, Result, call, method_command, text_of, wire_params
+from memd.cli.method_command import REQUIRED, Args, Result, call, command_group, method_command, text_of, wire_params
 from memd.errors import NotFound
 from memd.protocol.client import Client
 from memd.protocol.safe_text import neutralise
@@ -18,9 +18,8 @@ Set = Annotated[str | None, typer.Option("--set", metavar="TEXT", help="Replace 
 AllowSecret = Annotated[
     bool, typer.Option("--allow-secret", help="Write it even if it seems to hold a key, a token or a password.")
 ]
-topic_app = typer.Typer(help="Keeps knowledge by topic.", rich_markup_mode=None)
 app = typer.Typer()
-app.add_typer(topic_app, name="topic")
+topic_app = command_group(app, "topic", "Keeps knowledge by topic.")
 
 
 @method_command(topic_app, "topic.memorize", words="content", summary=SUMMARY, content=CONTENT)

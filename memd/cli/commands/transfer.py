@@ -163,8 +163,7 @@ def ingest(result: Result, args: Args) -> None:
 
 
 def _show_import(result: Result) -> None:
-    for line in _summary(result):
-        console.line(line)
+    console.lines(_summary(result))
     _list("kept as it is here", [f"{entry['key']} ({entry['why']})" for entry in result["kept"]], result["kept_count"])
     _list("left out", [f"{entry['path']}: {entry['why']}" for entry in result["problems"]])
     _list("looks like a secret", [f"{entry['place']}: {entry['kind']}" for entry in result["secrets"]])

@@ -7,39 +7,30 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import console, daemon_calls, reports, service
-from memd.cli.method_command import (
-    REQUIRED,
-    Args,
-    Result,
-    call,
-    declared_command,
-    method_command,
-    show_result,
-    wire_params,
-)
+from memd.cli import console, reports, service
+from memd.cli.method_command import REQUIRED, Args, Result, command_group, method_command
 from memd.errors import UnknownWorkspace
 from memd.protocol.client import Client
 
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until its text is searchable.")]
 Name = typer.Option("--ns", "-n", metavar="NAME")
 app = typer.Typer()
-ns_app = typer.Typer(help="The workspaces by another name.", no_args_is_help=True, rich_markup_mode=None)
-app.add_typer(ns_app, name="ns")
+ns_app = command_group(app, "ns", "The workspaces by another name.", no_args_is_help=True)
 
 
-@declared_command(
-    app, "workspace.add", leave_out=["wait"], defaults={"path": "."}, no_wait=NoWait, ns=Name,
+def _open_to_service(args: Args) -> None:
+    args |= {"path": str(Path(args["path"]).resolve()), "wait": not args["no_wait"]}
+    service.open_to_service(Path(args["path"]))
+
+
+@method_command(
+    app, "workspace.add", prepare=_open_to_service, leave_out=["wait"], defaults={"path": "."}, no_wait=NoWait, ns=Name,
     path=typer.Argument(metavar="[DIR]", help="The directory that holds the notes."),
     globs=typer.Option("--glob", help="Which files are memory, such as '**/*.md'; may be given again."),
 )  # fmt: skip
-def add(args: Args) -> None:
+def add(result: Result, args: Args) -> None:
     """Watches a directory of notes."""
-    args |= {"path": str(Path(args["path"]).resolve()), "wait": not args["no_wait"]}
-    service.open_to_service(Path(args["path"]))
-    with daemon_calls.connect(not args["no_start"]) as client:
-        result = call(client, "workspace.add", wire_params(client, "workspace.add", args))
-    show_result(result, args, lambda result, args: console.out(reports.added(result, args["wait"])))
+    console.out(reports.added(result, args["wait"]))
 
 
 def _remove_named(client: Client, params: Args, args: Args) -> Result:
