@@ -76,6 +76,8 @@ class Memory:
     """YYYY-MM-DD, or empty when neither the name nor a timestamp line gives one."""
     declared: Declared = field(default_factory=Declared)
     chunks: tuple[Chunk, ...] = ()
+    prose: tuple[tuple[int, int], ...] = ()
+    """Where the blocks of the text begin and end that are not code."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from posixpath import normpath
 from urllib.parse import unquote
 
 from memd.models import RELATIONS, Memory
-from memd.notes.blocks import LineOffsets, blocks_of
 from memd.notes.metadata import CODE, COMMENT
 from memd.notes.names import slug
 
@@ -41,7 +40,7 @@ class MemoryLink:
 def links_of(path: str, memory: Memory) -> tuple[MemoryLink, ...]:
     """The links of a memory in the file at `path`, one per relation and target; a declared one comes first."""
     links: dict[tuple[str, str], MemoryLink] = {}
-    for link in (*map(declared_link, memory.declared.links), *_written(path, memory.text)):
+    for link in (*map(declared_link, memory.declared.links), *_written(path, memory)):
         if link and link.target and len(link.target) <= MAX_TARGET:
             links.setdefault((link.rel, link.target), link)
     return tuple(links.values())
@@ -96,10 +95,10 @@ def _target(base: str, heading: str | None) -> str:
 # --- in the text-----------------------------------------------------------------------------------------------
 
 
-def _written(path: str, text: str) -> Iterator[MemoryLink]:
-    if "[" not in text:
+def _written(path: str, memory: Memory) -> Iterator[MemoryLink]:
+    if "[" not in memory.text:
         return
-    for prose in _prose(text):
+    for prose in _prose(memory):
         for match in WIKI.finditer(prose):
             target = _target(match[1] if match[1].strip() else path, match[2])
             # Skip a file's link to itself as a whole.
@@ -111,11 +110,12 @@ def _written(path: str, text: str) -> Iterator[MemoryLink]:
                     yield MemoryLink(PLAIN, target, origin=WRITTEN)
 
 
-def _prose(text: str) -> Iterator[str]:
-    """The blocks of a text, without code and without memd's own comment."""
-    for block in blocks_of(text, LineOffsets(text)):
-        if block.prose:
-            piece = COMMENT.sub(" ", text[block.start : block.end])
+def _prose(memory: Memory) -> Iterator[str]:
+    """The blocks of a memory with a bracket, without code and without memd's own comment."""
+    for start, end in memory.prose:
+        piece = memory.text[start:end]
+        if "[" in piece:
+            piece = COMMENT.sub(" ", piece)
             yield CODE.sub(" ", piece) if "`" in piece else piece
 
 

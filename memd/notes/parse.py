@@ -136,6 +136,7 @@ def _memory(
         date=stamp.group(1) if stamp else date,
         declared=declared,
         chunks=tuple(_chunks(section, text, lines, declared)),
+        prose=tuple((block.start - start, block.end - start) for block in section.blocks if block.prose),
     )
 
 
