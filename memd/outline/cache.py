@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,7 +50,7 @@ class FactsCache:
             self._recreate()
 
     def _open(self) -> None:
-        self._connection = sqlite3.connect(self.file, check_same_thread=False, isolation_level=None)
+        self._connection = sqlite3.connect(self.file, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
         (known,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -82,7 +81,7 @@ class FactsCache:
 
     def save(self, rows: Iterable[CacheRow], gone: Iterable[str] = ()) -> None:
         """Store rows, and forget the files that are gone."""
-        with self._transaction():
+        with self._connection:
             for path, stamp, digest, suffix, body in rows:
                 self._connection.execute(
                     "INSERT OR REPLACE INTO files VALUES (?,?,?,?,?,?,?)", (path, *stamp, digest, suffix)
@@ -96,18 +95,9 @@ class FactsCache:
 
     def tidy(self) -> None:
         """Delete the oldest facts that no file has now, beyond the spare ones."""
-        self._connection.execute(
-            "DELETE FROM facts WHERE id IN (SELECT c.id FROM facts c WHERE NOT EXISTS"
-            " (SELECT 1 FROM files f WHERE f.digest = c.digest AND f.suffix = c.suffix) ORDER BY c.id DESC LIMIT -1"
-            f" OFFSET {SPARE})"
-        )
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
+        with self._connection:
+            self._connection.execute(
+                "DELETE FROM facts WHERE id IN (SELECT c.id FROM facts c WHERE NOT EXISTS"
+                " (SELECT 1 FROM files f WHERE f.digest = c.digest AND f.suffix = c.suffix) ORDER BY c.id DESC LIMIT -1"
+                f" OFFSET {SPARE})"
+            )

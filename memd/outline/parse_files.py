@@ -62,7 +62,8 @@ def parse_files(root: Path, sizes: dict[str, int], max_bytes: int) -> Iterator[P
 
 def _parse(root: Path, path: str, max_bytes: int) -> ParsedSource:
     try:
-        data, found = facts_at(root / path, max_bytes)
+        data = bytes_at(root / path, max_bytes)
+        found = facts_of(PurePosixPath(path).suffix.lower(), data, max_bytes)
     except OSError as error:
         return ParsedSource(path, "", "", f"it cannot be read: {error.strerror or error}")
     except RecursionError:
@@ -122,12 +123,6 @@ def main(root: str, max_bytes: str) -> None:
 
 
 # --- one file -----------------------------------------------------------------------------------------------
-
-
-def facts_at(file: Path, max_bytes: int) -> tuple[bytes, Facts]:
-    """A file's bytes and facts; OSError if it cannot be read."""
-    data = bytes_at(file, max_bytes)
-    return data, facts_of(PurePosixPath(file.name).suffix.lower(), data, max_bytes)
 
 
 def bytes_at(file: Path, max_bytes: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memd.outline.facts import MODULE
@@ -111,17 +112,15 @@ READERS: dict[str, Callable[[Resolver, SymbolId, str], Iterator[Relation]]] = {
 # --- the tree -----------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Pending:
     """A symbol to expand, with the path that led to it."""
 
-    __slots__ = ("id", "kinds", "level", "node", "parent")
-
-    def __init__(self, node: Node, of: SymbolId, kinds: tuple[str, ...], parent: _Pending | None) -> None:
-        self.node = node
-        self.id = of
-        self.kinds = kinds
-        self.parent = parent
-        self.level: int = parent.level + 1 if parent else 0
+    node: Node
+    id: SymbolId
+    kinds: tuple[str, ...]
+    parent: _Pending | None
+    level: int = 0
 
     def came_through(self, of: SymbolId) -> bool:
         at: _Pending | None = self
@@ -172,7 +171,9 @@ class _Tree:
             self.done.add(target)
             # Keep the direction: callers of callers, never callees of callers.
             onward = BACKWARD if kind in BACKWARD else FORWARD
-            self.waiting.append(_Pending(node, target, tuple(kind for kind in at.kinds if kind in onward), at))
+            self.waiting.append(
+                _Pending(node, target, tuple(kind for kind in at.kinds if kind in onward), at, at.level + 1)
+            )
         return node
 
 

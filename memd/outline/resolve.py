@@ -30,10 +30,6 @@ class Resolution(NamedTuple):
     """For a name outside of the project: `native` (comes with the language) or `external` (another package)."""
     line: int = 0
 
-    @property
-    def ambiguous(self) -> bool:
-        return len(self.targets) > 1
-
 
 UNRESOLVED = Resolution((), "", "")
 
