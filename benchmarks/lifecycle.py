@@ -232,7 +232,6 @@ def run(year: Year, rules: Sequence[Rule] | None, embedder: Any, seed: int) -> F
     try:
         stores.use_model(embedder, "benchmark")
         index = stores.open_index(Workspace("agent", folder / "notes"))
-        stores.load_mirror(index)
         replay = Replay(year, rules, stores, index, random.Random(seed))
         replay.live()
         return exam(replay)

@@ -34,7 +34,6 @@ class Lab:
 
     def add(self, notes: dict[str, str], ns: str = "agent") -> WorkspaceIndex:
         index = self.stores.open_index(Workspace(ns, self.folder / ns))
-        self.stores.load_mirror(index)
         self.stores.open_collection(index)
         self.save(notes, ns)
         self.embed()

@@ -282,7 +282,7 @@ class Embedding:
 
     def _link_similar(self) -> None:
         """The vectors have caught up: compare the memories that are new."""
-        for index in self.worker.stores.indexes.values():
+        for index in similarity.workspaces_to_compare(self.worker.stores):
             for part in similarity.compare(self.worker.stores, index, COMPARED_AT_ONCE).parts():
                 self.worker.submit(SaveSimilarEdges(index.id, part)).result()
 

@@ -34,6 +34,8 @@ class IndexMaintenance:
         self.embedding = embedding
         self._warm: WeakKeyDictionary[TextIndex, int] = WeakKeyDictionary()
         """How many large segments each index had when it was read ahead."""
+        self._begun: set[int] = set()
+        """The workspaces whose index was opened ahead."""
         self._join_from = 0.0
         self._thread: threading.Thread | None = None
 
@@ -41,14 +43,27 @@ class IndexMaintenance:
         """Begin what there is to do; called by the writer, which must not wait for it."""
         if self.embedding.warming or self.embedding.pending or (self._thread and self._thread.is_alive()):
             return
-        indexes = list(self.worker.stores.indexes.values())
-        cold = next((index for index in indexes if self._warm.get(index.text) != index.text.large), None)
+        opened = [
+            (index, text) for index in self.worker.stores.indexes.values() if (text := index.open_text) is not None
+        ]
+        cold = next((index for index, text in opened if self._warm.get(text) != text.large), None) or self._unopened()
         if cold is not None:
             self._begin(self._read_ahead, cold)
         elif time.monotonic() >= self._join_from:
-            pieces = next((index for index in indexes if index.text.large > MOST_LARGE), None)
+            pieces = next((index for index, text in opened if text.large > MOST_LARGE), None)
             if pieces is not None:
                 self._begin(self._join, pieces)
+
+    def _unopened(self) -> WorkspaceIndex | None:
+        """An index that nobody has asked yet, where there is room for all; one that was closed again is left alone."""
+        stores = self.worker.stores
+        if not stores.all_fit:
+            return None
+        closed = (index for index in stores.indexes.values() if index.open_text is None)
+        index = next((index for index in closed if index.id not in self._begun), None)
+        if index is not None:
+            self._begun.add(index.id)
+        return index
 
     def _begin(self, work: Callable[[WorkspaceIndex], None], index: WorkspaceIndex) -> None:
         self._thread = threading.Thread(target=self._run, args=(work, index), name="memd-maintenance", daemon=True)

@@ -9,12 +9,11 @@ from memd.config import paths
 from memd.config.load import load, placed_rules
 from memd.config.schema import Settings
 from memd.daemon.lock import Lock
-from memd.errors import ConfigError, StoreBroken, UnsafePlace
+from memd.errors import ConfigError, UnsafePlace
 from memd.indexer.maintenance import backups, doctor
 from memd.indexer.maintenance.doctor import DoctorFinding, FoundSecret
 from memd.indexer.store.stores import Stores
 from memd.lifecycle.rule_book import rule_book
-from memd.models import Workspace
 
 
 def examine(fix: bool) -> list[DoctorFinding]:
@@ -37,7 +36,7 @@ def examine(fix: bool) -> list[DoctorFinding]:
         stores = Stores(state, mend=fix)
         stack.callback(stores.close)
         for workspace in settings.workspaces:
-            findings += _open(stores, workspace)
+            stores.open_index(workspace)
         return findings + doctor.examine(stores, settings, fix, running=False)
 
 
@@ -54,15 +53,6 @@ def _rules(settings: Settings) -> list[DoctorFinding]:
     """The rules that a daemon would not follow."""
     problems = placed_rules(rule_book(settings.rules).problems)
     return [DoctorFinding("rules", "warn", problem, "memd rule set, or memd rule rm") for problem in problems]
-
-
-def _open(stores: Stores, workspace: Workspace) -> list[DoctorFinding]:
-    """Open a workspace's index; without `--fix` a broken text index is named and left as it is."""
-    try:
-        stores.open_index(workspace)
-    except StoreBroken as error:
-        return [DoctorFinding(f"{workspace.ns}: text index", "broken", error.message, "memd doctor --fix")]
-    return []
 
 
 def check_backup(file: Path) -> dict[str, str]:

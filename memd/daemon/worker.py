@@ -76,6 +76,8 @@ class Worker:
         self._stopping = False
         self._last_change = time.monotonic()
         self._last_slice = time.monotonic()
+        self._looked = 0.0
+        """When it was last checked how many indexes are open."""
         self._thread = threading.Thread(target=self._run, name="memd-writer", daemon=True)
 
     # --- what other threads call ------------------------------------------------------------------------------
@@ -164,6 +166,14 @@ class Worker:
                 log.error("%s", error)
             except Exception:
                 log.exception("the writer goes on after an unexpected error")
+            self._close_unused()
+
+    def _close_unused(self) -> None:
+        """Between two steps, now and then: a task may have opened many workspaces."""
+        if time.monotonic() - self._looked > IDLE_SECONDS:
+            self._looked = time.monotonic()
+            if self.stores.crowded:
+                self.stores.close_unused()
 
     def _next(self) -> Callable[[], None] | None:
         """Wait for the next thing to do; None when it is time to stop."""
@@ -197,9 +207,11 @@ class Worker:
     def _idle_step(self) -> Callable[[], None] | None:
         quiet = time.monotonic() - self._last_change > QUIET_SECONDS
         most = 1 if quiet else CROWDED
-        untidy = next((index for index in self.stores.indexes.values() if index.text.loose >= most), None)
-        if untidy is not None:
-            return partial(self._tidy, untidy)
+        for index in self.stores.indexes.values():
+            if (text := index.open_text) is not None and text.loose >= most:
+                return partial(self._tidy, index)
+        if self.stores.crowded:
+            return self.stores.close_unused
         return self.on_idle if quiet else None
 
     def _run_task(self, task: Task[Any], future: Future[Any]) -> None:

@@ -9,7 +9,6 @@ from memd.daemon.worker import Worker
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import ScanResult, newest_first, scan
-from memd.indexer.store import catalog
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import Workspace
 from memd.notes import parse
@@ -25,7 +24,6 @@ class OpenWorkspace(Task[WorkspaceIndex]):
 
     def run(self, worker: Worker) -> WorkspaceIndex:
         index = worker.stores.open_index(self.workspace)
-        worker.stores.load_mirror(index)
         worker.stores.open_collection(index)
         return index
 
@@ -47,7 +45,9 @@ class ScanWorkspaces(Task[IngestReport]):
     options: IndexingOptions = PLAIN
 
     def run(self, worker: Worker) -> IndexingJob:
-        indexes = [worker.stores.index(ns) for ns in self.ns or worker.stores.indexes]
+        known = worker.stores.indexes
+        # One of several may have been removed since; the only one that was named must be there.
+        indexes = [known[ns] for ns in self.ns or known if ns in known] or [worker.stores.index(ns) for ns in self.ns]
         scans = [(index, _scan(worker, index)) for index in indexes]
         todo = [(index, seen, _reading_order(index, seen, self.options.deep)) for index, seen in scans]
         job = IndexingJob(sum(len(paths) for _, _, paths in todo))
@@ -104,9 +104,9 @@ def _scan(worker: Worker, index: WorkspaceIndex) -> ScanResult:
 
 def _repair_dirty(worker: Worker, index: WorkspaceIndex) -> None:
     """Compare the caches with the ledger where the ledger says that they may differ."""
-    reader = worker.stores.ledger.reader
-    row = reader.execute("SELECT * FROM workspaces WHERE id = ?", (index.id,)).fetchone()
-    if row["text_dirty"] or index.text.count() != catalog.counts(reader, index.id)["chunks"]:
+    stores = worker.stores
+    row = stores.ledger.reader.execute("SELECT * FROM workspaces WHERE id = ?", (index.id,)).fetchone()
+    if row["text_dirty"] or not stores.has_text(index):
         repair_text(worker, index)
     if index.collection is not None and row["vectors_dirty"]:
         repair_vectors(worker, index)

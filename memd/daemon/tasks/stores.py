@@ -39,6 +39,7 @@ class RepairText(Task[int]):
 
     def run(self, worker: Worker) -> int:
         index = worker.stores.index(self.ns)
+        worker.stores.suspect_text(index)
         try:
             index.text.verify()
         except StoreBroken as error:
@@ -113,10 +114,12 @@ class UseVectors(Task[None]):
         stores.use_vectors(self.vectors)
         for leftover in self.vectors.workspaces() - {index.id for index in stores.indexes.values()}:
             self.vectors.drop(leftover)
+        assert stores.model is not None
+        embedded = vector_table.embedded_counts(stores.ledger.reader, stores.model.id)
         dirty = {row[0] for row in stores.ledger.reader.execute("SELECT id FROM workspaces WHERE vectors_dirty")}
         for index in stores.indexes.values():
-            mirrored = len(index.mirror) if index.mirror is not None else 0
-            if index.collection is not None and (index.id in dirty or index.collection.count() != mirrored):
+            expected = embedded.get(index.id, 0)
+            if index.collection is not None and (index.id in dirty or index.collection.count() != expected):
                 repair_vectors(worker, index)
 
 
@@ -155,7 +158,7 @@ class RebuildVectors(Task[int]):
 
     def run(self, worker: Worker) -> int:
         stores, index = worker.stores, worker.stores.index(self.ns)
-        stores.load_mirror(index)
+        index.drop_mirrors()
         if stores.vectors is not None:
             stores.vectors.drop(index.id)
             stores.open_collection(index)

@@ -138,8 +138,6 @@ def _follow_vectors(stores: Stores, index: WorkspaceIndex, changes: LedgerChange
         return 0
     added = json.dumps([number for number, _ in changes.added])
     ids, vectors = vector_table.of_chunks(stores.ledger.reader, stores.model.id, added, stores.model.embedder.dims)
-    if index.former is not None:
-        index.former.drop(changes.dropped)
     _add_vectors(stores, index, ids, vectors, changes.dropped)
     return len(ids)
 
@@ -148,9 +146,7 @@ def _add_vectors(
     stores: Stores, index: WorkspaceIndex, ids: list[int], vectors: Vectors, dropped: Sequence[int] = ()
 ) -> None:
     """Add first, then drop. A collection that fails is given up: the ledger has all of it."""
-    if index.mirror is not None:
-        index.mirror.add(ids, vectors)
-        index.mirror.drop(dropped)
+    index.follow_vectors(ids, vectors, dropped)
     if index.collection is None:
         return
     try:
@@ -174,8 +170,8 @@ def save_vectors(stores: Stores, rows: Sequence[Row], vectors: Vectors) -> int:
             catalog.mark(connection, workspace, vectors=True)
         stores.ledger.tick(connection)
     failpoint("vectors-in-ledger")
-    for index in stores.indexes.values():
-        mine = json.dumps(holders.get(index.id, []))
+    for index in [index for index in stores.indexes.values() if index.id in holders]:
+        mine = json.dumps(holders[index.id])
         # Read back: a chunk that has gone meanwhile has no row, and every store holds the same rounded numbers.
         ids, kept = vector_table.of_chunks(stores.ledger.reader, model.id, mine, model.embedder.dims)
         if not ids:

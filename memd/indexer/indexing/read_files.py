@@ -34,8 +34,9 @@ class FileBatch:
 
 def changed_paths(index: WorkspaceIndex, found: ScanResult) -> set[str]:
     """The paths whose stat differs from what the ledger knows, and those that are gone."""
-    paths = {path for path, seen in found.files.items() if not _unchanged(index.files.get(path), seen)}
-    return paths | (index.files.keys() - found.files.keys())
+    known = index.known_files()
+    paths = {path for path, seen in found.files.items() if not _unchanged(known.get(path), seen)}
+    return paths | (known.keys() - found.files.keys())
 
 
 def _unchanged(row: FileRow | None, seen: FileStat) -> bool:

@@ -80,17 +80,27 @@ def compare(
     stores: Stores, index: WorkspaceIndex, most: int = 1_000, only: Collection[int] | None = None
 ) -> ComparedMemories:
     """Compare the memories that changed since they were last compared (only these, if given) with all others."""
-    model, mirror = stores.model, index.mirror
+    model, connection = stores.model, stores.ledger.reader
+    todo = _changed(connection, index.id, model.id, most + 1, only) if model is not None else []
+    # Asked for last: where nothing changed, no vectors are loaded.
+    mirror = index.mirror if todo else None
     if model is None or mirror is None:
         return ComparedMemories()
-    connection = stores.ledger.reader
-    todo = _changed(connection, index.id, model.id, most + 1, only)
     memories = {row["id"]: row["digest"] for row in todo[:most]}
     pairs: dict[tuple[int, int], SimilarPair] = {}
     for numbers in batches(list(memories), BLOCK):
         pairs |= {(pair.one, pair.other): pair for pair in _compare(connection, mirror, model, numbers)}
     nearest = sorted(pairs.values(), key=lambda pair: (-pair.similarity, pair.one, pair.other))
     return ComparedMemories(memories, nearest, len(todo) > most)
+
+
+def workspaces_to_compare(stores: Stores) -> list[WorkspaceIndex]:
+    """The workspaces with memories that changed since they were last compared."""
+    rows = stores.ledger.reader.execute(
+        "SELECT DISTINCT workspace FROM memories WHERE file IS NOT NULL AND compared <> digest"
+    )
+    changed = {row[0] for row in rows}
+    return [index for index in stores.indexes.values() if index.id in changed]
 
 
 def _changed(connection: Connection, workspace: int, model: int, most: int, only: Collection[int] | None) -> list[Row]:

@@ -165,6 +165,8 @@ def _leftovers(stores: Stores, fix: bool) -> Iterator[DoctorFinding]:
 
 def _index(stores: Stores, index: WorkspaceIndex, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:
     ns = index.workspace.ns
+    if fix:
+        stores.mend_text(index)
     if not index.workspace.root.is_dir():
         yield DoctorFinding(
             f"{ns}: files", "warn", f"{index.workspace.root} is not there", f"memd remove {ns}, or bring it back"
@@ -218,6 +220,7 @@ def _text_differs(stores: Stores, index: WorkspaceIndex) -> str:
 
 def _mend_text(stores: Stores, index: WorkspaceIndex) -> None:
     """Reconcile the text index; one that cannot be read is made again."""
+    stores.suspect_text(index)
     try:
         index.text.verify()
     except StoreBroken:

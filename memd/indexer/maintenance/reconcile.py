@@ -10,6 +10,7 @@ BATCH = 1_000
 
 def reconcile_text(stores: Stores, index: WorkspaceIndex) -> int:
     """Make the text index hold exactly the ledger's chunks; returns how many differed."""
+    stores.suspect_text(index)
     wanted, held = catalog.chunk_ids(stores.ledger.reader, index.id), index.text.ids()
     missing, extra = sorted(wanted - held, reverse=True), sorted(held - wanted)
     if extra:

@@ -111,6 +111,16 @@ def counts(connection: sqlite3.Connection, workspace: int) -> dict[str, int]:
     return dict(row)
 
 
+def expected_text(connection: sqlite3.Connection, workspace: int) -> tuple[bool, int]:
+    """Whether the text index may be behind, and how many chunks it has if it is not."""
+    row = connection.execute(
+        "SELECT text_dirty, (SELECT COUNT(*) FROM chunks WHERE workspace = w.id) AS chunks FROM workspaces w"
+        " WHERE id = ?",
+        (workspace,),
+    ).fetchone()
+    return (bool(row["text_dirty"]), int(row["chunks"])) if row else (True, 0)
+
+
 # --- files --------------------------------------------------------------------------------------------------
 
 

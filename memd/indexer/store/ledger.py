@@ -76,6 +76,15 @@ class Ledger:
             connection.execute("PRAGMA query_only = ON")
         return connection
 
+    @property
+    def latest(self) -> sqlite3.Connection:
+        """This thread's connection for what all threads share: never within a snapshot, which may be an older one."""
+        connection: sqlite3.Connection | None = getattr(self._local, "latest", None)
+        if connection is None:
+            connection = self._local.latest = self._connect()
+            connection.execute("PRAGMA query_only = ON")
+        return connection
+
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """This thread's reader, for which nothing changes meanwhile: what several statements read belongs together."""

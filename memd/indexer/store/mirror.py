@@ -26,6 +26,11 @@ class Mirror:
     def __len__(self) -> int:
         return len(self._place)
 
+    @property
+    def memory(self) -> int:
+        """How many bytes it takes."""
+        return self._rows.nbytes + self._ids.nbytes
+
     def add(self, ids: Sequence[int], vectors: Vectors) -> None:
         with self._lock:
             self._room_for(len(self._place) + len(ids))

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from memd.indexer.store.segment import NOTHING, Floats, PostingList, Segment, frozen
 
 MOST_POSTINGS = 6_000_000
-"""Postings of an index that are cached from commit to commit; six bytes each."""
+"""Postings of an index that are cached from commit to commit."""
+
+POSTING_BYTES = 6
 
 MOST_JOINED = 1_000_000
 """Postings of the last commit that are cached besides, joined and without deleted documents."""
@@ -118,6 +120,11 @@ class Segments:
     def __init__(self) -> None:
         self.lists: Lists = PostingCache(MOST_POSTINGS)
         self._open: dict[str, Segment] = {}
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes the open segments and the cached lists take."""
+        return self.lists.total * POSTING_BYTES + sum(segment.memory for segment in self._open.values())
 
     def at(self, present: Iterable[Any], opened: Callable[[Any], Segment]) -> Postings:
         """The postings of a commit with these segments of Whoosh's; those that are open stay open."""

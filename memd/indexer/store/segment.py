@@ -31,6 +31,9 @@ SLOT = struct.Struct("!Iq")
 TERM = struct.Struct("!BfIBBfIIqi")
 """A term's entry in the term file: the third value is its number of documents, the last two say where its list is."""
 
+WORD_BYTES = 200
+"""A word of a lexicon: the string, and its places in what searches are made on."""
+
 MOST_OFTEN = 65_535
 TERM_DOCS = 5
 KEY = 8
@@ -92,6 +95,12 @@ class Segment:
             raise ValueError("a chunk's number is missing")
         self.lengths = {name: decoded[self._column(reader, f"_{name}_len", "u1")] for name in scored}
         weakref.finalize(self, reader.close)
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes its columns and the words that were read take, with what is made of them."""
+        columns: int = self.chunks.nbytes + sum(lengths.nbytes for lengths in self.lengths.values())
+        return 2 * columns + WORD_BYTES * sum(len(lexicon.words) for lexicon in self._lexicons.values())
 
     def _column(self, reader: Any, name: str, form: str) -> NDArray[Any]:
         """A number for each document; Whoosh omits trailing zeros, and columns of zeros only."""

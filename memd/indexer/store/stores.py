@@ -6,8 +6,10 @@ import logging
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -15,8 +17,9 @@ from memd.errors import DiskFull, StoreBroken, UnknownWorkspace
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.ledger import Ledger
+from memd.indexer.store.loaded import Loaded
 from memd.indexer.store.mirror import Mirror
-from memd.indexer.store.text import TextIndex
+from memd.indexer.store.text import FORMAT_FILE, TextIndex
 from memd.models import Note, Workspace
 from memd.notes.names import date_of
 from memd.notes.parse import ParseCache
@@ -37,16 +40,15 @@ BUILDING = "building"
 
 @dataclass(slots=True, eq=False)
 class WorkspaceIndex:
-    """One workspace and its caches. Only the writer thread changes it."""
+    """One workspace and its caches, loaded when they are first used. Only the writer thread changes or closes them."""
 
     id: int
     workspace: Workspace
-    text: TextIndex
-    files: dict[str, FileRow]
+    _text: Loaded[TextIndex]
+    _files: Loaded[dict[str, FileRow]]
+    _mirror: Loaded[Mirror | None]
+    _former: Loaded[Mirror | None]
     collection: Collection | None = None
-    mirror: Mirror | None = None
-    former: Mirror | None = None
-    """The vectors of the previous model, while those of the new one are being made."""
     held: frozenset[str] = frozenset()
     """Files that vanished together; their entries stay until the files come back or the user accepts the loss."""
     missing: bool = False
@@ -56,6 +58,8 @@ class WorkspaceIndex:
     parse_cache: ParseCache = field(default_factory=ParseCache)
     applied: dict[str, tuple[str, Note]] = field(default_factory=dict)
     """Recently changed files as they were last indexed: the digest of the file, and the note."""
+    used: float = 0.0
+    """When somebody last used one of its caches."""
     _names: tuple[dict[str, FileRow], int, list[tuple[str, str]]] | None = None
 
     @property
@@ -71,6 +75,93 @@ class WorkspaceIndex:
             self._names = known = files, len(files), named
         return known[2]
 
+    # --- its caches ---------------------------------------------------------------------------------------
+
+    @property
+    def text(self) -> TextIndex:
+        """The text index; StoreBroken when it is damaged, or is not what the ledger says."""
+        self.used = time.monotonic()
+        return self._text.get()
+
+    @property
+    def open_text(self) -> TextIndex | None:
+        """The text index if it is open."""
+        return self._text.present
+
+    @property
+    def files(self) -> dict[str, FileRow]:
+        """The ledger's rows of its files, by path."""
+        self.used = time.monotonic()
+        return self._files.get()
+
+    @files.setter
+    def files(self, rows: dict[str, FileRow]) -> None:
+        self._files.replace(lambda _: rows)
+
+    def known_files(self) -> dict[str, FileRow]:
+        """The same for one look at many workspaces: rows that are not loaded are read and not kept."""
+        files = self._files.present
+        return self._files.read() if files is None else files
+
+    @property
+    def mirror(self) -> Mirror | None:
+        """The vectors of the model in use; None while there is none."""
+        self.used = time.monotonic()
+        return self._mirror.get()
+
+    @property
+    def former(self) -> Mirror | None:
+        """The vectors of the previous model, while those of the new one are being made."""
+        return self._former.get()
+
+    def follow_vectors(self, ids: list[int], vectors: Vectors, dropped: Sequence[int]) -> None:
+        """Bring the vectors that are loaded in step with the ledger, which has been written."""
+
+        def follow(mirror: Mirror | None) -> None:
+            if mirror is not None:
+                mirror.add(ids, vectors)
+                mirror.drop(dropped)
+
+        self._mirror.change(follow)
+        self._former.change(lambda former: former.drop(dropped) if former is not None else None)
+
+    def drop_mirrors(self) -> None:
+        """Let the vectors go; the next question loads them from the ledger."""
+        self._mirror.drop()
+        self._former.drop()
+
+    def drop_former(self) -> None:
+        """Let the vectors of the previous model go."""
+        self._former.drop()
+
+    def with_other(self, text: TextIndex, mirror: Mirror | None) -> WorkspaceIndex:
+        """The same workspace with other words and vectors, for questions about the past."""
+        return replace(
+            self, _text=Loaded(lambda: text), _mirror=Loaded(lambda: mirror), _former=Loaded(lambda: None),
+            collection=None,
+        )  # fmt: skip
+
+    @property
+    def is_open(self) -> bool:
+        """Whether one of its caches is loaded."""
+        return any(cache.present is not None for cache in (self._text, self._files, self._mirror, self._former))
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes its large caches take."""
+        text, mirrors = self._text.present, (self._mirror.present, self._former.present)
+        vectors = sum(mirror.memory for mirror in mirrors if mirror is not None)
+        return vectors + (text.memory if text is not None else 0)
+
+    def close(self) -> None:
+        """Let all caches go; whoever reads one of them can go on."""
+        text = self._text.drop()
+        if text is not None:
+            text.close()
+        self._files.drop()
+        self.drop_mirrors()
+        self.parse_cache, self.applied, self._names = ParseCache(), {}, None
+
 
 @dataclass(slots=True)
 class ActiveModel:
@@ -83,10 +174,12 @@ class ActiveModel:
 class Stores:
     """Everything that is open, in the one process that holds the lock."""
 
-    def __init__(self, folder: Path, mend: bool = True) -> None:
+    def __init__(self, folder: Path, mend: bool = True, most_open: int = 128, most_open_mb: int = 1_024) -> None:
         self.folder = folder
         self.mend = mend
-        """Whether a broken cache is put aside and built again, or only reported."""
+        """Whether caches that cannot be used are removed, or only reported."""
+        self.most_open, self.most_bytes = most_open, most_open_mb << 20
+        """How many workspaces may have open caches, and how much memory these may take."""
         self.ledger = Ledger(folder / "state.db")
         if mend:
             own_caches(folder, self.ledger.id)
@@ -105,29 +198,54 @@ class Stores:
     # --- indexes ------------------------------------------------------------------------------------------
 
     def open_index(self, workspace: Workspace) -> WorkspaceIndex:
+        """Begin to keep a workspace; its caches are loaded when they are first used."""
         with self.ledger.write() as connection:
             number = catalog.workspace_id(connection, workspace)
-        text = self._open_text(number)
-        files = catalog.files(self.ledger.reader, number)
-        index = WorkspaceIndex(number, workspace, text, files)
+        index = WorkspaceIndex(
+            number, workspace,
+            Loaded(partial(self._open_text, number)),
+            Loaded(lambda: catalog.files(self.ledger.latest, number)),
+            Loaded(lambda: self._mirror(number, self.model)),
+            Loaded(lambda: self._mirror(number, self.former)),
+        )  # fmt: skip
         self.indexes = {**self.indexes, workspace.ns: index}
         return index
 
     def _open_text(self, number: int) -> TextIndex:
+        text = TextIndex(self.text_folder(number))
+        dirty, chunks = catalog.expected_text(self.ledger.latest, number)
+        if not dirty and text.count() != chunks:
+            raise StoreBroken(f"the text index has {text.count()} of {chunks} chunks", "memd doctor --fix")
+        return text
+
+    def mend_text(self, index: WorkspaceIndex) -> None:
+        """Put a text index aside that cannot be opened, and start an empty one; the caller fills it."""
+        self.suspect_text(index)
         try:
-            return TextIndex(self.text_folder(number))
+            _ = index.text
         except StoreBroken as error:
-            if not self.mend:
-                raise
-            log.warning("text index of workspace %d is broken, put aside and built again: %s", number, error)
-            return self._empty_text(number)
+            log.warning("text index of workspace %d is broken, put aside and built again: %s", index.id, error)
+            self.renew_text(index)
+
+    def has_text(self, index: WorkspaceIndex) -> bool:
+        """Whether there is a text index that holds what the ledger says; one that is not open need only exist."""
+        text = index.open_text
+        if text is None:
+            return (self.text_folder(index.id) / FORMAT_FILE).exists()
+        return text.count() == catalog.expected_text(self.ledger.reader, index.id)[1]
+
+    def suspect_text(self, index: WorkspaceIndex) -> None:
+        """Let the text index be opened though it may not be what the ledger says; the caller compares them."""
+        with self.ledger.write() as connection:
+            catalog.mark(connection, index.id, text=True)
 
     def renew_text(self, index: WorkspaceIndex) -> None:
         """Put a broken text index aside and start an empty one; the caller fills it from the ledger."""
-        index.text.close()
-        index.text = self._empty_text(index.id)
+        index._text.replace(partial(self._empty_text, index.id))
 
-    def _empty_text(self, number: int) -> TextIndex:
+    def _empty_text(self, number: int, broken: TextIndex | None) -> TextIndex:
+        if broken is not None:
+            broken.close()
         quarantine(self.folder, self.text_folder(number))
         with self.ledger.write() as connection:
             catalog.mark(connection, number, text=True)
@@ -135,18 +253,23 @@ class Stores:
 
     def swap_text(self, index: WorkspaceIndex, fresh: Path) -> None:
         """Use an index that another process built; the caller adds what changed meanwhile."""
-        old, folder, aside = index.text, self.text_folder(index.id), fresh.with_name(f"{fresh.name}.old")
-        with suppress(StoreBroken):
-            # Opened before the folders change places, so that questions can go on with it.
-            old.postings()
-        with self.ledger.write() as connection:
-            catalog.mark(connection, index.id, text=True)
+        self.suspect_text(index)
+        index._text.replace(partial(self._swapped_text, index.id, fresh))
+
+    def _swapped_text(self, number: int, fresh: Path, old: TextIndex | None) -> TextIndex:
+        folder, aside = self.text_folder(number), fresh.with_name(f"{fresh.name}.old")
+        if old is not None:
+            with suppress(StoreBroken):
+                # Opened before the folders change places, so that questions can go on with it.
+                old.postings()
         if folder.exists():
             folder.rename(aside)
         fresh.rename(folder)
-        index.text = TextIndex(folder)
-        old.close()
+        text = TextIndex(folder)
+        if old is not None:
+            old.close()
         shutil.rmtree(aside, ignore_errors=True)
+        return text
 
     def text_folder(self, number: int) -> Path:
         return self.folder / "text" / str(number)
@@ -154,7 +277,32 @@ class Stores:
     def close_index(self, ns: str) -> None:
         index = self.indexes[ns]
         self.indexes = {name: other for name, other in self.indexes.items() if name != ns}
-        index.text.close()
+        index.close()
+
+    @property
+    def open_indexes(self) -> list[WorkspaceIndex]:
+        """The indexes with open caches."""
+        return [index for index in self.indexes.values() if index.is_open]
+
+    @property
+    def crowded(self) -> bool:
+        """Whether more is open than may be."""
+        opened = self.open_indexes
+        return len(opened) > self.most_open or (
+            len(opened) > 1 and sum(index.memory for index in opened) > self.most_bytes
+        )
+
+    def close_unused(self) -> None:
+        """Close what was not used for the longest time, where too much is open.
+
+        Only the writer calls this, between two steps: nobody else may close what it is writing to.
+        """
+        recent = sorted(self.open_indexes, key=lambda index: -index.used)
+        memory = 0
+        for nth, index in enumerate(recent):
+            memory += index.memory
+            if nth >= self.most_open or (nth and memory > self.most_bytes):
+                index.close()
 
     def forget(self, index: WorkspaceIndex) -> None:
         """Remove every trace of a workspace except its files."""
@@ -183,28 +331,33 @@ class Stores:
             number = vector_table.model_id(connection, embedder.name, embedder.fingerprint, embedder.dims, source)
         self.model = ActiveModel(number, embedder)
         for index in self.indexes.values():
-            self.load_mirror(index)
+            index.drop_mirrors()
+        if self.all_fit:
+            # The first question should not wait for them.
+            for index in self.indexes.values():
+                _ = index.mirror
 
-    def load_mirror(self, index: WorkspaceIndex) -> None:
-        if self.model is not None:
-            index.mirror = self._mirror(index, self.model)
+    @property
+    def all_fit(self) -> bool:
+        """Whether all workspaces may be open at once."""
+        return len(self.indexes) <= self.most_open
 
-    def _mirror(self, index: WorkspaceIndex, model: ActiveModel) -> Mirror:
+    def _mirror(self, number: int, model: ActiveModel | None) -> Mirror | None:
+        if model is None:
+            return None
         mirror = Mirror(model.embedder.dims)
-        mirror.add(*vector_table.of_workspace(self.ledger.reader, model.id, index.id, model.embedder.dims))
+        mirror.add(*vector_table.of_workspace(self.ledger.latest, model.id, number, model.embedder.dims))
         return mirror
 
     def use_former(self, number: int, embedder: Embedder) -> None:
         """Answer with the previous model until the new one's vectors are complete."""
-        former = ActiveModel(number, embedder)
-        for index in self.indexes.values():
-            index.former = self._mirror(index, former)
-        self.former = former
+        self.former = ActiveModel(number, embedder)
 
     def drop_former(self) -> None:
-        self.former = None
-        for index in self.indexes.values():
-            index.former = None
+        if self.former is not None:
+            self.former = None
+            for index in self.indexes.values():
+                index.drop_former()
 
     def use_vectors(self, vectors: VectorStore) -> None:
         self.vectors, self.trouble = vectors, ""

@@ -31,6 +31,7 @@ from memd.models import Chunk
 
 FORMAT = 2
 """The version of the format; an index of another version is built again."""
+FORMAT_FILE = "format.json"
 
 FIELDS = ("heading", "body", "exact")
 CODEC = W3Codec()
@@ -109,7 +110,7 @@ class TextIndex:
 
     def _format_on_disk(self) -> int:
         try:
-            return int(json.loads((self.folder / "format.json").read_text())["format"])
+            return int(json.loads((self.folder / FORMAT_FILE).read_text())["format"])
         except (OSError, ValueError, KeyError, TypeError):
             return 0
 
@@ -120,7 +121,7 @@ class TextIndex:
         try:
             self.folder.mkdir(parents=True)
             created = FileStorage(str(self.folder)).create_index(_schema())
-            (self.folder / "format.json").write_text(json.dumps({"format": FORMAT}))
+            (self.folder / FORMAT_FILE).write_text(json.dumps({"format": FORMAT}))
         except OSError as error:
             raise disk_error(error) from error
         return created
@@ -222,6 +223,11 @@ class TextIndex:
 
     def count(self) -> int:
         return sum(segment.doc_count_all() - segment.deleted_count() for segment in self._index._segments())
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes what was read of it takes."""
+        return self._segments.memory
 
     def ids(self) -> set[int]:
         """Every chunk the index holds."""

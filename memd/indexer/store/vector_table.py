@@ -90,6 +90,16 @@ def embedded(connection: sqlite3.Connection, model: int, workspace: int) -> set[
     return {row[0] for row in rows}
 
 
+def embedded_counts(connection: sqlite3.Connection, model: int) -> dict[int, int]:
+    """How many chunks of each workspace have a vector."""
+    rows = connection.execute(
+        "SELECT c.workspace, COUNT(*) FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
+        " GROUP BY c.workspace",
+        (model,),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
 def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> tuple[list[int], Vectors]:
     """The vectors of some chunks, given as a JSON list."""
     rows = connection.execute(

@@ -159,7 +159,7 @@ def _then(
         index = stores.index(ns)
         past = _PastWorkspace(connection, index, when, -len(numbers))
         text = _PastText(past.postings(folder / str(index.id)))
-        then.indexes[ns] = replace(index, text=text, collection=None, former=None, mirror=past.mirror(stores))
+        then.indexes[ns] = index.with_other(text, past.mirror(stores))
         numbers |= past.numbers
     connection.execute("COMMIT")
     return then, numbers

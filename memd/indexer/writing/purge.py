@@ -172,7 +172,7 @@ def _blank_keys(connection: sqlite3.Connection, index: WorkspaceIndex, trace: Me
 
 def _renew_vectors(stores: Stores, index: WorkspaceIndex) -> str:
     """Make the collection again from the ledger."""
-    stores.load_mirror(index)
+    index.drop_mirrors()
     if stores.vectors is None:
         return "not open"
     stores.vectors.drop(index.id)

@@ -188,7 +188,7 @@ def _intended(index: WorkspaceIndex, splice: Splice) -> tuple[bytes, str | None]
 
 
 def _folders(index: WorkspaceIndex) -> list[Path]:
-    parents = {str(PurePosixPath(path).parent) for path in index.files} | {"."}
+    parents = {str(PurePosixPath(path).parent) for path in index.known_files()} | {"."}
     return [folder for parent in sorted(parents) if (folder := index.workspace.root / parent).is_dir()]
 
 
