@@ -33,7 +33,7 @@ INDEXER = (
 VENDORS = {
     "whoosh": {"indexer/store/text.py"},
     "chromadb": {"indexer/store/vectors.py"},
-    "watchdog": {"daemon/watcher.py"},
+    "watchdog": {"daemon/inotify.py"},
     # One runs the jobs; the other reads cron lines, which the config file is checked for.
     "apscheduler": {"daemon/scheduler.py", "config/schedules.py"},
     "markdown_it": {"notes/blocks.py"},

@@ -133,10 +133,10 @@ class App:
         ctx = self.ctx
         ctx.watcher.start()
         self._stack.callback(ctx.watcher.stop)
-        for ns, index in self.stores.indexes.items():
+        for index in self.stores.indexes.values():
             ctx.watcher.add(index.workspace)
-            # What changed between the first scan and the first event.
-            ctx.rescan(ns)
+        # What changed between the first scan and the first event.
+        ctx.rescan(tuple(self.stores.indexes))
         jobs = BuiltInJobs(ctx, self._loop, self._restart_after_upgrade)
         ctx.scheduler.start(jobs.all(), jobs.save_run, self.settings.jobs.jitter_s)
         self._stack.callback(ctx.scheduler.stop)

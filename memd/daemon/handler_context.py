@@ -107,9 +107,9 @@ class HandlerContext:
             "degraded": self.health.names,
         }
 
-    def rescan(self, ns: str) -> None:
-        """Scan a whole workspace soon; many requests are one scan."""
-        self.worker.submit_once(ScanWorkspaces((ns,), SETTLED))
+    def rescan(self, ns: tuple[str, ...]) -> None:
+        """Scan whole workspaces soon; many requests are one scan."""
+        self.worker.submit_once(ScanWorkspaces(ns, SETTLED))
 
     # --- which workspaces are meant ---------------------------------------------------------------------------
 

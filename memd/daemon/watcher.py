@@ -5,102 +5,109 @@ Events are hints, the scan is the truth: whatever is lost here is found by the n
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import logging
 import os
+import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from watchdog import events
-from watchdog.events import FileSystemEvent, FileSystemEventHandler
-from watchdog.observers import Observer
-from watchdog.observers.api import BaseObserver, ObservedWatch
-
 from memd.config.schema import WatchSettings
-from memd.indexer.indexing.scan import is_memory_path, watched_folders
+from memd.daemon.inotify import FolderEvent, Inotify
+from memd.indexer.indexing.scan import is_memory_path, may_hold_memories, watched_folders
 from memd.models import Workspace
 
 log = logging.getLogger("memd.watcher")
 
-EVENTS: list[type[FileSystemEvent]] = [
-    events.FileCreatedEvent, events.FileModifiedEvent, events.FileClosedEvent, events.FileMovedEvent,
-    events.FileDeletedEvent, events.DirCreatedEvent, events.DirMovedEvent, events.DirDeletedEvent,
-]  # fmt: skip
-"""All but those that reading a file causes."""
-
-IN_DELETE_SELF = 0x400
 TICK_SECONDS = 1.0
+EACH_TICK, TURN_TICKS = 20, 30
+"""So many workspaces are looked at each second, or a thirtieth of all: what the kernel tells nobody, such as a
+folder above a workspace that is moved, is found within half a minute."""
 LIMIT_FIX = "raise the limit: sudo sysctl fs.inotify.max_user_watches=524288 fs.inotify.max_user_instances=1024"
 
+GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
 Note = Callable[[str, str], None]
-Rescan = Callable[[str], None]
+Rescan = Callable[[tuple[str, ...]], None]
+Identity = tuple[int, int]
+"""Device and inode."""
 
 
 @dataclass(slots=True, eq=False)
 class _Watched:
-    """A workspace and its watched folders."""
+    """A workspace and its watched folders, by absolute path."""
 
     workspace: Workspace
-    watches: dict[str, tuple[tuple[int, int], ObservedWatch]] = field(default_factory=dict)
-    """By folder: device and inode when watching began, and the watch."""
+    wanted: dict[str, bool]
+    """The folders to watch where they exist, outer ones first, and whether what is below them is watched too."""
+    found: dict[str, Identity] = field(default_factory=dict)
+    """Which of these were there, and which folder it was."""
+    watches: dict[str, int] = field(default_factory=dict)
+    """The number of each watch."""
     polling: str = ""
     """Why it is polled; empty where inotify watches it."""
     polled: float = 0.0
-    lost: set[str] = field(default_factory=set)
-    """Folders that went: one made again in their place may have the same inode and yet sends no events."""
-    grown: bool = True
-    """Whether folders have come since the limit of watches was last checked."""
+
+    def deep(self, folder: str) -> bool:
+        """Whether folders in this one are watched too."""
+        return self.wanted.get(folder, True)
+
+    def below(self, folder: str) -> list[str]:
+        """The watched folders from this one down."""
+        return [path for path in self.watches if path == folder or path.startswith(f"{folder}/")]
 
 
 class Watcher:
-    """Watches every workspace, by inotify where it can and by polling where it cannot."""
+    """Watches every workspace, by one inotify and on one thread, and by polling where that cannot be."""
 
     def __init__(self, settings: WatchSettings, note: Note, rescan: Rescan) -> None:
         self.settings = settings
         self._note = note
         self._rescan = rescan
-        self._observer: BaseObserver = Observer()
+        self._inotify: Inotify | None = None
         self._watched: dict[str, _Watched] = {}
+        self._users: dict[int, list[tuple[_Watched, str]]] = {}
+        """Who uses each watch, and by which path: workspaces may share folders."""
+        self._turn: Iterator[_Watched] = iter(())
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._supervise, name="memd-watcher", daemon=True)
-        self._overflow = _OverflowHandler(self._overflowed)
+        self._thread = threading.Thread(target=self._run, name="memd-watcher", daemon=True)
         self._unusable = 'watch.mode = "poll"' if settings.mode == "poll" else ""
 
     def start(self) -> None:
-        logging.getLogger("watchdog").addHandler(self._overflow)
-        try:
-            self._observer.start()
-        except OSError as error:
-            log.warning("inotify cannot be used, polling instead: %s", error)
-            self._unusable = f"{error.strerror}; {LIMIT_FIX}"
+        if not self._unusable:
+            try:
+                self._inotify = Inotify()
+            except OSError as error:
+                log.warning("inotify cannot be used, polling instead: %s", error)
+                self._unusable = f"{error.strerror}; {LIMIT_FIX}"
         self._thread.start()
 
     def stop(self) -> None:
-        logging.getLogger("watchdog").removeHandler(self._overflow)
         self._stopping.set()
+        if self._inotify is not None:
+            self._inotify.wake()
         self._thread.join(5)
-        if self._observer.is_alive():
-            self._observer.stop()
-            self._observer.join(5)
+        with self._lock:
+            if self._inotify is not None and not self._thread.is_alive():
+                self._inotify.close()
+                self._inotify, self._unusable = None, "memd is stopping"
 
     def add(self, workspace: Workspace) -> None:
         with self._lock:
-            if workspace.ns in self._watched:
-                return
-            watched = self._watched[workspace.ns] = _Watched(workspace, polling=self._unusable)
-            self._attend(watched)
+            if workspace.ns not in self._watched:
+                watched = _Watched(workspace, _wanted(workspace), polling=self._unusable)
+                self._watched[workspace.ns] = watched
+                self._attend(watched)
 
     def remove(self, ns: str) -> None:
         with self._lock:
             watched = self._watched.pop(ns, None)
             if watched is not None:
-                for folder in list(watched.watches):
-                    self._release(watched, folder)
+                self._release(watched, list(watched.watches))
 
     def mode(self, ns: str) -> tuple[str, str]:
         """How a workspace is watched, and why if it is not by inotify."""
@@ -111,44 +118,90 @@ class Watcher:
             return "poll", watched.polling
         return ("inotify", "") if watched.watches else ("waiting", f"{watched.workspace.root} does not exist yet")
 
+    # --- the thread ---------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        tick = time.monotonic() + TICK_SECONDS
+        while not self._stopping.is_set():
+            for event in self._events(tick - time.monotonic()):
+                self._hear(event)
+            if time.monotonic() >= tick:
+                tick = time.monotonic() + TICK_SECONDS
+                self._look()
+
+    def _events(self, seconds: float) -> list[FolderEvent]:
+        if self._inotify is None:
+            self._stopping.wait(max(0.0, seconds))
+            return []
+        return self._inotify.read(seconds)
+
+    def _hear(self, event: FolderEvent) -> None:
+        with self._lock:
+            if event.overflow:
+                self._begin_again()
+                return
+            users = list(self._users.get(event.watch, ()))
+            changed = {watched.workspace.ns: watched for watched, path in users if self._concerns(watched, path, event)}
+            if event.ended:
+                for watched, path in self._users.pop(event.watch, ()):
+                    watched.watches.pop(path, None)
+            for watched in changed.values():
+                self._attend(watched)
+        if changed:
+            self._rescan(tuple(changed))
+
+    def _concerns(self, watched: _Watched, folder: str, event: FolderEvent) -> bool:
+        """Note a changed file; True when a folder came or went, and the workspace should be looked at."""
+        path = f"{folder}/{event.name}"
+        if event.lost:
+            self._release(watched, watched.below(folder) if not event.ended else ())
+            return True
+        if not event.of_folder and not self._is_linked_folder(watched, path, event):
+            if is_memory_path(watched.workspace, _relative(watched, path)):
+                self._note(watched.workspace.ns, _relative(watched, path))
+            return False
+        if event.went:
+            self._release(watched, watched.below(path))
+        elif event.came and watched.deep(folder) and may_hold_memories(watched.workspace, _relative(watched, path)):
+            self._watch(watched, path)
+        return True
+
+    def _is_linked_folder(self, watched: _Watched, path: str, event: FolderEvent) -> bool:
+        """Whether this link is, or was, taken for a folder: the kernel does not say so of links."""
+        if path in watched.wanted or path in watched.watches:
+            return True
+        return event.came and watched.workspace.follow and Path(path).is_dir()
+
+    def _begin_again(self) -> None:
+        """Watch everything anew: what came or went while events were lost is not known."""
+        log.warning("file events were lost; every workspace is scanned")
+        for watched in self._watched.values():
+            self._release(watched, list(watched.watches))
+            self._attend(watched)
+        self._rescan(tuple(self._watched))
+
     # --- supervision --------------------------------------------------------------------------------------
 
-    def _supervise(self) -> None:
-        """Look again every second: a folder that was removed and made again sends no events, and no error."""
-        while not self._stopping.wait(TICK_SECONDS):
-            with self._lock:
-                for watched in self._watched.values():
-                    if self._attend(watched):
-                        self._rescan(watched.workspace.ns)
+    def _look(self) -> None:
+        """Look at what is polled, at what is not there yet, and in turn at all others."""
+        with self._lock:
+            due = {
+                ns: watched for ns, watched in self._watched.items()
+                if (self._poll_due(watched) if watched.polling else not watched.watches)
+            }  # fmt: skip
+            due |= {watched.workspace.ns: watched for watched in self._next_in_turn()}
+            changed = tuple(ns for ns, watched in due.items() if watched.polling or self._attend(watched))
+        if changed:
+            self._rescan(changed)
 
-    def _attend(self, watched: _Watched) -> bool:
-        """Watch the folders that there are now; True when the workspace should be scanned."""
-        if watched.polling:
-            return self._poll_due(watched)
-        changed = False
-        for folder, deep in watched_folders(watched.workspace):
-            path = watched.workspace.root / folder
-            now = _identity(path)
-            before = watched.watches.get(folder)
-            if (before[0] if before else None) == now and str(path) not in watched.lost:
-                continue
-            changed = True
-            watched.lost.discard(str(path))
-            if before:
-                self._release(watched, folder)
-            if now and not self._watch(watched, folder, deep, now):
-                break
-        return self._check_limit(watched) or changed
-
-    def _check_limit(self, watched: _Watched) -> bool:
-        """Poll where the limit is reached: watchdog does not say that it cannot watch a folder below a watched one."""
-        if not (watched.grown and watched.watches):
-            return False
-        watched.grown = False
-        error = no_watches_left(watched.workspace.root)
-        if error is not None:
-            self._fall_back(watched, error)
-        return error is not None
+    def _next_in_turn(self) -> Iterator[_Watched]:
+        for _ in range(max(EACH_TICK, len(self._watched) // TURN_TICKS)):
+            watched = next(self._turn, None)
+            if watched is None:
+                self._turn = iter(list(self._watched.values()))
+                return
+            if not watched.polling and self._watched.get(watched.workspace.ns) is watched:
+                yield watched
 
     def _poll_due(self, watched: _Watched) -> bool:
         due = time.monotonic() - watched.polled >= self.settings.poll_seconds
@@ -156,94 +209,100 @@ class Watcher:
             watched.polled = time.monotonic()
         return due
 
-    def _watch(self, watched: _Watched, folder: str, deep: bool, identity: tuple[int, int]) -> bool:
-        handler, path = _EventHandler(watched, self._note, self._rescan), str(watched.workspace.root / folder)
-        try:
-            watch = self._observer.schedule(handler, path, recursive=deep, event_filter=EVENTS)
-        except FileNotFoundError:
-            return True
-        except OSError as error:
-            self._fall_back(watched, error)
-            return False
-        watched.watches[folder] = (identity, watch)
-        return True
+    def _attend(self, watched: _Watched) -> bool:
+        """Watch the folders that there are now; True when the workspace should be scanned."""
+        changed = False
+        for folder in watched.wanted if not watched.polling else ():
+            now, before = _identity(folder), watched.found.get(folder)
+            if now == before and (now is None or folder in watched.watches):
+                continue
+            changed = True
+            self._release(watched, watched.below(folder) if watched.deep(folder) else [folder])
+            if now is None:
+                del watched.found[folder]
+                continue
+            watched.found[folder] = now
+            self._watch(watched, folder)
+            if watched.polling:
+                break
+        return changed
+
+    # --- watches ------------------------------------------------------------------------------------------
+
+    def _watch(self, watched: _Watched, top: str) -> None:
+        """Watch a folder, and those in it where they matter; where the limit is reached, poll."""
+        assert self._inotify is not None
+        folders, seen = [top], set[int]()
+        while folders:
+            folder = folders.pop()
+            try:
+                number = self._inotify.watch(folder)
+            except OSError as error:
+                if error.errno in GONE or (error.errno == errno.EACCES and folder not in watched.wanted):
+                    continue
+                self._fall_back(watched, error)
+                return
+            # A link may lead back to where the walk has been.
+            if number not in seen:
+                seen.add(number)
+                self._use(watched, folder, number)
+                folders += _inner_folders(watched.workspace, folder) if watched.deep(folder) else ()
+
+    def _use(self, watched: _Watched, folder: str, number: int) -> None:
+        if watched.watches.get(folder) != number:
+            self._release(watched, [folder])
+            watched.watches[folder] = number
+            self._users.setdefault(number, []).append((watched, folder))
+
+    def _release(self, watched: _Watched, folders: Iterable[str]) -> None:
+        for folder in folders:
+            number = watched.watches.pop(folder, None)
+            if number is None:
+                continue
+            users = [user for user in self._users.pop(number, ()) if user != (watched, folder)]
+            if users:
+                self._users[number] = users
+            elif self._inotify is not None:
+                self._inotify.forget(number)
 
     def _fall_back(self, watched: _Watched, error: OSError) -> None:
         limit = error.errno in (errno.ENOSPC, errno.EMFILE)
         watched.polling = f"{error.strerror}; {LIMIT_FIX}" if limit else str(error)
-        for folder in list(watched.watches):
-            self._release(watched, folder)
+        self._release(watched, list(watched.watches))
         log.warning("polling ns=%s: %s", watched.workspace.ns, watched.polling)
 
-    def _release(self, watched: _Watched, folder: str) -> None:
-        _, watch = watched.watches.pop(folder)
-        try:
-            self._observer.unschedule(watch)
-        except (KeyError, OSError):
-            # The emitter went with its folder.
-            return
 
-    def _overflowed(self) -> None:
-        log.warning("file events were lost; every workspace is scanned")
-        for ns in list(self._watched):
-            self._rescan(ns)
-
-
-class _EventHandler(FileSystemEventHandler):
-    """Notes changed memory files; any event of a folder means: scan the workspace."""
-
-    def __init__(self, watched: _Watched, note: Note, rescan: Rescan) -> None:
-        self.watched = watched
-        self.workspace = watched.workspace
-        self.note = note
-        self.rescan = rescan
-
-    def on_any_event(self, event: FileSystemEvent) -> None:
-        if event.is_directory:
-            if event.event_type in (events.EVENT_TYPE_DELETED, events.EVENT_TYPE_MOVED):
-                self.watched.lost.add(os.fsdecode(event.src_path))
-            self.watched.grown = True
-            self.rescan(self.workspace.ns)
-            return
-        for name in (event.src_path, event.dest_path):
-            file = Path(os.fsdecode(name))
-            if file.is_relative_to(self.workspace.root):
-                path = file.relative_to(self.workspace.root).as_posix()
-                if is_memory_path(self.workspace, path):
-                    self.note(self.workspace.ns, path)
+def _wanted(workspace: Workspace) -> dict[str, bool]:
+    """The folders of the globs and those that lead to them; what is below a deep one is deep."""
+    folders = dict(watched_folders(workspace))
+    for folder in list(folders):
+        for above in Path(folder).parents:
+            folders.setdefault("" if above == Path() else str(above), False)
+    wanted: dict[str, bool] = {}
+    for folder, deep in sorted(folders.items()):
+        path = str(workspace.root / folder)
+        wanted[path] = deep or any(wanted.get(str(above), False) for above in Path(path).parents)
+    return wanted
 
 
-class _OverflowHandler(logging.Handler):
-    """Notices an overflow of events, which watchdog reports only in its log."""
-
-    def __init__(self, overflowed: Callable[[], None]) -> None:
-        super().__init__(logging.WARNING)
-        self.overflowed = overflowed
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if "overflow" in record.getMessage():
-            self.overflowed()
-
-
-def no_watches_left(folder: Path) -> OSError | None:
-    """Try to watch one more folder, with an inotify of its own; the error when the limit is reached."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    descriptor = libc.inotify_init1(os.O_CLOEXEC)
-    if descriptor < 0:
-        return None
+def _inner_folders(workspace: Workspace, folder: str) -> Iterator[str]:
     try:
-        if libc.inotify_add_watch(descriptor, os.fsencode(folder), IN_DELETE_SELF) >= 0:
-            return None
-        code = ctypes.get_errno()
-        return OSError(code, "inotify watch limit reached") if code == errno.ENOSPC else None
-    finally:
-        os.close(descriptor)
+        with os.scandir(folder) as entries:
+            inner = [entry.path for entry in entries if entry.is_dir(follow_symlinks=workspace.follow)]
+    except OSError:
+        return iter(())
+    start = len(str(workspace.root)) + 1
+    return (path for path in inner if may_hold_memories(workspace, path[start:]))
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
-    """Device and inode; None where there is no folder."""
+def _relative(watched: _Watched, path: str) -> str:
+    return path[len(str(watched.workspace.root)) + 1 :]
+
+
+def _identity(folder: str) -> Identity | None:
+    """Which folder there is; None where there is none."""
     try:
-        stat = folder.stat()
+        status = os.stat(folder)  # noqa: PTH116 - many a second, and a Path for each costs more than the look
     except OSError:
         return None
-    return stat.st_dev, stat.st_ino
+    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None

@@ -78,6 +78,11 @@ def is_memory_path(workspace: Workspace, path: str) -> bool:
     )
 
 
+def may_hold_memories(workspace: Workspace, folder: str) -> bool:
+    """Whether a scan would look into this folder, where a glob reaches it."""
+    return not _hidden(folder, workspace.globs) and NEVER.isdisjoint(folder.split("/"))
+
+
 def refusal(workspace: Workspace, path: str) -> str:
     """Why a path that the globs take in is skipped; empty when it may be read.
 

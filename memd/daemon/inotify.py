@@ -1,0 +1,130 @@
+"""One inotify for any number of folders, on watchdog's bindings.
+
+watchdog's own emitters take one or two threads for each folder that is watched with what is below it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import select
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+from watchdog.utils import UnsupportedLibcError
+
+try:
+    from watchdog.observers.inotify_c import InotifyConstants as Flag
+    from watchdog.observers.inotify_c import inotify_add_watch, inotify_init, inotify_rm_watch
+except (UnsupportedLibcError, ImportError, OSError):
+    # Another system than Linux: memd polls there.
+    MISSING = True
+else:
+    MISSING = False
+    CAME = Flag.IN_CREATE | Flag.IN_MOVED_TO
+    WENT = Flag.IN_DELETE | Flag.IN_MOVED_FROM
+    SELF = Flag.IN_DELETE_SELF | Flag.IN_MOVE_SELF
+    LOST = SELF | Flag.IN_UNMOUNT | Flag.IN_IGNORED
+    WATCHED = CAME | WENT | SELF | Flag.IN_MODIFY | Flag.IN_CLOSE_WRITE | Flag.IN_ONLYDIR
+    """All but what reading a file causes."""
+
+HEAD = struct.Struct("iIII")
+BUFFER = 1 << 18
+
+
+class FolderEvent(NamedTuple):
+    """Something that happened in a watched folder, or to it."""
+
+    watch: int
+    mask: int
+    name: str
+    """What it happened to; empty for the folder itself."""
+
+    @property
+    def overflow(self) -> bool:
+        """Whether events were lost."""
+        return bool(self.mask & Flag.IN_Q_OVERFLOW)
+
+    @property
+    def ended(self) -> bool:
+        """Whether this is the last event of the watch."""
+        return bool(self.mask & Flag.IN_IGNORED)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the watched folder is no longer where it was."""
+        return bool(self.mask & LOST)
+
+    @property
+    def of_folder(self) -> bool:
+        return bool(self.mask & Flag.IN_ISDIR)
+
+    @property
+    def came(self) -> bool:
+        return bool(self.mask & CAME)
+
+    @property
+    def went(self) -> bool:
+        return bool(self.mask & WENT)
+
+
+class Inotify:
+    """Watches folders, each without what is below it. Any thread may watch and forget; one reads."""
+
+    def __init__(self) -> None:
+        if MISSING:
+            raise OSError(errno.ENOSYS, "this system has no inotify")
+        self._descriptor = inotify_init()
+        if self._descriptor < 0:
+            raise _error("inotify instance limit reached")
+        os.set_inheritable(self._descriptor, False)
+        os.set_blocking(self._descriptor, False)
+        self._woken, self._waker = os.pipe()
+        self._poll = select.poll()
+        self._poll.register(self._descriptor, select.POLLIN)
+        self._poll.register(self._woken, select.POLLIN)
+
+    def watch(self, folder: str) -> int:
+        """The number of the watch; a folder that is watched already, by whatever path, has the same number again."""
+        number = int(inotify_add_watch(self._descriptor, os.fsencode(folder), WATCHED))
+        if number < 0:
+            raise _error("inotify watch limit reached")
+        return number
+
+    def forget(self, watch: int) -> None:
+        """End a watch; one that went with its folder has ended already."""
+        # Cast: newer versions of watchdog have a type of their own for this number, which older ones lack.
+        inotify_rm_watch(self._descriptor, cast(Any, watch))
+
+    def read(self, seconds: float) -> list[FolderEvent]:
+        """The next events, for which it waits at most so long."""
+        ready = self._poll.poll(max(0, seconds) * 1000)
+        if not any(descriptor == self._descriptor for descriptor, _ in ready):
+            return []
+        try:
+            return list(_events(os.read(self._descriptor, BUFFER)))
+        except BlockingIOError:
+            return []
+
+    def wake(self) -> None:
+        """Let whoever reads return at once."""
+        os.write(self._waker, b".")
+
+    def close(self) -> None:
+        for descriptor in (self._descriptor, self._woken, self._waker):
+            os.close(descriptor)
+
+
+def _events(data: bytes) -> Iterator[FolderEvent]:
+    at = 0
+    while at < len(data):
+        watch, mask, _, length = HEAD.unpack_from(data, at)
+        at += HEAD.size + length
+        yield FolderEvent(watch, mask, os.fsdecode(data[at - length : at].rstrip(b"\0")))
+
+
+def _error(limit: str) -> OSError:
+    code = ctypes.get_errno()
+    return OSError(code, limit if code in (errno.ENOSPC, errno.EMFILE) else os.strerror(code))

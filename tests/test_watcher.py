@@ -1,0 +1,250 @@
+"""One inotify and one thread watch all workspaces: what they tell, and that nothing is missed when folders change."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.config.schema import WatchSettings
+from memd.daemon import watcher as watching
+from memd.daemon.watcher import Watcher
+from memd.models import Workspace
+
+
+class Heard:
+    """A watcher, and what it told."""
+
+    def __init__(self) -> None:
+        self.notes: set[tuple[str, str]] = set()
+        self.rescans: list[str] = []
+        self._told = threading.Condition()
+        self.watcher = Watcher(WatchSettings(poll_seconds=0.2), self._note, self._rescan)
+
+    def _note(self, ns: str, path: str) -> None:
+        with self._told:
+            self.notes.add((ns, path))
+            self._told.notify_all()
+
+    def _rescan(self, names: tuple[str, ...]) -> None:
+        with self._told:
+            self.rescans += names
+            self._told.notify_all()
+
+    def noted(self, ns: str, path: str) -> None:
+        """Wait until a file was noted, and forget it."""
+        with self._told:
+            assert self._told.wait_for(lambda: (ns, path) in self.notes, 20), (ns, path, self.notes)
+            self.notes.clear()
+
+    def rescanned(self, ns: str) -> None:
+        with self._told:
+            assert self._told.wait_for(lambda: ns in self.rescans, 20), (ns, self.rescans)
+            self.rescans.clear()
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    heard = Heard()
+    heard.watcher.start()
+    yield heard
+    heard.watcher.stop()
+
+
+def add(heard: Heard, root: Path, ns: str = "agent", **how: object) -> Path:
+    (root / "memory").mkdir(parents=True, exist_ok=True)
+    heard.watcher.add(Workspace(ns, root, **how))  # type: ignore[arg-type]
+    assert heard.watcher.mode(ns) == ("inotify", "")
+    return root
+
+
+def save(file: Path, text: str = "## Note\n") -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def inotify_instances() -> int:
+    links = (os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
+    return sum("inotify" in link for link in links)
+
+
+def test_two_hundred_workspaces_take_one_thread_and_one_inotify(heard: Heard, tmp_path: Path) -> None:
+    threads, instances = threading.active_count(), inotify_instances()
+    roots = [add(heard, tmp_path / f"agent{nth}", f"agent{nth}") for nth in range(200)]
+    assert (threading.active_count(), inotify_instances()) == (threads, instances)
+    for nth, root in enumerate(roots):
+        save(root / "memory" / "today.md")
+        heard.noted(f"agent{nth}", "memory/today.md")
+    for nth, root in enumerate(roots):
+        heard.watcher.remove(f"agent{nth}")
+        save(root / "MEMORY.md")
+    last = add(heard, tmp_path / "last", "last")
+    save(last / "MEMORY.md")
+    # Events come in order: what the removed ones would have told came before this.
+    with heard._told:
+        assert heard._told.wait_for(lambda: ("last", "MEMORY.md") in heard.notes, 20)
+        assert {ns for ns, path in heard.notes if path == "MEMORY.md"} == {"last"}
+
+
+def test_files_that_are_written_replaced_moved_and_removed_are_noted(heard: Heard, tmp_path: Path) -> None:
+    root = add(heard, tmp_path / "agent")
+    save(root / "MEMORY.md")
+    heard.noted("agent", "MEMORY.md")
+    save(root / "memory" / ".new.md.tmp")
+    (root / "memory" / ".new.md.tmp").rename(root / "memory" / "new.md")
+    heard.noted("agent", "memory/new.md")
+    (root / "memory" / "new.md").rename(root / "memory" / "newer.md")
+    heard.noted("agent", "memory/newer.md")
+    (root / "memory" / "newer.md").unlink()
+    heard.noted("agent", "memory/newer.md")
+    (root / "memory" / "newer.txt").write_text("no memory")
+    (root / "MEMORY.md").read_text()
+    save(root / "MEMORY.md", "again")
+    heard.noted("agent", "MEMORY.md")
+
+
+def test_folders_that_come_are_watched_with_what_is_below_them(heard: Heard, tmp_path: Path) -> None:
+    root = add(heard, tmp_path / "agent")
+    for folder in ("memory/a/b", "daily", ".muxcode/memory/deep"):
+        (root / folder).mkdir(parents=True)
+        heard.rescanned("agent")
+        until = time.monotonic() + 20
+        while str(root / folder) not in heard.watcher._watched["agent"].watches:
+            assert time.monotonic() < until
+            threading.Event().wait(0.01)
+        save(root / folder / "note.md")
+        heard.noted("agent", f"{folder}/note.md")
+    (root / "memory" / "node_modules" / "inner").mkdir(parents=True)
+    save(root / "memory" / "a" / "other.md")
+    heard.noted("agent", "memory/a/other.md")
+    assert not [path for path in heard.watcher._watched["agent"].watches if "node_modules" in path]
+
+
+@pytest.mark.parametrize("gone", ["memory", "."])
+def test_a_folder_that_is_removed_and_made_again_is_watched_again(heard: Heard, tmp_path: Path, gone: str) -> None:
+    root = add(heard, tmp_path / "agent")
+    for nth in range(5):
+        shutil.rmtree(root / gone)
+        save(root / "memory" / "sub" / f"{nth}.md")
+        heard.rescanned("agent")
+        until = time.monotonic() + 20
+        while str(root / "memory" / "sub") not in heard.watcher._watched["agent"].watches:
+            assert time.monotonic() < until
+            threading.Event().wait(0.01)
+        save(root / "memory" / "sub" / f"{nth}.md", "again")
+        heard.noted("agent", f"memory/sub/{nth}.md")
+
+
+def test_a_folder_that_moves_is_followed_within_and_let_go_outside(heard: Heard, tmp_path: Path) -> None:
+    root = add(heard, tmp_path / "agent")
+    save(root / "memory" / "old" / "deep" / "note.md")
+    heard.rescanned("agent")
+    (root / "memory" / "old").rename(root / "memory" / "new")
+    heard.rescanned("agent")
+    save(root / "memory" / "new" / "deep" / "note.md", "within")
+    heard.noted("agent", "memory/new/deep/note.md")
+    (root / "memory" / "new").rename(tmp_path / "outside")
+    heard.rescanned("agent")
+    save(tmp_path / "outside" / "deep" / "other.md", "outside")
+    save(root / "memory" / "last.md")
+    with heard._told:
+        assert heard._told.wait_for(lambda: ("agent", "memory/last.md") in heard.notes, 20)
+        assert not [path for _, path in heard.notes if path.endswith("other.md")]
+
+
+def test_a_workspace_that_moves_away_and_back(heard: Heard, tmp_path: Path) -> None:
+    root = add(heard, tmp_path / "agent")
+    root.rename(tmp_path / "away")
+    heard.rescanned("agent")
+    assert heard.watcher.mode("agent")[0] == "waiting"
+    (tmp_path / "away").rename(root)
+    heard.rescanned("agent")
+    save(root / "memory" / "back.md")
+    heard.noted("agent", "memory/back.md")
+
+
+def test_a_folder_above_a_workspace_that_moves_is_found_in_turn(heard: Heard, tmp_path: Path) -> None:
+    """No watch tells of it: the kernel tells only those who watch the folder that moved."""
+    add(heard, tmp_path / "above" / "agent")
+    (tmp_path / "above").rename(tmp_path / "elsewhere")
+    heard.rescanned("agent")
+    assert heard.watcher.mode("agent")[0] == "waiting"
+
+
+def test_workspaces_that_share_a_folder_are_both_told(heard: Heard, tmp_path: Path) -> None:
+    outer = add(heard, tmp_path / "agent", "outer")
+    inner = add(heard, outer / "memory", "inner", globs=("*.md",))
+    save(inner / "note.md")
+    with heard._told:
+        both = {("outer", "memory/note.md"), ("inner", "note.md")}
+        assert heard._told.wait_for(lambda: both <= heard.notes, 20), heard.notes
+        heard.notes.clear()
+    heard.watcher.remove("outer")
+    save(inner / "note.md", "again")
+    heard.noted("inner", "note.md")
+
+
+def test_links_to_folders_are_watched_where_they_are_followed(heard: Heard, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    root = tmp_path / "agent"
+    (root / "memory").mkdir(parents=True)
+    (root / "memory" / "out").symlink_to(outside)
+    (root / "memory" / "loop").symlink_to(root / "memory")
+    add(heard, root, follow=True)
+    save(outside / "note.md")
+    heard.noted("agent", "memory/out/note.md")
+    (root / "memory" / "later").symlink_to(tmp_path / "more")
+    (tmp_path / "more").mkdir()
+    (root / "memory" / "later").unlink()
+    (root / "memory" / "later").symlink_to(tmp_path / "more")
+    heard.rescanned("agent")
+
+
+def test_lost_events_are_noticed_and_everything_is_watched_again(
+    heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    if queue > 50_000:
+        pytest.skip(f"fs.inotify.max_queued_events = {queue} would take too long to fill")
+    roots = [add(heard, tmp_path / f"agent{nth}", f"agent{nth}") for nth in range(3)]
+    with heard.watcher._lock:
+        # Whoever reads the events stands still while the queue runs over.
+        save(roots[0] / "MEMORY.md")
+        for nth in range(queue // 2 + 100):
+            save(roots[nth % 3] / "memory" / f"flood{nth % 7}.md", str(nth))
+        save(roots[2] / "memory" / "fresh" / "inner" / "note.md")
+    for nth in range(3):
+        with heard._told:
+            assert heard._told.wait_for(lambda nth=nth: f"agent{nth}" in heard.rescans, 60)
+    save(roots[2] / "memory" / "fresh" / "inner" / "note.md", "again")
+    heard.noted("agent2", "memory/fresh/inner/note.md")
+
+
+def test_what_cannot_be_watched_is_polled(tmp_path: Path) -> None:
+    heard = Heard()
+    heard.watcher = Watcher(WatchSettings(mode="poll", poll_seconds=0.2), heard._note, heard._rescan)
+    heard.watcher.start()
+    try:
+        heard.watcher.add(Workspace("agent", tmp_path))
+        assert heard.watcher.mode("agent") == ("poll", 'watch.mode = "poll"')
+        heard.rescanned("agent")
+        heard.rescanned("agent")
+    finally:
+        heard.watcher.stop()
+
+
+def test_a_thousand_workspaces_are_looked_at_in_turn(heard: Heard, tmp_path: Path) -> None:
+    for nth in range(90):
+        add(heard, tmp_path / f"agent{nth}", f"agent{nth}")
+    heard.watcher.stop()
+    looks: list[set[str]] = []
+    for _ in range(12):
+        looks.append({watched.workspace.ns for watched in heard.watcher._next_in_turn()})
+    assert max(len(look) for look in looks) == watching.EACH_TICK
+    assert set().union(*looks) == {f"agent{nth}" for nth in range(90)}
