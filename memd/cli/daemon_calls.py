@@ -42,14 +42,13 @@ def run_without_daemon(*flags: str) -> dict[str, Any]:
 
     command, environment = process.daemon_command(*flags), process.daemon_environment()
     done = subprocess.run(command, capture_output=True, env=environment, cwd="/", check=False)
-    try:
-        if done.returncode != process.REFUSED:
-            return dict(lightjson.loads(done.stdout.decode("utf-8").strip().rpartition("\n")[2]))
-    except ValueError:
-        message, hint = process.daemon_words(done.stderr, done.returncode)
-        raise MemdError(message, hint) from None
     message, hint = process.daemon_words(done.stderr, done.returncode)
-    raise AlreadyRunning(f"{message}, and it does not answer", hint)
+    if done.returncode == process.REFUSED:
+        raise AlreadyRunning(f"{message}, and it does not answer", hint)
+    try:
+        return dict(lightjson.loads(done.stdout.decode("utf-8").strip().rpartition("\n")[2]))
+    except ValueError:
+        raise MemdError(message, hint) from None
 
 
 # --- which workspace ----------------------------------------------------------------------------------------------

@@ -39,8 +39,8 @@ TO_WRITE = 1
 """`SHUT_WR` of the `socket` module: nothing more is sent."""
 EDGE = 1024
 """Bytes kept of either end of a line that is too long: clients write an id first or last."""
-LONGEST_ID = 300
-ID, METHOD = b'"id"', b'"method"'
+METHOD = b'"method"'
+ID = rb'"id"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?[0-9.eE+-]+)(?=\s*[,}])'
 
 
 def run_args(args: list[str]) -> int | None:
@@ -402,31 +402,20 @@ class TooLong:
         self._tail = tail
 
     def number(self) -> str | float | None:
-        """The id of the request that the line is, by which the client knows what failed; None where none is found."""
+        """The id of the request that the line is, by which the client knows what failed; None if none is found.
+
+        What stands before an id in the head must be JSON up to there, and what follows one in the tail must close one
+        object and no more: an id inside of the parameters is not the request's.
+        """
+        import re
+
         if METHOD not in self._head and METHOD not in self._tail:
             # Most likely an answer: its id is one of our own numbers.
             return None
-        found = self._in_head()
-        return self._in_tail() if found is None else found
-
-    def _in_head(self) -> str | float | None:
-        """What stands before an id must be JSON up to there: an id inside of the parameters is none of the request."""
-        at = self._head.find(ID)
-        while at >= 0:
-            for end in range(at + len(ID), min(at + LONGEST_ID, len(self._head))):
-                if self._head[end] in b",}" and (found := _id_of(self._head[:end] + b"}")) is not None:
-                    return found
-            at = self._head.find(ID, at + len(ID))
-        return None
-
-    def _in_tail(self) -> str | float | None:
-        """The same from the end: what follows must close one object and no more."""
-        at = self._tail.rfind(ID)
-        while at >= 0:
-            if self._tail[:at].rstrip().endswith(b",") and (found := _id_of(b"{" + self._tail[at:])) is not None:
-                return found
-            at = self._tail.rfind(ID, 0, at)
-        return None
+        heads = (self._head[: at.end()] + b"}" for at in re.finditer(ID, self._head))
+        tails = [b"{" + self._tail[at.start(1) :] for at in re.finditer(rb",\s*(" + ID + rb")", self._tail)]
+        objects = (*heads, *reversed(tails))
+        return next((found for text in objects if (found := _id_of(text)) is not None), None)
 
 
 def _id_of(text: bytes) -> str | float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -56,12 +56,15 @@ def _workspace_row(entry: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def table(rows: list[tuple[str, ...]]) -> str:
-    """Columns as wide as their widest cell."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+def table(rows: Sequence[Sequence[str]], numbers: bool = False) -> str:
+    """Columns as wide as their widest cell; with `numbers`, all but the first are aligned on the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        first, *others = zip(row, widths, strict=True)
+        cells = [cell.rjust(width) if numbers else cell.ljust(width) for cell, width in others]
+        lines.append("  ".join([first[0].ljust(first[1]), *cells]).rstrip())
+    return "\n".join(lines)
 
 
 def _headline(result: Mapping[str, Any]) -> str:

@@ -30,8 +30,8 @@ def init(
 @config_app.command(name="show")
 def show_settings(json: Json = False) -> None:
     """Shows the settings in force, and where each came from."""
-    settings = load.load()
-    console.show(_as_json(settings), _as_toml(settings), json)
+    shown = _as_json(load.load())
+    console.show(shown, _as_toml(shown), json)
 
 
 @config_app.command()
@@ -89,25 +89,23 @@ def _as_json(settings: Settings) -> dict[str, Any]:
         },
         "rules": dict(settings.rules),
         "workspaces": [
-            {"ns": place.ns, "path": str(place.root), "globs": list(place.globs), "follow": place.follow}
+            {"path": str(place.root), "ns": place.ns, "globs": list(place.globs), "follow": place.follow}
             for place in settings.workspaces
         ],
     }
 
 
-def _as_toml(settings: Settings) -> str:
-    given = _given()
+def _as_toml(shown: dict[str, Any]) -> str:
     lines: list[str] = []
-    for section, kind in SECTIONS.items():
+    for section, settings in shown["settings"].items():
         lines.append(f"[{section}]")
-        for spec in settings_of(kind):
-            value = edit.toml_value(getattr(getattr(settings, section), spec.name))
-            lines.append(f"{f'{spec.name} = {value}':<32}  # {_source(given, section, spec.name)}")
+        for name, setting in settings.items():
+            line = f"{name} = {edit.toml_value(setting['value'])}"
+            lines.append(f"{line:<32}  # {setting['source']}")
         lines.append("")
-    if settings.rules:
-        rules = (f"{edit.toml_key(name)} = {edit.toml_value(text)}" for name, text in settings.rules)
+    if shown["rules"]:
+        rules = (f"{edit.toml_key(name)} = {edit.toml_value(text)}" for name, text in shown["rules"].items())
         lines += [f"[{RULES}]", *rules, ""]
-    for place in settings.workspaces:
-        lines += ["[[workspace]]", f"path = {edit.toml_value(str(place.root))}", f"ns = {edit.toml_value(place.ns)}"]
-        lines += [f"globs = {edit.toml_value(list(place.globs))}", f"follow = {edit.toml_value(place.follow)}", ""]
+    for workspace in shown["workspaces"]:
+        lines += ["[[workspace]]", *(f"{name} = {edit.toml_value(value)}" for name, value in workspace.items()), ""]
     return "\n".join(lines).rstrip("\n")

@@ -176,21 +176,9 @@ def _indexed(event: Event) -> str:
     return f"{_paths(event)}  ({', '.join(part for part in counts if part)}; {chunks})"
 
 
-def _written(event: Event) -> str:
-    return f"{event['key'] or _paths(event)}  {event['what']} by {event['who']}"
-
-
-def _accessed(event: Event) -> str:
-    return f"{event['key']}  by {event['who']}"
-
-
 def _moved(event: Event) -> str:
     why = f"  {event['why']}" if event.get("why") else ""
     return f"{event['key']}  {event['from']} → {event['to']}{why}"
-
-
-def _job(event: Event) -> str:
-    return f"{event['job']}  {event['result']}"
 
 
 def _unknown(event: Event) -> str:
@@ -198,7 +186,13 @@ def _unknown(event: Event) -> str:
     return "  ".join(f"{name}={value}" for name, value in event.items() if name not in ("event", "at", "ns"))
 
 
-_FACTS = {"indexed": _indexed, "written": _written, "accessed": _accessed, "moved": _moved, "job": _job}
+_FACTS: dict[str, Callable[[Event], str]] = {
+    "indexed": _indexed,
+    "written": lambda event: f"{event['key'] or _paths(event)}  {event['what']} by {event['who']}",
+    "accessed": lambda event: f"{event['key']}  by {event['who']}",
+    "moved": _moved,
+    "job": lambda event: f"{event['job']}  {event['result']}",
+}
 
 
 def _paths(event: Event) -> str:

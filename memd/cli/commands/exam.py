@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import console
+from memd.cli import console, reports
 from memd.cli.method_command import Args, Result, method_command
 from memd.errors import NotFound, UsageError
 from memd.protocol.safe_text import one_line
@@ -52,21 +52,12 @@ def report(result: Result, probes: bool, misses: bool) -> str:
 
 
 def _table(result: Result, what: str) -> str:
-    names = list(result["figures"])
-    rows = [["", f"{what}s", *names], ["all", str(result["questions"]), *_cells(result["figures"], names)]]
-    for category, part in result["categories"].items():
-        rows.append([one_line(category), str(part["questions"]), *_cells(part["figures"], names)])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join(_row(row, widths) for row in rows)
-
-
-def _row(cells: list[str], widths: list[int]) -> str:
-    numbers = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
-    return "  ".join([cells[0].ljust(widths[0]), *numbers])
-
-
-def _cells(figures: dict[str, float], names: list[str]) -> list[str]:
-    return [f"{figures[name]:.3f}" for name in names]
+    parts = {"all": result, **result["categories"]}
+    rows = [["", f"{what}s", *result["figures"]]]
+    for category, part in parts.items():
+        figures = (f"{part['figures'][name]:.3f}" for name in result["figures"])
+        rows.append([one_line(category), str(part["questions"]), *figures])
+    return reports.table(rows, numbers=True)
 
 
 def _pace(result: Result) -> str:

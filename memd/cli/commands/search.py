@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from memd.cli import console, daemon_calls, fast_search, hits
+from memd.cli import console, daemon_calls, fast_search, hits, reports
 from memd.cli.method_command import REQUIRED, Args, Color, Result, declared_command, method_command
 from memd.errors import UsageError
 from memd.protocol.client import Client
@@ -93,19 +93,19 @@ def why_not(result: Result, args: Args) -> None:
     head = f"{passage} is hit number {result['rank']}" if shown else f"{passage} is not shown"
     lines = [head, *(f"  {one_line(reason)}" for reason in result["reasons"])]
     if result.get("best") and not (shown and result["rank"] == 1):
-        lines += ["", *_beside_best(result)]
+        lines += ["", _beside_best(result)]
     console.text("\n".join(lines) + "\n")
 
 
-def _beside_best(result: Result) -> list[str]:
+def _beside_best(result: Result) -> str:
     """Each part of the score, of this passage and of the best hit."""
     best = result["best"]
-    names = list(dict.fromkeys((*best["parts"], *result["parts"])))
-    wide = max(len("score"), *(len(name) for name in names))
+    names = dict.fromkeys((*best["parts"], *result["parts"]))
     rows = [(name, result["parts"].get(name, 0.0), best["parts"].get(name, 0.0)) for name in names]
     rows.append(("score", result["score"], best["score"]))
-    title = f"  {'':<{wide}}  {'this':>8}  {'best':>8}  ({one_line(best['path'])}:{best['start_line']})"
-    return [title, *(f"  {name:<{wide}}  {mine:>8.3f}  {other:>8.3f}" for name, mine, other in rows)]
+    table = [("", "this", "best"), *((name, f"{mine:.3f}", f"{other:.3f}") for name, mine, other in rows)]
+    head, *lines = reports.table(table, numbers=True).split("\n")
+    return "\n  ".join([f"  {head}  ({one_line(best['path'])}:{best['start_line']})", *lines])
 
 
 def _all_memories(client: Client, params: Args, args: Args) -> dict[str, Any]:

@@ -144,19 +144,16 @@ def _newest_first(file: Path) -> list[Path]:
 
 def _follow(file: Path) -> Iterator[str]:
     """Lines as they are written, for ever; goes along when the file is rotated."""
-    log = _open_at_end(file)
-    rest = b""
+    log, rest = _open_at_end(file), b""
     while True:
-        if log and (data := log.read()):
-            *lines, rest = (rest + data).split(b"\n")
-            yield from (line.decode("utf-8", "replace") for line in lines)
-        elif log is None or _was_rotated(log, file):
+        data = log.read() if log else b""
+        *lines, rest = (rest + data).split(b"\n")
+        yield from (line.decode("utf-8", "replace") for line in lines)
+        if log is None or (not data and _was_rotated(log, file)):
             if log:
                 log.close()
             log = file.open("rb") if file.is_file() else None
-            if log is None:
-                time.sleep(POLL_SECONDS)
-        else:
+        if not data:
             time.sleep(POLL_SECONDS)
 
 
