@@ -1,7 +1,5 @@
 """The front door. Commands that must be quick are answered without loading the rest of the command line."""
 
-from __future__ import annotations
-
 import sys
 
 INTERRUPTED = 130

@@ -4,8 +4,6 @@ Typer builds every command at each start, which takes longer than most commands.
 and its options are built, when it is run.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Mapping
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Puts the daemon's reports into words: status, workspaces, what a sync did, what the doctor found."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any

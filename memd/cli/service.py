@@ -1,7 +1,5 @@
 """memd as a systemd service of the current user: its units, how it is installed and removed, and what memd leaves."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Writes the config file: a sample of every setting, and workspaces added or removed in place."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reads the settings and reports every problem at once, each with its place."""
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """When a job is due: an interval or five cron fields, read from a text and computed without looking at a clock."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo

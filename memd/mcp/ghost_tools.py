@@ -1,7 +1,5 @@
 """The tools of the profile `ghost`, under the names its users know: single memories, their links, and their upkeep."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from memd.errors import UsageError

@@ -1,7 +1,5 @@
 """The tools of the profile `knowledge`: topics and the general knowledge, under the names that their users know."""
 
-from __future__ import annotations
-
 from memd.mcp.tool_text import MAX_ANSWER, quote, with_source
 from memd.mcp.tools import Reply, Result, pick, takes, tool
 from memd.protocol.safe_text import one_line

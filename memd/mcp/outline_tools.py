@@ -1,7 +1,5 @@
 """The tools that `--experimental` adds: the source code around the notes, under the names that their users know."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Which tools an agent gets: a model chooses better from a short list."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 from memd.mcp import ghost_tools, knowledge_tools, outline_tools, search_tools

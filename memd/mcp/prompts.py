@@ -1,7 +1,5 @@
 """The prompt `recall`: a question, and what memory says to it, ready to be sent."""
 
-from __future__ import annotations
-
 from memd.errors import UsageError
 from memd.mcp.search_tools import answering_hits, memory_results
 from memd.mcp.tool_text import degraded_note, truncate, with_notes

@@ -1,7 +1,5 @@
 """Memory as resources: `memory://file/<path>`, `memory://topic/<name>`, and the lists of both."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import quote, unquote

@@ -1,7 +1,5 @@
 """What an MCP client can ask of memd: the SDK's requests, answered by tools, resources and the prompt."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """The tools of the profile `search`: find, read, save, and gather for a task."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from memd.errors import NotFound, UsageError

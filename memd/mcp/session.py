@@ -4,8 +4,6 @@ The SDK takes a second and some thirty megabytes to import. So the daemon import
 the first agent connects.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Coroutine

@@ -1,7 +1,5 @@
 """How memory is shown to a model: as data with its source, without hidden characters, and within a limit."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

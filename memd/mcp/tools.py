@@ -1,8 +1,6 @@
 """What a tool is: its arguments, which are parameters of its method, and its reply: text for the model, data for its
 program, or a typed failure."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace

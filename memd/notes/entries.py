@@ -1,7 +1,5 @@
 """Entries of a note: composing new ones, quoting old ones, and reading those of the role files. Pure."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

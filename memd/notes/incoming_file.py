@@ -1,7 +1,5 @@
 """A file of memories to import: how it is cut, and how it merges with a file that exists already. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Where a workspace keeps daily notes, long-term memory, topics and roles, derived from its files. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads a memory's links to others: declared ones, [[wikilinks]], Markdown links to notes; none in code."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads and writes what a note declares about itself: front matter, the comment under a heading, #tags, ttl. Pure."""
 
-from __future__ import annotations
-
 import io
 import re
 import shlex

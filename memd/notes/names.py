@@ -1,7 +1,5 @@
 """What paths and headings mean: slugs, roles, dates, kinds."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from pathlib import PurePosixPath

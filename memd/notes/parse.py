@@ -1,7 +1,5 @@
 """Parses a file's text into a note (its memories, their metadata, their chunks); reparses edited files quickly."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence

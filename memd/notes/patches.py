@@ -1,7 +1,5 @@
 """Parses unified diffs and applies them exactly or not at all. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

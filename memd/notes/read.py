@@ -1,7 +1,5 @@
 """Reads a file as it is at one moment, or says why it cannot be a note."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -4,8 +4,6 @@ An append is one write at the end of the file. A rewrite creates the new file be
 The old one is read again once nobody has it open, so a line that someone wrote at the last moment is never lost.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl

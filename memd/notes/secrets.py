@@ -5,8 +5,6 @@ hardly a word, and the parts of URLs and commands that hold credentials. It woul
 plain word than report every sentence about passwords.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """Edits one memory in the text of its file (its text, metadata, tags); everything around it stays as it is. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 

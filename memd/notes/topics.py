@@ -5,8 +5,6 @@ Knowledge" with a line `- topic: summary` per topic. It is read leniently: headi
 bold, in backticks or as links.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Caches the facts of files by the digest of their bytes, in an SQLite file that may be deleted at any time."""
 
-from __future__ import annotations
-
 import logging
 import sqlite3
 import zlib

@@ -1,7 +1,5 @@
 """The facts of one source file, independent of its path: symbols, imports, references."""
 
-from __future__ import annotations
-
 import json
 from sys import intern
 from typing import NamedTuple

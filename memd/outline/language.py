@@ -12,8 +12,6 @@ The query (a file in `languages/queries/`) captures:
 - `@scope`: a node with its own names that is no definition; `@import`, `@package`: those statements, as text
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

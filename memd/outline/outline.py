@@ -1,7 +1,5 @@
 """The outline of one workspace: its sources, parsed once and kept in step with the files."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Reads source files into facts, in child processes: a parser that crashes or hangs harms nobody."""
 
-from __future__ import annotations
-
 import codecs
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """The files of one family of languages, indexed: modules, symbols by name, references by name."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath

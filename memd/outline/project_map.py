@@ -1,7 +1,5 @@
 """The map of a project: its most important symbols, by how much refers to them, within a budget of tokens."""
 
-from __future__ import annotations
-
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The questions to an outline: a symbol, a file, a whole project, a map."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Renders relation trees as text: one relation per line, indented below what it belongs to, with limits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
 

@@ -1,7 +1,5 @@
 """Resolves names across files: by scope, then by import, then as the only symbol of that name in the project."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Lists the sources of a workspace by suffix, without what git ignores and what builds make."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`memd config init`, `show` and `check`; none of them needs a daemon."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """`memd connect`, `memd disconnect` and, for help, `memd hook`."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

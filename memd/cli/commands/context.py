@@ -1,7 +1,5 @@
 """`memd context`, `memd consolidate` and `memd expand`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`memd edge`, `memd link`, `memd related`, `memd clusters`, `memd edge-candidates` and `memd infer-edges`."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tempfile

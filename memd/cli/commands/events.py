@@ -1,7 +1,5 @@
 """`memd subscribe` and `memd watch`: show what happens as it happens, whether the daemon stays or comes and goes."""
 
-from __future__ import annotations
-
 import os
 import select
 import subprocess

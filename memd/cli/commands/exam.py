@@ -1,7 +1,5 @@
 """`memd eval`: how well your own questions are answered."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """`memd history`, `memd diff`, `memd restore`, `memd log`, `memd undo` and `memd trash`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """`memd useful`, `memd reflect`, `memd curate` and `memd rule`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

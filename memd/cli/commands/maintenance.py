@@ -1,7 +1,5 @@
 """`memd sync`, `memd rebuild`, `memd doctor` and `memd jobs`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

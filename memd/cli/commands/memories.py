@@ -1,7 +1,5 @@
 """`memd put`, `memd patch`, `memd rm`, `memd gc`, `memd files` and `memd tags`."""
 
-from __future__ import annotations
-
 import typer
 
 from memd.cli import console, reports

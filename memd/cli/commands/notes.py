@@ -1,7 +1,5 @@
 """`memd note`, `memd save`, `memd write`, `memd read` and `memd recent`."""
 
-from __future__ import annotations
-
 import typer
 
 from memd.cli import console

@@ -1,7 +1,5 @@
 """`memd peek`, `memd stats`, `memd tree` and `memd timeline`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any

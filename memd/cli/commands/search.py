@@ -1,7 +1,5 @@
 """`memd query`, `memd search`, `memd grep`, `memd get`, `memd why-not` and `memd list`."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, Literal
 

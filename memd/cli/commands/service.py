@@ -1,7 +1,5 @@
 """`memd service install`, `uninstall` and `status`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """`memd topic`: the knowledge store, one topic a file and an index that lists them."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

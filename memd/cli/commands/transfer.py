@@ -1,7 +1,5 @@
 """`memd export`, `import`, `ingest`, `backup` and `restore-backup`."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence

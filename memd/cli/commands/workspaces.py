@@ -1,7 +1,5 @@
 """`memd add`, `memd remove`, `memd workspaces` and `memd ns`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

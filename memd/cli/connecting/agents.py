@@ -1,7 +1,5 @@
 """The agents that memd knows: where their files are, and what goes into them."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

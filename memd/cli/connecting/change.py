@@ -3,8 +3,6 @@
 memd keeps a trace of what it added and where, so that `disconnect` restores the bytes of before.
 """
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import json

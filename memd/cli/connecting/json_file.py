@@ -1,7 +1,5 @@
 """memd's pieces in an agent's JSON file: found, added and removed, with every other byte left alone."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

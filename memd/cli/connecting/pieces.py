@@ -1,7 +1,5 @@
 """What memd puts into an agent's file, and a draft that remembers where, so that it can be taken out again exactly."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """memd's table in an agent's TOML file: found, added and removed, with every other byte left alone."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import MutableMapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Saves what was learned in a session to the note of the day: once each, with its source, never a secret."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

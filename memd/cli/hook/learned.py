@@ -4,8 +4,6 @@ It would rather miss something than fill the notes: a sentence is kept when it s
 something one could look up again. Plans, politeness, questions and whatever looks like a secret are left out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """Reads the end of an agent's transcript: JSON lines, of which only what was said between person and agent counts."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

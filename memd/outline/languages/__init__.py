@@ -1,7 +1,5 @@
 """The languages, one file each; a new file here is a new language."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from functools import cache

@@ -1,7 +1,5 @@
 """C, and what C++ shares with it: includes, modules, the names of the standard library."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """JavaScript, and what TypeScript shares with it: imports, modules, built-in names."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator

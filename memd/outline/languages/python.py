@@ -1,7 +1,5 @@
 """Python: imports, modules, annotations."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import io

@@ -1,7 +1,5 @@
 """TypeScript."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from memd.outline.languages import javascript
