@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "memd"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = {
-    "errors": 0, "version": 0, "models": 0, "failpoints": 0,
+    "errors": 0, "version": 0, "models": 0, "failpoints": 0, "pieces": 0,
     "config": 1,
     "notes": 2, "protocol": 2, "exam": 2, "lifecycle": 2, "outline": 2,
     "indexer": 3, "mcp": 3,
@@ -55,8 +55,8 @@ VENDORS = {
 }
 
 BROAD = {
-    "daemon/worker.py", "daemon/server.py", "daemon/reader_process.py", "daemon/embedding.py", "daemon/scheduler.py",
-    "indexer/store/vectors.py", "indexer/model/embedder.py", "cli/hook/__init__.py",
+    "daemon/worker.py", "daemon/server.py", "daemon/embedding.py", "daemon/scheduler.py", "indexer/store/vectors.py",
+    "indexer/model/embedder.py", "cli/hook/__init__.py",
 }  # fmt: skip
 """The outermost loops, which log and go on; a hook, which must not stop an agent; and two vendors whose errors have no
 name of their own."""

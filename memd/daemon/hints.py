@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from memd.indexer.indexing.ingest import IngestReport
 
 LONGEST_SETTLE = 2.0
 """A file that never comes to rest is read all the same after this many seconds."""
@@ -18,12 +19,15 @@ Key = tuple[str, str]
 """Workspace and path."""
 
 
-class DuePaths(NamedTuple):
+@dataclass(slots=True, eq=False)
+class DuePaths:
     """Paths of one workspace that are to be read; those that memd wrote itself are known to be whole."""
 
     ns: str
     paths: tuple[str, ...]
     own: frozenset[str]
+    work: Iterator[IngestReport] | None = None
+    """What is left of it, once it has begun."""
 
 
 @dataclass(slots=True)
@@ -122,16 +126,18 @@ class Hints:
         """Seconds until a path has settled; infinite when there is none."""
         return max(0.0, min(self._settled().values(), default=float("inf")) - time.monotonic())
 
-    def take(self, hurry: bool = False) -> DuePaths | None:
+    def take(self, hurry: bool = False, only_own: bool = False) -> DuePaths | None:
         """The settled paths of one workspace, which wait no longer; in a hurry memd's own writes need not settle."""
         now = time.monotonic()
-        ready = [key for key, settled in self._settled().items() if settled <= now]
+        ready = [key for key, settled in self._settled().items() if settled <= now and not only_own]
         own: set[str] = set()
         if self._own and (ready or hurry):
             # Before everything else: the clock's next ticks were promised to them.
             first = next(iter(self._own))
             own = self._own.pop(first)
-            ready = [key for key in ready if key[0] == first] + [(first, path) for path in own]
+            others = [key for key in ready if key[0] == first]
+            # Many others can wait: those of memd's own go in one piece.
+            ready = (others if len(others) <= BURST else []) + [(first, path) for path in own]
         if not ready:
             return None
         ns = ready[0][0]
@@ -169,9 +175,10 @@ class Hints:
             self._waiters.append((self._events, future))
         return waits
 
-    def finish(self) -> list[Future[None]]:
+    def finish(self, due: DuePaths) -> list[Future[None]]:
         """What was taken has been dealt with; returns the futures that need not wait any longer."""
-        self._in_progress.clear()
+        for path in due.paths:
+            self._in_progress.pop((due.ns, path), None)
         done = self._done
         ready = [future for event, future in self._waiters if event <= done]
         self._waiters = [(event, future) for event, future in self._waiters if event > done]

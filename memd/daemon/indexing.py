@@ -1,9 +1,9 @@
-"""An import: what a scan found, in slices that are applied in one go each, and who waits for it."""
+"""An import: what a scan found, in slices, and who waits for it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -11,8 +11,7 @@ from memd.indexer.indexing.ingest import IngestReport
 
 SLICE_BYTES = 1_000_000
 SLICE_FILES = 2_000
-"""A slice is one commit of each store, about two seconds at the most."""
-COUNTS = ("files", "removed", "held", "chunks_added", "chunks_dropped", "to_embed")
+"""A slice is a commit or two of each store; whoever waits gets in between the pieces of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +44,8 @@ class IndexingJob:
     started: float = field(default_factory=time.monotonic)
 
     def add(self, report: IngestReport) -> None:
-        """Add up what became of a slice."""
-        for name in COUNTS:
-            setattr(self.report, name, getattr(self.report, name) + getattr(report, name))
+        """Add up what became of a piece."""
+        self.report.add(report)
 
     def finish(self) -> None:
         self.report.took_ms = (time.monotonic() - self.started) * 1000
@@ -57,14 +55,16 @@ class IndexingJob:
             self.future.set_exception(self.error)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class IndexingSlice:
-    """A part of an import that is applied in one go."""
+    """A part of an import."""
 
     ns: str
     paths: tuple[str, ...]
     job: IndexingJob
     options: IndexingOptions
+    work: Iterator[IngestReport] | None = None
+    """What is left of it, once it has begun."""
 
 
 def slices(paths: list[str], sizes: dict[str, int]) -> Iterable[tuple[str, ...]]:

@@ -3,7 +3,7 @@
 What it does next, the most urgent first:
     tasks     submitted by a handler or another thread, each answered by a future (tasks/, task_queue.py)
     changes   paths that the watcher saw or memd wrote, once they have settled (hints.py)
-    imports   what a scan found, in slices, so that tasks and changes get in between (indexing.py)
+    imports   what a scan found, in pieces, so that tasks and changes get in between (indexing.py)
     tidying   joining small segments of a text index, when there is nothing else to do
 """
 
@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from memd.daemon.task_queue import Task, TaskQueue
 from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
-from memd.indexer.indexing.ingest import IngestReport
+from memd.indexer.indexing.ingest import IngestOptions, IngestReport
 from memd.indexer.maintenance.reconcile import reconcile_text
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 
@@ -36,6 +36,8 @@ log = logging.getLogger("memd.worker")
 RETRY_SECONDS = 2.0
 IMPORT_SECONDS = 0.5
 """An import waits at most this long for clients that keep writing."""
+SHORT_PIECE, LONG_PIECE = 0.1, 1.0
+"""Seconds that are spent on indexing before somebody who waits has a turn, and at most in any case."""
 IDLE_SECONDS = 0.5
 QUIET_SECONDS = 5.0
 CROWDED = 24
@@ -69,13 +71,15 @@ class Worker:
         self._hints = Hints(settings.watch.settle_ms / 1000)
         self._batch: DuePaths | IndexingSlice | None = None
         """What is being indexed just now."""
+        self._unfinished: DuePaths | None = None
+        """Changes some of which are indexed; what else changed comes after them, but for memd's own writes."""
         self._behind: set[int] = set()
         """Workspaces whose text index missed a change because the disk was full."""
         self._wake = threading.Condition()
         """Guards the tasks, the imports and the hints; notified when one of them grows."""
         self._stopping = False
         self._last_change = time.monotonic()
-        self._last_slice = time.monotonic()
+        self._last_slice = self._piece_began = time.monotonic()
         self._looked = 0.0
         """When it was last checked how many indexes are open."""
         self._thread = threading.Thread(target=self._run, name="memd-writer", daemon=True)
@@ -132,8 +136,8 @@ class Worker:
     @property
     def pending_files(self) -> int:
         with self._wake:
-            batches = [self._batch, *self._imports] if self._batch else self._imports
-            return len(self._hints) + sum(len(batch.paths) for batch in batches)
+            batches = {self._batch, self._unfinished, *self._imports} - {None}
+            return len(self._hints) + sum(len(batch.paths) for batch in batches if batch)
 
     @property
     def has_own(self) -> bool:
@@ -191,15 +195,24 @@ class Worker:
             return self._next_slice()
         if turn := self._tasks.take(self._hints):
             return partial(self._run_task, *turn)
-        if due := self._hints.take(hurry=bool(self._tasks.urgent or self._hints.awaited or self._imports)):
+        busy = self._unfinished is not None
+        hurry = bool(self._tasks.urgent or self._hints.awaited or self._imports or busy)
+        if due := self._hints.take(hurry, only_own=busy) or self._unfinished:
             self._batch = due
             return partial(self._index_changes, due)
         return self._next_slice() if self._imports else None
 
     def _next_slice(self) -> Callable[[], None]:
-        part = self._imports.popleft()
-        self._batch, self._last_slice = part, time.monotonic()
+        self._batch = part = self._imports.popleft()
         return partial(self._index_slice, part)
+
+    def _somebody_waits(self) -> bool:
+        """Whether indexing should pause: there is something else to do."""
+        spent = time.monotonic() - self._piece_began
+        if spent < SHORT_PIECE:
+            return False
+        with self._wake:
+            return self._stopping or self._tasks.urgent or spent > LONG_PIECE or not self._hints.seconds_until_due()
 
     def _import_starves(self) -> bool:
         return time.monotonic() - self._last_slice > IMPORT_SECONDS and not self._hints.has_own
@@ -232,32 +245,37 @@ class Worker:
             result.future = future
 
     def _index_changes(self, due: DuePaths) -> None:
-        index = self.stores.indexes.get(due.ns)
+        more = False
         try:
-            if index is not None:
-                self._apply(index, due.paths, SETTLED, due.own)
+            more = self._apply(due, SETTLED, due.own).more
         finally:
             with self._wake:
                 self._batch = None
-                ready = self._hints.finish()
+                if more or due is self._unfinished:
+                    self._unfinished = due if more else None
+                ready = self._hints.finish(due) if not more else []
             for future in ready:
                 future.set_result(None)
 
     def _index_slice(self, part: IndexingSlice) -> None:
-        index, job = self.stores.indexes.get(part.ns), part.job
+        job, more = part.job, False
         try:
-            if index is not None:
-                job.add(self._apply(index, part.paths, part.options))
+            report = self._apply(part, part.options)
+            job.add(report)
+            more = report.more
         except Exception as error:
             # Whoever waits for the import must hear of it, or a failed sync would look like a good one.
             job.error = error
             raise
         finally:
             with self._wake:
-                self._batch = None
-            job.done += len(part.paths)
-            if job.done >= job.total:
-                job.finish()
+                self._batch, self._last_slice = None, time.monotonic()
+                if more and not self._stopping:
+                    self._imports.appendleft(part)
+            if not more:
+                job.done += len(part.paths)
+                if job.done >= job.total:
+                    job.finish()
 
     def _tidy(self, index: WorkspaceIndex) -> None:
         try:
@@ -284,18 +302,26 @@ class Worker:
             self._imports = deque([*parts, *self._imports] if options.first else [*self._imports, *parts])
 
     def _apply(
-        self, index: WorkspaceIndex, paths: tuple[str, ...], options: IndexingOptions, own: frozenset[str] = frozenset()
+        self, batch: DuePaths | IndexingSlice, options: IndexingOptions, own: frozenset[str] = frozenset()
     ) -> IngestReport:
-        """Index some paths; what cannot be written now is tried again."""
+        """Index a piece of a batch; what cannot be written now is tried again."""
         self._last_change = time.monotonic()
+        index = self.stores.indexes.get(batch.ns)
+        if index is None:
+            return IngestReport()
         try:
-            return self.index_paths(index, paths, options, own)
+            if own:
+                # In one piece: the clock's next tick is promised to it.
+                return self.index_paths(index, batch.paths, options, own)
+            if batch.work is None:
+                batch.work = self._indexing(index, batch.paths, options, own, self._somebody_waits)
+            return self._next_piece(index, batch.work)
         except DiskFull as error:
             if self.health.set("disk", error.message, error.hint):
                 log.error("%s", error)
             self._behind.add(index.id)
             with self._wake:
-                self._hints.retry_later(index.workspace.ns, paths, RETRY_SECONDS)
+                self._hints.retry_later(index.workspace.ns, batch.paths, RETRY_SECONDS)
         except StoreBroken as error:
             log.error("%s", error)
             self.stores.renew_text(index)
@@ -309,24 +335,51 @@ class Worker:
         options: IndexingOptions = PLAIN,
         own: frozenset[str] = frozenset(),
     ) -> IngestReport:
-        """Bring the stores in step with some paths, and tell everyone concerned."""
+        """Bring the stores in step with some paths in one go, and tell everyone concerned."""
+        return self._next_piece(index, self._indexing(index, paths, options, own, lambda: False))
+
+    def _indexing(
+        self, index: WorkspaceIndex, paths: tuple[str, ...], options: IndexingOptions, own: frozenset[str],
+        hurry: Callable[[], bool],
+    ) -> Iterator[IngestReport]:  # fmt: skip
+        """Bring the stores in step with some paths, a piece at a time."""
+        ns, whole = index.workspace.ns, IngestReport()
+        how = IngestOptions(
+            self.max_bytes, options.accept_missing, options.deep,
+            partial(self._restless, ns, own) if options.settle else None,
+        )  # fmt: skip
+        saved: list[SavedMemory] = []
+        try:
+            for report in ingest.apply_in_pieces(self.stores, index, paths, how, hurry, saved):
+                whole.add(report)
+                if not report.more:
+                    with self._wake:
+                        self._hints.mark_read(ns, paths, whole.restless)
+                    self._announce(index, paths, whole)
+                self._pass_on(index, report, saved)
+                yield report
+        finally:
+            if saved:
+                self.on_saved(index, saved)
+
+    def _pass_on(self, index: WorkspaceIndex, report: IngestReport, saved: list[SavedMemory]) -> None:
+        """Tell those who go on with what was indexed."""
+        if saved:
+            self.on_saved(index, saved.copy())
+            saved.clear()
+        if report.to_embed:
+            self.on_unembedded(report.to_embed)
+        if index.unlinked:
+            self.on_unlinked(index.workspace.ns)
+
+    def _next_piece(self, index: WorkspaceIndex, work: Iterator[IngestReport]) -> IngestReport:
         if index.id in self._behind:
             # After a full disk the ledger may know more than the text index does.
             reconcile_text(self.stores, index)
             self._behind.discard(index.id)
-        saved: list[SavedMemory] = []
-        try:
-            report = ingest.apply(
-                self.stores, index, paths, self.max_bytes, accept_missing=options.accept_missing, deep=options.deep,
-                restless=partial(self._restless, index.workspace.ns, own) if options.settle else None, saved=saved,
-            )  # fmt: skip
-        finally:
-            if saved:
-                self.on_saved(index, saved)
+        self._piece_began = time.monotonic()
+        report = next(work)
         self.health.clear("disk")
-        with self._wake:
-            self._hints.mark_read(index.workspace.ns, paths, report.restless)
-        self._announce(index, paths, report)
         return report
 
     def _restless(self, ns: str, own: frozenset[str], path: str, mtime_ns: int) -> bool:
@@ -344,10 +397,6 @@ class Worker:
             self.events.tell(INDEXED, ns=ns, **report.figures)
             log.info("indexed ns=%s %s", ns, report)
             self.on_applied(ns, paths)
-        if report.to_embed:
-            self.on_unembedded(report.to_embed)
-        if index.unlinked:
-            self.on_unlinked(ns)
 
     def _report_held(self, index: WorkspaceIndex, report: IngestReport) -> None:
         ns = index.workspace.ns

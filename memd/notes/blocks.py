@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
+from memd.pieces import Pieces, in_one_go
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
@@ -18,9 +20,13 @@ if TYPE_CHECKING:
 MAX_CHUNK = 600
 """Characters; only a single unbreakable line may be longer. Pairs join below it, so the mean is about 400."""
 
+PIECE = 32_768
+"""Characters that are parsed in one go where the text allows."""
+
 SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？；])\s*|\n+")
 WORD = re.compile(r"\s+")
 LINE = re.compile(r"\n")
+RESUMES = ("heading_open", "paragraph_open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +73,39 @@ def _parser() -> MarkdownIt:
 
 def blocks_of(text: str, lines: LineOffsets, start: int = 0) -> list[Block]:
     """The blocks of `text` from offset `start`, in order, without the blank lines between them."""
+    return in_one_go(blocks_in_pieces(text, lines, start))
+
+
+def blocks_in_pieces(text: str, lines: LineOffsets, start: int = 0) -> Pieces[list[Block]]:
+    """The same, a piece of the text at a time; a piece ends where parsing can resume without what came before."""
+    blocks: list[Block] = []
+    size = PIECE
+    while (end := text.find("\n", start + size) + 1) > 0:
+        tokens = _tokens(text[start:end])
+        if line := _resume(tokens):
+            resume = lines.offset(lines.number(start) - 1 + line)
+            blocks += (block for block in _found(tokens, text, lines, start) if block.start < resume)
+            start, size = resume, PIECE
+        else:
+            size *= 2
+        yield
+    return blocks + list(_found(_tokens(text[start:]), text, lines, start))
+
+
+def _tokens(text: str) -> list[Token]:
     # Same length, so offsets stay valid; to an editor, a lone carriage return is no line end.
-    plain = text[start:].replace("\r", " ").replace("\0", " ")
-    tokens = _parser().parse(plain)
+    return _parser().parse(text.replace("\r", " ").replace("\0", " "))
+
+
+def _resume(tokens: list[Token]) -> int:
+    """The line of the last heading or paragraph at the outermost level: it closes everything before it. 0: none."""
+    lines = (token.map[0] for token in reversed(tokens) if token.map and not token.level and token.type in RESUMES)
+    return next(lines, 0)
+
+
+def _found(tokens: list[Token], text: str, lines: LineOffsets, start: int) -> Iterator[Block]:
     found = _walk(_nodes(tokens, 0, len(tokens)), text, lines, lines.number(start) - 1)
-    return [block for block in found if block.end > block.start]
+    return (block for block in found if block.end > block.start)
 
 
 class _Node(NamedTuple):

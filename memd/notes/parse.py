@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from memd.models import Chunk, Declared, Memory, Note
 from memd.notes import metadata, names
-from memd.notes.blocks import Block, LineOffsets, below_headings, blocks_of, chunk_spans
+from memd.notes.blocks import Block, LineOffsets, below_headings, blocks_in_pieces, chunk_spans
+from memd.pieces import Pieces, in_one_go
 
 FORMAT = 5
 """Version of the parse result; a new number parses every note again. (5: links are stored too.)"""
@@ -17,6 +18,8 @@ TOPIC_INDEX, GENERAL = "specialized knowledge", "general project knowledge"
 """Headings of the topic list, which is for readers: its lines are never hits."""
 CACHED_FILES = 4
 """Files cached per workspace; few are written at the same time."""
+PIECE = 256
+"""Memories that are made in one go."""
 MAX_CACHED = 1 << 20
 """Characters; a longer text is not cached."""
 
@@ -63,6 +66,12 @@ def parse(path: str, text: str, fallback_date: str = "") -> Note:
 
 def reparse(path: str, text: str, fallback_date: str = "", before: ParsedNote | None = None) -> ParsedNote:
     """Parse a text, reusing what it has in common with the parse `before` of the same file."""
+    return in_one_go(reparse_in_pieces(path, text, fallback_date, before))
+
+
+def reparse_in_pieces(
+    path: str, text: str, fallback_date: str = "", before: ParsedNote | None = None
+) -> Pieces[ParsedNote]:
     lines = LineOffsets(text)
     front_end = metadata.front_matter_end(text)
     file_metadata, warning = metadata.read_front_matter(text)
@@ -70,7 +79,7 @@ def reparse(path: str, text: str, fallback_date: str = "", before: ParsedNote | 
         before = ParsedNote(Note(path, "", ()), "", fallback_date, -1, [], [])
     kept = before.unchanged(text, front_end)
     resume = before.blocks[kept].start if kept else front_end
-    blocks = before.blocks[:kept] + blocks_of(text, lines, resume)
+    blocks = before.blocks[:kept] + (yield from blocks_in_pieces(text, lines, resume))
     sections = list(_sections(blocks, whole=names.is_topic(path)))
     role, date = names.role_of(path), names.date_of(path)
     slugs, memories = names.Slugs(), []
@@ -80,6 +89,8 @@ def reparse(path: str, text: str, fallback_date: str = "", before: ParsedNote | 
             memories.append(before.note.memories[nth])
         else:
             memories.append(_memory(section, text, lines, file_metadata, role, date or fallback_date, slug, not date))
+        if nth % PIECE == PIECE - 1:
+            yield
     note = Note(path, role, tuple(memories), (warning,) if warning else ())
     return ParsedNote(note, text, fallback_date, front_end, blocks, sections)
 
@@ -202,11 +213,14 @@ class ParseCache:
 
     def parse(self, path: str, text: str, fallback_date: str = "") -> Note:
         """Parse a text; an unchanged memory is the very same object as before."""
+        return in_one_go(self.parse_in_pieces(path, text, fallback_date))
+
+    def parse_in_pieces(self, path: str, text: str, fallback_date: str = "") -> Pieces[Note]:
         with self._lock:
             before = self._parsed.get(path)
         if before is not None and (before.text, before.fallback_date) == (text, fallback_date):
             return before.note
-        now = reparse(path, text, fallback_date, before)
+        now = yield from reparse_in_pieces(path, text, fallback_date, before)
         with self._lock:
             self._parsed.pop(path, None)
             if len(text) <= MAX_CACHED:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -41,6 +42,14 @@ def test_an_edit_in_the_middle_is_no_exception(text: str, place: int, length: in
     before = reparse("memory/2026-03-01.md", text)
     edited = text[:place] + new + text[place + length :]
     assert reparse("memory/2026-03-01.md", edited, before=before).note == parse("memory/2026-03-01.md", edited)
+
+
+@given(PATHS, st.lists(st.sampled_from(PIECES), max_size=40).map("".join), st.integers(1, 60))
+def test_a_text_that_is_parsed_a_piece_at_a_time_gives_the_same_note(path: str, text: str, size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("memd.notes.blocks.PIECE", size)
+        pieces = parse(path, text, "2026-01-01")
+    assert pieces == parse(path, text, "2026-01-01")
 
 
 def test_what_stands_before_the_change_is_not_made_again() -> None:

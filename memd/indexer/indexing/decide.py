@@ -1,7 +1,9 @@
-"""Decides, in one transaction, which memories and chunks exist from now on: the ledger's side of indexing."""
+"""Decides which memories and chunks exist from now on: the ledger's side of indexing."""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from sqlite3 import Connection
@@ -15,8 +17,11 @@ from memd.indexer.record.history import MemoryVersion
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import ChunkRow, FileRow, MemoryRow
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.models import Chunk
+from memd.models import Chunk, Memory
 from memd.notes.parse import CACHED_FILES
+
+MOST_SAVED = 600
+"""Memories and chunks that are saved in one transaction: about a third of a second."""
 
 EMPTY_MOMENT = timedelta(minutes=1)
 """A file rewritten in place is empty for a moment: memories that are back this soon live on."""
@@ -40,34 +45,79 @@ class LedgerChanges:
     saved: list[SavedMemory] = field(default_factory=list)
 
 
-def decide(stores: Stores, index: WorkspaceIndex, batch: FileBatch, now: str) -> LedgerChanges:
-    """Bring the ledger in step with a batch of files, and mark the caches as behind."""
-    failpoint("before-ledger")
-    with stores.ledger.write() as connection:
-        catalog.mark(connection, index.id, text=True, vectors=True)
-        decision = _Decision(connection, index, batch, now)
-        changes = decision.run()
-    failpoint("after-ledger")
-    index.files = {path: row for path, row in index.files.items() if path not in batch.removed} | decision.files
-    for path, (row, note) in batch.notes.items():
-        index.applied.pop(path, None)
-        index.applied[path] = (row.digest, note)
-    index.applied = dict(list(index.applied.items())[-CACHED_FILES:])
-    return changes
+class ChangedMeanwhile(Exception):
+    """Somebody else indexed one of the files between two transactions."""
+
+
+def decide(stores: Stores, index: WorkspaceIndex, batch: FileBatch, now: str) -> Iterator[LedgerChanges]:
+    """Bring the ledger in step with a batch of files, and mark the caches as behind.
+
+    One transaction for most batches. A file with a great many memories takes several; until the last one its row says
+    that it is to be read again.
+    """
+    decision = _Decision(index, batch, now)
+    while not decision.done:
+        failpoint("before-ledger")
+        with stores.ledger.write() as connection:
+            catalog.mark(connection, index.id, text=True, vectors=True)
+            changes = decision.step(connection)
+        failpoint("after-ledger")
+        decision.publish()
+        yield changes
 
 
 class _Decision:
     """One batch on its way into the ledger."""
 
-    def __init__(self, connection: Connection, index: WorkspaceIndex, batch: FileBatch, now: str) -> None:
-        self.connection = connection
+    connection: Connection
+
+    def __init__(self, index: WorkspaceIndex, batch: FileBatch, now: str) -> None:
         self.index = index
         self.batch = batch
         self.now = now
+        self.done = False
         self.files: dict[str, FileRow] = {}
         """The files of the batch, as they were saved."""
         self.unchanged = {path: self._unchanged(path) for path in batch.notes}
         """By path, the slugs of memories that stand as the ledger has them, to the line: they are left alone."""
+        self.gone: list[int] = []
+        """The files that were removed."""
+        self.old: list[MemoryRow] = []
+        """The memories that were there before and may have changed."""
+        self.left: deque[tuple[ParsedMemory, int | None]] = deque()
+        """The memories that are still to be saved, each with the one that it continues."""
+        self.digests: dict[int, str] = {}
+        self.kept: set[int] = set()
+        self.pool = ChunkPool(())
+
+    def step(self, connection: Connection) -> LedgerChanges:
+        """One transaction."""
+        self.connection, changes = connection, LedgerChanges()
+        if not self.files:
+            self._begin()
+        elif any(self.index.files.get(path) is not row for path, row in self.files.items()):
+            raise ChangedMeanwhile
+        saved = 0
+        while self.left and saved < MOST_SAVED:
+            parsed, match = self.left.popleft()
+            self._take(parsed, match, changes)
+            saved += _rows(parsed.memory)
+        if not self.left:
+            self._finish(changes)
+        if changes.added or changes.dropped:
+            connection.execute("UPDATE workspaces SET changed = ? WHERE id = ?", (self.now, self.index.id))
+        return changes
+
+    def publish(self) -> None:
+        """The transaction is committed: the index knows the rows as the ledger has them."""
+        index, batch = self.index, self.batch
+        gone = batch.removed if self.done else ()
+        index.files = {path: row for path, row in index.files.items() if path not in gone} | self.files
+        if self.done:
+            for path, (row, note) in batch.notes.items():
+                index.applied.pop(path, None)
+                index.applied[path] = (row.digest, note)
+            index.applied = dict(list(index.applied.items())[-CACHED_FILES:])
 
     def _unchanged(self, path: str) -> set[str]:
         digest, applied = self.index.applied.get(path, ("", None))
@@ -78,36 +128,45 @@ class _Decision:
         _, note = self.batch.notes[path]
         return {memory.slug for memory in note.memories if before.get(memory.slug) is memory}
 
-    def run(self) -> LedgerChanges:
-        connection, index, batch, changes = self.connection, self.index, self.batch, LedgerChanges()
+    def _begin(self) -> None:
+        """Save the files, and see which memory of theirs continues which of before."""
+        connection, index, batch = self.connection, self.index, self.batch
         file_copies.note_losses(connection, index, batch, self.now)
-        old, old_chunks = self._before()
+        self.gone = [index.files[path].id for path in batch.removed]
+        self.old, old_chunks = self._before()
         new = self._save_files()
         emptied = self._just_gone()
-        known = old + emptied
+        known = self.old + emptied
         matches = match_memories(known, old_chunks, new)
         # An editor that empties a file before it writes it removed nothing.
         history.forget_removals(connection, {row.id for row in emptied} & set(matches.values()))
-        digests = {row.id: row.digest for row in known}
-        kept, pool = set(matches.values()), ChunkPool(old_chunks)
-        for place, parsed in enumerate(new):
-            match = matches.get(place)
-            back = catalog.gone_memory(connection, index.id, parsed.digest, kept) if match is None else None
+        self.digests = {row.id: row.digest for row in known}
+        self.kept, self.pool = set(matches.values()), ChunkPool(old_chunks)
+        self.left.extend((parsed, matches.get(place)) for place, parsed in enumerate(new))
+
+    def _take(self, parsed: ParsedMemory, match: int | None, changes: LedgerChanges) -> None:
+        """Save one memory and its chunks."""
+        if match is None:
+            back = catalog.gone_memory(self.connection, self.index.id, parsed.digest, self.kept)
             if back is not None:
-                match, digests[back.id] = back.id, back.digest
-            number = self._save_memory(parsed, match)
-            kept.add(number)
-            added = self._save_chunks(parsed, number, pool)
-            changes.added += added
-            if added and digests.get(number) != parsed.digest:
-                changes.saved.append(SavedMemory(number, number not in digests, tuple(added)))
-        self._let_go([row.id for row in old if row.id not in kept])
-        changes.dropped = pool.left()
-        catalog.drop_chunks(connection, changes.dropped)
-        catalog.drop_files(connection, [index.files[path].id for path in batch.removed])
-        if changes.added or changes.dropped:
-            connection.execute("UPDATE workspaces SET changed = ? WHERE id = ?", (self.now, index.id))
-        return changes
+                match, self.digests[back.id] = back.id, back.digest
+        number = self._save_memory(parsed, match)
+        self.kept.add(number)
+        added = self._save_chunks(parsed, number, self.pool)
+        changes.added += added
+        if added and self.digests.get(number) != parsed.digest:
+            changes.saved.append(SavedMemory(number, number not in self.digests, tuple(added)))
+
+    def _finish(self, changes: LedgerChanges) -> None:
+        """Drop what no memory took, and say that the files are read."""
+        self._let_go([row.id for row in self.old if row.id not in self.kept])
+        changes.dropped = self.pool.left()
+        catalog.drop_chunks(self.connection, changes.dropped)
+        catalog.drop_files(self.connection, self.gone)
+        for path, (row, _) in self.batch.notes.items():
+            if self.files[path].digest != row.digest:
+                self.files[path] = catalog.save_file(self.connection, self.index.id, row)
+        self.done = True
 
     def _before(self) -> tuple[list[MemoryRow], list[ChunkRow]]:
         """The memories and chunks that the files of the batch had, without the unchanged ones."""
@@ -129,14 +188,21 @@ class _Decision:
 
     def _save_files(self) -> list[ParsedMemory]:
         """Save the rows and copies of the files; returns the memories that may have changed."""
-        for row in (*self.batch.rows, *(row for row, _ in self.batch.notes.values())):
+        for row in self.batch.rows:
             self.files[row.path] = catalog.save_file(self.connection, self.index.id, row)
+        memories = {
+            path: [memory for memory in note.memories if memory.slug not in self.unchanged[path]]
+            for path, (_, note) in self.batch.notes.items()
+        }
+        # What takes several transactions is read again by a process that comes after one that died in between.
+        whole = sum(_rows(memory) for each in memories.values() for memory in each) <= MOST_SAVED
         changed: list[ParsedMemory] = []
-        for path, (_, note) in self.batch.notes.items():
-            file = self.files[path]
-            file_copies.keep(self.connection, file.id, self.batch.data[path])
-            memories = [memory for memory in note.memories if memory.slug not in self.unchanged[path]]
-            changed += [ParsedMemory.of(file, note.role, memory) for memory in memories]
+        for path, (row, note) in self.batch.notes.items():
+            begun = row if whole else replace(row, digest="", racy=True)
+            saved = self.files[path] = catalog.save_file(self.connection, self.index.id, begun)
+            file_copies.keep(self.connection, saved.id, self.batch.data[path])
+            file = replace(saved, digest=row.digest)
+            changed += [ParsedMemory.of(file, note.role, memory) for memory in memories[path]]
         return changed
 
     def _save_memory(self, parsed: ParsedMemory, match: int | None) -> int:
@@ -184,3 +250,8 @@ class _Decision:
                 gone = replace(last, number=last.number + 1, at=self.now, who=who, action=action, digest=None)
                 history.add(self.connection, gone)
         catalog.let_go(self.connection, memories, self.now)
+
+
+def _rows(memory: Memory) -> int:
+    """The rows that a memory takes in the ledger."""
+    return 1 + len(memory.chunks)

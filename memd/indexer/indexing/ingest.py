@@ -3,14 +3,17 @@
     read → parse → diff → ledger (dirty) → text, vectors → ledger (clean, clock + 1)
 
 The ledger's first commit is the decision; what follows only brings the caches in step. A process that dies in between
-leaves the workspace marked, and the next start reconciles the caches.
+leaves the workspace marked, and the next start reconciles the caches. Each step takes a fraction of a second, however
+much there is to do, and what waits meanwhile can go in between.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from sqlite3 import Row
@@ -18,16 +21,19 @@ from typing import Any
 
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
-from memd.indexer.indexing.decide import LedgerChanges, SavedMemory, decide
+from memd.indexer.indexing.decide import ChangedMeanwhile, LedgerChanges, SavedMemory, decide
 from memd.indexer.indexing.read_files import FileBatch, read_files
 from memd.indexer.indexing.scan import scan
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.record import actions
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.pieces import Pieces
 
 NAMED = 20
 """Files that a report names; all are counted."""
+MOST_BEHIND = 1_000
+"""Chunks that the text index is behind the ledger: each commit is a segment, and questions ask all of them."""
 HOLD_FILES = 20
 """If more files than this, and more than half, vanish at once, a disk was probably unmounted."""
 
@@ -47,10 +53,20 @@ class IngestReport:
     """The first twenty files that were indexed or removed."""
     warnings: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)
+    more: bool = False
+    """Whether this is a piece of something larger."""
 
     def __str__(self) -> str:
         counts = f"files={self.files} removed={self.removed} chunks=+{self.chunks_added}-{self.chunks_dropped}"
         return f"{counts} embed={self.to_embed} ms={self.took_ms:.0f}"
+
+    def add(self, piece: IngestReport) -> None:
+        """Add up what a further piece changed."""
+        for name in ("files", "removed", "held", "chunks_added", "chunks_dropped", "to_embed", "took_ms"):
+            setattr(self, name, getattr(self, name) + getattr(piece, name))
+        self.paths = [*self.paths, *piece.paths][:NAMED]
+        self.warnings += piece.warnings
+        self.restless += piece.restless
 
     @property
     def changed(self) -> bool:
@@ -63,37 +79,124 @@ class IngestReport:
         return {name: getattr(self, name) for name in names} | {"took_ms": round(self.took_ms, 1)}
 
 
+@dataclass(frozen=True, slots=True)
+class IngestOptions:
+    """How files are read."""
+
+    max_bytes: int
+    accept_missing: bool = False
+    """Many files that vanished at once are really gone."""
+    deep: bool = False
+    """Also parse files whose text has not changed."""
+    restless: Callable[[str, int], bool] | None = None
+    """Whether a path with its mtime is still being written and must wait."""
+    now: datetime | None = None
+
+
 def apply(
     stores: Stores, index: WorkspaceIndex, paths: Iterable[str], max_bytes: int, *, accept_missing: bool = False,
-    deep: bool = False, restless: Callable[[str, int], bool] | None = None, saved: list[SavedMemory] | None = None,
-    now: datetime | None = None,
+    deep: bool = False, now: datetime | None = None,
 ) -> IngestReport:  # fmt: skip
-    """Bring the stores in step with the given paths.
-
-    `deep`: also parse files whose text has not changed. `restless`: whether a path with its mtime is still being
-    written and must wait. `saved` collects the changed memories, even if a cache fails afterwards.
-    """
-    started = time.monotonic()
-    report = IngestReport()
-    if deep:
-        index.applied.clear()
-    batch = read_files(index, sorted(paths), max_bytes, deep, restless)
-    report.restless = batch.restless
-    if batch.removed and not accept_missing:
-        _hold(index, batch, report)
-    elif accept_missing:
-        index.held = frozenset()
-    if batch.notes or batch.removed or batch.emptied:
-        changes = decide(stores, index, batch, actions.in_utc(now) if now else actions.now())
-        _count(report, batch, changes)
-        if saved is not None:
-            saved += changes.saved
-        _follow(stores, index, changes, report)
-    elif batch.rows:
-        with stores.ledger.write() as connection:
-            index.files |= {row.path: catalog.save_file(connection, index.id, row) for row in batch.rows}
-    report.took_ms = (time.monotonic() - started) * 1000
+    """Bring the stores in step with the given paths, in one go and one tick of the clock."""
+    options = IngestOptions(max_bytes, accept_missing, deep, now=now)
+    (report,) = apply_in_pieces(stores, index, paths, options, lambda: False)
     return report
+
+
+def apply_in_pieces(
+    stores: Stores, index: WorkspaceIndex, paths: Iterable[str], options: IngestOptions, hurry: Callable[[], bool],
+    saved: list[SavedMemory] | None = None,
+) -> Iterator[IngestReport]:  # fmt: skip
+    """Bring the stores in step with the given paths; yields whenever there is a `hurry`, and at the end.
+
+    Before it yields, all stores are brought to one state and the clock ticks. `saved` collects the changed memories,
+    even if a cache fails afterwards.
+    """
+    batches = _Batches(stores, index, options, saved if saved is not None else [])
+    if options.deep:
+        index.applied.clear()
+    # What is gone first: a renamed file finds its memories.
+    todo = deque(sorted(paths, key=lambda path: (os.path.lexists(index.workspace.root / path), path)))
+    while todo:
+        reading = read_files(index, todo, options.max_bytes, options.deep, options.restless)
+        while (batch := _next(reading)) is None:
+            if hurry():
+                yield batches.settle()
+        for _ in batches.save(batch):
+            if hurry():
+                yield batches.settle()
+    yield batches.settle(last=True)
+
+
+def _next(reading: Pieces[FileBatch]) -> FileBatch | None:
+    """Read a piece; the batch when that was the last."""
+    try:
+        next(reading)
+    except StopIteration as end:
+        batch: FileBatch = end.value
+        return batch
+    return None
+
+
+class _Batches:
+    """Batches of files on their way into the stores; the caches may be some transactions behind the ledger."""
+
+    def __init__(self, stores: Stores, index: WorkspaceIndex, options: IngestOptions, saved: list[SavedMemory]) -> None:
+        self.stores = stores
+        self.index = index
+        self.options = options
+        self.saved = saved
+        self.report = IngestReport()
+        """What was done since it last settled."""
+        self._since = time.monotonic()
+        self.now = actions.in_utc(options.now) if options.now else actions.now()
+        self._behind = LedgerChanges()
+        """What the ledger has and the caches have not."""
+        self._ticks = False
+
+    def save(self, batch: FileBatch) -> Iterator[None]:
+        """Bring the ledger in step with a batch."""
+        self.report.restless += batch.restless
+        if batch.removed and not self.options.accept_missing:
+            _hold(self.index, batch, self.report)
+        elif self.options.accept_missing:
+            self.index.held = frozenset()
+        if batch.notes or batch.removed or batch.emptied:
+            try:
+                for changes in decide(self.stores, self.index, batch, self.now):
+                    self._add(changes)
+                    yield
+            except ChangedMeanwhile:
+                # What others found may be newer, and may not be all of it.
+                self.report.restless += batch.notes
+            _count(self.report, batch)
+        elif batch.rows:
+            with self.stores.ledger.write() as connection:
+                saved = {row.path: catalog.save_file(connection, self.index.id, row) for row in batch.rows}
+            self.index.files = self.index.files | saved
+
+    def _add(self, changes: LedgerChanges) -> None:
+        self._ticks = True
+        self.report.chunks_added += len(changes.added)
+        self.report.chunks_dropped += len(changes.dropped)
+        self.saved += changes.saved
+        self._behind.added += changes.added
+        self._behind.dropped += changes.dropped
+        if len(self._behind.added) >= MOST_BEHIND:
+            self._follow()
+
+    def settle(self, last: bool = False) -> IngestReport:
+        """Bring the caches in step with the ledger, and tell the clock; returns what was done since the last time."""
+        if self._ticks:
+            self._follow(tick=True)
+        report, now = self.report, time.monotonic()
+        report.took_ms, report.more = (now - self._since) * 1000, not last
+        self.report, self._ticks, self._since = IngestReport(), False, now
+        return report
+
+    def _follow(self, tick: bool = False) -> None:
+        changes, self._behind = self._behind, LedgerChanges()
+        _follow(self.stores, self.index, changes, self.report, tick)
 
 
 def _hold(index: WorkspaceIndex, batch: FileBatch, report: IngestReport) -> None:
@@ -108,28 +211,28 @@ def _hold(index: WorkspaceIndex, batch: FileBatch, report: IngestReport) -> None
         batch.removed.clear()
 
 
-def _count(report: IngestReport, batch: FileBatch, changes: LedgerChanges) -> None:
-    report.files = len(batch.notes)
-    report.removed = len(batch.removed) + len(batch.emptied)
-    report.paths = sorted((*batch.notes, *batch.removed, *batch.emptied))[:NAMED]
-    report.chunks_added, report.chunks_dropped = len(changes.added), len(changes.dropped)
-    report.warnings = [f"{path}: {warning}" for path, (_, note) in batch.notes.items() for warning in note.warnings]
+def _count(report: IngestReport, batch: FileBatch) -> None:
+    report.files += len(batch.notes)
+    report.removed += len(batch.removed) + len(batch.emptied)
+    report.paths = [*report.paths, *sorted((*batch.notes, *batch.removed, *batch.emptied))][:NAMED]
+    report.warnings += [f"{path}: {warning}" for path, (_, note) in batch.notes.items() for warning in note.warnings]
 
 
 # --- the caches ---------------------------------------------------------------------------------------------
 
 
-def _follow(stores: Stores, index: WorkspaceIndex, changes: LedgerChanges, report: IngestReport) -> None:
+def _follow(stores: Stores, index: WorkspaceIndex, changes: LedgerChanges, report: IngestReport, tick: bool) -> None:
     if changes.added or changes.dropped:
         index.text.apply(changes.added, changes.dropped)
     failpoint("after-text")
     known = _follow_vectors(stores, index, changes)
     failpoint("after-vectors")
-    report.to_embed = len(changes.added) - known
+    report.to_embed += len(changes.added) - known
     with stores.ledger.write() as connection:
         # A collection that is not open is reconciled when it opens.
         catalog.mark(connection, index.id, text=False, vectors=index.collection is None)
-        stores.ledger.tick(connection)
+        if tick:
+            stores.ledger.tick(connection)
 
 
 def _follow_vectors(stores: Stores, index: WorkspaceIndex, changes: LedgerChanges) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from memd.indexer.indexing.scan import FileStat, ScanResult, is_memory_path, refusal
@@ -11,6 +12,10 @@ from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import Note
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
+from memd.pieces import Pieces
+
+MOST_CHUNKS = 256
+"""Files are read until they have so many chunks: saving those takes about a quarter of a second."""
 
 RACY_NS = 2_000_000_000
 """A file read this soon after its last change is read again: a second change may have the same timestamp."""
@@ -30,6 +35,8 @@ class FileBatch:
     removed: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)
     """Files that are being written right now."""
+    chunks: int = 0
+    """How many chunks the notes have."""
 
 
 def changed_paths(index: WorkspaceIndex, found: ScanResult) -> set[str]:
@@ -52,12 +59,16 @@ def read_or_none(index: WorkspaceIndex, path: str, max_bytes: int) -> FileConten
 
 
 def read_files(
-    index: WorkspaceIndex, paths: Sequence[str], max_bytes: int, deep: bool,
+    index: WorkspaceIndex, paths: deque[str], max_bytes: int, deep: bool,
     restless: Callable[[str, int], bool] | None = None,
-) -> FileBatch:  # fmt: skip
-    """Read files; with `deep` also those with an unchanged text are parsed, `restless` ones are left for later."""
+) -> Pieces[FileBatch]:  # fmt: skip
+    """Take paths and read them, up to about `MOST_CHUNKS` chunks.
+
+    With `deep` also files with an unchanged text are parsed; `restless` ones are left for later.
+    """
     batch = FileBatch()
-    for path in paths:
+    while paths and batch.chunks < MOST_CHUNKS:
+        path = paths.popleft()
         known = index.files.get(path)
         try:
             content = read(index.workspace.root / path, max_bytes) if _admitted(index, path) else None
@@ -77,7 +88,8 @@ def read_files(
         elif restless is not None and restless(path, content.mtime_ns):
             batch.restless.append(path)
         else:
-            _add(index, batch, path, content, deep)
+            yield from _add(index, batch, path, content, deep)
+        yield
     return batch
 
 
@@ -91,14 +103,16 @@ def _admitted(index: WorkspaceIndex, path: str) -> bool:
     return not why
 
 
-def _add(index: WorkspaceIndex, batch: FileBatch, path: str, content: FileContent, deep: bool) -> None:
+def _add(index: WorkspaceIndex, batch: FileBatch, path: str, content: FileContent, deep: bool) -> Pieces[None]:
     known, racy = index.files.get(path), time.time_ns() - max(content.mtime_ns, content.ctime_ns) < RACY_NS
     row = FileRow(0, path, content.size, content.mtime_ns, content.ctime_ns, content.inode, content.digest, racy, "")
     if known is not None and known.digest == content.digest and not (known.problem or deep):
         batch.rows.append(replace(row, id=known.id))
         return
-    batch.notes[path] = (row, index.parse_cache.parse(path, content.text, content.day))
+    note = yield from index.parse_cache.parse_in_pieces(path, content.text, content.day)
+    batch.notes[path] = (row, note)
     batch.data[path] = content.data
+    batch.chunks += sum(len(memory.chunks) for memory in note.memories)
 
 
 def _skipped(index: WorkspaceIndex, path: str, why: str) -> FileRow:

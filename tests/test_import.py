@@ -1,0 +1,124 @@
+"""An import of any size is done a piece at a time: what waits gets in between, and a kill loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from memd.config.schema import Settings
+from memd.daemon.health import Health
+from memd.daemon.task_queue import Task
+from memd.daemon.tasks.indexing import ScanWorkspaces
+from memd.daemon.worker import Worker
+from memd.indexer.indexing import ingest
+from memd.indexer.indexing.decide import MOST_SAVED
+from memd.indexer.indexing.ingest import IngestOptions, IngestReport
+from memd.indexer.store.stores import Stores, WorkspaceIndex
+from tests.written import MAX_BYTES, opened, sync
+
+HEADINGS = 2_000
+LARGE = "memory/2026-03-01.md"
+
+
+def large(headings: int = HEADINGS, word: str = "smew") -> str:
+    return "# Day\n\n" + "".join(f"## Entry {nth}\n\nthe {word} number {nth}\n\n" for nth in range(headings))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "agent" / "memory").mkdir(parents=True)
+    return tmp_path / "agent"
+
+
+@pytest.fixture
+def place(tmp_path: Path, root: Path) -> Iterator[tuple[Stores, WorkspaceIndex]]:
+    stores, index = opened(tmp_path / "state", root)
+    yield stores, index
+    stores.close()
+
+
+def pieces(stores: Stores, index: WorkspaceIndex) -> Iterator[IngestReport]:
+    """Index the large file for somebody who always has something else to do."""
+    return ingest.apply_in_pieces(stores, index, [LARGE], IngestOptions(MAX_BYTES), lambda: True)
+
+
+def held(stores: Stores, index: WorkspaceIndex) -> tuple[list[str], int]:
+    """The memories that the ledger has, and how many chunks the text index does."""
+    rows = stores.ledger.reader.execute("SELECT slug FROM memories WHERE file IS NOT NULL ORDER BY start_line")
+    return [row["slug"] for row in rows], index.text.count()
+
+
+EVERYTHING = ([f"entry-{nth}" for nth in range(HEADINGS)], HEADINGS)
+
+
+def test_a_file_of_many_headings_is_one_bounded_piece_after_the_other(place, root: Path) -> None:
+    stores, index = place
+    (root / LARGE).write_text(large())
+    reports = list(pieces(stores, index))
+    assert max(report.chunks_added for report in reports) <= MOST_SAVED
+    assert sum(report.chunks_added for report in reports) == HEADINGS
+    assert [report.more for report in reports] == [True] * (len(reports) - 1) + [False]
+    assert held(stores, index) == EVERYTHING
+    assert index.files[LARGE].digest
+
+
+def test_what_a_kill_leaves_half_way_is_read_again(place, root: Path) -> None:
+    stores, index = place
+    (root / LARGE).write_text(large())
+    for report in pieces(stores, index):
+        if report.chunks_added:
+            break
+    assert 0 < len(held(stores, index)[0]) < HEADINGS
+    sync(stores, index)
+    assert held(stores, index) == EVERYTHING
+
+
+def test_what_changed_between_two_pieces_is_not_overwritten_by_what_was_read_before(place, root: Path) -> None:
+    stores, index = place
+    (root / LARGE).write_text(large())
+    work = pieces(stores, index)
+    while not next(work).chunks_added:
+        pass
+    (root / LARGE).write_text("## Other\n\nthe eider\n")
+    sync(stores, index)
+    left = list(work)
+    assert held(stores, index) == (["other"], 1)
+    assert left[-1].restless == [LARGE], "whoever goes on must look at it once more"
+
+
+class Importing(Task[bool]):
+    """Whether an import is under way when this task has its turn."""
+
+    def run(self, worker: Worker) -> bool:
+        return worker.importing is not None
+
+
+class ImportThenAsk(Task[Future[bool]]):
+    """Begin an import, and have somebody wait from its first moment on."""
+
+    def run(self, worker: Worker) -> Future[bool]:
+        worker.submit(ScanWorkspaces())
+        for _ in range(3):
+            answer = worker.submit(Importing())
+        return answer
+
+
+@pytest.mark.parametrize("files", [1, 20])
+def test_who_waits_gets_in_between_the_pieces_of_an_import(
+    place, root: Path, files: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when a piece takes longer than an import waits for others."""
+    stores, _ = place
+    monkeypatch.setattr("memd.daemon.worker.IMPORT_SECONDS", 0.05)
+    for nth in range(files):
+        (root / "memory" / f"2026-03-{nth + 1:02}.md").write_text(large(HEADINGS * 2 // files))
+    worker = Worker(stores, Settings(), Health())
+    worker.start()
+    try:
+        assert worker.submit(ImportThenAsk()).result().result()
+    finally:
+        worker.drop_imports()
+        worker.stop(30)
