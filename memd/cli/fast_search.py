@@ -12,7 +12,7 @@ from memd.protocol.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from memd.protocol.client import Client
@@ -85,7 +85,7 @@ def answer_query(query: TypedQuery) -> int:
             result = daemon_calls.all_rows(
                 client, "bus", params, "entries", query.args.get("limit"), daemon_calls.BUS_PAGE
             )
-            code = _code_of(bool(result["entries"]), result)
+            code = code_of(result["entries"], result)
         else:
             result = client.call("query", params)
             code = exit_code(result)
@@ -100,13 +100,11 @@ def answer_query(query: TypedQuery) -> int:
 
 def exit_code(result: dict[str, Any]) -> int:
     """0 hits, 1 nothing found, 4 nothing found while something is degraded."""
-    return _code_of(bool(result["hits"]) and result.get("verdict") != "none", result)
+    return code_of(result["hits"] and result.get("verdict") != "none", result)
 
 
-def _code_of(found: bool, result: dict[str, Any]) -> int:
-    if found:
-        return 0
-    return NOTHING_WHILE_DEGRADED if result["degraded"] else NOTHING
+def code_of(found: object, result: Mapping[str, Any]) -> int:
+    return 0 if found else NOTHING_WHILE_DEGRADED if result["degraded"] else NOTHING
 
 
 def _show_hits(query: TypedQuery, result: dict[str, Any]) -> None:

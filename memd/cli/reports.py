@@ -21,7 +21,7 @@ def status(result: Mapping[str, Any]) -> str:
             *_fact("pending", _pending(result)),
             *_fact("model", _model(result)),
             *_fact("listeners", result.get("subscriptions")),
-            *_jobs(result["jobs"]),
+            *(line for job in result["jobs"] for line in _fact("job", _job(job))),
         ],
         _exams(result["workspaces"]),
         _watching(result["workspaces"]),
@@ -95,10 +95,6 @@ def _model(result: Mapping[str, Any]) -> str:
     note = f": {model['note']}" if model.get("note") else ""
     made = count(result.get("embedded") or 0, "text")
     return f"{name}{size}, {model.get('state', 'off')}{note}; {made} embedded since the start"
-
-
-def _jobs(jobs: list[dict[str, Any]]) -> list[str]:
-    return [line for job in jobs for line in _fact("job", _job(job))]
 
 
 def _job(job: dict[str, Any]) -> str:

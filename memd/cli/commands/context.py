@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from memd.cli import console
-from memd.cli.fast_search import NOTHING, NOTHING_WHILE_DEGRADED
+from memd.cli.fast_search import code_of
 from memd.cli.method_command import REQUIRED, Args, Result, method_command
 from memd.protocol.safe_text import one_line
 
@@ -13,12 +13,8 @@ Explain = Annotated[bool, typer.Option("--explain", help="Show what each stage f
 app = typer.Typer()
 
 
-def _context_code(result: Result) -> int:
-    return 0 if result["memories"] else NOTHING_WHILE_DEGRADED if result["degraded"] else NOTHING
-
-
 @method_command(
-    app, "context", words="query", exit_code=_context_code, explain=Explain,
+    app, "context", words="query", exit_code=lambda result: code_of(result["memories"], result), explain=Explain,
     query=typer.Argument(metavar="TASK...", help="What is to be done; quotes are not needed."),
     budget=typer.Option("--budget", "-b"), observe=typer.Option("--observe/--no-observe"),
 )  # fmt: skip
