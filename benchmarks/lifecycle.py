@@ -24,8 +24,7 @@ from store import say
 from year import BEGIN, DAYS, Fact, Year
 
 from memd.config.load import load as load_settings
-from memd.indexer.context.assemble import assemble
-from memd.indexer.context.inputs import ContextTask
+from memd.indexer.context.assemble import ContextTask, assemble
 from memd.indexer.indexing import ingest
 from memd.indexer.lifecycle import accesses, lives
 from memd.indexer.lifecycle.reflect import ReflectionOptions, reflect

@@ -25,7 +25,7 @@ from corpus import PEOPLE, THINGS
 from numpy.typing import NDArray
 
 from memd.exam.scoring import LineSpan
-from memd.indexer.lifecycle.duplicates import same_words
+from memd.indexer.lifecycle.judging import same_words
 from memd.indexer.lifecycle.similarity import DEDUP, LINK, MERGE, mean_of, similarity
 from memd.indexer.model.embedder import Embedder, load_granite
 from memd.indexer.model.pooling import Vectors

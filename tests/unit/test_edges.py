@@ -12,7 +12,7 @@ import pytest
 
 from memd.indexer.lifecycle import edges, mentions, related, similarity
 from memd.indexer.lifecycle.accesses import record
-from memd.indexer.lifecycle.duplicates import duplicates, same_words
+from memd.indexer.lifecycle.judging import duplicates, same_words
 from memd.indexer.lifecycle.similarity import SimilarPair
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.scale import Scale

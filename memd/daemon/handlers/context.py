@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from memd.daemon.handlers.memories import KeyedWrite, check, facts_now
+from memd.daemon.handlers import memories, search
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
-from memd.daemon.handlers.search import repairing_text
 from memd.daemon.handlers.workspace_writer import workspace_writer
 from memd.errors import Refused
-from memd.indexer.context.assemble import assemble
-from memd.indexer.context.inputs import ContextTask
-from memd.indexer.context.render import AssembledContext
+from memd.indexer.context.assemble import AssembledContext, ContextTask, assemble
 from memd.indexer.lifecycle import related
 from memd.indexer.views import keys
-from memd.indexer.views.keys import KeyTarget
 from memd.lifecycle.edges import CONTAINS
 from memd.models import Ask
-from memd.notes import sections
-from memd.notes.links import declared_link, entry_of
+from memd.notes import links, sections
 from memd.protocol.methods.context import ConsolidateRequest, ContextRequest, ExpandRequest
 
 
@@ -43,13 +38,14 @@ async def context(ctx: HandlerContext, request: ContextRequest, call: IncomingCa
 
 
 async def _assemble(ctx: HandlerContext, task: ContextTask) -> AssembledContext:
-    return await repairing_text(ctx, task.ask.ns, assemble, ctx.stores, task)
+    return await search.repairing_text(ctx, task.ask.ns, assemble, ctx.stores, task)
 
 
 @handles(ConsolidateRequest)
 async def consolidate(ctx: HandlerContext, request: ConsolidateRequest, call: IncomingCall) -> Result:
-    content, writer = KeyedWrite(request.key, request.text, request.local_time()), workspace_writer(ctx, request)
-    check(content, ctx.max_bytes)
+    writer = workspace_writer(ctx, request)
+    content = memories.KeyedWrite(request.key, request.text, request.local_time())
+    memories.check(content, ctx.max_bytes)
     writer.refuse_secrets(request.text)
     await ctx.catch_up()
     target = await ctx.read(keys.existing_or_new, ctx.stores, writer.index, request.key, writer.layout)
@@ -58,20 +54,20 @@ async def consolidate(ctx: HandlerContext, request: ConsolidateRequest, call: In
         sources = tuple(await ctx.read(related.summary_sources, ctx.stores, writer.index, target, sources))
 
     def edit(text: str | None) -> str:
-        facts = {**facts_now(content, target, text), "links": _summary_links(target, text, sources)}
+        facts = {**memories.facts_now(content, target, text), "links": _summary_links(target, text, sources)}
         return sections.put(target.path, target.slug, text, content.text, facts)
 
     return {**await writer.edit_version("consolidate", target, edit), "sources": list(sources)}
 
 
-def _summary_links(target: KeyTarget, text: str | None, sources: tuple[str, ...]) -> list[str]:
+def _summary_links(target: keys.KeyTarget, text: str | None, sources: tuple[str, ...]) -> list[str]:
     """The links of a summary: those that it had, but for what it contains, which is the sources."""
     before = sections.metadata_of(target.path, target.slug, text).links
-    others = [entry for entry in before if (link := declared_link(entry)) is None or link.rel != CONTAINS]
+    others = [entry for entry in before if (link := links.declared_link(entry)) is None or link.rel != CONTAINS]
     if len(others) == len(before) and text and sections.memory_in(target.path, text, target.slug) is not None:
         raise Refused(f"`{target.key}` is no summary, and its text would be replaced",
                       f"choose another key; or say it yourself: memd put {target.key}")  # fmt: skip
-    return [*others, *(entry_of(CONTAINS, source, None) for source in sources)]
+    return [*others, *(links.entry_of(CONTAINS, source, None) for source in sources)]
 
 
 @handles(ExpandRequest)

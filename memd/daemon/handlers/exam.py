@@ -10,17 +10,13 @@ from datetime import date
 from pathlib import Path
 
 from memd.daemon.handler_context import ReportProgress, progress_reporter
+from memd.daemon.handlers import search, workspace_writer
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
-from memd.daemon.handlers.search import find
-from memd.daemon.handlers.workspace_writer import absolute_path
 from memd.daemon.tasks.lifecycle import SaveExam
 from memd.errors import NotFound, UsageError
-from memd.exam import probes, questions
+from memd.exam import probes, questions, scoring
 from memd.exam import report as exam_report
-from memd.exam.probes import Probe
-from memd.exam.questions import ExamQuestion, QuestionProblem
 from memd.exam.report import AnsweredQuestion
-from memd.exam.scoring import TURN_DEPTH
 from memd.indexer.query import lookup
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import exams
@@ -37,7 +33,7 @@ GENTLE_SECONDS = 0.03
 async def evaluate(ctx: HandlerContext, request: EvalRequest, call: IncomingCall) -> Result:
     ns, mode, report = ctx.names(request), request.mode, progress_reporter(request, call)
     # The figures speak of the first ten hits.
-    asking = Ask("", ns, max(TURN_DEPTH, request.limit or MAX_HITS), mode)
+    asking = Ask("", ns, max(scoring.TURN_DEPTH, request.limit or MAX_HITS), mode)
     await ctx.catch_up("auto", ns)
     if mode in ("hybrid", "vector"):
         await ctx.model_loaded()
@@ -46,21 +42,22 @@ async def evaluate(ctx: HandlerContext, request: EvalRequest, call: IncomingCall
     if request.questions is not None:
         exam = questions.collect(enumerate(request.questions, 1))
     else:
-        exam = questions.read(await ctx.read(_read, absolute_path(request.path)))
+        exam = questions.read(await ctx.read(_read, workspace_writer.absolute_path(request.path)))
     return {"ns": list(ns), "mode": mode, **await _graded(ctx, asking, *exam, report)}
 
 
 async def _graded(
     ctx: HandlerContext,
     asking: Ask,
-    exam: list[ExamQuestion],
-    bad: list[QuestionProblem],
+    exam: list[questions.ExamQuestion],
+    bad: list[questions.QuestionProblem],
     report: ReportProgress | None,
 ) -> Result:
     """The report on those questions whose answer can be there."""
     reasons = await ctx.read(lambda: [_impossible(ctx, asking, question) for question in exam])
-    sound = [question for question, why in zip(exam, reasons, strict=True) if not why]
-    bad = bad + [QuestionProblem(question.line, why) for question, why in zip(exam, reasons, strict=True) if why]
+    checked = list(zip(exam, reasons, strict=True))
+    sound = [question for question, why in checked if not why]
+    bad = bad + [questions.QuestionProblem(question.line, why) for question, why in checked if why]
     bad.sort(key=lambda problem: problem.line)
     if not sound:
         raise UsageError("the exam has no question that can be asked", _problem_hint(bad))
@@ -68,13 +65,13 @@ async def _graded(
     return {**exam_report.of_questions(sound, answers), "problems": [asdict(problem) for problem in bad]}
 
 
-def _problem_hint(problems: Sequence[QuestionProblem]) -> str:
+def _problem_hint(problems: Sequence[questions.QuestionProblem]) -> str:
     if not problems:
         return 'a line looks like this: {"question": "…", "expect": "memory/2026-02-15.md:12"}'
     return "\n".join(f"line {problem.line}: {problem.why}" for problem in problems[:5])
 
 
-def _impossible(ctx: HandlerContext, asking: Ask, question: ExamQuestion) -> str:
+def _impossible(ctx: HandlerContext, asking: Ask, question: questions.ExamQuestion) -> str:
     """Why no search could ever answer it: it names something that is not there."""
     stores = ctx.stores
     if question.ns and question.ns not in stores.indexes:
@@ -94,14 +91,14 @@ def _has(index: WorkspaceIndex, path: str) -> bool:
 
 async def _probed(ctx: HandlerContext, asking: Ask, report: ReportProgress | None, pause: float = 0.0) -> Result:
     """The report on probes made from the notes of these workspaces."""
-    all_probes: list[Probe] = []
+    all_probes: list[probes.Probe] = []
     for ns in asking.ns:
         all_probes += await ctx.read(_probes, ctx.stores, ctx.stores.index(ns))
     answers = await _ask_all(ctx, [_ask(asking, probe.query, probe.passage.ns) for probe in all_probes], report, pause)
     return {**exam_report.of_probes(all_probes, answers), "problems": []}
 
 
-def _probes(stores: Stores, index: WorkspaceIndex) -> list[Probe]:
+def _probes(stores: Stores, index: WorkspaceIndex) -> list[probes.Probe]:
     return probes.make(exams.passages(stores.ledger.reader, index.id, index.workspace.ns))
 
 
@@ -116,7 +113,7 @@ async def _ask_all(
     answers = []
     for nth, ask in enumerate(asks):
         started = time.perf_counter()
-        answer = await find(ctx, ask)
+        answer = await search.find(ctx, ask)
         answers.append(AnsweredQuestion(answer.hits, (time.perf_counter() - started) * 1000))
         if report and nth % 20 == 0:
             await report("questions", nth, len(asks))
@@ -146,7 +143,7 @@ async def nightly_exam(ctx: HandlerContext, today: date) -> str:
         return "put off: not everything is indexed yet"
     recalls = []
     for ns, index in list(ctx.stores.indexes.items()):
-        result = await _probed(ctx, Ask("", (ns,), TURN_DEPTH), None, GENTLE_SECONDS)
+        result = await _probed(ctx, Ask("", (ns,), scoring.TURN_DEPTH), None, GENTLE_SECONDS)
         if result["questions"]:
             await ctx.run(SaveExam(ns, index.id, today.isoformat(), result))
             recalls.append(f"{ns} {result['figures']['recall@5']:.0%}")

@@ -12,7 +12,6 @@ from memd.errors import Conflict, NotFound, Refused
 from memd.indexer.record.actions import in_utc
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import past
-from memd.indexer.views.past import LogFilter
 from memd.indexer.writing.undo import restoring_change
 from memd.protocol.methods import history as methods
 
@@ -29,7 +28,7 @@ async def diff(ctx: HandlerContext, request: methods.DiffRequest, call: Incoming
 
 @handles(methods.LogRequest)
 async def log(ctx: HandlerContext, request: methods.LogRequest, call: IncomingCall) -> Result:
-    log_filter = LogFilter(request.who, request.what, _begin(request.since), request.key, request.limit)
+    log_filter = past.LogFilter(request.who, request.what, _begin(request.since), request.key, request.limit)
     return await from_view(ctx, request, past.entries, log_filter)
 
 

@@ -17,10 +17,8 @@ from memd.daemon.handlers.workspaces import configure
 from memd.daemon.tasks.lifecycle import CountUseful, MoveTier
 from memd.errors import Refused
 from memd.indexer.lifecycle.reflect import preview_rules
-from memd.indexer.views import get
-from memd.indexer.views.keys import KeyTarget
-from memd.lifecycle import curation, rule_book
-from memd.lifecycle.lives import BASE
+from memd.indexer.views import get, keys
+from memd.lifecycle import curation, lives, rule_book
 from memd.lifecycle.rule_language import SYSTEM, body, named
 from memd.lifecycle.rules import Rule, pair_rules
 from memd.models import Memory
@@ -62,7 +60,7 @@ async def curate(ctx: HandlerContext, request: methods.CurateRequest, call: Inco
     return {**done, "verb": verb}
 
 
-async def _move(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: str) -> Result:
+async def _move(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb: str) -> Result:
     """Put a memory into another tier, which only the ledger knows."""
     before, after = row["tier"], curation.tier_after(verb, row["tier"], row["home"])
     repeated = await writer.repeated()
@@ -76,7 +74,7 @@ async def _move(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: str)
     return {**writer.untouched(target.key), **change, "action": action, "repeated": repeated}
 
 
-async def _declare(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: str) -> Result:
+async def _declare(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb: str) -> Result:
     """Change what a memory declares about itself in its file."""
     fact, facts = curation.fact_of(verb), json.loads(row["declared"])
     before = after = bool(facts.get("pinned")) if fact == "pinned" else _importance(facts.get("importance"))
@@ -97,7 +95,7 @@ async def _declare(writer: WorkspaceWriter, target: KeyTarget, row: Row, verb: s
 
 
 def _importance(declared: float | None) -> float:
-    return BASE if declared is None else declared
+    return lives.BASE if declared is None else declared
 
 
 def _change_of(what: str, before: Any, after: Any) -> Result:

@@ -6,10 +6,9 @@ import asyncio
 import time
 from dataclasses import asdict
 
-from memd.daemon.handler_context import POLL_SECONDS, progress_reporter
+from memd.daemon import handler_context, indexing
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
-from memd.daemon.indexing import IndexingOptions
 from memd.daemon.tasks.stores import ExamineStores, RebuildVectors, UseBuiltText
 from memd.errors import Busy
 from memd.indexer.maintenance import doctor as doctor_checks
@@ -22,8 +21,8 @@ START_SECONDS = 30.0
 
 @handles(SyncRequest)
 async def sync(ctx: HandlerContext, request: SyncRequest, call: IncomingCall) -> Result:
-    names, report = ctx.names(request), progress_reporter(request, call)
-    done = await ctx.scan(names, IndexingOptions(accept_missing=request.accept_missing), report)
+    names, report = ctx.names(request), handler_context.progress_reporter(request, call)
+    done = await ctx.scan(names, indexing.IndexingOptions(accept_missing=request.accept_missing), report)
     if request.vectors:
         await ctx.vectors_made(report)
     files = sum(len(index.files) for index in ctx.indexes(request))
@@ -35,7 +34,7 @@ async def sync(ctx: HandlerContext, request: SyncRequest, call: IncomingCall) ->
 async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCall) -> Result:
     started, names = time.monotonic(), ctx.names(request)
     await ctx.model_loaded()
-    await ctx.scan(names, IndexingOptions(deep=True), progress_reporter(request, call))
+    await ctx.scan(names, indexing.IndexingOptions(deep=True), handler_context.progress_reporter(request, call))
     for name in names:
         index = ctx.stores.index(name)
         fresh = await ctx.read(build_elsewhere, ctx.stores.folder, index.id)
@@ -78,4 +77,4 @@ async def _scheduler_ready(ctx: HandlerContext) -> None:
     while not ctx.scheduler.ready:
         if time.monotonic() > until:
             raise Busy("memd is still starting, and knows no jobs yet", "try again in a moment")
-        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(handler_context.POLL_SECONDS)

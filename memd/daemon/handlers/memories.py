@@ -14,16 +14,10 @@ from memd.daemon.tasks.writing import PurgeMemory
 from memd.errors import NotFound, Refused, UsageError, VersionConflict
 from memd.indexer.query.similar import similar
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.views import keys, overview, past
-from memd.indexer.views.get import suggest_keys
-from memd.indexer.views.keys import KeyTarget
+from memd.indexer.views import get, keys, overview, past
 from memd.indexer.writing.write_files import FileChange
 from memd.models import Memory
-from memd.notes import patches, sections
-from memd.notes.metadata import ttl_span
-from memd.notes.read import CONTROL, decode
-from memd.notes.safe_write import Edit
-from memd.notes.sections import tag_name, with_tag_renamed
+from memd.notes import metadata, patches, read, safe_write, sections
 from memd.protocol.methods import memories as methods
 
 FILE_RELATIONS = get_args(methods.FileRelation)
@@ -59,7 +53,7 @@ async def put(ctx: HandlerContext, request: methods.PutRequest, call: IncomingCa
         return await _put(writer, content, target, [])
     if target.memory is None and content.text is None:
         raise NotFound(f"no memory has the key `{content.key}`, and no text was given for a new one",
-                       suggest_keys(ctx.stores, [writer.index], content.key))  # fmt: skip
+                       get.suggest_keys(ctx.stores, [writer.index], content.key))  # fmt: skip
     _check_version(target, content.if_version)
     found = await _similar(writer, content, target)
     if found and target.memory is None and request.on_similar == "skip":
@@ -69,7 +63,7 @@ async def put(ctx: HandlerContext, request: methods.PutRequest, call: IncomingCa
     return await _put(writer, content, target, found)
 
 
-async def _put(writer: WorkspaceWriter, content: KeyedWrite, target: KeyTarget, found: list[Result]) -> Result:
+async def _put(writer: WorkspaceWriter, content: KeyedWrite, target: keys.KeyTarget, found: list[Result]) -> Result:
     def edit(text: str | None) -> str:
         _check_unchanged(target, text, content.if_version)
         return sections.put(target.path, target.slug, text, content.text, facts_now(content, target, text))
@@ -77,7 +71,7 @@ async def _put(writer: WorkspaceWriter, content: KeyedWrite, target: KeyTarget, 
     return {**await writer.edit_version("put", target, edit), "written": True, "similar": found}
 
 
-async def _similar(writer: WorkspaceWriter, content: KeyedWrite, target: KeyTarget) -> list[Result]:
+async def _similar(writer: WorkspaceWriter, content: KeyedWrite, target: keys.KeyTarget) -> list[Result]:
     if content.text is None:
         return []
     ctx = writer.ctx
@@ -119,7 +113,7 @@ async def rm(ctx: HandlerContext, request: methods.RmRequest, call: IncomingCall
     return {**done, "hard": hard, **purged}
 
 
-async def _remove(writer: WorkspaceWriter, target: KeyTarget) -> Result:
+async def _remove(writer: WorkspaceWriter, target: keys.KeyTarget) -> Result:
     """Take a memory's text out of its file; what it said stays in the history."""
 
     def edit(text: str | None) -> str | None:
@@ -169,14 +163,14 @@ def check(content: KeyedWrite, max_bytes: int) -> None:
         raise UsageError("there is nothing to put", "give a text (- reads it from standard input) or a fact")
     if text is not None and not text.strip():
         raise UsageError("there is nothing to put", f"to remove it: memd rm {content.key}")
-    if text and set(text.encode()) & set(CONTROL):
+    if text and set(text.encode()) & set(read.CONTROL):
         raise UsageError("`text` has control characters, as binary data has", "write it down in words")
     if text and len(text.encode()) > max_bytes // 2:
         raise Refused("the text is too long for one memory", "cut it into several, or raise index.max_file_kb")
     if any(not tag or set(tag) & set(",\n\"'<>") for tag in facts.get("tags", ())):
         raise UsageError("a tag is a word without commas and quotes")
     ttl = facts.get("ttl")
-    if ttl and ttl != NEVER and ttl_span(ttl) is None:
+    if ttl and ttl != NEVER and metadata.ttl_span(ttl) is None:
         raise UsageError(f"`ttl` must be such as 90m, 12h, 30d, 2w, 1y or none, not {ttl!r}")
     for entry in content.files:
         _check_file(entry)
@@ -193,7 +187,7 @@ def _file_entries(index: WorkspaceIndex, entries: tuple[str, ...], cwd: str) -> 
     return tuple(f"{keys.file_named(index, path, cwd)}:{rel}" for path, _, rel in split)
 
 
-def facts_now(content: KeyedWrite, target: KeyTarget, text: str | None) -> dict[str, Any]:
+def facts_now(content: KeyedWrite, target: keys.KeyTarget, text: str | None) -> dict[str, Any]:
     """The facts to declare: files add up, a ttl counts from now on."""
     before = sections.metadata_of(target.path, target.slug, text)
     facts = {**content.facts, **({"ttl": None} if content.facts.get("ttl") == NEVER else {})}
@@ -212,13 +206,13 @@ def _with_files(before: tuple[str, ...], more: tuple[str, ...]) -> list[str]:
     return [f"{path}:{rel}" for path, rel in relations.items()]
 
 
-def _check_version(target: KeyTarget, expected: int | None) -> None:
+def _check_version(target: keys.KeyTarget, expected: int | None) -> None:
     if expected is not None and expected != target.version:
         state = f"is at version {target.version}" if target.version else "does not exist yet"
         raise VersionConflict(f"`{target.key}` {state}, not {expected}", f"read it again: memd get {target.key}")
 
 
-def _check_unchanged(target: KeyTarget, text: str | None, expected: int | None) -> None:
+def _check_unchanged(target: keys.KeyTarget, text: str | None, expected: int | None) -> None:
     """The same for the file as it is this moment: the ledger may not have seen the last change."""
     if expected is not None and keys.digest_in(target, text) != target.digest:
         raise VersionConflict(
@@ -268,7 +262,7 @@ async def tag_list(ctx: HandlerContext, request: methods.TagListRequest, call: I
 @handles(methods.TagRenameRequest)
 async def tag_rename(ctx: HandlerContext, request: methods.TagRenameRequest, call: IncomingCall) -> Result:
     return await _retag(
-        workspace_writer(ctx, request), "tag.rename", request.tag, tag_name(request.to), request.dry_run
+        workspace_writer(ctx, request), "tag.rename", request.tag, sections.tag_name(request.to), request.dry_run
     )
 
 
@@ -295,16 +289,16 @@ async def _retag(writer: WorkspaceWriter, what: str, tag: str, new: str | None, 
     return {**done, "dry_run": False, "diff": diff}
 
 
-def _retag_edit(path: str, old: str, new: str | None) -> Edit:
-    return sections.in_bytes(lambda text: None if text is None else with_tag_renamed(path, text, old, new))
+def _retag_edit(path: str, old: str, new: str | None) -> safe_write.Edit:
+    return sections.in_bytes(lambda text: None if text is None else sections.with_tag_renamed(path, text, old, new))
 
 
-def _diff(index: WorkspaceIndex, path: str, edit: Edit) -> str:
+def _diff(index: WorkspaceIndex, path: str, edit: safe_write.Edit) -> str:
     """What an edit would change in a file, as a unified diff."""
     try:
         before = (index.workspace.root / path).read_bytes()
     except OSError:
         return ""
-    old, new = (decode(data or b"").removesuffix("\n").split("\n") for data in (before, edit(before)))
+    old, new = (read.decode(data or b"").removesuffix("\n").split("\n") for data in (before, edit(before)))
     lines = difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", lineterm="")
     return "".join(f"{line}\n" for line in lines)

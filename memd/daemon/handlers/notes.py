@@ -13,11 +13,9 @@ from memd.indexer.indexing.scan import refusal
 from memd.indexer.query.lookup import key_of
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.writing.write_files import FileChange
-from memd.notes import entries, names, topics
+from memd.notes import entries, layout, names, sections, topics
 from memd.notes.entries import SHARED, daily_head, new_entry
-from memd.notes.layout import layout_of
 from memd.notes.read import CONTROL, FileContent, SkippedFile, UnreadableFile, read
-from memd.notes.sections import in_bytes
 from memd.protocol.methods.notes import NewSection, NoteRequest, ReadRequest, RecentRequest, SaveRequest, WriteRequest
 
 TAG = re.compile(r"[^\s,\"'<>#]+")
@@ -73,7 +71,7 @@ async def _add_to_long_term(writer: WorkspaceWriter, what: str, request: NewSect
     if before is None or topics.list_start(before.text) is None:
         return await _add(writer, what, path, heading, FileChange(path, entry, "# Memory\n"), text)
 
-    edit = in_bytes(lambda current: topics.with_entry_before_list(current or "", entry))
+    edit = sections.in_bytes(lambda current: topics.with_entry_before_list(current or "", entry))
     return await _add(writer, what, path, heading, FileChange(path, edit=edit), text, before.text)
 
 
@@ -145,7 +143,7 @@ def _role_path(index: WorkspaceIndex, role: str) -> str:
     if not ROLE.fullmatch(role) or len(role) > LONGEST_ROLE or names.DATE.search(role) or role.endswith((".", " ")):
         raise UsageError(f"{role!r} cannot be a role", "letters, digits and dashes, as in the name of a file")
     files = list(index.files)
-    path = layout_of(files).role(role)
+    path = layout.layout_of(files).role(role)
     ending = f"/{role}.md"
     named = [known for known in files if known.endswith(ending) and names.role_of(known) == role]
     return named[0] if path not in named and len(named) == 1 else path

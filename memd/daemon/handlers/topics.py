@@ -11,25 +11,8 @@ from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, 
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import topics
 from memd.indexer.writing.write_files import FileChange
-from memd.notes import names
-from memd.notes.metadata import read_front_matter
-from memd.notes.sections import in_bytes
-from memd.notes.topics import (
-    GENERAL,
-    Refinement,
-    check_general,
-    clean_summary,
-    clean_tags,
-    general_of,
-    new_topic_name,
-    read_index,
-    refined,
-    topic_file,
-    topic_name,
-    with_entry,
-    with_general,
-    without_entry,
-)
+from memd.notes import metadata, names, sections
+from memd.notes import topics as notes
 from memd.protocol.methods import topics as methods
 
 NONE = "No topics found"
@@ -40,11 +23,11 @@ NONE = "No topics found"
 
 @handles(methods.TopicMemorizeRequest)
 async def memorize(ctx: HandlerContext, request: methods.TopicMemorizeRequest, call: IncomingCall) -> Result:
-    writer, title, tags = workspace_writer(ctx, request), request.title.strip(), clean_tags(request.tags)
-    summary, name = clean_summary(request.summary), new_topic_name(request.topic, writer.layout.index)
+    writer, title, tags = workspace_writer(ctx, request), request.title.strip(), notes.clean_tags(request.tags)
+    summary, name = notes.clean_summary(request.summary), notes.new_topic_name(request.topic, writer.layout.index)
     writer.refuse_secrets(request.content, title, summary)
     facts = {"title": title or name, "tags": tags, "summary": summary, "last_updated": _stamp(request)}
-    file = topic_file(facts, request.content.replace("\r\n", "\n"))
+    file = notes.topic_file(facts, request.content.replace("\r\n", "\n"))
     path = (await ctx.read(topics.paths, writer.index)).get(name) or writer.layout.topic(name)
     writer.refuse_unindexed(path, len(file.encode()))
 
@@ -53,8 +36,8 @@ async def memorize(ctx: HandlerContext, request: methods.TopicMemorizeRequest, c
             raise AlreadyExists(f"there is a topic `{name}` already ({path})", f"change it: memd topic refine {name}")
         return file
 
-    listing = _change_index(writer, lambda text: with_entry(text, name, summary))
-    done = await writer.write("topic.memorize", name, FileChange(path, edit=in_bytes(create)), listing)
+    listing = _change_index(writer, lambda text: notes.with_entry(text, name, summary))
+    done = await writer.write("topic.memorize", name, FileChange(path, edit=sections.in_bytes(create)), listing)
     return {**done, "topic": name, "path": path}
 
 
@@ -63,7 +46,7 @@ async def refine(ctx: HandlerContext, request: methods.TopicRefineRequest, call:
     writer, now, refinement = workspace_writer(ctx, request), _stamp(request), _refinement(request)
     if not refinement:
         raise UsageError("there is nothing to refine", "give tags to add or remove, a title, a summary or a content")
-    name = topic_name(request.topic)
+    name = notes.topic_name(request.topic)
     writer.refuse_secrets(refinement.content or "", refinement.title or "", refinement.summary or "")
     known = await ctx.read(topics.paths, writer.index)
     path, summary = known.get(name, ""), refinement.summary or name
@@ -72,33 +55,33 @@ async def refine(ctx: HandlerContext, request: methods.TopicRefineRequest, call:
         nonlocal summary
         if text is None:
             raise _unknown(writer.index, name, known)
-        edited = refined(text, refinement, now)
-        facts = read_front_matter(edited)[0]
+        edited = notes.refined(text, refinement, now)
+        facts = metadata.read_front_matter(edited)[0]
         summary = refinement.summary or facts.summary or facts.title or name
         return edited
 
     def edit_index(text: str) -> str:
         if not path:
             raise _unknown(writer.index, name, known, text)
-        if refinement.summary is None and read_index(text).of(name):
+        if refinement.summary is None and notes.read_index(text).of(name):
             return text
-        return with_entry(text, name, summary)
+        return notes.with_entry(text, name, summary)
 
-    changes = [FileChange(path, edit=in_bytes(edit))] if path else []
+    changes = [FileChange(path, edit=sections.in_bytes(edit))] if path else []
     done = await writer.write("topic.refine", name, *changes, _change_index(writer, edit_index))
     return {**done, "topic": name, "path": path}
 
 
 @handles(methods.TopicForgetRequest)
 async def forget(ctx: HandlerContext, request: methods.TopicForgetRequest, call: IncomingCall) -> Result:
-    writer, name = workspace_writer(ctx, request), topic_name(request.topic)
+    writer, name = workspace_writer(ctx, request), notes.topic_name(request.topic)
     known = await ctx.read(topics.paths, writer.index)
     path = known.get(name, "")
 
     def edit_index(text: str) -> str:
-        if not path and not read_index(text).of(name):
+        if not path and not notes.read_index(text).of(name):
             raise _unknown(writer.index, name, known)
-        return without_entry(text, name)
+        return notes.without_entry(text, name)
 
     listing, kept = _change_index(writer, edit_index), ""
     deletion = [FileChange(path, edit=lambda data: None)] if path else []
@@ -115,12 +98,12 @@ async def forget(ctx: HandlerContext, request: methods.TopicForgetRequest, call:
 @handles(methods.TopicSetGeneralRequest)
 async def set_general(ctx: HandlerContext, request: methods.TopicSetGeneralRequest, call: IncomingCall) -> Result:
     writer, content = workspace_writer(ctx, request), request.content
-    check_general(content)
+    notes.check_general(content)
     writer.refuse_secrets(content)
     path = writer.layout.index
     stem = PurePosixPath(path).stem
-    key = stem if names.is_topic(path) else f"{stem}#{names.slug(GENERAL)}"
-    change = _change_index(writer, lambda text: with_general(text, content))
+    key = stem if names.is_topic(path) else f"{stem}#{names.slug(notes.GENERAL)}"
+    change = _change_index(writer, lambda text: notes.with_general(text, content))
     return {**await writer.write("topic.set_general", key, change), "path": path}
 
 
@@ -133,16 +116,16 @@ def _change_index(writer: WorkspaceWriter, edit: Callable[[str], str]) -> FileCh
         edited = edit(head if text is None else text)
         return None if text is None and edited == head else edited
 
-    return FileChange(path, edit=in_bytes(change))
+    return FileChange(path, edit=sections.in_bytes(change))
 
 
-def _refinement(request: methods.TopicRefineRequest) -> Refinement:
+def _refinement(request: methods.TopicRefineRequest) -> notes.Refinement:
     summary = request.summary.strip()
-    return Refinement(
-        add=clean_tags(request.add_tags),
-        remove=clean_tags(request.remove_tags),
+    return notes.Refinement(
+        add=notes.clean_tags(request.add_tags),
+        remove=notes.clean_tags(request.remove_tags),
         title=request.title.strip() or None,
-        summary=clean_summary(summary) if summary else None,
+        summary=notes.clean_summary(summary) if summary else None,
         content=request.content if request.content.strip() else None,
     )
 
@@ -153,7 +136,7 @@ def _stamp(request: methods.TopicMemorizeRequest | methods.TopicRefineRequest) -
 
 def _unknown(index: WorkspaceIndex, name: str, known: Iterable[str], listing: str = "") -> NotFound:
     """The error for a topic without a file; `listing` is the file that lists the topics."""
-    if listing and read_index(listing).of(name):
+    if listing and notes.read_index(listing).of(name):
         hint = f"the index lists it; to take it from there: memd topic forget {name}"
         return NotFound(f"the topic `{name}` has no file", hint)
     hint = did_you_mean(name, known, "what there is: memd topic list")
@@ -165,7 +148,7 @@ def _unknown(index: WorkspaceIndex, name: str, known: Iterable[str], listing: st
 
 @handles(methods.TopicRecallRequest)
 async def recall(ctx: HandlerContext, request: methods.TopicRecallRequest, call: IncomingCall) -> Result:
-    return await ctx.read(_recall, ctx.indexes(request), topic_name(request.topic), ctx.max_bytes)
+    return await ctx.read(_recall, ctx.indexes(request), notes.topic_name(request.topic), ctx.max_bytes)
 
 
 def _recall(indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Result:
@@ -186,14 +169,14 @@ def _recall(indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Result:
 async def general(ctx: HandlerContext, request: methods.TopicGeneralRequest, call: IncomingCall) -> Result:
     index = ctx.only_index(request)
     text = await ctx.read(topics.index_text, index, ctx.max_bytes)
-    entries = [{"topic": entry.topic, "summary": entry.summary} for entry in read_index(text).entries]
-    return {**index.place, "path": topics.layout(index).index, "content": general_of(text),
+    entries = [{"topic": entry.topic, "summary": entry.summary} for entry in notes.read_index(text).entries]
+    return {**index.place, "path": topics.layout(index).index, "content": notes.general_of(text),
             "topics": entries}  # fmt: skip
 
 
 @handles(methods.TopicSearchRequest)
 async def search(ctx: HandlerContext, request: methods.TopicSearchRequest, call: IncomingCall) -> Result:
-    tags = {tag.casefold() for tag in clean_tags(request.tags)}
+    tags = {tag.casefold() for tag in notes.clean_tags(request.tags)}
     rows = await ctx.read(_with_tags, ctx, ctx.indexes(request), tags, request.match == "all")
     return {"topics": rows, "text": _joined(rows) or NONE}
 
@@ -222,7 +205,7 @@ def _list(indexes: list[WorkspaceIndex], max_bytes: int) -> tuple[list[Result], 
     rows, missing = [], []
     for index in indexes:
         ns, known = index.workspace.ns, topics.paths(index)
-        entries = read_index(topics.index_text(index, max_bytes)).entries
+        entries = notes.read_index(topics.index_text(index, max_bytes)).entries
         summaries = {entry.topic: entry.summary for entry in entries}
         rows += [{"ns": ns, "topic": name, "path": path, "summary": summaries.get(name, ""),
                   "listed": name in summaries} for name, path in known.items()]  # fmt: skip

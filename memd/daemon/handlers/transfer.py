@@ -17,8 +17,7 @@ from memd.indexer.transfer import export as exporting
 from memd.indexer.transfer import import_plan, import_sources, imported_lives
 from memd.indexer.transfer.import_plan import ExportedWorkspace, FileImport, ImportPlan
 from memd.indexer.writing.write_files import FileChange, WriteAction
-from memd.notes import incoming_file, safe_write
-from memd.notes.layout import layout_of
+from memd.notes import incoming_file, layout, safe_write
 from memd.protocol.methods.transfer import BackupRequest, ExportRequest, ImportRequest, Incoming, IngestRequest
 
 BATCH = 50
@@ -89,7 +88,7 @@ async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall
     root, tally = index.workspace.root, ImportTally()
     await ctx.scan((index.workspace.ns,))
     files, sources = sorted(index.files), [absolute_path(path) for path in request.paths]
-    found = await ctx.read(import_sources.gather, sources, layout_of(files), files, root, ctx.max_bytes)
+    found = await ctx.read(import_sources.gather, sources, layout.layout_of(files), files, root, ctx.max_bytes)
     known = await ctx.read(import_plan.known_texts, ctx.stores, index)
     plan = await ctx.read(import_plan.plan, index, found.incoming_files, request.overwrite, known)
     tally.problems += found.problems

@@ -16,13 +16,11 @@ from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys
-from memd.indexer.views.keys import KeyTarget
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction
 from memd.models import Memory
 from memd.notes import sections
 from memd.notes.layout import Layout, layout_of
 from memd.notes.secrets import secrets_in
-from memd.notes.sections import TextEdit
 from memd.protocol.methods.base import Writing
 
 
@@ -65,7 +63,7 @@ class WorkspaceWriter:
                 "move a part of it to another file, or raise the limit",
             )
 
-    async def target(self, key: str) -> KeyTarget:
+    async def target(self, key: str) -> keys.KeyTarget:
         """The memory that has a key, with the changes that were seen so far."""
         await self.ctx.catch_up()
         return await self.ctx.read(keys.existing, self.ctx.stores, self.index, key)
@@ -84,11 +82,11 @@ class WorkspaceWriter:
         """The result of a write that had nothing to write."""
         return {**written(self.index, ActionResult(0, key=key, visible=self.ctx.stores.ledger.clock)), "action": None}
 
-    async def edit(self, what: str, target: KeyTarget, edit: TextEdit) -> Result:
+    async def edit(self, what: str, target: keys.KeyTarget, edit: sections.TextEdit) -> Result:
         """Change the file that a memory is in."""
         return await self.write(what, target.key, edit_of(target, edit))
 
-    async def edit_version(self, what: str, target: KeyTarget, edit: Callable[[str | None], str]) -> Result:
+    async def edit_version(self, what: str, target: keys.KeyTarget, edit: Callable[[str | None], str]) -> Result:
         """Change the text of a memory; the result has the number of the version that was written.
 
         That is None where others wrote over it before it was indexed.
@@ -105,7 +103,7 @@ class WorkspaceWriter:
         await self.ctx.catch_up()
         return {**done, "version": await self.ctx.read(self._version, target, digest)}
 
-    def _version(self, target: KeyTarget, digest: str | None) -> int | None:
+    def _version(self, target: keys.KeyTarget, digest: str | None) -> int | None:
         reader, memory = self.ctx.stores.ledger.reader, target.memory
         if memory is None:
             rows = lookup.memories(reader, self.index.id, target.key)
@@ -136,7 +134,7 @@ def workspace_writer(ctx: HandlerContext, request: Writing) -> WorkspaceWriter:
     )
 
 
-def edit_of(target: KeyTarget, edit: TextEdit) -> FileChange:
+def edit_of(target: keys.KeyTarget, edit: sections.TextEdit) -> FileChange:
     """A change of a memory's file; a conflict where the memory went meanwhile."""
 
     def checked(text: str | None) -> str | None:
@@ -148,7 +146,7 @@ def edit_of(target: KeyTarget, edit: TextEdit) -> FileChange:
     return FileChange(target.path, edit=sections.in_bytes(checked))
 
 
-def in_memory(target: KeyTarget, edit: Callable[[str, Memory], str]) -> Callable[[str | None], str]:
+def in_memory(target: keys.KeyTarget, edit: Callable[[str, Memory], str]) -> Callable[[str | None], str]:
     """An edit of a file that must have the memory; it is given the file's text and the memory."""
 
     def checked(text: str | None) -> str:

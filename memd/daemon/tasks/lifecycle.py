@@ -13,10 +13,7 @@ from memd.daemon.events import ACCESSED, MOVED
 from memd.daemon.task_queue import BackgroundTask, Task
 from memd.daemon.worker import Worker
 from memd.indexer.lifecycle import accesses, edges, lives, mentions, similarity
-from memd.indexer.lifecycle.lives import TierMove
-from memd.indexer.lifecycle.similarity import ComparedMemories, LinkedEdges
 from memd.indexer.record import actions, job_runs, life_changes
-from memd.indexer.record.job_runs import LastRun
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import exams
 from memd.lifecycle.edges import Edge
@@ -75,7 +72,7 @@ class MoveTier(Task[int]):
         ledger, index = worker.stores.ledger, worker.stores.index(self.ns)
         if (before := actions.by_request(ledger.reader, self.request_id)) is not None:
             return int(before["id"])
-        move = TierMove(self.memory, self.tier, self.who, self.verb)
+        move = lives.TierMove(self.memory, self.tier, self.who, self.verb)
         with ledger.write() as connection:
             action = actions.begin(connection, index.id, self.who, f"curate {self.verb}", self.key, self.request_id)
             moved = lives.move(connection, action, 0, move, datetime.now(UTC))
@@ -174,13 +171,13 @@ def _resolve_some(worker: Worker, index: WorkspaceIndex) -> None:
     index.unlinked -= some
 
 
-class SaveSimilarEdges(BackgroundTask[LinkedEdges]):
+class SaveSimilarEdges(BackgroundTask[similarity.LinkedEdges]):
     """Keep the edges that a comparison of memories found."""
 
     workspace: int
-    compared: ComparedMemories
+    compared: similarity.ComparedMemories
 
-    def run(self, worker: Worker) -> LinkedEdges:
+    def run(self, worker: Worker) -> similarity.LinkedEdges:
         with worker.stores.ledger.write() as connection:
             return similarity.save(connection, self.workspace, self.compared, datetime.now(UTC))
 
@@ -234,7 +231,7 @@ class ReflectionStep(BackgroundTask[Any]):
 class SaveJobRun(BackgroundTask[None]):
     """Note when a job last ran and what came of it."""
 
-    last_run: LastRun
+    last_run: job_runs.LastRun
 
     def run(self, worker: Worker) -> None:
         with worker.stores.ledger.write() as connection:

@@ -15,8 +15,7 @@ from memd.daemon.tasks.lifecycle import announce_moved_by
 from memd.daemon.worker import Worker
 from memd.indexer.record import history
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.transfer import imported_lives
-from memd.indexer.transfer.import_plan import FileImport
+from memd.indexer.transfer import import_plan, imported_lives
 from memd.indexer.writing import purge, write_files
 from memd.indexer.writing.undo import undo
 from memd.indexer.writing.write_files import ActionResult, WriteAction
@@ -72,7 +71,7 @@ class ImportFiles(Task[ActionResult]):
 
     index: WorkspaceIndex
     write_action: WriteAction
-    steps: Sequence[FileImport]
+    steps: Sequence[import_plan.FileImport]
 
     def run(self, worker: Worker) -> ActionResult:
         action = self.write_action
@@ -85,7 +84,7 @@ class ImportFiles(Task[ActionResult]):
         return done
 
 
-def _keep_time(index: WorkspaceIndex, step: FileImport) -> None:
+def _keep_time(index: WorkspaceIndex, step: import_plan.FileImport) -> None:
     """A new file keeps the time that it had: it is the day of a note that names none."""
     modified = step.incoming.modified
     if step.new and modified and modified < datetime.now().timestamp():

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from sqlite3 import Connection, Row
 
-from memd.indexer.context import render
-from memd.indexer.context.inputs import ContextInputs, ContextTask
-from memd.indexer.context.render import AssembledContext
 from memd.indexer.language.question import parse
+from memd.indexer.language.words import only_terms, query_terms
 from memd.indexer.lifecycle import edges
-from memd.indexer.query import certainty, lookup, ranking, search
-from memd.indexer.query.candidates import Candidate
-from memd.indexer.store.stores import Stores
+from memd.indexer.query import candidates, certainty, lookup, ranking, search
+from memd.indexer.record import history
+from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.views.get import estimate_tokens
 from memd.lifecycle import composite, spreading
-from memd.lifecycle.composite import MemoryStanding
 from memd.lifecycle.edges import CONTAINS, Edge
-from memd.lifecycle.packing import PackedContext
-from memd.lifecycle.spreading import SpreadPool
-from memd.models import Ask
+from memd.lifecycle.packing import PackedContext, PackedMemory, Packer
+from memd.models import Ask, JsonObject
+from memd.notes.entries import QUOTE_LEVEL, quoted
 
 DEEP = 30
 """Hits that are read line by line, as for any question."""
@@ -45,7 +46,7 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
     scores = composite.scores_of(_standings(inputs, near), task.ask.day)
     web = _neighbourhood(inputs, [*scores, *pinned])
     pool = _spread(inputs, scores, web)
-    packer, estimated = render.packer(inputs, [*pool.scores, *pinned], web.against)
+    packer, estimated = packer_for(inputs, [*pool.scores, *pinned], web.against)
     bundle = packer.pinned(pinned, task.budget)
     at_first, overflowed = len(bundle.packed), bundle.overflowed
     spreading.suppress(pool, web.parents, bundle.memories)
@@ -64,7 +65,7 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
                     "dropped": bundle.dropped},
         "compaction": why,
     }  # fmt: skip
-    return render.context(inputs, bundle, {"verdict": found.verdict, "tokens_estimated": estimated,
+    return rendered(inputs, bundle, {"verdict": found.verdict, "tokens_estimated": estimated,
                                     "compaction_suggested": bool(why), "explain": explain})  # fmt: skip
 
 
@@ -99,7 +100,7 @@ def _search(inputs: ContextInputs) -> SearchRelevance:
     return SearchRelevance(best, certainty.verdict(bool(places), found.confidence), len(places))
 
 
-def relevances(places: Sequence[Candidate], ask: Ask) -> list[float]:
+def relevances(places: Sequence[candidates.Candidate], ask: Ask) -> list[float]:
     """How much each chunk is about the question, from 0 to 1, on one scale for all questions.
 
     The parts of its score that come from words and meaning, as a share of their maximum; `1 - (1 - share)²` of that,
@@ -109,7 +110,7 @@ def relevances(places: Sequence[Candidate], ask: Ask) -> list[float]:
     return [_relevance(place.parts) if place.parts else _rank_relevance(place, ask) for place in places]
 
 
-def _rank_relevance(place: Candidate, ask: Ask) -> float:
+def _rank_relevance(place: candidates.Candidate, ask: Ask) -> float:
     return min(1.0, place.score * (ask.rrf_k + 1) / VOICES) if place.ranks else 1.0
 
 
@@ -120,7 +121,7 @@ def _relevance(parts: Mapping[str, float]) -> float:
     return 1 - (1 - share) ** 2
 
 
-def _standings(inputs: ContextInputs, relevant: Mapping[int, float]) -> list[MemoryStanding]:
+def _standings(inputs: ContextInputs, relevant: Mapping[int, float]) -> list[composite.MemoryStanding]:
     inputs.read(relevant)
     return [inputs.standing(memory, relevance) for memory, relevance in relevant.items() if memory in inputs.rows]
 
@@ -148,7 +149,7 @@ def _neighbourhood(inputs: ContextInputs, memories: Sequence[int]) -> EdgeNeighb
     )
 
 
-def _spread(inputs: ContextInputs, seeds: Mapping[int, float], web: EdgeNeighbourhood) -> SpreadPool:
+def _spread(inputs: ContextInputs, seeds: Mapping[int, float], web: EdgeNeighbourhood) -> spreading.SpreadPool:
     awake = {memory for memory in inputs.rows if not inputs.standing(memory).resting}
     passing = _passing(inputs, awake - seeds.keys())
     pool = spreading.spread(seeds, web.links, passing)
@@ -168,7 +169,7 @@ def _passing(inputs: ContextInputs, memories: AbstractSet[int]) -> AbstractSet[i
 
 
 def _ranked(
-    inputs: ContextInputs, pool: SpreadPool, found: Mapping[int, float], shown: AbstractSet[int]
+    inputs: ContextInputs, pool: spreading.SpreadPool, found: Mapping[int, float], shown: AbstractSet[int]
 ) -> tuple[list[tuple[int, str]], dict[str, int]]:
     """What may be packed, best first, with how it was found; and how many are left out, by the reason."""
     task = inputs.task
@@ -196,3 +197,194 @@ def _compaction(inputs: ContextInputs, bundle: PackedContext, overflowed: bool, 
     crowd = spreading.crowd(found, web.links, web.parents)
     keys = ", ".join(inputs.keys[memory] for memory in crowd)
     return f"{len(crowd)} memories are much alike: {keys}" if crowd else ""
+
+
+# --- what a task looks at -------------------------------------------------------------------------------------
+
+
+COLUMNS = (
+    "m.id, m.workspace, m.slug, m.heading, m.start_line, m.end_line, m.digest, m.body, m.kind, m.tier, m.role, m.date,"
+    f" m.declared, m.importance, m.accesses, f.path, f.stem, {lookup.IS_PINNED} AS pinned"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextTask:
+    """A task, and how many tokens its context may have."""
+
+    ask: Ask
+    budget: int
+    min_score: float = 0.0
+    min_spread: float = 0.0
+
+
+@dataclass(slots=True)
+class ContextInputs:
+    """The memories that a task looks at."""
+
+    stores: Stores
+    indexes: dict[int, WorkspaceIndex]
+    task: ContextTask
+    rows: dict[int, Row] = field(default_factory=dict)
+    keys: dict[int, str] = field(default_factory=dict)
+    """Of the memories that may be shown."""
+
+    @property
+    def connection(self) -> Connection:
+        return self.stores.ledger.reader
+
+    def read(self, memories: Iterable[int]) -> None:
+        """Read memories that are not known yet, without those that are gone or have expired."""
+        new = json.dumps([memory for memory in memories if memory not in self.rows])
+        self._select("m.id IN (SELECT value FROM json_each(?))", new)
+
+    def read_pinned(self) -> None:
+        for workspace in self.indexes:
+            self._select(f"m.workspace = ? AND {lookup.IS_PINNED}", workspace)
+
+    def _select(self, clause: str, value: object) -> None:
+        rows = self.connection.execute(
+            f"SELECT {COLUMNS} FROM memories m JOIN files f ON f.id = m.file WHERE {clause} AND {lookup.ALIVE}",
+            (value,),
+        )
+        self.rows |= {row["id"]: row for row in rows}
+
+    def name(self, memories: Iterable[int]) -> None:
+        """Look up the keys of memories."""
+        rows = [self.rows[memory] for memory in memories]
+        self.keys = dict(zip((row["id"] for row in rows), lookup.keys_of(self.connection, rows), strict=True))
+
+    def ns(self, memory: int) -> str:
+        return self.indexes[self.rows[memory]["workspace"]].workspace.ns
+
+    def place(self, memory: int) -> tuple[str, int, int]:
+        """Where it stands: the order of memories with equal scores."""
+        row = self.rows[memory]
+        return row["path"], row["start_line"], memory
+
+    def standing(self, memory: int, relevance: float = 0.0) -> composite.MemoryStanding:
+        row = self.rows[memory]
+        # MEMORY.md never ages, whenever it was last changed.
+        day = None if row["role"] == "memory" else lookup.day_of(row)
+        return composite.MemoryStanding(
+            memory, relevance, row["kind"], row["tier"], row["importance"], row["accesses"], day, bool(row["pinned"])
+        )
+
+
+# --- how memories are shown in a prompt: under their titles, with where they stand ----------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AssembledContext:
+    """The result for the wire, and the numbers of the memories in it."""
+
+    result: JsonObject
+    memories: tuple[int, ...] = ()
+
+
+def packer_for(
+    inputs: ContextInputs, memories: Sequence[int], against: Mapping[int, Sequence[int]]
+) -> tuple[Packer, bool]:
+    """A packer for these memories, and whether its tokens are only estimated."""
+    count, estimated = token_counter(inputs.stores)
+    terms = set(query_terms(inputs.task.ask.query))
+    inputs.name({*memories, *(other for memory in memories for other in against.get(memory, ()))})
+
+    def body(memory: int) -> str:
+        text = quoted(_text(inputs.connection, inputs.rows[memory]))
+        return f"{text}\n\n" if text else "\n"
+
+    beginnings = [term[: max(3, len(term) - 2)] for term in terms]
+
+    def worth(piece: str) -> float:
+        # Most lines of a long memory have no word of the task, and that is quickly seen.
+        lowered = piece.lower()
+        if piece.isascii() and not any(beginning in lowered for beginning in beginnings):
+            return 0.0
+        return float(len(terms & _terms(piece)))
+
+    return Packer(lambda memory, beside: _head(inputs, memory, beside), body, count, worth, against), estimated
+
+
+@lru_cache(maxsize=5_000)
+def _terms(piece: str) -> frozenset[str]:
+    """Cached: every task looks at the same pinned lines."""
+    return frozenset(only_terms(piece))
+
+
+def _text(connection: Connection, row: Row) -> str:
+    text = history.text_of(connection, row["digest"])
+    if text is not None:
+        return text
+    chunks = [chunk for chunk, _ in lookup.siblings(connection, [row["id"]])]
+    texts = lookup.texts(connection, chunks)
+    return "\n\n".join(texts[chunk] for chunk in chunks)
+
+
+def _head(inputs: ContextInputs, memory: int, beside: int | None) -> str:
+    row = inputs.rows[memory]
+    title = row["heading"] or json.loads(row["declared"]).get("title") or row["stem"]
+    lines = f"{row['start_line']}-{row['end_line']}" if row["end_line"] > row["start_line"] else row["start_line"]
+    place = f"{inputs.ns(memory)}:{row['path']}" if len(inputs.indexes) > 1 else row["path"]
+    parts = [f"{place}:{lines}", row["date"], inputs.keys[memory]]
+    if beside is not None:
+        parts.append(f"contradicts {inputs.keys[beside]}")
+    return f"{'#' * QUOTE_LEVEL} {_one_line(title)}\n{_one_line(' · '.join(part for part in parts if part))}\n\n"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def rendered(inputs: ContextInputs, bundle: PackedContext, facts: JsonObject) -> AssembledContext:
+    text = "".join(one.text for one in bundle.packed).rstrip("\n")
+    memories = [_memory(inputs, one) for one in bundle.packed]
+    result = {"text": f"{text}\n" if text else "", "memories": memories, "tokens": bundle.tokens,
+              "budget": inputs.task.budget, **facts}  # fmt: skip
+    return AssembledContext(result, tuple(one.memory for one in bundle.packed))
+
+
+def _memory(inputs: ContextInputs, one: PackedMemory) -> JsonObject:
+    row = inputs.rows[one.memory]
+    columns = {name: row[name] for name in ("path", "start_line", "end_line", "date", "tier", "kind")}
+    memory = {"ns": inputs.ns(one.memory), "key": inputs.keys[one.memory], **columns, "phase": one.phase,
+              "excerpt": one.excerpt, "tokens": one.tokens}  # fmt: skip
+    return memory | ({"contradicts": inputs.keys[one.against]} if one.against is not None else {})
+
+
+# --- tokens -------------------------------------------------------------------------------------------------
+
+MOST_CACHED = 10_000
+LONGEST_CACHED = 8_000
+"""Characters of a text whose count is cached; longer ones are rarely counted twice."""
+
+FOLLOWING = "."
+"""Counted behind every text and subtracted again, so that the counts of pieces add up.
+
+A whole text has marks around it that belong to no piece, and line ends at its very end are fewer tokens than inside.
+"""
+
+
+_counts: dict[tuple[str, str], int] = {}
+"""Token counts by model and text: the same notes are packed for task after task."""
+
+
+def token_counter(stores: Stores) -> tuple[Callable[[str], int], bool]:
+    """What counts the tokens of a text with the model's tokenizer, and whether it only estimates."""
+    model = stores.former or stores.model
+    if model is None:
+        return estimate_tokens, True
+    embedder = model.embedder
+    end = embedder.count_tokens(FOLLOWING)
+
+    def count(text: str) -> int:
+        known = _counts.get((embedder.fingerprint, text))
+        if known is None:
+            known = embedder.count_tokens(text + FOLLOWING) - end
+            if len(_counts) >= MOST_CACHED:
+                _counts.clear()
+            if len(text) <= LONGEST_CACHED:
+                _counts[embedder.fingerprint, text] = known
+        return known
+
+    return count, False

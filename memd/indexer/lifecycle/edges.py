@@ -10,8 +10,7 @@ from sqlite3 import Connection
 from typing import Any, TypeVar
 
 from memd.indexer.query import lookup
-from memd.indexer.record import life_changes
-from memd.indexer.record.actions import in_utc
+from memd.indexer.record import actions, life_changes
 from memd.lifecycle.edges import CONTAINS, OBSERVED, PRUNE, RELATED, REST, USED, Edge, faded, strengthened
 from memd.models import Relation
 
@@ -164,7 +163,7 @@ def fading(connection: Connection, workspace: int, now: datetime) -> list[tuple[
     rows = connection.execute(
         "SELECT id, base, weight, origin, accesses, COALESCE(accessed, made) AS used FROM edges WHERE workspace = ?"
         " AND removed = 0 AND origin IN (?, ?) AND (weight <> base OR (accesses < ? AND COALESCE(accessed, made) < ?))",
-        (workspace, *OBSERVED, USED, in_utc(now - REST)),
+        (workspace, *OBSERVED, USED, actions.in_utc(now - REST)),
     )
     found = []
     for row in rows:

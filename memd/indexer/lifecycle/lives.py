@@ -10,8 +10,7 @@ from functools import lru_cache
 from sqlite3 import Connection, Row
 from typing import Any
 
-from memd.indexer.record import life_changes
-from memd.indexer.record.actions import in_utc
+from memd.indexer.record import actions, life_changes
 from memd.lifecycle.lives import BASE, Life
 from memd.models import Tier
 
@@ -103,7 +102,7 @@ def move(connection: Connection, action: int, nth: int, move: TierMove, now: dat
     ).fetchone()
     if row is None or row["tier"] == move.tier:
         return False
-    after = dict(zip(TIER, (move.tier, in_utc(now), move.by, move.why, row["tier"]), strict=True))
+    after = dict(zip(TIER, (move.tier, actions.in_utc(now), move.by, move.why, row["tier"]), strict=True))
     put(connection, move.memory, after)
     life_changes.keep(connection, action, nth, move.memory, "tier", dict(row), after)
     return True

@@ -15,7 +15,6 @@ from itertools import combinations
 from sqlite3 import Connection, Row
 
 from memd.indexer.indexing import memory_names
-from memd.indexer.indexing.memory_names import TAG
 from memd.indexer.lifecycle import edges
 from memd.indexer.lifecycle.edges import Triple, batches
 from memd.indexer.record.actions import in_utc
@@ -158,7 +157,7 @@ def _groups(connection: Connection, workspace: int, memories: Collection[int] | 
         f"SELECT GROUP_CONCAT(n.memory) AS members FROM {names} CROSS JOIN memories m ON m.id = n.memory"
         " WHERE m.workspace = :workspace AND m.file IS NOT NULL AND n.rank = :tag"
         " GROUP BY n.name HAVING COUNT(*) BETWEEN :rare AND :most",
-        {"workspace": workspace, "tag": TAG, "about": about, "rare": RARE, "most": most},
+        {"workspace": workspace, "tag": memory_names.TAG, "about": about, "rare": RARE, "most": most},
     )
     return [tuple(sorted(int(member) for member in row["members"].split(","))) for row in rows]
 

@@ -16,8 +16,6 @@ from typing import Any
 
 from memd.indexer.lifecycle import accesses, edges, judging, lives, mentions, related, similarity
 from memd.indexer.lifecycle.edges import AgedEdges, batches
-from memd.indexer.lifecycle.judging import JudgedPairs
-from memd.indexer.lifecycle.lives import TierMove
 from memd.indexer.query import lookup
 from memd.indexer.record import actions
 from memd.indexer.record.actions import in_utc
@@ -76,12 +74,12 @@ class Reflection:
     action: int | None = None
     changes: int = 0
     memories: int = 0
-    moves: list[tuple[Life, TierMove]] = field(default_factory=list)
+    moves: list[tuple[Life, lives.TierMove]] = field(default_factory=list)
     faded: int = 0
     linked: int = 0
     tied: int = 0
     """Edges that a pair rule made."""
-    judged: JudgedPairs = field(default_factory=JudgedPairs)
+    judged: judging.JudgedPairs = field(default_factory=judging.JudgedPairs)
     edges: AgedEdges = field(default_factory=AgedEdges)
 
     @property
@@ -112,11 +110,11 @@ class Reflection:
             self.options.rest()
 
     def _age_page(self, page: Sequence[tuple[Life, RuleMatch | None]]) -> None:
-        moves: list[tuple[Life, TierMove]] = []
+        moves: list[tuple[Life, lives.TierMove]] = []
         faded: list[tuple[int, float]] = []
         for life, match in page:
             if self.options.moves and match is not None and match.tier:
-                moves.append((life, TierMove(life.memory, match.tier, f"{RULE}{match.rule.name}", match.why)))
+                moves.append((life, lives.TierMove(life.memory, match.tier, f"{RULE}{match.rule.name}", match.why)))
             importance = match.importance if match else life.base
             if self.options.fades and abs(importance - life.importance) > TINY:
                 faded.append((life.memory, importance))
@@ -128,7 +126,7 @@ class Reflection:
             self.options.moved(self.options.write(change))
 
     def _change_memories(
-        self, connection: Connection, moves: Sequence[TierMove], faded: Sequence[tuple[int, float]]
+        self, connection: Connection, moves: Sequence[lives.TierMove], faded: Sequence[tuple[int, float]]
     ) -> list[int]:
         """Returns the memories that changed their tier."""
         lives.fade(connection, faded)
@@ -137,7 +135,7 @@ class Reflection:
         self.stores.ledger.tick(connection)
         return moved
 
-    def _move(self, connection: Connection, move: TierMove) -> bool:
+    def _move(self, connection: Connection, move: lives.TierMove) -> bool:
         return lives.move(connection, *self._next_change(connection), move, self.now)
 
     # --- similar memories -------------------------------------------------------------------------------------
@@ -181,13 +179,13 @@ class Reflection:
         self.stores.ledger.save_setting(connection, setting, value)
         judging.note_doubtful(connection, self.stores.ledger, self.index.id, self.judged.doubtful)
 
-    def _apply_judgements(self, connection: Connection, judged: JudgedPairs) -> list[int]:
+    def _apply_judgements(self, connection: Connection, judged: judging.JudgedPairs) -> list[int]:
         """Write what the pair rules decided; returns the memories that changed their tier."""
         moved = []
         # Looked up in the transaction: a file may have gone since it was judged.
         names = edges.named(connection, self.index.id, {pair.stays for pair in judged.same})
         for goes, stays, rule, _ in (pair for pair in judged.same if pair.stays in names):
-            if self._move(connection, TierMove(goes, DORMANT, RULE + rule, _same_as(names[stays]))):
+            if self._move(connection, lives.TierMove(goes, DORMANT, RULE + rule, _same_as(names[stays]))):
                 moved.append(goes)
             judging.tie(connection, self.index.id, (goes, stays, MERGED), self.now, self._next_change)
         for later, earlier, _ in judged.refined:

@@ -12,7 +12,6 @@ from memd.indexer.lifecycle import edges
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import get, inventory, keys
-from memd.indexer.views.keys import KeyTarget
 from memd.lifecycle.edges import CONTAINS, RELATED, Edge, ReachedMemory, components, reach, summary_of
 from memd.models import RELATIONS, Filters, Relation
 
@@ -117,7 +116,7 @@ def _by_place(row: dict[str, Any]) -> tuple[str, str, int]:
     return (row.get("ns", ""), row["path"], row["start_line"])
 
 
-def summary_sources(stores: Stores, index: WorkspaceIndex, target: KeyTarget, sources: Sequence[str]) -> list[str]:
+def summary_sources(stores: Stores, index: WorkspaceIndex, target: keys.KeyTarget, sources: Sequence[str]) -> list[str]:
     """The keys that a summary is to contain, each memory once, checked."""
     found: dict[int | None, str] = {}
     for key in sources:

@@ -14,9 +14,8 @@ from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import NEVER, SWAP
 from memd.indexer.transfer.imported_lives import seconds_of
 from memd.models import KINDS, JsonObject
-from memd.notes.incoming_file import IncomingFile, read_incoming
+from memd.notes import incoming_file, metadata
 from memd.notes.layout import Layout
-from memd.notes.metadata import front_matter_end, with_front_matter
 from memd.notes.names import DATE, slug
 from memd.notes.read import SkippedFile, UnreadableFile, decode, read
 from memd.notes.topics import GENERAL, read_index, topic_file, topic_name
@@ -45,7 +44,7 @@ FACT = r"^[ \t]*%s:[ \t]*[\"']?([^\n]+?)[\"']?[ \t\r]*$"
 class SourceFiles:
     """What was found in some places: files for this workspace, and what could not be read."""
 
-    incoming_files: list[IncomingFile] = field(default_factory=list)
+    incoming_files: list[incoming_file.IncomingFile] = field(default_factory=list)
     problems: list[JsonObject] = field(default_factory=list)
 
 
@@ -84,7 +83,7 @@ def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosix
         _take_records(result, mapping, file, decode(content.data), targets)
         return
     for target, data in _markdown(mapping, file, path, content.data):
-        incoming = read_incoming(target, data, str(file), content.mtime_ns / 1e9)
+        incoming = incoming_file.read_incoming(target, data, str(file), content.mtime_ns / 1e9)
         title = "" if target.startswith(f"{HOME}/") else f"From {mapping.name}"
         if incoming.items:
             result.incoming_files.append(replace(incoming, title=title))
@@ -150,7 +149,7 @@ def _markdown(mapping: PathMapping, file: Path, path: PurePosixPath, data: bytes
     if facts:
         # Front matter that is no YAML stays as it is.
         with suppress(Refused):
-            data = with_front_matter(decode(data), facts).encode()
+            data = metadata.with_front_matter(decode(data), facts).encode()
     yield target_of(mapping, path), data
 
 
@@ -188,7 +187,7 @@ def _file_name(text: str) -> str:
 
 def _missing_facts(file: Path, path: PurePosixPath, text: str) -> JsonObject:
     """The title, summary and tags that a file lacks, from other tools' `name`, `description`, `type` and index."""
-    head = text[: front_matter_end(text)]
+    head = text[: metadata.front_matter_end(text)]
     has = {name for name in ("title", "summary", "tags") if re.search(rf"^{name}:", head, re.MULTILINE)}
     facts: JsonObject = {"title": _fact(head, "name"), "summary": _fact(head, "description")}
     kind = _fact(head, "type")
@@ -235,7 +234,7 @@ def _take_records(result: SourceFiles, mapping: PathMapping, file: Path, text: s
         targets.add(target)
         created = _first(record, "created", "created_at", "timestamp", "date", "updated_at")
         note = topic_file(_facts(record, key, name, created), content.replace("\r\n", "\n"))
-        incoming = read_incoming(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
+        incoming = incoming_file.read_incoming(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
         items = tuple(replace(item, line=line) for item in incoming.items)
         result.incoming_files.append(replace(incoming, items=items))
 

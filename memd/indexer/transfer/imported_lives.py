@@ -12,9 +12,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from memd.errors import UsageError
-from memd.indexer.record import history
-from memd.indexer.record.actions import in_utc
-from memd.indexer.record.history import MemoryVersion
+from memd.indexer.record import actions, history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.transfer.export import EDGE_STATES, LIFE
 from memd.models import KINDS, RELATIONS, TIERS, Declared, JsonObject
@@ -24,7 +22,7 @@ OBSERVED_ORIGINS = ("similar", "tag", "merged")
 FILE_ORIGINS = ("declared", "written")
 """Edges of these origins are in the files: only their removal moves with an export."""
 MOST = 10**9
-LONG_AGO = in_utc(datetime(1970, 1, 1, tzinfo=UTC))
+LONG_AGO = actions.in_utc(datetime(1970, 1, 1, tzinfo=UTC))
 
 Lives = Mapping[tuple[str, str], JsonObject]
 """The exported memories by path and slug."""
@@ -84,7 +82,7 @@ def _add_versions(connection: Connection, memory: int, versions: Sequence[JsonOb
         text = content if isinstance(content, str) and kept is not None else None
         digest = text_digest(text) if text is not None else kept if isinstance(kept, str) else None
         at, who, path, heading = (text_at(entry, name) for name in ("at", "who", "path", "heading"))
-        history.add(connection, MemoryVersion(memory, number, at, who, None, digest, path, heading), text)
+        history.add(connection, history.MemoryVersion(memory, number, at, who, None, digest, path, heading), text)
 
 
 def absent(stores: Stores, index: WorkspaceIndex, gone: Sequence[JsonObject]) -> list[JsonObject]:
@@ -164,7 +162,7 @@ def _restore_edge(connection: Connection, workspace: int, one: int, other: int, 
         " removed = excluded.removed WHERE edges.accesses = 0 AND NOT edges.removed",
         (
             workspace, one, other, rel, weight if base is None else base, weight, origin,
-            _moment(edge.get("made")) or in_utc(datetime.now(UTC)), _count(edge.get("accesses")) or 0,
+            _moment(edge.get("made")) or actions.in_utc(datetime.now(UTC)), _count(edge.get("accesses")) or 0,
             _moment(edge.get("accessed")), removed,
         ),
     )  # fmt: skip
@@ -203,7 +201,7 @@ def _moment(time: object) -> str | None:
     """A time as the ledger writes it; None if it is none."""
     try:
         moment = _parsed(time) if isinstance(time, str) else None
-        return in_utc(moment if moment.tzinfo else moment.replace(tzinfo=UTC)) if moment else None
+        return actions.in_utc(moment if moment.tzinfo else moment.replace(tzinfo=UTC)) if moment else None
     except (ValueError, OverflowError):
         return None
 

@@ -21,12 +21,9 @@ import numpy as np
 
 from memd.errors import NotFound, UsageError
 from memd.indexer.model.recipe import embedded_text
-from memd.indexer.query import hits, lookup, search
-from memd.indexer.query.candidates import Candidate
-from memd.indexer.record import history
-from memd.indexer.record.actions import in_utc
-from memd.indexer.store import vector_table
-from memd.indexer.store.catalog import digest_of_chunk
+from memd.indexer.query import candidates, hits, lookup, search
+from memd.indexer.record import actions, history
+from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.postings import MOST_POSTINGS, Lists, PostingCache, Postings, bases
 from memd.indexer.store.stores import Stores, WorkspaceIndex
@@ -45,8 +42,8 @@ def moment(as_of: str) -> str:
     """A moment of the past as the ledger writes it; a day, month or year stands for its end."""
     try:
         if as_of.count("-") < 2 or len(as_of) == len("2026-02-01"):
-            return in_utc(_end(as_of) - timedelta(milliseconds=1))
-        return in_utc(datetime.fromisoformat(as_of))
+            return actions.in_utc(_end(as_of) - timedelta(milliseconds=1))
+        return actions.in_utc(datetime.fromisoformat(as_of))
     except (ValueError, OverflowError):
         raise UsageError(f"`as_of` must be a day such as 2026-02-01, or a time, not {as_of!r}") from None
 
@@ -126,7 +123,7 @@ def _exact(then: Stores, ask: Ask) -> Answer:
         rows = lookup.join(connection, lookup.allowed(connection, index.id, ask.filters), ask.filters).values()
         fitting = [row for row in rows if needle in row["text"].casefold()]
         matches += [(index, row) for row in sorted(fitting, key=lambda row: (row["path"], row["start_line"]))]
-    places = [Candidate(index, row, 1.0, {"exact": rank}) for rank, (index, row) in enumerate(matches, 1)]
+    places = [candidates.Candidate(index, row, 1.0, {"exact": rank}) for rank, (index, row) in enumerate(matches, 1)]
     return hits.answer(then, ask, places, 1.0)
 
 
@@ -219,7 +216,8 @@ class _PastWorkspace:
                 "INSERT INTO temp.chunks (id, workspace, file, memory, start_line, end_line, heading, context, text,"
                 " digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (self.last, self.index.id, file, row["memory"], chunk.start_line, chunk.end_line,
-                 json.dumps(chunk.heading, ensure_ascii=False), chunk.context, chunk.text, digest_of_chunk(chunk)),
+                 json.dumps(chunk.heading, ensure_ascii=False), chunk.context, chunk.text,
+                 catalog.digest_of_chunk(chunk)),
             )  # fmt: skip
             self.old.append((self.last, chunk))
             self.numbers[self.last] = row["number"]

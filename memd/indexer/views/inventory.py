@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from sqlite3 import Connection, Row
 from typing import Any, NamedTuple
 
-from memd.indexer.query import lookup
-from memd.indexer.query.grep import under
+from memd.indexer.query import grep, lookup
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import PINNED, Filters, JsonObject
 
@@ -152,7 +151,7 @@ def _passes(row: Row, filters: Filters) -> bool:
     tags = {str(tag).lower() for tag in json.loads(row["tags"])} if filters.tags else set()
     if not all(tag.lstrip("#").lower() in tags for tag in filters.tags):
         return False
-    return under(row["path"], filters.path)
+    return grep.under(row["path"], filters.path)
 
 
 def _stamped(connection: Connection, found: Sequence[InventoryRow]) -> list[InventoryRow]:

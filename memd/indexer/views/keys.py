@@ -16,10 +16,9 @@ from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import get
 from memd.models import JsonObject
+from memd.notes import sections, topics
 from memd.notes.layout import INDEX, Layout
 from memd.notes.names import DATE, is_long_term
-from memd.notes.sections import memory_in, same_tag
-from memd.notes.topics import topic_name
 
 INDEX_HEADINGS = ("general project knowledge", "specialized knowledge")
 
@@ -55,7 +54,7 @@ def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Lay
         return existing(stores, index, key)
     if "#" in key:
         raise NotFound(f"no memory has the key `{key}`", get.suggest_keys(stores, [index], key))
-    name = topic_name(key)
+    name = topics.topic_name(key)
     path = layout.topic(name)
     others = [known for known in list(index.files) if PurePosixPath(known).stem == name and known != path]
     if others:
@@ -71,7 +70,7 @@ def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Lay
 def digest_in(target: KeyTarget, text: str | None) -> str | None:
     """The digest of a target's text in the given text of its file; None where it is not there."""
     whole = (text or "").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    memory = memory_in(target.path, whole, target.slug)
+    memory = sections.memory_in(target.path, whole, target.slug)
     return digest_of_memory(memory) if memory is not None else None
 
 
@@ -121,7 +120,9 @@ def tagged_files(stores: Stores, index: WorkspaceIndex, tag: str) -> list[str]:
     """The files that have a memory with this tag."""
     rows = (row for _, row in _rows(stores, [index], "m.tags <> '[]'"))
     return list(
-        dict.fromkeys(row["path"] for row in rows if any(same_tag(one, tag) for one in json.loads(row["tags"])))
+        dict.fromkeys(
+            row["path"] for row in rows if any(sections.same_tag(one, tag) for one in json.loads(row["tags"]))
+        )
     )
 
 

@@ -11,7 +11,6 @@ from memd.indexer.query import lookup
 from memd.indexer.query.lookup import IS_PINNED
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.lifecycle import summary_card
-from memd.lifecycle.summary_card import NameList, WorkspaceSummary
 from memd.models import JsonObject
 
 CARD_DAYS = 8
@@ -59,7 +58,7 @@ def peek(stores: Stores, indexes: Sequence[WorkspaceIndex]) -> JsonObject:
     return {"text": text, "tokens": summary_card.tokens(text)}
 
 
-def _summary(connection: Connection, index: WorkspaceIndex) -> WorkspaceSummary:
+def _summary(connection: Connection, index: WorkspaceIndex) -> summary_card.WorkspaceSummary:
     values = {"workspace": index.id, "days": CARD_DAYS, "names": CARD_NAMES}
     tiers = connection.execute(f"SELECT m.tier, COUNT(*) FROM {KEPT} WHERE {ON_CARD} GROUP BY m.tier", values)
     days = connection.execute(
@@ -67,7 +66,7 @@ def _summary(connection: Connection, index: WorkspaceIndex) -> WorkspaceSummary:
         f" WHERE {ON_CARD} AND m.role = 'daily' AND m.date <> '' GROUP BY m.date ORDER BY m.date DESC LIMIT :days",
         values,
     ).fetchall()
-    return WorkspaceSummary(
+    return summary_card.WorkspaceSummary(
         index.workspace.ns,
         len(index.files),
         dict(tiers.fetchall()),
@@ -79,7 +78,7 @@ def _summary(connection: Connection, index: WorkspaceIndex) -> WorkspaceSummary:
     )
 
 
-def _names(connection: Connection, clause: str, values: JsonObject, headings: bool = False) -> NameList:
+def _names(connection: Connection, clause: str, values: JsonObject, headings: bool = False) -> summary_card.NameList:
     rows = connection.execute(
         "SELECT m.workspace, m.heading, m.slug, f.path, f.stem, COUNT(*) OVER () AS total"
         f" FROM memories m JOIN files f ON f.id = m.file WHERE {ON_CARD} AND {clause}"
@@ -87,7 +86,7 @@ def _names(connection: Connection, clause: str, values: JsonObject, headings: bo
         values,
     ).fetchall()
     names = [row["heading"] for row in rows] if headings else lookup.keys_of(connection, rows)
-    return NameList(names, rows[0]["total"] if rows else 0)
+    return summary_card.NameList(names, rows[0]["total"] if rows else 0)
 
 
 def _day_headings(connection: Connection, days: Sequence[str], values: JsonObject) -> list[tuple[str, list[str]]]:

@@ -16,7 +16,6 @@ from memd.errors import NotFound
 from memd.indexer.indexing.file_copies import LOSSES
 from memd.indexer.query import lookup
 from memd.indexer.record import history
-from memd.indexer.record.history import MemoryVersion
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import get
 from memd.indexer.views.overview import AMONG, workspace_ids
@@ -92,7 +91,7 @@ def _where(memory: KnownMemory, key: str) -> JsonObject:
     return {**memory.index.place, "key": key, "path": memory.path, "gone": memory.gone}
 
 
-def _version(stores: Stores, version: MemoryVersion, current: bool) -> JsonObject:
+def _version(stores: Stores, version: history.MemoryVersion, current: bool) -> JsonObject:
     text = history.text_of(stores.ledger.reader, version.digest)
     return {
         "version": version.number,
@@ -118,7 +117,7 @@ def by_version(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, numb
     }
 
 
-def text_of(stores: Stores, memory: KnownMemory, key: str, number: int) -> tuple[MemoryVersion, str]:
+def text_of(stores: Stores, memory: KnownMemory, key: str, number: int) -> tuple[history.MemoryVersion, str]:
     """A version and its text; without a number the last text before the current one."""
     kept = history.versions(stores.ledger.reader, memory.memory)
     with_text = [version for version in kept if version.digest]

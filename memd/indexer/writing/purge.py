@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from memd.errors import NotFound, Refused
 from memd.indexer.indexing import file_copies
 from memd.indexer.language.words import words
-from memd.indexer.maintenance.rebuild import build_elsewhere
-from memd.indexer.maintenance.reconcile import reconcile_text, reconcile_vectors
+from memd.indexer.maintenance import rebuild, reconcile
 from memd.indexer.record import history
-from memd.indexer.store import vector_table
-from memd.indexer.store.ledger import backups
+from memd.indexer.store import ledger, vector_table
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import JsonObject
 
@@ -68,8 +66,8 @@ def purge(stores: Stores, index: WorkspaceIndex, memory: int) -> JsonObject:
         purged = _from_ledger(connection, index, trace)
     stores.question_vectors.clear()
     # A segment keeps the words of deleted chunks: the text index is built again.
-    stores.swap_text(index, build_elsewhere(stores.folder, index.id))
-    reconcile_text(stores, index)
+    stores.swap_text(index, rebuild.build_elsewhere(stores.folder, index.id))
+    reconcile.reconcile_text(stores, index)
     purged["collection"] = _renew_vectors(stores, index)
     problem = stores.ledger.compact()
     kept = [{"what": "state.db-wal", "why": problem}] if problem else []
@@ -177,13 +175,13 @@ def _renew_vectors(stores: Stores, index: WorkspaceIndex) -> str:
         return "not open"
     stores.vectors.drop(index.id)
     stores.open_collection(index)
-    reconcile_vectors(stores, index)
+    reconcile.reconcile_vectors(stores, index)
     return "made again"
 
 
 def _out_of_reach(stores: Stores, index: WorkspaceIndex, trace: MemoryTrace) -> Iterator[dict[str, str]]:
     """Copies that are not memd's to change, or that are kept for the day when everything else is lost."""
-    for backup in backups(stores.folder):
+    for backup in ledger.backups(stores.folder):
         yield {"what": str(backup), "why": "a backup from before"}
     for aside in sorted(stores.folder.glob("quarantine/*")):
         yield {"what": str(aside), "why": "put aside for a person to look at; memd doctor --fix removes it in a week"}

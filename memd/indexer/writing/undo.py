@@ -10,17 +10,12 @@ from sqlite3 import Connection
 
 from memd.errors import Conflict
 from memd.indexer.lifecycle import lives
-from memd.indexer.lifecycle.lives import TierMove
 from memd.indexer.record import actions, life_changes, splices
-from memd.indexer.record.life_changes import LifeChange
-from memd.indexer.record.splices import undo_splice
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.past import KnownMemory
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction, perform
-from memd.notes import sections
-from memd.notes.blocks import with_line_ends
+from memd.notes import blocks, names, sections
 from memd.notes.entries import daily_head
-from memd.notes.names import DATE, date_of
 from memd.notes.parse import parse
 
 
@@ -29,7 +24,7 @@ def undo(stores: Stores, index: WorkspaceIndex, action: int, who: str) -> Action
     kept = splices.of(stores.ledger.reader, action)
     if not kept:
         return _undo_life_changes(stores, index, action, who)
-    changes = tuple(FileChange(splice.path, edit=partial(undo_splice, splice)) for splice in reversed(kept))
+    changes = tuple(FileChange(splice.path, edit=partial(splices.undo_splice, splice)) for splice in reversed(kept))
     return perform(stores, index, WriteAction("undo", who, changes, key=str(action), undoes=action))
 
 
@@ -62,14 +57,14 @@ class _LifeUndo:
     now: datetime
     restored: int = 0
 
-    def tier(self, change: LifeChange) -> bool:
+    def tier(self, change: life_changes.LifeChange) -> bool:
         row = self.connection.execute("SELECT tier, moved FROM memories WHERE id = ?", (change.memory,)).fetchone()
         if (row["tier"], row["moved"]) != (change.after["tier"], change.after["moved"]):
             return False
-        back = TierMove(change.memory, change.before["tier"], self.who, f"undo of action {self.action}")
+        back = lives.TierMove(change.memory, change.before["tier"], self.who, f"undo of action {self.action}")
         return lives.move(self.connection, self.number, self.restored, back, self.now)
 
-    def useful(self, change: LifeChange) -> bool:
+    def useful(self, change: life_changes.LifeChange) -> bool:
         step = change.before - change.after
         row = self.connection.execute(
             "UPDATE memories SET useful = MAX(0, useful + ?) WHERE id = ? RETURNING useful", (step, change.memory)
@@ -77,7 +72,7 @@ class _LifeUndo:
         self._keep(change, row["useful"] - step, row["useful"])
         return True
 
-    def edge(self, change: LifeChange) -> bool:
+    def edge(self, change: life_changes.LifeChange) -> bool:
         changed = self.connection.execute(
             "UPDATE edges SET removed = ?1 WHERE one = ?2 AND other = ?3 AND rel = ?4 AND removed = ?5",
             (change.before["removed"], *(change.after[name] for name in ("one", "other", "rel", "removed"))),
@@ -86,7 +81,7 @@ class _LifeUndo:
             self._keep(change, change.after, change.before)
         return bool(changed)
 
-    def _keep(self, change: LifeChange, before: object, after: object) -> None:
+    def _keep(self, change: life_changes.LifeChange, before: object, after: object) -> None:
         life_changes.keep(self.connection, self.number, self.restored, change.memory, change.what, before, after)
 
 
@@ -133,7 +128,7 @@ def _new_file(known: KnownMemory, removed: str, text: str) -> str:
     if [memory.slug for memory in memories] == [known.slug]:
         return sections.with_section(known.path, removed, known.slug, text)
     head = sections.before_sections(known.path, removed)
-    day = date_of(known.path)
-    if not head and known.slug and day and DATE.fullmatch(known.path.rpartition("/")[2].removesuffix(".md")):
+    day = names.date_of(known.path)
+    if not head and known.slug and day and names.DATE.fullmatch(known.path.rpartition("/")[2].removesuffix(".md")):
         head = f"{daily_head(day)}\n"
-    return head + text + with_line_ends("\n", removed)
+    return head + text + blocks.with_line_ends("\n", removed)

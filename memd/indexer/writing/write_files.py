@@ -16,10 +16,7 @@ from memd.indexer.record import actions, splices
 from memd.indexer.record.splices import Splice, digest_or_none, splice_of, undo_splice
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.notes import safe_write
-from memd.notes.entries import unique_key
-from memd.notes.read import decode, digest_of
-from memd.notes.safe_write import Edit, WriteResult
+from memd.notes import entries, read, safe_write
 
 log = logging.getLogger("memd.write_files")
 
@@ -32,9 +29,9 @@ class FileChange:
     append: str = ""
     head: str = ""
     """How a new file begins, before the appended text."""
-    edit: Edit | None = None
+    edit: safe_write.Edit | None = None
 
-    def write(self, root: Path, intend: Callable[[bytes | None, bytes | None], None]) -> WriteResult:
+    def write(self, root: Path, intend: Callable[[bytes | None, bytes | None], None]) -> safe_write.WriteResult:
         """Write the file; `intend` gets the bytes before and after, before anything changes."""
         file = safe_write.place_of(root, self.path)
         if self.edit is not None:
@@ -84,7 +81,7 @@ def perform(stores: Stores, index: WorkspaceIndex, write_action: WriteAction) ->
         detail = json.loads(before["detail"])
         return ActionResult(before["id"], tuple(detail["paths"]), tuple(detail["conflicts"]), True, before["key"])
     record = _ActionRecord(stores.ledger, index, write_action)
-    written: list[WriteResult] = []
+    written: list[safe_write.WriteResult] = []
     try:
         for nth, change in enumerate(write_action.changes):
             written.append(change.write(index.workspace.root, partial(record.intend, nth, change)))
@@ -112,7 +109,7 @@ class _ActionRecord:
     def intend(self, nth: int, change: FileChange, old: bytes | None, new: bytes | None) -> None:
         """Keep what is about to change. A repeated request finds it, and so does the next start after a kill."""
         if change.edit is None:
-            self.key = unique_key(self._write_action.key, decode(old or b""))
+            self.key = entries.unique_key(self._write_action.key, read.decode(old or b""))
         self._splices[nth] = splice_of(change.path, old, new)
         with self._ledger.write() as connection:
             splices.keep(connection, self._begun(connection), nth, self._splices[nth])
@@ -167,7 +164,7 @@ def recover(stores: Stores, index: WorkspaceIndex) -> list[str]:
 
     def ours(data: bytes) -> bool:
         # A process that was killed while it wrote leaves the beginning of the new file.
-        return any(whole.startswith(data) or digest == digest_of(data) for whole, digest in intended)
+        return any(whole.startswith(data) or digest == read.digest_of(data) for whole, digest in intended)
 
     copies = [copy for folder in _folders(index) for copy in safe_write.sweep(folder, ours)]
     for row, kept in begun:
