@@ -15,7 +15,7 @@ import pytest
 
 from memd.cli import fast_search, hits
 from memd.errors import UsageError
-from memd.indexer.views.bus import body_of
+from memd.indexer.views.inventory import body_of
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
 

@@ -13,6 +13,7 @@ from memd.config.paths import socket_path_str
 from memd.errors import MemdError, NoDaemon
 from memd.protocol import wire
 from memd.protocol.connection import Closed, Connection
+from memd.protocol.light_method import LightMethod
 from memd.protocol.method_table import METHODS
 from memd.version import __version__
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 TIMEOUT = 30.0
 LONG_TIMEOUT = 900.0
 """For calls that read every file; the daemon reports progress long before that."""
+UNKNOWN = LightMethod("")
+"""A method that this client has not heard of."""
 UNGREETED = frozenset({"hello", "ping", "shutdown"})
 """Methods for which the daemon's version does not matter."""
 WHO = "python"
@@ -97,7 +100,7 @@ class RpcSession:
         while True:
             try:
                 result = await self._once(asked)
-                self._subscribed |= asked.listens
+                self._subscribed |= asked.known.notifies
                 return result
             except Closed:
                 self._hang_up()
@@ -127,7 +130,7 @@ class RpcSession:
     async def _ask_and_greet(self, asked: Call) -> dict[str, Any]:
         """The first call: `hello` goes along in the same write, to learn the daemon's version."""
         hello_id, hello = self._line("hello", self._greeting())
-        if not asked.reads or self._bind:
+        if not asked.known.reads or self._bind:
             # Not to a daemon that is about to be restarted, nor where the binding may be refused.
             await self._send(hello)
             self.daemon = await self._receive(hello_id)
@@ -216,9 +219,9 @@ class RpcSession:
     def _asked(
         self, method: str, params: dict[str, Any] | None, on_progress: Progress | None, timeout: float | None
     ) -> Call:
-        params, known = params or {}, METHODS.get(method)
-        if known and known.signed and "who" not in params:
-            params = {**params, "who": self._who}
+        params = params or {}
+        if METHODS.get(method, UNKNOWN).signed:
+            params = {"who": self._who, **params}
         return Call(method, params, on_progress, timeout or self._timeout)
 
     def _call_params(self, method: str, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
@@ -309,30 +312,19 @@ def _at_once(work: Coroutine[Any, Any, R]) -> R:
 class Call:
     """What was asked, for when it must be asked again."""
 
-    __slots__ = ("method", "on_progress", "params", "patience")
+    __slots__ = ("known", "method", "on_progress", "params", "patience")
 
     def __init__(self, method: str, params: dict[str, Any], on_progress: Progress | None, patience: float) -> None:
         self.method = method
+        self.known = METHODS.get(method, UNKNOWN)
         self.params = {**params, "progress": True} if on_progress else params
         self.on_progress = on_progress
         self.patience = patience
 
     @property
-    def reads(self) -> bool:
-        return self._is("reads")
-
-    @property
     def repeatable(self) -> bool:
         """A write that carries a number of its own is done once, however often it is asked for."""
-        return self.reads or bool(self.params.get("request_id"))
-
-    @property
-    def listens(self) -> bool:
-        """Notifications follow the answer."""
-        return self._is("notifies")
-
-    def _is(self, fact: str) -> bool:
-        return self.method in METHODS and bool(getattr(METHODS[self.method], fact))
+        return self.known.reads or bool(self.params.get("request_id"))
 
 
 def _absolute(path: Any) -> Any:

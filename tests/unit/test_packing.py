@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.lifecycle.excerpts import ELLIPSIS, excerpt, pieces_of
-from memd.lifecycle.packing import LEAST, MISSES, PackedContext, Packer
+from memd.lifecycle.packing import ELLIPSIS, LEAST, MISSES, PackedContext, Packer, excerpt, pieces_of
 from memd.notes.entries import quoted
 
 

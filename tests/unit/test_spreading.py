@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from memd.lifecycle import curation, spreading
+from memd.lifecycle import lives, spreading
 from memd.lifecycle.composite import MemoryStanding, about_the_task, recency, score, scores_of, use
 from memd.lifecycle.edges import Edge
 from memd.lifecycle.spreading import (
@@ -236,7 +236,7 @@ def test_three_alike_that_nobody_summed_up_are_a_crowd() -> None:
     ],
 )  # fmt: skip
 def test_where_a_memory_goes(verb: str, tier: str, home: str, after: str) -> None:
-    assert curation.tier_after(verb, tier, home) == after
+    assert lives.tier_after(verb, tier, home) == after
 
 
 @pytest.mark.parametrize(
@@ -245,8 +245,8 @@ def test_where_a_memory_goes(verb: str, tier: str, home: str, after: str) -> Non
      ("diminish", 0.0, 0.0), ("pin", False, True), ("pin", True, True), ("unpin", True, False)],
 )  # fmt: skip
 def test_what_a_fact_becomes(verb: str, before: float, after: float) -> None:
-    assert curation.fact_after(verb, before) == after
-    assert curation.fact_of(verb) == ("pinned" if "pin" in verb else "importance")
+    assert lives.fact_after(verb, before) == after
+    assert lives.fact_of(verb) == ("pinned" if "pin" in verb else "importance")
 
 
 def test_a_contradiction_keeps_most_of_the_score() -> None:

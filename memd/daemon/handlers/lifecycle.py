@@ -17,8 +17,8 @@ from memd.daemon.handlers.workspaces import configure
 from memd.daemon.tasks.lifecycle import CountUseful, MoveTier
 from memd.errors import Refused
 from memd.indexer.lifecycle.reflect import preview_rules
-from memd.indexer.views import get, keys
-from memd.lifecycle import curation, lives, rule_book
+from memd.indexer.views import keys
+from memd.lifecycle import lives, rule_book
 from memd.lifecycle.rule_language import SYSTEM, body, named
 from memd.lifecycle.rules import Rule, pair_rules
 from memd.models import Memory
@@ -55,14 +55,14 @@ async def reflect(ctx: HandlerContext, request: methods.ReflectRequest, call: In
 async def curate(ctx: HandlerContext, request: methods.CurateRequest, call: IncomingCall) -> Result:
     verb, writer = request.verb, workspace_writer(ctx, request)
     target = await writer.target(request.key)
-    _, row = await ctx.read(get.find_memory, ctx.stores, [writer.index], request.key)
-    done = await (_move if verb in curation.MOVES else _declare)(writer, target, row, verb)
+    _, row = await ctx.read(keys.find_memory, ctx.stores, [writer.index], request.key)
+    done = await (_move if verb in lives.MOVES else _declare)(writer, target, row, verb)
     return {**done, "verb": verb}
 
 
 async def _move(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb: str) -> Result:
     """Put a memory into another tier, which only the ledger knows."""
-    before, after = row["tier"], curation.tier_after(verb, row["tier"], row["home"])
+    before, after = row["tier"], lives.tier_after(verb, row["tier"], row["home"])
     repeated = await writer.repeated()
     if verb != "promote" and json.loads(row["declared"]).get("pinned") and not repeated:
         raise Refused(f"`{target.key}` is pinned, so it stays at hand", f"memd curate {target.key} unpin")
@@ -76,18 +76,18 @@ async def _move(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb:
 
 async def _declare(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb: str) -> Result:
     """Change what a memory declares about itself in its file."""
-    fact, facts = curation.fact_of(verb), json.loads(row["declared"])
+    fact, facts = lives.fact_of(verb), json.loads(row["declared"])
     before = after = bool(facts.get("pinned")) if fact == "pinned" else _importance(facts.get("importance"))
 
     def edit(text: str, memory: Memory) -> str:
         nonlocal before, after
         before = memory.declared.pinned if fact == "pinned" else _importance(memory.declared.importance)
-        after = curation.fact_after(verb, before)
+        after = lives.fact_after(verb, before)
         if verb == "unpin" and before and not sections.metadata_of(target.path, target.slug, text).pinned:
             raise Refused(f"`{target.key}` is pinned by the front matter of {target.path}", "unpin it there")
         return sections.with_metadata(target.path, target.slug, text, {fact: after})
 
-    if curation.fact_after(verb, before) == before and not await writer.repeated():
+    if lives.fact_after(verb, before) == before and not await writer.repeated():
         return {**writer.untouched(target.key), **_change_of(fact, before, before)}
     done = await writer.edit(f"curate {verb}", target, in_memory(target, edit))
     await writer.ctx.catch_up()

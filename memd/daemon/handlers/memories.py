@@ -14,7 +14,7 @@ from memd.daemon.tasks.writing import PurgeMemory
 from memd.errors import NotFound, Refused, UsageError, VersionConflict
 from memd.indexer.query.similar import similar
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.views import get, keys, overview, past
+from memd.indexer.views import keys, overview, past
 from memd.indexer.writing.write_files import FileChange
 from memd.models import Memory
 from memd.notes import metadata, patches, read, safe_write, sections
@@ -53,7 +53,7 @@ async def put(ctx: HandlerContext, request: methods.PutRequest, call: IncomingCa
         return await _put(writer, content, target, [])
     if target.memory is None and content.text is None:
         raise NotFound(f"no memory has the key `{content.key}`, and no text was given for a new one",
-                       get.suggest_keys(ctx.stores, [writer.index], content.key))  # fmt: skip
+                       keys.suggest_keys(ctx.stores, [writer.index], content.key))  # fmt: skip
     _check_version(target, content.if_version)
     found = await _similar(writer, content, target)
     if found and target.memory is None and request.on_similar == "skip":

@@ -17,9 +17,7 @@ from memd.indexer.query.search import search
 from memd.indexer.query.why_not import why_not as explain_absence
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import as_of as as_of_view
-from memd.indexer.views import bus as bus_view
-from memd.indexer.views import get as get_view
-from memd.indexer.views import inventory, past
+from memd.indexer.views import inventory, keys, past
 from memd.models import Answer, Ask
 from memd.protocol.methods import search as methods
 from memd.protocol.methods.base import MAX_HITS, MAX_ROWS
@@ -120,14 +118,14 @@ async def why_not(ctx: HandlerContext, request: methods.WhyNotRequest, call: Inc
     await ctx.catch_up("auto", ask.ns)
     if ask.mode != "text":
         await ctx.model_loaded()
-    path = get_view.inside(index, request.file) or request.file
+    path = keys.inside(index, request.file) or request.file
     return {"ns": index.workspace.ns, **await ctx.read(explain_absence, ctx.stores, index, path, request.line, ask)}
 
 
 def _index_with(ctx: HandlerContext, names: tuple[str, ...], path: str) -> WorkspaceIndex:
     """The first workspace that has the file."""
     indexes = [ctx.stores.index(ns) for ns in names]
-    return next((index for index in indexes if get_view.inside(index, path) in index.files), indexes[0])
+    return next((index for index in indexes if keys.inside(index, path) in index.files), indexes[0])
 
 
 @handles(methods.GetRequest)
@@ -136,7 +134,7 @@ async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCa
     key, indexes = request.key, await ctx.current_indexes(request)
     if request.path:
         try:
-            return await ctx.read(get_view.by_path, indexes, request.path, request.from_, request.lines, ctx.max_bytes)
+            return await ctx.read(keys.by_path, indexes, request.path, request.from_, request.lines, ctx.max_bytes)
         except OSError as error:
             raise NotFound(f"that path cannot be read: {error.strerror}", "memd workspaces") from error
     if moment:
@@ -152,7 +150,7 @@ async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCa
 async def _current(ctx: HandlerContext, indexes: list[WorkspaceIndex], key: str) -> tuple[int, Result]:
     """A memory as its file has it; a text that was written this very moment has its number as soon as it is indexed."""
     for _ in range(VERSION_TRIES):
-        memory, result = await ctx.read(get_view.by_key, ctx.stores, indexes, key, ctx.max_bytes)
+        memory, result = await ctx.read(keys.by_key, ctx.stores, indexes, key, ctx.max_bytes)
         if result["version"] is not None:
             break
         await ctx.catch_up()
@@ -190,12 +188,12 @@ async def bus(ctx: HandlerContext, request: methods.BusRequest, call: IncomingCa
     limit = (ctx.settings.search.limit if request.limit is None else request.limit) or MAX_HITS
     await ctx.catch_up(request.sync, names)
     args = (ctx.stores, indexes, request.query, request.filters, request.offset, limit, ctx.max_bytes)
-    page = await ctx.read(bus_view.ranked_entries, *args)
+    page = await ctx.read(inventory.ranked_entries, *args)
     checked = not page["total"] and request.sync != "none"
     if checked:
         # Never an empty answer without a look at the files themselves.
         await ctx.scan(names)
-        page = await ctx.read(bus_view.ranked_entries, *args)
+        page = await ctx.read(inventory.ranked_entries, *args)
     return {**page, "checked": checked, "ns": list(names), "took_ms": _took(started)}
 
 

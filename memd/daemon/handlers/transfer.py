@@ -9,12 +9,13 @@ from datetime import datetime
 from memd.daemon.handler_context import ReportProgress, namespaces, progress_reporter
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import absolute_path
-from memd.daemon.tasks.writing import ImportFiles, RestoreEdges, RestoreGone, RestoreLives
+from memd.daemon.tasks.writing import ImportFiles, RestoreLives
 from memd.errors import SecretFound, UnknownWorkspace
+from memd.indexer.lifecycle.edges import batches
 from memd.indexer.maintenance import backups
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.transfer import export as exporting
-from memd.indexer.transfer import import_plan, import_sources, imported_lives
+from memd.indexer.transfer import import_plan, import_sources
 from memd.indexer.transfer.import_plan import ExportedWorkspace, FileImport, ImportPlan
 from memd.indexer.writing.write_files import FileChange, WriteAction
 from memd.notes import incoming_file, layout, safe_write
@@ -61,7 +62,7 @@ async def import_(ctx: HandlerContext, request: ImportRequest, call: IncomingCal
     tally.refuse_secrets(request)
     for (index, exported), plan in zip(targets, plans, strict=True):
         if request.dry_run:
-            tally.gone += len(await ctx.read(imported_lives.absent, ctx.stores, index, exported.gone))
+            tally.gone += len(await ctx.read(import_plan.absent, ctx.stores, index, exported.gone))
         else:
             await _write_plan(ctx, index, plan, "import", request, tally, report)
             await _restore(ctx, index, exported, tally)
@@ -128,15 +129,14 @@ def _edit(step: FileImport, overwrite: bool) -> safe_write.Edit:
 
 async def _restore(ctx: HandlerContext, index: WorkspaceIndex, exported: ExportedWorkspace, tally: ImportTally) -> None:
     """Give the memories back what was observed of them, the gone ones their history, and all of them their links."""
-    paths = [file.path for file in exported.incoming_files]
-    for nth in range(0, len(paths), LIVES):
-        await ctx.run(RestoreLives(index, exported.lives, paths[nth : nth + LIVES]))
-    gone = await ctx.read(imported_lives.absent, ctx.stores, index, exported.gone)
-    for nth in range(0, len(gone), LIVES):
-        await ctx.run(RestoreGone(index, gone[nth : nth + LIVES]))
+    for paths in batches([file.path for file in exported.incoming_files], LIVES):
+        await ctx.run(RestoreLives(index, exported.lives, paths=paths))
+    gone = await ctx.read(import_plan.absent, ctx.stores, index, exported.gone)
     tally.gone += len(gone)
-    for nth in range(0, len(exported.edges), LIVES):
-        await ctx.run(RestoreEdges(index, exported.lives, exported.edges[nth : nth + LIVES]))
+    for some in batches(gone, LIVES):
+        await ctx.run(RestoreLives(index, exported.lives, gone=some))
+    for links in batches(exported.edges, LIVES):
+        await ctx.run(RestoreLives(index, exported.lives, edges=links))
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from memd.daemon.tasks.lifecycle import announce_moved_by
 from memd.daemon.worker import Worker
 from memd.indexer.record import history
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.transfer import import_plan, imported_lives
+from memd.indexer.transfer import import_plan
 from memd.indexer.writing import purge, write_files
 from memd.indexer.writing.undo import undo
 from memd.indexer.writing.write_files import ActionResult, WriteAction
@@ -93,35 +93,18 @@ def _keep_time(index: WorkspaceIndex, step: import_plan.FileImport) -> None:
 
 
 class RestoreLives(Task[None]):
-    """Give imported memories the life and the versions that they had."""
+    """Give some imported memories what they had: lives and versions, the history of gone ones, links where both are."""
 
     index: WorkspaceIndex
-    lives: imported_lives.Lives
-    paths: Sequence[str]
+    lives: import_plan.Lives
+    paths: Sequence[str] = ()
+    gone: Sequence[dict[str, Any]] = ()
+    edges: Sequence[dict[str, Any]] = ()
 
     def run(self, worker: Worker) -> None:
-        imported_lives.restore_lives(worker.stores, self.index, self.lives, self.paths)
-
-
-class RestoreGone(Task[None]):
-    """Keep the history of memories that were gone already where they come from."""
-
-    index: WorkspaceIndex
-    gone: Sequence[dict[str, Any]]
-
-    def run(self, worker: Worker) -> None:
-        imported_lives.restore_gone(worker.stores, self.index, self.gone)
-
-
-class RestoreEdges(Task[None]):
-    """Link imported memories as they were linked, where both are here."""
-
-    index: WorkspaceIndex
-    lives: imported_lives.Lives
-    edges: Sequence[dict[str, Any]]
-
-    def run(self, worker: Worker) -> None:
-        imported_lives.restore_edges(worker.stores, self.index, self.lives, self.edges)
+        import_plan.restore_lives(worker.stores, self.index, self.lives, self.paths)
+        import_plan.restore_gone(worker.stores, self.index, self.gone)
+        import_plan.restore_edges(worker.stores, self.index, self.lives, self.edges)
 
 
 # --- forgetting -----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from memd.indexer.lifecycle import edges
 from memd.indexer.query import candidates, certainty, lookup, ranking, search
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views.get import estimate_tokens
+from memd.indexer.views.keys import estimate_tokens
 from memd.lifecycle import composite, spreading
 from memd.lifecycle.edges import CONTAINS, Edge
 from memd.lifecycle.packing import PackedContext, PackedMemory, Packer

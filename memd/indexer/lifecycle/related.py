@@ -11,7 +11,7 @@ from memd.errors import UsageError
 from memd.indexer.lifecycle import edges
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views import get, inventory, keys
+from memd.indexer.views import inventory, keys
 from memd.lifecycle.edges import CONTAINS, RELATED, Edge, ReachedMemory, components, reach, summary_of
 from memd.models import RELATIONS, Filters, Relation
 
@@ -27,7 +27,7 @@ def list_edges(
     """The edges of one memory, or of some workspaces, the strongest first."""
     connection, rows = stores.ledger.reader, list[EdgeRow]()
     if key:
-        index, row = get.find_memory(stores, indexes, key)
+        index, row = keys.find_memory(stores, indexes, key)
         found = [(index, edges.of(connection, [row["id"]], rel=rel, least=least)[:limit])]
     else:
         found = [(index, edges.all_of(connection, index.id, rel=rel, least=least, most=limit)) for index in indexes]
@@ -50,7 +50,7 @@ def related(
 ) -> dict[str, Any]:
     """The memories that edges lead to from one, each with the path; the nearest and strongest first."""
     connection = stores.ledger.reader
-    index, row = get.find_memory(stores, indexes, key)
+    index, row = keys.find_memory(stores, indexes, key)
     ways = reach(row["id"], partial(edges.of, connection, least=least), depth)[:limit]
     names = edges.named(connection, index.id, {row["id"], *_ends(edge for way in ways for edge in way.path)})
     return {
@@ -154,7 +154,7 @@ def list_summaries(stores: Stores, indexes: Iterable[WorkspaceIndex]) -> dict[st
 
 def children(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> dict[str, Any]:
     """What one memory contains, each with its text, in the order of the files."""
-    index, row = get.find_memory(stores, indexes, key)
+    index, row = keys.find_memory(stores, indexes, key)
     connection = stores.ledger.reader
     contained = edges.contained(connection, index.id).get(row["id"], [])
     entries = inventory.entries(connection, index, Filters(), contained)

@@ -16,7 +16,7 @@ from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views.get import declared_facts
+from memd.indexer.views.keys import declared_facts
 from memd.models import JsonObject
 from memd.notes.incoming_file import split
 

@@ -1,22 +1,35 @@
-"""Reads an export and plans an import: which files would change, what stays, and what looks like a secret."""
+"""Takes in an export: which files would change, what stays, what looks like a secret, and the lives of the memories."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path, PurePosixPath
+from sqlite3 import Connection
+from typing import Any
 
 from memd.errors import NotFound, Refused, TooLarge, UsageError
 from memd.indexer.indexing.scan import is_memory_path
+from memd.indexer.record import actions, history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.transfer.export import SCHEMA
-from memd.indexer.transfer.imported_lives import objects, seconds_of, text_at
-from memd.models import JsonObject
+from memd.indexer.transfer.export import EDGE_STATES, LIFE, SCHEMA
+from memd.models import KINDS, RELATIONS, TIERS, Declared, JsonObject
 from memd.notes import safe_write
-from memd.notes.incoming_file import IncomingFile, IncomingMemory, MergeResult, merge, sectioned, without_known
+from memd.notes.incoming_file import (
+    IncomingFile,
+    IncomingMemory,
+    MergeResult,
+    merge,
+    sectioned,
+    text_digest,
+    without_known,
+)
 from memd.notes.secrets import secrets_in
 
 MAX_EXPORT = 512 * 1024 * 1024
@@ -179,3 +192,235 @@ def known_texts(stores: Stores, index: WorkspaceIndex) -> set[str]:
         "SELECT digest FROM memories WHERE workspace = ? AND file IS NOT NULL", (index.id,)
     )
     return {row["digest"] for row in rows}
+
+
+OBSERVED_ORIGINS = ("similar", "tag", "merged")
+FILE_ORIGINS = ("declared", "written")
+"""Edges of these origins are in the files: only their removal moves with an export."""
+MOST = 10**9
+LONG_AGO = actions.in_utc(datetime(1970, 1, 1, tzinfo=UTC))
+
+Lives = Mapping[tuple[str, str], JsonObject]
+"""The exported memories by path and slug."""
+
+
+# --- memories -----------------------------------------------------------------------------------------------
+
+
+def restore_lives(stores: Stores, index: WorkspaceIndex, lives: Lives, paths: Sequence[str]) -> None:
+    """Give the memories that an import brought their lives and versions."""
+    with stores.ledger.write() as connection:
+        brought = list(_brought(connection, index, lives, paths))
+        for memory, entry in brought:
+            life = entry.get("life")
+            if isinstance(life, dict) and all(isinstance(life.get(name), str) for name in LIFE):
+                _update(connection, memory, {**_life(life), **_observed(life)})
+            _restore_versions(connection, memory, entry)
+        if brought:
+            stores.ledger.tick(connection)
+
+
+def _brought(
+    connection: Connection, index: WorkspaceIndex, lives: Lives, paths: Sequence[str]
+) -> Iterator[tuple[int, JsonObject]]:
+    """Memories whose only version is the import's and whose text is the export's."""
+    rows = connection.execute(
+        "SELECT m.id, m.slug, m.digest, f.path FROM memories m JOIN files f ON f.id = m.file"
+        " WHERE m.workspace = ? AND f.path IN (SELECT value FROM json_each(?))"
+        " AND (SELECT COUNT(*) FROM versions v WHERE v.memory = m.id) = 1"
+        " AND EXISTS (SELECT 1 FROM versions v JOIN actions a ON a.id = v.action"
+        "             WHERE v.memory = m.id AND a.what = 'import')",
+        (index.id, json.dumps(list(paths))),
+    )
+    for row in rows:
+        entry = lives.get((row["path"], row["slug"]))
+        if entry is not None and text_digest(text_at(entry, "text")) == row["digest"]:
+            yield row["id"], entry
+
+
+def _restore_versions(connection: Connection, memory: int, entry: JsonObject) -> None:
+    """Put the versions of the export in place of the one that the import made."""
+    text, versions = text_at(entry, "text"), objects(entry, "versions")
+    own = text_digest(text)
+    texts = [version.get("text", text if version.get("digest") == own else None) for version in versions]
+    if versions and versions[-1].get("digest") is not None and texts[-1] is not None and _is_text(texts[-1], own):
+        connection.execute("DELETE FROM versions WHERE memory = ?", (memory,))
+        _add_versions(connection, memory, versions, texts)
+
+
+def _is_text(text: object, digest: str) -> bool:
+    return isinstance(text, str) and text_digest(text) == digest
+
+
+def _add_versions(connection: Connection, memory: int, versions: Sequence[JsonObject], texts: Iterable[object]) -> None:
+    for number, (entry, content) in enumerate(zip(versions, texts, strict=True), 1):
+        kept = entry.get("digest")
+        text = content if isinstance(content, str) and kept is not None else None
+        digest = text_digest(text) if text is not None else kept if isinstance(kept, str) else None
+        at, who, path, heading = (text_at(entry, name) for name in ("at", "who", "path", "heading"))
+        history.add(connection, history.MemoryVersion(memory, number, at, who, None, digest, path, heading), text)
+
+
+def absent(stores: Stores, index: WorkspaceIndex, gone: Sequence[JsonObject]) -> list[JsonObject]:
+    """The gone memories of an export that this ledger does not know."""
+    query = "SELECT 1 FROM memories WHERE workspace = ? AND digest = ? AND first_seen = ?"
+    known = [(index.id, text_at(entry, "digest"), _life(entry.get("life"))["first_seen"]) for entry in gone]
+    reader = stores.ledger.reader
+    return [entry for entry, values in zip(gone, known, strict=True) if not reader.execute(query, values).fetchone()]
+
+
+def restore_gone(stores: Stores, index: WorkspaceIndex, gone: Sequence[JsonObject]) -> None:
+    """Keep the history of memories that were gone already when they were exported."""
+    with stores.ledger.write() as connection:
+        for entry in gone:
+            columns = {"workspace": index.id, "start_line": 0, "end_line": 0, **_columns(entry)}
+            inserted = connection.execute(
+                f"INSERT INTO memories ({', '.join(columns)}) VALUES ({', '.join(f':{name}' for name in columns)})",
+                columns,
+            )
+            memory, versions = int(inserted.lastrowid or 0), objects(entry, "versions")
+            _update(connection, memory, _observed(entry.get("life")))
+            _add_versions(connection, memory, versions, (version.get("text") for version in versions))
+
+
+def _columns(entry: JsonObject) -> JsonObject:
+    """The row of a gone memory; unknown facts are dropped."""
+    known, given, kind = asdict(Declared()), entry.get("declared"), text_at(entry, "kind")
+    declared = known | {
+        name: value for name, value in (given.items() if isinstance(given, dict) else ()) if name in known
+    }
+    life = entry.get("life")
+    return {
+        **{name: text_at(entry, name) for name in ("slug", "heading", "digest", "body", "role", "date")},
+        "kind": kind if kind in KINDS else "semantic",
+        "tags": json.dumps(list(declared["tags"]), ensure_ascii=False),
+        "declared": json.dumps(declared, ensure_ascii=False),
+        **_life(life),
+        "gone": (_moment(life.get("gone")) if isinstance(life, dict) else None) or LONG_AGO,
+    }
+
+
+# --- edges --------------------------------------------------------------------------------------------------
+
+
+def restore_edges(stores: Stores, index: WorkspaceIndex, lives: Lives, edges: Sequence[JsonObject]) -> None:
+    """Link memories as they were linked, where both exist here."""
+    # A key may be another one here: memories are found by path and slug.
+    places = {text_at(memory, "key"): place for place, memory in lives.items()}
+    with stores.ledger.write() as connection:
+        for edge in edges:
+            one, other = (_memory(connection, index.id, places.get(str(edge.get(end)))) for end in ("from", "to"))
+            if one is not None and other is not None and one != other:
+                _restore_edge(connection, index.id, one, other, edge)
+
+
+def _memory(connection: Connection, workspace: int, place: tuple[str, str] | None) -> int | None:
+    row = connection.execute(
+        "SELECT m.id FROM memories m JOIN files f ON f.id = m.file WHERE m.workspace = ? AND f.path = ? AND m.slug = ?",
+        (workspace, *(place or ("", ""))),
+    ).fetchone()
+    return row["id"] if row else None
+
+
+def _restore_edge(connection: Connection, workspace: int, one: int, other: int, edge: JsonObject) -> None:
+    """An edge that was used here already stays as it is."""
+    base, weight, state = _share(edge.get("base")), _share(edge.get("weight")), edge.get("removed") or ""
+    removed = EDGE_STATES.index(state) if state in EDGE_STATES else 0
+    rel, origin = str(edge.get("type")), str(edge.get("origin"))
+    weight = base if weight is None else weight
+    known = origin in OBSERVED_ORIGINS or (origin in FILE_ORIGINS and removed)
+    if rel not in RELATIONS or not known or weight is None:
+        return
+    connection.execute(
+        "INSERT INTO edges (workspace, one, other, rel, base, weight, origin, made, accesses, accessed, removed)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (one, other, rel) DO UPDATE SET base = excluded.base,"
+        " weight = excluded.weight, made = excluded.made, accesses = excluded.accesses, accessed = excluded.accessed,"
+        " removed = excluded.removed WHERE edges.accesses = 0 AND NOT edges.removed",
+        (
+            workspace, one, other, rel, weight if base is None else base, weight, origin,
+            _moment(edge.get("made")) or actions.in_utc(datetime.now(UTC)), _count(edge.get("accesses")) or 0,
+            _moment(edge.get("accessed")), removed,
+        ),
+    )  # fmt: skip
+
+
+# --- values of an export ------------------------------------------------------------------------------------
+
+
+def objects(entry: JsonObject, name: str) -> list[JsonObject]:
+    value = entry.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise UsageError(f"`{name}` of the export must be a list of objects", "docs/export.md has the schema")
+    return value
+
+
+def text_at(entry: JsonObject, name: str) -> str:
+    value = entry.get(name) or ""
+    if not isinstance(value, str):
+        raise UsageError(f"`{name}` of the export must be text, not {value!r}", "docs/export.md has the schema")
+    return value
+
+
+def seconds_of(time: str) -> float:
+    """A time in seconds; 0 if it is none."""
+    try:
+        return _parsed(time).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _parsed(time: str) -> datetime:
+    return datetime.fromisoformat(re.sub(r"Z$", "+00:00", time.strip()))
+
+
+def _moment(time: object) -> str | None:
+    """A time as the ledger writes it; None if it is none."""
+    try:
+        moment = _parsed(time) if isinstance(time, str) else None
+        return actions.in_utc(moment if moment.tzinfo else moment.replace(tzinfo=UTC)) if moment else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _tier(tier: object, otherwise: str) -> str:
+    return tier if isinstance(tier, str) and tier in TIERS else otherwise
+
+
+def _life(life: object) -> JsonObject:
+    """The columns of every memory's life, with a default for what makes no sense."""
+    known = life if isinstance(life, dict) else {}
+    times = {name: _moment(known.get(name)) or LONG_AGO for name in ("first_seen", "changed")}
+    return {"tier": _tier(known.get("tier"), "stm"), **times, "expires": _moment(known.get("expires"))}
+
+
+def _observed(life: object) -> JsonObject:
+    """The further columns of a life, without what makes no sense."""
+    known = life if isinstance(life, dict) else {}
+    columns = {name: check(known.get(name)) for name, check in CHECKS.items()}
+    return {name: value for name, value in columns.items() if value is not None}
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST else None
+
+
+def _share(value: object) -> float | None:
+    right = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    return float(value) if right else None  # type: ignore[arg-type]
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+CHECKS: dict[str, Callable[[object], Any]] = {
+    "accesses": _count, "days": _count, "accessed": _moment, "useful": _count, "importance": _share, "moved": _moment,
+    "moved_by": _text, "moved_why": _text, "home": partial(_tier, otherwise=""),
+}  # fmt: skip
+"""How each further column is checked; None: it makes no sense."""
+
+
+def _update(connection: Connection, memory: int, columns: JsonObject) -> None:
+    if columns:
+        named = ", ".join(f"{name} = :{name}" for name in columns)
+        connection.execute(f"UPDATE memories SET {named} WHERE id = :memory", {**columns, "memory": memory})

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import NEVER, SWAP
-from memd.indexer.transfer.imported_lives import seconds_of
+from memd.indexer.transfer.import_plan import seconds_of
 from memd.models import KINDS, JsonObject
 from memd.notes import incoming_file, metadata
 from memd.notes.layout import Layout

@@ -28,7 +28,7 @@ from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.postings import MOST_POSTINGS, Lists, PostingCache, Postings, bases
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.store.text import TextIndex
-from memd.indexer.views import get
+from memd.indexer.views import keys
 from memd.models import Answer, Ask, Chunk, JsonObject, Memory
 from memd.notes.names import slug as slug_of
 from memd.notes.parse import parse
@@ -94,13 +94,13 @@ def get_as_of(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, when:
         if base in (row["path"], PurePosixPath(row["path"]).stem) and slug_then(row) == slug
     ]
     if not rows:
-        raise NotFound(f"no memory had the key `{key}` then", get.suggest_keys(stores, indexes, key))
-    index, row = get.only_one(rows, f"`{key}` named several memories then")
+        raise NotFound(f"no memory had the key `{key}` then", keys.suggest_keys(stores, indexes, key))
+    index, row = keys.only_one(rows, f"`{key}` named several memories then")
     text = history.text_of(stores.ledger.reader, row["digest"])
     if text is None:
         raise NotFound(f"the text that `{key}` had then is no longer kept", f"memd history {key}")
     columns = {name: row[name] for name in ("path", "heading", "at", "who")}
-    return {**index.place, "key": key, **columns, **get.version_facts(row["number"], text), "text": text,
+    return {**index.place, "key": key, **columns, **keys.version_facts(row["number"], text), "text": text,
             "current": bool(row["now"]), "as_of": when}  # fmt: skip
 
 

@@ -1,24 +1,146 @@
-"""Finds the memory that a write means by a key, and lists memories by tag, by file and by age."""
+"""Finds memories by their key, lines by their path, and lists memories by tag, by file and by age."""
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from sqlite3 import Row
 
 from memd.errors import NotFound, Refused, UsageError
+from memd.indexer.indexing.scan import is_memory_path, refusal
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views import get
 from memd.models import JsonObject
 from memd.notes import sections, topics
 from memd.notes.layout import INDEX, Layout
 from memd.notes.names import DATE, is_long_term
+from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
+
+# --- one memory by its key ------------------------------------------------------------------------------------
+
+
+LIFE = ("importance", "accesses", "days", "accessed", "useful", "first_seen", "moved", "moved_by", "moved_why")
+"""What was observed of a memory, besides its tier."""
+
+CHARACTERS_PER_TOKEN = 4
+"""On average."""
+
+
+def by_key(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, max_bytes: int) -> tuple[int, JsonObject]:
+    """The memory that `key` names: its number in the ledger, and its text as the file has it now."""
+    index, row = find_memory(stores, indexes, key)
+    content = _read(index, row["path"], max_bytes)
+    note = index.parse_cache.parse(row["path"], content.text, content.day)
+    memory = next((memory for memory in note.memories if memory.slug == row["slug"]), None)
+    if memory is None:
+        raise NotFound(f"`{key}` is no longer in {row['path']}", suggest_keys(stores, indexes, key))
+    last = history.latest(stores.ledger.reader, row["id"])
+    # None: the ledger has not heard of the text that the file has.
+    number = last.number if last is not None and last.digest == digest_of_memory(memory) else None
+    return row["id"], {
+        **index.place,
+        "path": note.path,
+        **{name: getattr(memory, name) for name in ("start_line", "end_line", "heading", "text", "kind", "date")},
+        "role": note.role,
+        "tags": list(memory.declared.tags),
+        "declared": declared_facts(asdict(memory.declared)),
+        "key": key,
+        "tier": row["tier"],
+        "expires": row["expires"],
+        "life": {name: row[name] for name in LIFE},
+        **version_facts(number, memory.text),
+    }
+
+
+def find_memory(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> tuple[WorkspaceIndex, Row]:
+    """The one memory that a key names, and its workspace."""
+    rows = [(index, row) for index in indexes for row in lookup.memories(stores.ledger.reader, index.id, key)]
+    if not rows:
+        raise NotFound(f"no memory has the key `{key}`", suggest_keys(stores, indexes, key))
+    return only_one(rows, f"`{key}` names several memories")
+
+
+def only_one(rows: Sequence[tuple[WorkspaceIndex, Row]], problem: str) -> tuple[WorkspaceIndex, Row]:
+    """The single row that a key matched; `problem` says what is wrong with more."""
+    if len(rows) > 1:
+        names = ", ".join(f"{index.workspace.ns}:{row['path']}" for index, row in rows)
+        raise UsageError(f"{problem} ({names})", "use the path as the key, or name the workspace: -n NS")
+    return rows[0]
+
+
+def suggest_keys(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> str:
+    """A hint for a key that no memory has."""
+    keys = [name for index in indexes for name in lookup.keys(stores.ledger.reader, index.id)]
+    similar = difflib.get_close_matches(key, keys, n=3, cutoff=0.4)
+    return f"did you mean {', '.join(f'`{name}`' for name in similar)}?" if similar else 'look for it: memd query "…"'
+
+
+def version_facts(number: int | None, text: str) -> JsonObject:
+    """What is said of a version beside its text."""
+    supersedes = number - 1 if number is not None and number > 1 else None
+    return {"version": number, "supersedes": supersedes, "estimated_tokens": estimate_tokens(text)}
+
+
+def estimate_tokens(text: str) -> int:
+    """Roughly how many tokens a text is to a language model."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def declared_facts(declared: JsonObject) -> JsonObject:
+    """What a memory declares, without what it leaves out."""
+    return {name: value for name, value in declared.items() if value not in ("", (), [], None, False)}
+
+
+# --- lines of a file ----------------------------------------------------------------------------------------
+
+
+def by_path(indexes: Sequence[WorkspaceIndex], path: str, first: int, count: int, max_bytes: int) -> JsonObject:
+    """Lines of a file; all of them when `count` is 0."""
+    for index in indexes:
+        inner = inside(index, path)
+        if inner and (index.workspace.root / inner).exists():
+            return _lines(index, inner, first, count, max_bytes)
+    names = sorted(name for index in indexes for name in index.files)
+    similar = ", ".join(difflib.get_close_matches(path, names, n=3, cutoff=0.4))
+    raise NotFound(f"no memory file is called {path}", f"similar names: {similar}" if similar else "memd workspaces")
+
+
+def inside(index: WorkspaceIndex, path: str) -> str:
+    """The path relative to the workspace if it is one of its memory files, else empty."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute():
+        root = PurePosixPath(index.workspace.root)
+        path = str(pure.relative_to(root)) if pure.is_relative_to(root) else ""
+    safe = path and ".." not in PurePosixPath(path).parts
+    return path if safe and is_memory_path(index.workspace, path) and not refusal(index.workspace, path) else ""
+
+
+def _lines(index: WorkspaceIndex, path: str, first: int, count: int, max_bytes: int) -> JsonObject:
+    lines = _read(index, path, max_bytes).text.split("\n")
+    last = len(lines) if count == 0 else min(len(lines), first + count - 1)
+    if first > len(lines):
+        raise NotFound(f"{path} has {len(lines)} lines", "ask for an earlier line")
+    text = "\n".join(lines[first - 1 : last])
+    return {**index.place, "path": path, "start_line": first, "end_line": last, "text": text}
+
+
+def _read(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent:
+    try:
+        return read(index.workspace.root / path, max_bytes)
+    except FileNotFoundError as error:
+        raise NotFound(f"{path} does not exist any more", "memd sync") from error
+    except (SkippedFile, UnreadableFile) as error:
+        raise NotFound(f"{path} cannot be read: {error}", "memd status") from error
+
+
+# --- the memory that a write means ----------------------------------------------------------------------------
+
 
 INDEX_HEADINGS = ("general project knowledge", "specialized knowledge")
 
@@ -40,7 +162,7 @@ class KeyTarget:
 
 def existing(stores: Stores, index: WorkspaceIndex, key: str) -> KeyTarget:
     """The memory that a key names; the index of the topics is refused."""
-    _, row = get.find_memory(stores, [index], key)
+    _, row = find_memory(stores, [index], key)
     if row["path"] == INDEX or (is_long_term(row["path"]) and row["heading"].casefold() in INDEX_HEADINGS):
         raise Refused(f"`{key}` is the index of the topics", "memd topic changes it")
     last = history.latest(stores.ledger.reader, row["id"])
@@ -53,16 +175,16 @@ def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Lay
     if lookup.memories(stores.ledger.reader, index.id, key):
         return existing(stores, index, key)
     if "#" in key:
-        raise NotFound(f"no memory has the key `{key}`", get.suggest_keys(stores, [index], key))
+        raise NotFound(f"no memory has the key `{key}`", suggest_keys(stores, [index], key))
     name = topics.topic_name(key)
     path = layout.topic(name)
     others = [known for known in list(index.files) if PurePosixPath(known).stem == name and known != path]
     if others:
-        hint = get.suggest_keys(stores, [index], key)
+        hint = suggest_keys(stores, [index], key)
         raise UsageError(f"`{key}` is a file of several memories ({others[0]})", hint)
     if DATE.fullmatch(name) or PurePosixPath(name).suffix in (".md", ".mdk"):
         raise UsageError(f"`{key}` cannot be the key of a new memory", "a day is written with memd note; leave out .md")
-    if not get.inside(index, path) or path == INDEX:
+    if not inside(index, path) or path == INDEX:
         raise Refused(f"{path} would not be a memory of this workspace", "its globs leave it out: memd workspaces")
     return KeyTarget(name, path, "")
 
@@ -128,7 +250,7 @@ def tagged_files(stores: Stores, index: WorkspaceIndex, tag: str) -> list[str]:
 
 def files_of(stores: Stores, index: WorkspaceIndex, key: str) -> list[JsonObject]:
     """The files that a memory declares."""
-    _, row = get.find_memory(stores, [index], key)
+    _, row = find_memory(stores, [index], key)
     return [_file_relation(entry) for entry in json.loads(row["declared"]).get("files", ())]
 
 

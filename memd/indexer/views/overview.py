@@ -29,7 +29,6 @@ KEPT = "memories m INDEXED BY memories_kept"
 AMONG = "IN (SELECT value FROM json_each(:workspaces))"
 HERE = f"FROM {KEPT} WHERE m.file IS NOT NULL AND m.workspace {AMONG}"
 ON_CARD = f"m.workspace = :workspace AND m.file IS NOT NULL AND {lookup.ALIVE}"
-LOCAL_DAY = "date({}, 'localtime')"
 WITHIN = "{0} <> '' AND {0} >= :since AND (:until = '' OR substr({0}, 1, length(:until)) <= :until)"
 
 
@@ -231,6 +230,26 @@ def _size(file: Path) -> int:
 
 # --- days ---------------------------------------------------------------------------------------------------
 
+VERSION_DAY, ACTION_DAY = "date(v.at, 'localtime')", "date(a.at, 'localtime')"
+WRITTEN = (
+    f"SELECT {VERSION_DAY} AS day, CASE WHEN v.digest IS NULL THEN 'removed' WHEN v.number = 1 THEN 'added'"
+    " ELSE 'changed' END AS what, COUNT(*) AS n FROM memories m JOIN versions v ON v.memory = m.id"
+    f" WHERE m.workspace {AMONG} AND {WITHIN.format(VERSION_DAY)} GROUP BY 1, 2 ORDER BY 2"
+)
+"""Texts that were added, changed and removed, by anyone."""
+MOVED = (
+    f"SELECT {ACTION_DAY} AS day, json_extract(s.\"after\", '$.tier') AS what, COUNT(*) AS n FROM actions a"
+    " JOIN shifts s ON s.action = a.id AND s.what = 'tier'"
+    f" WHERE a.workspace {AMONG} AND a.undone IS NULL AND {WITHIN.format(ACTION_DAY)} GROUP BY 1, 2 ORDER BY 2"
+)
+"""Memories that moved to another tier, without moves that were undone."""
+DONE = (
+    f"SELECT day, what, COUNT(*) AS n, CASE WHEN COUNT(*) <= {DAY_KEYS} THEN json_group_array(key) ELSE '[]' END"
+    f" AS keys FROM (SELECT {ACTION_DAY} AS day, a.what, a.key FROM actions a WHERE a.state = 'done'"
+    f" AND a.workspace {AMONG} AND {WITHIN.format(ACTION_DAY)} ORDER BY a.id) GROUP BY day, what ORDER BY day, what"
+)
+"""Actions by their sort, with the keys where they are few."""
+
 
 def timeline(stores: Stores, indexes: Sequence[WorkspaceIndex], since: str, until: str, limit: int) -> JsonObject:
     """The days on which something was noted or done, newest first."""
@@ -238,7 +257,7 @@ def timeline(stores: Stores, indexes: Sequence[WorkspaceIndex], since: str, unti
     values = {"workspaces": workspace_ids(indexes), "since": since, "until": until}
     noted = f"{HERE} AND {WITHIN.format('m.date')}"
     notes = _count_by(connection, "m.date", noted, values)
-    written, moves, actions = (_by_day(read(connection, values)) for read in (_written, _moves, _actions))
+    written, moves, actions = (_by_day(connection.execute(query, values)) for query in (WRITTEN, MOVED, DONE))
     days = sorted(notes.keys() | written.keys() | moves.keys() | actions.keys(), reverse=True)
     headings = _headings(connection, indexes, days[:limit])
     shown = [
@@ -281,36 +300,3 @@ def _headings(
         note = {**entry, "heading": row["heading"] or row["stem"], "tier": row["tier"]}
         headings.setdefault(row["date"], []).append(note)
     return headings
-
-
-def _written(connection: Connection, values: JsonObject) -> Iterable[Row]:
-    """Texts that were added, changed and removed, by anyone."""
-    day = LOCAL_DAY.format("v.at")
-    return connection.execute(
-        f"SELECT {day} AS day, CASE WHEN v.digest IS NULL THEN 'removed' WHEN v.number = 1 THEN 'added'"
-        " ELSE 'changed' END AS what, COUNT(*) AS n FROM memories m JOIN versions v ON v.memory = m.id"
-        f" WHERE m.workspace {AMONG} AND {WITHIN.format(day)} GROUP BY 1, 2 ORDER BY 2",
-        values,
-    )
-
-
-def _moves(connection: Connection, values: JsonObject) -> Iterable[Row]:
-    """Memories that moved to another tier, without moves that were undone."""
-    day = LOCAL_DAY.format("a.at")
-    return connection.execute(
-        f"SELECT {day} AS day, json_extract(s.\"after\", '$.tier') AS what, COUNT(*) AS n FROM actions a"
-        " JOIN shifts s ON s.action = a.id AND s.what = 'tier'"
-        f" WHERE a.workspace {AMONG} AND a.undone IS NULL AND {WITHIN.format(day)} GROUP BY 1, 2 ORDER BY 2",
-        values,
-    )
-
-
-def _actions(connection: Connection, values: JsonObject) -> Iterable[Row]:
-    """Actions by their sort, with the keys where they are few."""
-    day = LOCAL_DAY.format("a.at")
-    return connection.execute(
-        f"SELECT day, what, COUNT(*) AS n, CASE WHEN COUNT(*) <= {DAY_KEYS} THEN json_group_array(key) ELSE '[]' END"
-        f" AS keys FROM (SELECT {day} AS day, a.what, a.key FROM actions a WHERE a.state = 'done'"
-        f" AND a.workspace {AMONG} AND {WITHIN.format(day)} ORDER BY a.id) GROUP BY day, what ORDER BY day, what",
-        values,
-    )

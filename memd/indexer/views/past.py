@@ -17,7 +17,7 @@ from memd.indexer.indexing.file_copies import LOSSES
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views import get
+from memd.indexer.views import keys
 from memd.indexer.views.overview import AMONG, workspace_ids
 from memd.models import JsonObject
 
@@ -53,7 +53,7 @@ class KnownMemory:
 def known(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> KnownMemory:
     """The memory that has a key, else the last one that had it; `key~NUMBER` names one of several."""
     try:
-        return KnownMemory.of(*get.find_memory(stores, indexes, key))
+        return KnownMemory.of(*keys.find_memory(stores, indexes, key))
     except NotFound:
         rows = [(index, row) for index in indexes for row in lookup.gone(stores.ledger.reader, index.id, key)]
         gone = [KnownMemory.of(index, row) for index, row in rows]
@@ -113,7 +113,7 @@ def by_version(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, numb
         **{name: getattr(version, name) for name in ("path", "heading", "at", "who")},
         "text": text,
         "current": last == version,
-        **get.version_facts(number, text),
+        **keys.version_facts(number, text),
     }
 
 
