@@ -26,7 +26,7 @@ from year import BEGIN, DAYS, Fact, Year
 from memd.config.load import load as load_settings
 from memd.indexer.context.assemble import ContextTask, assemble
 from memd.indexer.indexing import ingest
-from memd.indexer.lifecycle import accesses, lives
+from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.reflect import ReflectionOptions, reflect
 from memd.indexer.model.embedder import Embedder, HashEmbedder, load_embedder
 from memd.indexer.model.recipe import embedded_text
@@ -114,7 +114,7 @@ class Replay:
         says_so = self.rng.random() < SAYS_SO
 
         def observe(connection: Connection) -> None:
-            accesses.record(connection, lives.holders(connection, [hit.id for hit in answer.hits]), "agent", now)
+            lives.record_accesses(connection, lives.holders(connection, [hit.id for hit in answer.hits]).values(), "agent", now)
             if right is not None and says_so:
                 action = actions.add(connection, self.index.id, "agent", "useful", right.key)
                 lives.found_useful(connection, action, 0, lives.holders(connection, [right.id])[0])

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from memd.indexer.lifecycle import edges, mentions, related, similarity
-from memd.indexer.lifecycle.accesses import record
 from memd.indexer.lifecycle.judging import duplicates, same_words
+from memd.indexer.lifecycle.lives import record_accesses
 from memd.indexer.lifecycle.similarity import SimilarPair
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.scale import Scale
@@ -257,7 +257,7 @@ def test_coming_up_together_strengthens_once_per_client_and_hour(lab: Lab) -> No
     known = numbers(lab)
     with lab.stores.ledger.write() as connection:
         for client, hours in (("a", 0), ("a", 0), ("b", 0), ("a", 1)):
-            record(connection, known.values(), client, NOW + timedelta(hours=hours), together=True)
+            record_accesses(connection, known.values(), client, NOW + timedelta(hours=hours), together=True)
     assert told(lab) == {("t0", "relates_to", "t1", 0.3, "tag")}, "nothing counts before it is folded in"
     assert age(lab, NOW).strengthened == 1
     assert told(lab) == {("t0", "relates_to", "t1", round(strengthened(0.3, 3), 3), "tag")}
@@ -281,7 +281,7 @@ def test_fading_is_a_function_of_time_and_use_brings_back(lab: Lab) -> None:
     assert resolve(lab, everything=True) == 0, "what withered is not made again by a pass"
     known = numbers(lab)
     with lab.stores.ledger.write() as connection:
-        record(connection, [known["t0"], known["t1"]], "a", NOW + 50 * DAY, together=True)
+        record_accesses(connection, [known["t0"], known["t1"]], "a", NOW + 50 * DAY, together=True)
     age(lab, NOW + 50 * DAY)
     assert len(told(lab)) == 2
 

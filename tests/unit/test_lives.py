@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memd.errors import Conflict
-from memd.indexer.lifecycle import accesses, lives
+from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.lives import TierMove
 from memd.indexer.record import actions
 from memd.indexer.store.stores import WorkspaceIndex
@@ -46,14 +46,14 @@ def number(lab: Lab, slug: str) -> int:
 
 def saw(lab: Lab, memory: int, client: str, at: datetime) -> None:
     with lab.stores.ledger.write() as connection:
-        accesses.record(connection, [memory], client, at)
+        lives.record_accesses(connection, [memory], client, at)
 
 
 def settle(lab: Lab, now: datetime) -> None:
     index = lab.stores.index("agent")
     with lab.stores.ledger.write() as connection:
-        accesses.count_accesses(connection, accesses.uncounted(connection, index.id, 0, 100), now)
-        accesses.sweep(connection, now)
+        lives.count_accesses(connection, lives.uncounted(connection, index.id, 0, 100), now)
+        lives.sweep_accesses(connection, now)
 
 
 def move(lab: Lab, index: WorkspaceIndex, *moves: TierMove, at: datetime = NOW) -> int:

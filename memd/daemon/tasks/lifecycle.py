@@ -12,7 +12,7 @@ from typing import Any
 from memd.daemon.events import ACCESSED, MOVED
 from memd.daemon.task_queue import BackgroundTask, Task
 from memd.daemon.worker import Worker
-from memd.indexer.lifecycle import accesses, edges, lives, mentions, similarity
+from memd.indexer.lifecycle import edges, lives, mentions, similarity
 from memd.indexer.record import actions, job_runs, life_changes
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import exams
@@ -50,8 +50,8 @@ class LogAccesses(BackgroundTask[None]):
         memories_by_client = []
         with worker.stores.ledger.write() as connection:
             for shown in self.shown:
-                memories = (*shown.memories, *lives.holders(connection, shown.chunks))
-                accesses.record(connection, memories, shown.client, shown.at, shown.together)
+                memories = (*shown.memories, *lives.holders(connection, shown.chunks).values())
+                lives.record_accesses(connection, memories, shown.client, shown.at, shown.together)
                 memories_by_client.append((shown.client, memories))
         for client, memories in memories_by_client:
             announce_accessed(worker, client, memories)
@@ -133,7 +133,7 @@ def _keys_of(worker: Worker, memories: Iterable[int]) -> Iterator[tuple[str, int
     """Workspace, number and key of the memories that are still in a file."""
     reader, numbers = worker.stores.ledger.reader, sorted(set(memories))
     for ns, index in list(worker.stores.indexes.items()):
-        for memory, row in edges.named(reader, index.id, lives.within(reader, index.id, numbers)).items():
+        for memory, row in edges.named(reader, index.id, numbers).items():
             yield ns, memory, row["key"]
 
 

@@ -49,18 +49,21 @@ def insert(connection: Connection, workspace: int, edge: Triple, weight: float, 
     ).rowcount
 
 
+def select(connection: Connection, clause: str, values: Sequence[object], order: str = "") -> list[Edge]:
+    """The living edges that meet a clause."""
+    rows = connection.execute(f"SELECT {COLUMNS} FROM {TABLES} WHERE {clause} AND {LIVING} {order}", values)
+    return [Edge(**dict(row)) for row in rows]
+
+
 def of(
     connection: Connection, memories: Collection[int], *, rel: Relation | None = None, least: float = 0.0
 ) -> list[Edge]:
     """The edges of some memories, in both directions, the strongest first."""
     found: dict[int, Edge] = {}
+    values = (json.dumps(list(memories)), rel, rel, least)
     for end in ("one", "other"):
-        rows = connection.execute(
-            f"SELECT {COLUMNS} FROM {TABLES} WHERE e.{end} IN (SELECT value FROM json_each(?)) AND {LIVING}"
-            " AND (? IS NULL OR e.rel = ?) AND e.weight >= ?",
-            (json.dumps(list(memories)), rel, rel, least),
-        )
-        found |= {row["id"]: Edge(**dict(row)) for row in rows}
+        clause = f"e.{end} IN (SELECT value FROM json_each(?)) AND (? IS NULL OR e.rel = ?) AND e.weight >= ?"
+        found |= {edge.id: edge for edge in select(connection, clause, values)}
     return sorted(found.values(), key=lambda edge: (-edge.weight, edge.one, edge.other, edge.rel))
 
 
@@ -68,12 +71,9 @@ def all_of(
     connection: Connection, workspace: int, *, rel: Relation | None = None, least: float = 0.0, most: int = -1
 ) -> list[Edge]:
     """The edges of a workspace, the strongest first."""
-    rows = connection.execute(
-        f"SELECT {COLUMNS} FROM {TABLES} WHERE e.workspace = ? AND {LIVING} AND (? IS NULL OR e.rel = ?)"
-        " AND e.weight >= ? ORDER BY e.weight DESC, e.one, e.other, e.rel LIMIT ?",
-        (workspace, rel, rel, least, most),
-    )
-    return [Edge(**dict(row)) for row in rows]
+    clause = "e.workspace = ? AND (? IS NULL OR e.rel = ?) AND e.weight >= ?"
+    order = "ORDER BY e.weight DESC, e.one, e.other, e.rel LIMIT ?"
+    return select(connection, clause, (workspace, rel, rel, least, most), order)
 
 
 def between(connection: Connection, one: int, other: int) -> list[Edge]:
@@ -83,14 +83,11 @@ def between(connection: Connection, one: int, other: int) -> list[Edge]:
 
 def untyped(connection: Connection, workspace: int, most: int) -> list[Edge]:
     """Linked pairs without a relation type, the strongest first."""
-    rows = connection.execute(
-        f"SELECT {COLUMNS} FROM {TABLES} WHERE e.workspace = ? AND e.rel = ? AND {LIVING} AND NOT EXISTS"
-        " (SELECT 1 FROM edges t WHERE t.rel <> e.rel AND t.removed = 0"
+    clause = (
+        "e.workspace = ? AND e.rel = ? AND NOT EXISTS (SELECT 1 FROM edges t WHERE t.rel <> e.rel AND t.removed = 0"
         " AND ((t.one = e.one AND t.other = e.other) OR (t.one = e.other AND t.other = e.one)))"
-        " ORDER BY e.weight DESC, e.one, e.other LIMIT ?",
-        (workspace, RELATED, most),
     )
-    return [Edge(**dict(row)) for row in rows]
+    return select(connection, clause, (workspace, RELATED, most), "ORDER BY e.weight DESC, e.one, e.other LIMIT ?")
 
 
 def contained(connection: Connection, workspace: int) -> dict[int, list[int]]:
@@ -189,11 +186,11 @@ def fade(connection: Connection, weights: Iterable[tuple[int, float]], done: Age
 
 
 def named(connection: Connection, workspace: int, memories: Iterable[int]) -> dict[int, dict[str, Any]]:
-    """Memories as answers name them: key, path, line, heading, tier."""
+    """Memories of a workspace as answers name them: key, path, line, heading, tier; those that are in a file."""
     rows = connection.execute(
         "SELECT m.id, m.slug, m.heading, m.start_line, m.tier, f.path, f.stem FROM memories m"
-        " JOIN files f ON f.id = m.file WHERE m.id IN (SELECT value FROM json_each(?))",
-        (json.dumps(sorted(set(memories))),),
+        " JOIN files f ON f.id = m.file WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.workspace = ?",
+        (json.dumps(sorted(set(memories))), workspace),
     ).fetchall()
     shared = lookup.shared_stems(connection, workspace, (row["stem"] for row in rows))
     return {

@@ -56,12 +56,9 @@ class JudgedPairs:
 
 def similar_since(connection: Connection, workspace: int, since: str) -> list[SimilarPair]:
     """The pairs that were found to be similar since a moment, the most similar first."""
-    rows = connection.execute(
-        f"SELECT e.one, e.other, e.base FROM {edges.TABLES} WHERE e.workspace = ? AND e.rel = ? AND e.origin = ?"
-        f" AND e.base >= ? AND e.made > ? AND {edges.LIVING} ORDER BY e.base DESC, e.one, e.other",
-        (workspace, RELATED, SIMILAR, LINK, since),
-    )
-    return [SimilarPair(row["one"], row["other"], row["base"]) for row in rows]
+    clause = "e.workspace = ? AND e.rel = ? AND e.origin = ? AND e.base >= ? AND e.made > ?"
+    values, order = (workspace, RELATED, SIMILAR, LINK, since), "ORDER BY e.base DESC, e.one, e.other"
+    return [SimilarPair(edge.one, edge.other, edge.base) for edge in edges.select(connection, clause, values, order)]
 
 
 def judge(connection: Connection, pairs: Sequence[SimilarPair], rules: Sequence[Rule], now: datetime) -> JudgedPairs:

@@ -1,16 +1,18 @@
-"""What the ledger observed of each memory: reads lives for the rules, and moves tiers."""
+"""What the ledger observed of each memory: accesses, lives as rules see them, and moves between tiers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import combinations
 from sqlite3 import Connection, Row
 from typing import Any
 
 from memd.indexer.record import actions, life_changes
+from memd.indexer.record.actions import in_utc
 from memd.lifecycle.lives import BASE, Life
 from memd.models import Tier
 
@@ -75,21 +77,12 @@ def _moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
-def holders(connection: Connection, chunks: Sequence[int]) -> list[int]:
-    """The memories of some chunks that still exist."""
+def holders(connection: Connection, chunks: Collection[int]) -> dict[int, int]:
+    """The memory of each chunk that still exists."""
     rows = connection.execute(
-        "SELECT DISTINCT memory FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(chunks)),)
+        "SELECT id, memory FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(chunks)),)
     )
-    return [row[0] for row in rows] if chunks else []
-
-
-def within(connection: Connection, workspace: int, memories: Sequence[int]) -> list[int]:
-    """The memories of these that belong to a workspace."""
-    rows = connection.execute(
-        "SELECT id FROM memories WHERE workspace = ? AND id IN (SELECT value FROM json_each(?))",
-        (workspace, json.dumps(list(memories))),
-    )
-    return [row[0] for row in rows]
+    return {row["id"]: row["memory"] for row in rows}
 
 
 # --- changes -------------------------------------------------------------------------------------------
@@ -144,3 +137,80 @@ def has_feedback(connection: Connection, workspace: int) -> bool:
     """Whether anyone ever marked a memory of this workspace as useful."""
     found = connection.execute("SELECT 1 FROM memories WHERE workspace = ? AND useful > 0 LIMIT 1", (workspace,))
     return found.fetchone() is not None
+
+
+# --- accesses: recorded at once, added up by the next reflection ----------------------------------------------
+
+
+KEPT = timedelta(days=1)
+"""How long a counted access is kept, so that a client counts once an hour even if the clock is set back."""
+
+
+def record_accesses(
+    connection: Connection, memories: Iterable[int], client: str, now: datetime, together: bool = False
+) -> None:
+    """Record that a client was shown some memories: once each per hour, counted by the next reflection."""
+    seen = sorted(set(memories))
+    hour = in_utc(now)[:13]
+    known = "SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM memories WHERE id = ?1)"
+    connection.executemany(
+        f"INSERT OR IGNORE INTO accesses (memory, client, hour) {known}", [(memory, client, hour) for memory in seen]
+    )
+    if together:
+        # Only linked pairs: others have nothing to strengthen.
+        connection.executemany(
+            "INSERT OR IGNORE INTO together (one, other, client, hour) SELECT ?1, ?2, ?3, ?4 WHERE EXISTS"
+            " (SELECT 1 FROM edges WHERE (one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1))",
+            [(one, other, client, hour) for one, other in combinations(seen, 2)],
+        )
+
+
+def uncounted(connection: Connection, workspace: int, after: int, most: int) -> list[int]:
+    """Memories that were accessed since the last reflection, by number."""
+    rows = connection.execute(
+        "SELECT DISTINCT a.memory FROM accesses a JOIN memories m ON m.id = a.memory"
+        " WHERE m.workspace = ? AND a.memory > ? AND NOT a.counted ORDER BY a.memory LIMIT ?",
+        (workspace, after, most),
+    )
+    return [row[0] for row in rows]
+
+
+def counted(connection: Connection, page: Iterable[Life], now: datetime) -> list[Life]:
+    """Lives as the next reflection will leave them, with all accesses counted."""
+    lives = {life.memory: life for life in page}
+    rows = connection.execute(
+        "SELECT memory, COUNT(*) AS times, GROUP_CONCAT(DISTINCT hour) AS hours FROM accesses"
+        " WHERE NOT counted AND memory IN (SELECT value FROM json_each(?)) GROUP BY memory",
+        (json.dumps(list(lives)),),
+    )
+    lives |= {row["memory"]: _with_counts(lives[row["memory"]], row["times"], row["hours"], now) for row in rows}
+    return list(lives.values())
+
+
+def _with_counts(life: Life, times: int, hours: str, now: datetime) -> Life:
+    """A life with further accesses; the last one was at the end of the last hour, or now."""
+    last_hour, days = max(hours.split(",")), {hour[:10] for hour in hours.split(",")}
+    last = min(datetime.fromisoformat(f"{last_hour}:59:59.999+00:00"), now)
+    new = days if life.accessed is None else {day for day in days if day > in_utc(life.accessed)[:10]}
+    accessed = max(last, life.accessed or last)
+    return replace(life, accesses=life.accesses + times, days=life.days + len(new), accessed=accessed)
+
+
+def count_accesses(connection: Connection, memories: Sequence[int], now: datetime) -> None:
+    """Add up the accesses of some memories, each entry once."""
+    page = counted(connection, (life_of(connection, memory) for memory in memories), now)
+    connection.executemany(
+        "UPDATE memories SET accesses = ?, days = ?, accessed = ? WHERE id = ?",
+        [(life.accesses, life.days, in_utc(life.accessed or now), life.memory) for life in page],
+    )
+    connection.execute(
+        "UPDATE accesses SET counted = 1 WHERE memory IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(memories)),),
+    )
+
+
+def sweep_accesses(connection: Connection, now: datetime) -> None:
+    """Delete counted entries that no further access can repeat."""
+    before = in_utc(now - KEPT)[:13]
+    for table in ("accesses", "together"):
+        connection.execute(f"DELETE FROM {table} WHERE counted AND hour < ?", (before,))

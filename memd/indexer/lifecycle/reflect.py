@@ -14,7 +14,7 @@ from hashlib import blake2b
 from sqlite3 import Connection
 from typing import Any
 
-from memd.indexer.lifecycle import accesses, edges, judging, lives, mentions, related, similarity
+from memd.indexer.lifecycle import edges, judging, lives, mentions, related, similarity
 from memd.indexer.lifecycle.edges import AgedEdges, batches
 from memd.indexer.query import lookup
 from memd.indexer.record import actions
@@ -98,11 +98,11 @@ class Reflection:
     def count_accesses(self) -> None:
         """Add up the accesses since the last time."""
         after = 0
-        while page := accesses.uncounted(self.connection, self.index.id, after, PAGE):
+        while page := lives.uncounted(self.connection, self.index.id, after, PAGE):
             after = page[-1]
-            self.options.write(partial(accesses.count_accesses, memories=page, now=self.now))
+            self.options.write(partial(lives.count_accesses, memories=page, now=self.now))
             self.options.rest()
-        self.options.write(lambda connection: accesses.sweep(connection, self.now))
+        self.options.write(lambda connection: lives.sweep_accesses(connection, self.now))
 
     def age_memories(self) -> None:
         for page in _matches(self.connection, self.index, self.rules, self.now):
@@ -246,7 +246,7 @@ def _matches(
     while page := lives.lives(connection, index.id, after, PAGE):
         after = page[-1].memory
         # Counts what a dry run has not written.
-        counted = accesses.counted(connection, page, now)
+        counted = lives.counted(connection, page, now)
         yield [(life, evaluate(life, rules, now, feedback)) for life in counted]
 
 

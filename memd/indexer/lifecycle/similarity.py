@@ -15,6 +15,7 @@ from sqlite3 import Connection, Row
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.edges import TAKEN, batches, insert
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
@@ -121,7 +122,7 @@ def _compare(connection: Connection, mirror: Mirror, model: ActiveModel, numbers
     if not mine:
         return []
     near = mirror.nearest(np.stack(list(mine.values())), DEPTH)
-    holders = _holders(connection, {chunk for chunks in near for chunk in chunks})
+    holders = lives.holders(connection, {chunk for chunks in near for chunk in chunks})
     candidates = {
         # Existing edges are kept while they hold, even if others are nearer.
         memory: ({holders[chunk] for chunk in chunks if chunk in holders} | _linked(connection, memory)) - {memory}
@@ -180,13 +181,6 @@ def _means(connection: Connection, mirror: Mirror, memories: Collection[int]) ->
         if np.isfinite(mean).all():
             found[memory] = mean
     return found
-
-
-def _holders(connection: Connection, chunks: Collection[int]) -> dict[int, int]:
-    rows = connection.execute(
-        "SELECT id, memory FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(chunks)),)
-    )
-    return {row["id"]: row["memory"] for row in rows}
 
 
 # --- writing ------------------------------------------------------------------------------------------------
