@@ -114,10 +114,12 @@ class Replay:
         says_so = self.rng.random() < SAYS_SO
 
         def observe(connection: Connection) -> None:
-            lives.record_accesses(connection, lives.holders(connection, [hit.id for hit in answer.hits]).values(), "agent", now)
+            lives.record_accesses(
+                connection, lives.holders(connection, [hit.id for hit in answer.hits]).values(), "agent", now
+            )
             if right is not None and says_so:
                 action = actions.add(connection, self.index.id, "agent", "useful", right.key)
-                lives.found_useful(connection, action, 0, lives.holders(connection, [right.id])[0])
+                lives.found_useful(connection, action, 0, lives.holders(connection, [right.id])[right.id])
 
         self._write(observe)
 

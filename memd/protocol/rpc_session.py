@@ -20,15 +20,10 @@ from memd.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
-    from typing import Any, Protocol, Self, TypeVar
+    from typing import Any, Self, TypeVar
 
     R = TypeVar("R")
     Progress = Callable[[dict[str, Any]], None]
-
-    class Closable(Protocol):
-        """What a session needs of its connection beside lines."""
-
-        def close(self) -> None: ...
 
 
 TIMEOUT = 30.0
@@ -75,7 +70,7 @@ class RpcSession:
 
     if TYPE_CHECKING:
         # What a link can do; each kind of client has its own.
-        async def _connect(self) -> Closable: ...
+        async def _connect(self) -> Any: ...
         async def _send(self, data: bytes) -> None: ...
         async def _next(self, patience: float | None) -> bytes: ...
         async def _pause(self, seconds: float) -> None: ...

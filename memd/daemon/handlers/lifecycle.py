@@ -162,11 +162,5 @@ async def rule_test(ctx: HandlerContext, request: methods.RuleTestRequest, call:
 
 def _rule_row(rule: Rule) -> dict[str, Any]:
     """A rule as the wire has it."""
-    return {
-        "name": rule.name,
-        "enabled": rule.enabled,
-        "rule": body(rule),
-        "origin": rule_book.origin(rule),
-        "of_pairs": rule.of_pairs,
-        "doc": rule.doc,
-    }
+    as_they_are = {name: getattr(rule, name) for name in ("name", "enabled", "of_pairs", "doc")}
+    return {**as_they_are, "rule": body(rule), "origin": rule_book.origin(rule)}

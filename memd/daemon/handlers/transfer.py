@@ -55,18 +55,18 @@ async def import_(ctx: HandlerContext, request: ImportRequest, call: IncomingCal
     exports = await ctx.read(import_plan.load, absolute_path(request.path))
     targets = [(ctx.stores.index(ns), exported) for ns, exported in _targets(names, exports)]
     await ctx.scan(tuple(namespaces([index for index, _ in targets])))
-    tally, plans = ImportTally(), list[ImportPlan]()
+    tally = ImportTally()
     for index, exported in targets:
-        plans.append(await ctx.read(import_plan.plan, index, exported.incoming_files, request.overwrite))
-        tally.count(index, plans[-1])
+        plan = await ctx.read(import_plan.plan, index, exported.incoming_files, request.overwrite)
+        tally.plans.append((index, plan))
     tally.refuse_secrets(request)
-    for (index, exported), plan in zip(targets, plans, strict=True):
+    for (index, plan), (_, exported) in zip(tally.plans, targets, strict=True):
         if request.dry_run:
             tally.gone += len(await ctx.read(import_plan.absent, ctx.stores, index, exported.gone))
         else:
             await _write_plan(ctx, index, plan, "import", request, tally, report)
             await _restore(ctx, index, exported, tally)
-    return tally.result(ctx, [index for index, _ in targets], request)
+    return tally.result(ctx, request)
 
 
 def _targets(names: Sequence[str], exports: Sequence[ExportedWorkspace]) -> list[tuple[str, ExportedWorkspace]]:
@@ -93,11 +93,11 @@ async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall
     known = await ctx.read(import_plan.known_texts, ctx.stores, index)
     plan = await ctx.read(import_plan.plan, index, found.incoming_files, request.overwrite, known)
     tally.problems += found.problems
-    tally.count(index, plan)
+    tally.plans.append((index, plan))
     tally.refuse_secrets(request)
     if not request.dry_run:
         await _write_plan(ctx, index, plan, "ingest", request, tally, report)
-    return tally.result(ctx, [index], request)
+    return tally.result(ctx, request)
 
 
 async def _write_plan(
@@ -143,27 +143,15 @@ async def _restore(ctx: HandlerContext, index: WorkspaceIndex, exported: Exporte
 class ImportTally:
     """What came of an import, over all workspaces."""
 
-    files: int = 0
-    paths: list[str] = field(default_factory=list)
-    added: int = 0
-    replaced: int = 0
-    same: int = 0
-    gone: int = 0
-    kept: list[Result] = field(default_factory=list)
+    plans: list[tuple[WorkspaceIndex, ImportPlan]] = field(default_factory=list)
     problems: list[Result] = field(default_factory=list)
-    secrets: list[Result] = field(default_factory=list)
+    gone: int = 0
     actions: list[int] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
 
-    def count(self, index: WorkspaceIndex, plan: ImportPlan) -> None:
-        self.files += len(plan.steps)
-        self.paths += [step.incoming.path for step in plan.steps]
-        self.added += plan.added
-        self.replaced += plan.replaced
-        self.same += plan.same
-        self.kept += [{"ns": index.workspace.ns, **conflict} for conflict in plan.conflicts]
-        self.problems += plan.problems
-        self.secrets += plan.secrets
+    @property
+    def secrets(self) -> list[Result]:
+        return [secret for _, plan in self.plans for secret in plan.secrets]
 
     def refuse_secrets(self, request: Incoming) -> None:
         """Refuse all of it, and say where the secrets are; never what they are."""
@@ -176,8 +164,15 @@ class ImportTally:
             "take them out, or say --allow-secret",
         )
 
-    def result(self, ctx: HandlerContext, indexes: list[WorkspaceIndex], request: Incoming) -> Result:
-        counts = {name: getattr(self, name) for name in ("files", "added", "replaced", "same", "gone", "actions")}
-        lists = {name: getattr(self, name)[:LISTED] for name in ("paths", "kept", "problems", "secrets", "conflicts")}
-        return {"ns": namespaces(indexes), "dry_run": request.dry_run, **counts, **lists, "kept_count": len(self.kept),
-                "visible": ctx.stores.ledger.clock}  # fmt: skip
+    def result(self, ctx: HandlerContext, request: Incoming) -> Result:
+        indexes, plans = [index for index, _ in self.plans], [plan for _, plan in self.plans]
+        paths = [step.incoming.path for plan in plans for step in plan.steps]
+        kept = [{"ns": index.workspace.ns, **conflict} for index, plan in self.plans for conflict in plan.conflicts]
+        problems = [*self.problems, *(problem for plan in plans for problem in plan.problems)]
+        return {
+            "ns": namespaces(indexes), "dry_run": request.dry_run, "files": len(paths), "gone": self.gone,
+            **{name: sum(getattr(plan, name) for plan in plans) for name in ("added", "replaced", "same")},
+            "paths": paths[:LISTED], "kept": kept[:LISTED], "kept_count": len(kept), "problems": problems[:LISTED],
+            "secrets": self.secrets[:LISTED], "conflicts": self.conflicts[:LISTED], "actions": self.actions,
+            "visible": ctx.stores.ledger.clock,
+        }  # fmt: skip

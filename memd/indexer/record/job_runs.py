@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from sqlite3 import Connection
 
 
@@ -18,13 +18,9 @@ class LastRun:
 
 
 def keep(connection: Connection, run: LastRun) -> None:
-    connection.execute(
-        "INSERT OR REPLACE INTO jobs (name, last, took_ms, result) VALUES (?, ?, ?, ?)",
-        (run.name, run.last, run.took_ms, run.result),
-    )
+    connection.execute("INSERT OR REPLACE INTO jobs (name, last, took_ms, result) VALUES (?, ?, ?, ?)", astuple(run))
 
 
 def known(connection: Connection) -> dict[str, LastRun]:
-    return {
-        row["name"]: LastRun(**dict(row)) for row in connection.execute("SELECT name, last, took_ms, result FROM jobs")
-    }
+    rows = connection.execute("SELECT name, last, took_ms, result FROM jobs")
+    return {row["name"]: LastRun(**dict(row)) for row in rows}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields, replace
 
 from memd.errors import Conflict
 from memd.notes.read import digest_of
@@ -86,26 +86,18 @@ def _common_prefix(one: bytes, other: bytes) -> int:
 
 
 def keep(connection: sqlite3.Connection, action: int, nth: int, splice: Splice) -> None:
-    connection.execute(
-        "INSERT OR REPLACE INTO splices"
-        ' (action, nth, path, start, removed, inserted, "before", "after", leading, trailing)'
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (action, nth, splice.path, splice.start, zlib.compress(splice.removed), zlib.compress(splice.inserted),
-         splice.before, splice.after, splice.leading, splice.trailing),
-    )  # fmt: skip
+    packed = replace(splice, removed=zlib.compress(splice.removed), inserted=zlib.compress(splice.inserted))
+    columns = 'action, nth, path, start, removed, inserted, "before", "after", leading, trailing'
+    query = f"INSERT OR REPLACE INTO splices ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    connection.execute(query, (action, nth, *astuple(packed)))
 
 
 def of(connection: sqlite3.Connection, action: int) -> list[Splice]:
     """The splices of an action, in order."""
     rows = connection.execute("SELECT * FROM splices WHERE action = ? ORDER BY nth", (action,))
-    return [from_row(row) for row in rows]
-
-
-def from_row(row: sqlite3.Row) -> Splice:
-    return Splice(
-        row["path"], row["start"], zlib.decompress(row["removed"]), zlib.decompress(row["inserted"]),
-        row["before"], row["after"], row["leading"], row["trailing"],
-    )  # fmt: skip
+    packed = (Splice(**{field.name: row[field.name] for field in fields(Splice)}) for row in rows)
+    return [replace(one, removed=zlib.decompress(one.removed), inserted=zlib.decompress(one.inserted))
+            for one in packed]  # fmt: skip
 
 
 # --- undoing ------------------------------------------------------------------------------------------------
