@@ -15,8 +15,7 @@ from memd import Client
 from memd.config import edit, paths
 from memd.config.load import load, placed_rules, written_rules
 from memd.errors import ConfigError, NotFound, Refused, UsageError
-from memd.lifecycle.rule_book import BUILT_IN
-from memd.lifecycle.rule_language import FIELDS, body
+from memd.lifecycle.rule_book import BUILT_IN, FIELDS, body
 from tests.conftest import ROOT, Home
 
 CONFIG = """\

@@ -10,8 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.errors import NotFound, UsageError
-from memd.lifecycle.rule_book import BUILT_IN, choose, find, origin, rule_book, text_for
-from memd.lifecycle.rule_language import FIELDS, RANK, VERBS, body, named, parse, written
+from memd.lifecycle.rule_book import (
+    BUILT_IN,
+    FIELDS,
+    RANK,
+    VERBS,
+    body,
+    choose,
+    find,
+    named,
+    origin,
+    parse,
+    rule_book,
+    text_for,
+    written,
+)
 from memd.lifecycle.rules import OBSERVED, Rule, RuleAction, RuleCondition
 from memd.models import KINDS, TIERS
 

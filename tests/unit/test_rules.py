@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memd.lifecycle.lives import Life
 from memd.lifecycle.rule_book import BUILT_IN as SHIPPED
-from memd.lifecycle.rule_language import parse
+from memd.lifecycle.rule_book import parse
 from memd.lifecycle.rules import Rule, RuleMatch, applies_to, evaluate, pair_rules, similar_enough
 from memd.models import TIERS
 

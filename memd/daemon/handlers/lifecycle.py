@@ -19,7 +19,6 @@ from memd.errors import Refused
 from memd.indexer.lifecycle.reflect import preview_rules
 from memd.indexer.views import keys
 from memd.lifecycle import lives, rule_book
-from memd.lifecycle.rule_language import SYSTEM, body, named
 from memd.lifecycle.rules import Rule, pair_rules
 from memd.models import Memory
 from memd.notes import sections
@@ -112,11 +111,11 @@ async def rule_list(ctx: HandlerContext, request: methods.RuleListRequest, call:
 
 @handles(methods.RuleSetRequest)
 async def rule_set(ctx: HandlerContext, request: methods.RuleSetRequest, call: IncomingCall) -> Result:
-    name = named(request.name)
+    name = rule_book.named(request.name)
 
     def change(texts: Mapping[str, str]) -> Mapping[str, str | None]:
         return {
-            SYSTEM + name: None,
+            rule_book.SYSTEM + name: None,
             name: rule_book.text_for(rule_book.rule_book(texts.items()).rules, name, request.rule),
         }
 
@@ -127,10 +126,10 @@ async def rule_set(ctx: HandlerContext, request: methods.RuleSetRequest, call: I
 @handles(methods.RuleRmRequest)
 async def rule_rm(ctx: HandlerContext, request: methods.RuleRmRequest, call: IncomingCall) -> Result:
     # Not by `named`: what could not be a rule's name can be taken out too.
-    name = request.name.removeprefix(SYSTEM)
+    name = request.name.removeprefix(rule_book.SYSTEM)
 
     def change(texts: Mapping[str, str]) -> Mapping[str, str | None]:
-        return dict.fromkeys([one for one in (name, SYSTEM + name) if one in texts] or _refuse(name))
+        return dict.fromkeys([one for one in (name, rule_book.SYSTEM + name) if one in texts] or _refuse(name))
 
     await _change_rules(ctx, change)
     left = [_rule_row(rule) for rule in ctx.rules.all() if rule.name == name]
@@ -163,4 +162,4 @@ async def rule_test(ctx: HandlerContext, request: methods.RuleTestRequest, call:
 def _rule_row(rule: Rule) -> dict[str, Any]:
     """A rule as the wire has it."""
     as_they_are = {name: getattr(rule, name) for name in ("name", "enabled", "of_pairs", "doc")}
-    return {**as_they_are, "rule": body(rule), "origin": rule_book.origin(rule)}
+    return {**as_they_are, "rule": rule_book.body(rule), "origin": rule_book.origin(rule)}

@@ -12,10 +12,10 @@ from memd.errors import NotFound, UsageError
 from memd.indexer.indexing.scan import refusal
 from memd.indexer.query.lookup import key_of
 from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.views.keys import content_now
 from memd.indexer.writing.write_files import FileChange
 from memd.notes import entries, layout, names, sections, topics
-from memd.notes.entries import SHARED, daily_head, new_entry
-from memd.notes.read import CONTROL, FileContent, SkippedFile, UnreadableFile, read
+from memd.notes.read import CONTROL, FileContent
 from memd.protocol.methods.notes import NewSection, NoteRequest, ReadRequest, RecentRequest, SaveRequest, WriteRequest
 
 TAG = re.compile(r"[^\s,\"'<>#]+")
@@ -43,8 +43,8 @@ async def save(ctx: HandlerContext, request: SaveRequest, call: IncomingCall) ->
 @handles(WriteRequest)
 async def write(ctx: HandlerContext, request: WriteRequest, call: IncomingCall) -> Result:
     writer, now = workspace_writer(ctx, request), request.local_time()
-    path = _role_path(writer.index, SHARED if request.shared else request.role)
-    entry = new_entry(request.section, request.text, stamp=f"{now:%Y-%m-%d %H:%M}")
+    path = _role_path(writer.index, entries.SHARED if request.shared else request.role)
+    entry = entries.new_entry(request.section, request.text, stamp=f"{now:%Y-%m-%d %H:%M}")
     return await _add(writer, "write", path, request.section, FileChange(path, entry), request.text)
 
 
@@ -54,8 +54,8 @@ async def _add_to_daily(writer: WorkspaceWriter, what: str, request: NewSection)
     title, body = (request.title, request.text) if request.title else entries.split_title(request.text)
     day = f"{now:%Y-%m-%d}"
     path = writer.layout.daily_note(day)
-    entry = new_entry(f"{now:%H:%M} {title}", body, tags)
-    change = FileChange(path, entry, daily_head(day))
+    entry = entries.new_entry(f"{now:%H:%M} {title}", body, tags)
+    change = FileChange(path, entry, entries.daily_head(day))
     return await _add(writer, what, path, f"{now:%H:%M} {title}", change, request.text)
 
 
@@ -64,7 +64,7 @@ async def _add_to_long_term(writer: WorkspaceWriter, what: str, request: NewSect
     now, tags, text = request.local_time(), _tags(request), request.text
     title, body = (request.title, text) if request.title else entries.split_title(text)
     heading, path = title or f"{now:%Y-%m-%d %H:%M}", writer.layout.long_term
-    entry = new_entry(heading, body, tags)
+    entry = entries.new_entry(heading, body, tags)
     # A place that must not be written to is refused when it is written.
     known = not refusal(writer.index.workspace, path)
     before = await writer.ctx.read(_content, writer.index, path, writer.ctx.max_bytes) if known else None
@@ -111,7 +111,7 @@ def _tags(request: NewSection) -> tuple[str, ...]:
 
 @handles(ReadRequest)
 async def read_role(ctx: HandlerContext, request: ReadRequest, call: IncomingCall) -> Result:
-    role, index = request.role or SHARED, ctx.only_index(request)
+    role, index = request.role or entries.SHARED, ctx.only_index(request)
     path = _role_path(index, role)
     found = await ctx.read(_content, index, path, ctx.max_bytes)
     if found is None:
@@ -122,7 +122,7 @@ async def read_role(ctx: HandlerContext, request: ReadRequest, call: IncomingCal
 @handles(RecentRequest)
 async def recent(ctx: HandlerContext, request: RecentRequest, call: IncomingCall) -> Result:
     index, budget = ctx.only_index(request), request.budget
-    roles = tuple(dict.fromkeys((SHARED, request.role)))
+    roles = tuple(dict.fromkeys((entries.SHARED, request.role)))
     paths = [_role_path(index, role) for role in roles]
     first = f"{request.local_time() - timedelta(days=request.days):%Y-%m-%d}"
     newest = entries.newest_first(await ctx.read(_entries, index, paths, ctx.max_bytes), first)
@@ -164,12 +164,6 @@ def _entries(index: WorkspaceIndex, paths: list[str], max_bytes: int) -> list[en
 
 def _content(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
     """A file as it is now; None when there is none."""
-    why = refusal(index.workspace, path)
-    try:
-        if why:
-            raise SkippedFile(why)
-        return read(index.workspace.root / path, max_bytes)
-    except FileNotFoundError:
-        return None
-    except (SkippedFile, UnreadableFile) as error:
-        raise NotFound(f"{path} cannot be read: {error}", "memd status") from error
+    if why := refusal(index.workspace, path):
+        raise NotFound(f"{path} cannot be read: {why}", "memd status")
+    return content_now(index, path, max_bytes)

@@ -16,9 +16,8 @@ from memd.indexer.query import candidates, certainty, lookup, ranking, search
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import estimate_tokens
-from memd.lifecycle import composite, spreading
+from memd.lifecycle import composite, packing, spreading
 from memd.lifecycle.edges import CONTAINS, Edge
-from memd.lifecycle.packing import PackedContext, PackedMemory, Packer
 from memd.models import Ask, JsonObject
 from memd.notes.entries import QUOTE_LEVEL, quoted
 
@@ -189,7 +188,7 @@ def _body(inputs: ContextInputs, memory: int) -> tuple[int, str]:
     return inputs.rows[memory]["workspace"], inputs.rows[memory]["body"]
 
 
-def _compaction(inputs: ContextInputs, bundle: PackedContext, overflowed: bool, web: EdgeNeighbourhood) -> str:
+def _compaction(inputs: ContextInputs, bundle: packing.PackedContext, overflowed: bool, web: EdgeNeighbourhood) -> str:
     """Why a summary would help; empty when it would not."""
     if overflowed:
         return "the pinned memories do not fit into a third of the budget"
@@ -284,7 +283,7 @@ class AssembledContext:
 
 def packer_for(
     inputs: ContextInputs, memories: Sequence[int], against: Mapping[int, Sequence[int]]
-) -> tuple[Packer, bool]:
+) -> tuple[packing.Packer, bool]:
     """A packer for these memories, and whether its tokens are only estimated."""
     count, estimated = token_counter(inputs.stores)
     terms = set(query_terms(inputs.task.ask.query))
@@ -303,7 +302,7 @@ def packer_for(
             return 0.0
         return float(len(terms & _terms(piece)))
 
-    return Packer(lambda memory, beside: _head(inputs, memory, beside), body, count, worth, against), estimated
+    return packing.Packer(lambda memory, beside: _head(inputs, memory, beside), body, count, worth, against), estimated
 
 
 @lru_cache(maxsize=5_000)
@@ -336,7 +335,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def rendered(inputs: ContextInputs, bundle: PackedContext, facts: JsonObject) -> AssembledContext:
+def rendered(inputs: ContextInputs, bundle: packing.PackedContext, facts: JsonObject) -> AssembledContext:
     text = "".join(one.text for one in bundle.packed).rstrip("\n")
     memories = [_memory(inputs, one) for one in bundle.packed]
     result = {"text": f"{text}\n" if text else "", "memories": memories, "tokens": bundle.tokens,
@@ -344,7 +343,7 @@ def rendered(inputs: ContextInputs, bundle: PackedContext, facts: JsonObject) ->
     return AssembledContext(result, tuple(one.memory for one in bundle.packed))
 
 
-def _memory(inputs: ContextInputs, one: PackedMemory) -> JsonObject:
+def _memory(inputs: ContextInputs, one: packing.PackedMemory) -> JsonObject:
     row = inputs.rows[one.memory]
     columns = {name: row[name] for name in ("path", "start_line", "end_line", "date", "tier", "kind")}
     memory = {"ns": inputs.ns(one.memory), "key": inputs.keys[one.memory], **columns, "phase": one.phase,

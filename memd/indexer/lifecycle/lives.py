@@ -12,7 +12,6 @@ from sqlite3 import Connection, Row
 from typing import Any
 
 from memd.indexer.record import actions, life_changes
-from memd.indexer.record.actions import in_utc
 from memd.lifecycle.lives import BASE, Life
 from memd.models import Tier
 
@@ -151,7 +150,7 @@ def record_accesses(
 ) -> None:
     """Record that a client was shown some memories: once each per hour, counted by the next reflection."""
     seen = sorted(set(memories))
-    hour = in_utc(now)[:13]
+    hour = actions.in_utc(now)[:13]
     known = "SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM memories WHERE id = ?1)"
     connection.executemany(
         f"INSERT OR IGNORE INTO accesses (memory, client, hour) {known}", [(memory, client, hour) for memory in seen]
@@ -191,7 +190,7 @@ def _with_counts(life: Life, times: int, hours: str, now: datetime) -> Life:
     """A life with further accesses; the last one was at the end of the last hour, or now."""
     last_hour, days = max(hours.split(",")), {hour[:10] for hour in hours.split(",")}
     last = min(datetime.fromisoformat(f"{last_hour}:59:59.999+00:00"), now)
-    new = days if life.accessed is None else {day for day in days if day > in_utc(life.accessed)[:10]}
+    new = days if life.accessed is None else {day for day in days if day > actions.in_utc(life.accessed)[:10]}
     accessed = max(last, life.accessed or last)
     return replace(life, accesses=life.accesses + times, days=life.days + len(new), accessed=accessed)
 
@@ -201,7 +200,7 @@ def count_accesses(connection: Connection, memories: Sequence[int], now: datetim
     page = counted(connection, (life_of(connection, memory) for memory in memories), now)
     connection.executemany(
         "UPDATE memories SET accesses = ?, days = ?, accessed = ? WHERE id = ?",
-        [(life.accesses, life.days, in_utc(life.accessed or now), life.memory) for life in page],
+        [(life.accesses, life.days, actions.in_utc(life.accessed or now), life.memory) for life in page],
     )
     connection.execute(
         "UPDATE accesses SET counted = 1 WHERE memory IN (SELECT value FROM json_each(?))",
@@ -211,6 +210,6 @@ def count_accesses(connection: Connection, memories: Sequence[int], now: datetim
 
 def sweep_accesses(connection: Connection, now: datetime) -> None:
     """Delete counted entries that no further access can repeat."""
-    before = in_utc(now - KEPT)[:13]
+    before = actions.in_utc(now - KEPT)[:13]
     for table in ("accesses", "together"):
         connection.execute(f"DELETE FROM {table} WHERE counted AND hour < ?", (before,))

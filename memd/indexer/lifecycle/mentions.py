@@ -16,7 +16,6 @@ from sqlite3 import Connection, Row
 
 from memd.indexer.indexing import memory_names
 from memd.indexer.lifecycle import edges
-from memd.indexer.lifecycle.edges import Triple, batches
 from memd.indexer.record.actions import in_utc
 from memd.lifecycle.edges import RELATED, ends, strengthened
 from memd.models import RELATIONS
@@ -39,7 +38,7 @@ class EdgePlan:
 
     resolved: Sequence[tuple[int | None, int, str, str]] = ()
     """Mentions that name another memory than before: that memory, then the mention."""
-    changed: Sequence[Triple] = ()
+    changed: Sequence[edges.Triple] = ()
     """Edges that differ from what the mentions say."""
     tagged: Sequence[tuple[int, int]] = ()
     """Pairs that now share a tag."""
@@ -49,7 +48,7 @@ class EdgePlan:
     def parts(self) -> Iterator[EdgePlan]:
         """The plan in parts, each for a short transaction; mentions before the edges that depend on them."""
         for name in ("resolved", "changed", "tagged", "untagged"):
-            yield from (EdgePlan(**{name: some}) for some in batches(getattr(self, name)))
+            yield from (EdgePlan(**{name: some}) for some in edges.batches(getattr(self, name)))
 
 
 def plan(connection: Connection, workspace: int, memories: Collection[int] | None = None) -> EdgePlan:
@@ -58,8 +57,8 @@ def plan(connection: Connection, workspace: int, memories: Collection[int] | Non
     rows = _mentions(connection, workspace, about)
     by_name = memory_names.found_by_name(connection, workspace, {row["target"] for row in rows})
     resolved: list[tuple[int | None, int, str, str]] = []
-    said: dict[Triple, None] = {}
-    moved: set[Triple] = set()
+    said: dict[edges.Triple, None] = {}
+    moved: set[edges.Triple] = set()
     for row in rows:
         new = by_name.get(row["target"]) or row["found"]
         new = None if new == row["memory"] else new
@@ -99,7 +98,7 @@ def _json(values: Collection[str]) -> str:
     return json.dumps(list(values))
 
 
-def _mentioned_edges(connection: Connection, workspace: int, about: str | None) -> list[Triple]:
+def _mentioned_edges(connection: Connection, workspace: int, about: str | None) -> list[edges.Triple]:
     """The edges that mentions made, of these memories or of all."""
     rows = _edges(connection, workspace, about, "e.origin IN (?, ?)", (DECLARED, WRITTEN))
     return [(row["one"], row["other"], row["rel"]) for row in rows]
@@ -215,7 +214,7 @@ def relink(
     return sum(write(partial(carry_out, workspace=workspace, plan=part, now=now)) for part in parts)
 
 
-def _update_edge(connection: Connection, workspace: int, triple: Triple, now: str) -> int:
+def _update_edge(connection: Connection, workspace: int, triple: edges.Triple, now: str) -> int:
     """Make an edge what the mentions say."""
     change = _difference(connection, triple)
     if change is None:
@@ -244,7 +243,7 @@ class _EdgeChange:
     drop: bool = False
 
 
-def _difference(connection: Connection, triple: Triple) -> _EdgeChange | None:
+def _difference(connection: Connection, triple: edges.Triple) -> _EdgeChange | None:
     one, other, rel = triple
     said = _said(connection, one, other, rel)
     row = connection.execute("SELECT * FROM edges WHERE one = ? AND other = ? AND rel = ?", triple).fetchone()

@@ -15,8 +15,7 @@ from sqlite3 import Connection, Row
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.lifecycle import lives
-from memd.indexer.lifecycle.edges import TAKEN, batches, insert
+from memd.indexer.lifecycle import edges, lives
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
 from memd.indexer.record.actions import in_utc
@@ -69,7 +68,7 @@ class ComparedMemories:
 
     def parts(self) -> Iterator[ComparedMemories]:
         """The same in parts, each for a short transaction."""
-        for numbers in batches(sorted(self.memories), PART):
+        for numbers in edges.batches(sorted(self.memories), PART):
             pairs = [pair for pair in self.pairs if pair.one in numbers or pair.other in numbers]
             yield ComparedMemories({number: self.memories[number] for number in numbers}, pairs)
 
@@ -89,7 +88,7 @@ def compare(
         return ComparedMemories()
     memories = {row["id"]: row["digest"] for row in todo[:most]}
     pairs: dict[tuple[int, int], SimilarPair] = {}
-    for numbers in batches(list(memories), BLOCK):
+    for numbers in edges.batches(list(memories), BLOCK):
         pairs |= {(pair.one, pair.other): pair for pair in _compare(connection, mirror, model, numbers)}
     nearest = sorted(pairs.values(), key=lambda pair: (-pair.similarity, pair.one, pair.other))
     return ComparedMemories(memories, nearest, len(todo) > most)
@@ -217,7 +216,7 @@ def _link(connection: Connection, workspace: int, pair: SimilarPair, now: str) -
     weight = min(HIGHEST, max(LOWEST, pair.similarity))
     edge = (pair.one, pair.other, RELATED)
     row = connection.execute("SELECT * FROM edges WHERE one = ? AND other = ? AND rel = ?", edge).fetchone()
-    if row is not None and (row["origin"] not in OBSERVED or row["removed"] == TAKEN):
+    if row is not None and (row["origin"] not in OBSERVED or row["removed"] == edges.TAKEN):
         return 0, 0
     base = strengthened(weight, row["accesses"]) if row is not None else weight
     live = row is not None and row["origin"] == SIMILAR and not row["removed"]
@@ -228,7 +227,7 @@ def _link(connection: Connection, workspace: int, pair: SimilarPair, now: str) -
         return 0, 0
     if row is not None:
         return _renew(connection, row, base, now), dropped
-    return insert(connection, workspace, edge, weight, SIMILAR, now), dropped
+    return edges.insert(connection, workspace, edge, weight, SIMILAR, now), dropped
 
 
 def _renew(connection: Connection, row: Row, base: float, now: str) -> int:
@@ -281,5 +280,5 @@ def refuse(connection: Connection, workspace: int, one: int, other: int, now: da
     connection.execute(
         "INSERT INTO edges (workspace, one, other, rel, base, weight, origin, made, removed)"
         " VALUES (?, ?, ?, ?, 0, 0, ?, ?, ?) ON CONFLICT DO UPDATE SET removed = excluded.removed",
-        (workspace, *ends(one, other, RELATED), RELATED, SIMILAR, in_utc(now), TAKEN),
+        (workspace, *ends(one, other, RELATED), RELATED, SIMILAR, in_utc(now), edges.TAKEN),
     )

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from sqlite3 import Row
 
-from memd.errors import NotFound, Refused, UsageError
+from memd.errors import MemdError, NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import is_memory_path, refusal
 from memd.indexer.query import lookup
 from memd.indexer.record import history
@@ -131,12 +131,22 @@ def _lines(index: WorkspaceIndex, path: str, first: int, count: int, max_bytes: 
 
 
 def _read(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent:
+    content = content_now(index, path, max_bytes)
+    if content is None:
+        raise NotFound(f"{path} does not exist any more", "memd sync")
+    return content
+
+
+def content_now(
+    index: WorkspaceIndex, path: str, max_bytes: int, problem: type[MemdError] = NotFound
+) -> FileContent | None:
+    """A file as it is now; None when there is none."""
     try:
         return read(index.workspace.root / path, max_bytes)
-    except FileNotFoundError as error:
-        raise NotFound(f"{path} does not exist any more", "memd sync") from error
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except (SkippedFile, UnreadableFile) as error:
-        raise NotFound(f"{path} cannot be read: {error}", "memd status") from error
+        raise problem(f"{path} cannot be read: {error}", "memd status") from error
 
 
 # --- the memory that a write means ----------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from memd.errors import MemdError
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import LINK, SWAP, FileStat, ScanResult, is_utf8, refusal
 from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.views.keys import content_now
 from memd.notes.layout import Layout, layout_of
 from memd.notes.names import is_topic
-from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
 from memd.notes.topics import Topic, read_topic
 
 
@@ -49,23 +49,13 @@ def _names(index: WorkspaceIndex, folder: str) -> Iterator[str]:
             yield entry.name
 
 
-def _read(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
-    """A file as it is now; None when it does not exist."""
-    try:
-        return read(index.workspace.root / path, max_bytes)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (SkippedFile, UnreadableFile) as error:
-        raise MemdError(f"{path} cannot be read: {error}", "memd status") from error
-
-
 def index_text(index: WorkspaceIndex, max_bytes: int) -> str:
-    content = _read(index, layout(index).index, max_bytes)
+    content = content_now(index, layout(index).index, max_bytes, MemdError)
     return content.text if content else ""
 
 
 def topic(index: WorkspaceIndex, name: str, path: str, max_bytes: int) -> Topic | None:
-    content = _read(index, path, max_bytes)
+    content = content_now(index, path, max_bytes, MemdError)
     return read_topic(name, path, content.text, content.day) if content else None
 
 
