@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from memd.daemon import binding
@@ -22,12 +23,7 @@ HANDLERS: dict[type[Request], Handler[Any]] = {}
 
 def handles(request: type[R]) -> Callable[[Handler[R]], Handler[R]]:
     """The function that follows answers the method that this request declares."""
-
-    def register(handler: Handler[R]) -> Handler[R]:
-        HANDLERS[request] = handler
-        return handler
-
-    return register
+    return partial(HANDLERS.setdefault, request)
 
 
 async def from_view(

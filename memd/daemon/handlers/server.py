@@ -137,7 +137,7 @@ async def mcp_open(ctx: HandlerContext, request: McpOpenRequest, call: IncomingC
     if request.experimental and request.profile in EXPERIMENTAL and not ctx.outlines.on:
         ctx.outlines.turn_on()
     calls = SessionCalls(
-        partial(_call, ctx, call),
+        partial(dispatch, ctx, call=call),
         partial(_bind, ctx, connection, request.cwd),
         SessionIdentity(request.who, time_zone(request.tz), request.session),
     )
@@ -154,10 +154,6 @@ async def _run(ctx: HandlerContext, session: Any, connection: ClientConnection, 
         await session.run(reader)
     finally:
         ctx.mcp.remove(session)
-
-
-async def _call(ctx: HandlerContext, call: IncomingCall, method: str, params: dict[str, Any]) -> Result:
-    return await dispatch(ctx, method, params, call)
 
 
 def _bind_early(ctx: HandlerContext, connection: ClientConnection, request: McpOpenRequest) -> None:

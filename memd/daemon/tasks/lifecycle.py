@@ -171,13 +171,13 @@ def _resolve_some(worker: Worker, index: WorkspaceIndex) -> None:
     index.unlinked -= some
 
 
-class SaveSimilarEdges(BackgroundTask[similarity.LinkedEdges]):
-    """Keep the edges that a comparison of memories found."""
+class SaveSimilarEdges(BackgroundTask[int]):
+    """Keep the edges that a comparison of memories found; returns how many are new."""
 
     workspace: int
     compared: similarity.ComparedMemories
 
-    def run(self, worker: Worker) -> similarity.LinkedEdges:
+    def run(self, worker: Worker) -> int:
         with worker.stores.ledger.write() as connection:
             return similarity.save(connection, self.workspace, self.compared, datetime.now(UTC))
 

@@ -147,7 +147,7 @@ class Reflection:
             compared = similarity.compare(self.stores, self.index, PAGE)
             for part in compared.parts():
                 save = partial(similarity.save, workspace=self.index.id, compared=part, now=self.now)
-                self.linked += self.options.write(save).made
+                self.linked += self.options.write(save)
                 self.options.rest()
             more = compared.more
         # After it: of two memories that are similar and share a tag, the stronger edge is kept.

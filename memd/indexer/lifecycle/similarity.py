@@ -185,31 +185,23 @@ def _means(connection: Connection, mirror: Mirror, memories: Collection[int]) ->
 # --- writing ------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class LinkedEdges:
-    """How many edges were made and dropped."""
+def save(connection: Connection, workspace: int, compared: ComparedMemories, now: datetime) -> int:
+    """Write the edges of one part of a pass, the most similar first, and mark its memories as compared.
 
-    made: int = 0
-    dropped: int = 0
-
-
-def save(connection: Connection, workspace: int, compared: ComparedMemories, now: datetime) -> LinkedEdges:
-    """Write the edges of one part of a pass, the most similar first, and mark its memories as compared."""
-    done, at = LinkedEdges(), in_utc(now)
+    Returns how many edges were made.
+    """
     similar = {(pair.one, pair.other) for pair in compared.pairs}
     for memory in compared.memories:
-        done.dropped += _drop_dissimilar(connection, memory, similar)
-    for pair in compared.pairs:
-        made, dropped = _link(connection, workspace, pair, at)
-        done.made, done.dropped = done.made + made, done.dropped + dropped
+        _drop_dissimilar(connection, memory, similar)
+    made = sum(_link(connection, workspace, pair, in_utc(now)) for pair in compared.pairs)
     connection.executemany(
         "UPDATE memories SET compared = digest WHERE id = ? AND digest = ?", list(compared.memories.items())
     )
-    return done
+    return made
 
 
-def _link(connection: Connection, workspace: int, pair: SimilarPair, now: str) -> tuple[int, int]:
-    """Make or renew the edge of a pair; returns how many were made and dropped.
+def _link(connection: Connection, workspace: int, pair: SimilarPair, now: str) -> int:
+    """Make or renew the edge of a pair; returns how many were made.
 
     An edge that someone made or removed stays as it is.
     """
@@ -217,17 +209,14 @@ def _link(connection: Connection, workspace: int, pair: SimilarPair, now: str) -
     edge = (pair.one, pair.other, RELATED)
     row = connection.execute("SELECT * FROM edges WHERE one = ? AND other = ? AND rel = ?", edge).fetchone()
     if row is not None and (row["origin"] not in OBSERVED or row["removed"] == edges.TAKEN):
-        return 0, 0
+        return 0
     base = strengthened(weight, row["accesses"]) if row is not None else weight
     live = row is not None and row["origin"] == SIMILAR and not row["removed"]
-    if live:
-        return _renew(connection, row, base, now), 0
-    dropped = _room(connection, pair, base)
-    if dropped is None:
-        return 0, 0
+    if not live and not _make_room(connection, pair, base):
+        return 0
     if row is not None:
-        return _renew(connection, row, base, now), dropped
-    return edges.insert(connection, workspace, edge, weight, SIMILAR, now), dropped
+        return _renew(connection, row, base, now)
+    return edges.insert(connection, workspace, edge, weight, SIMILAR, now)
 
 
 def _renew(connection: Connection, row: Row, base: float, now: str) -> int:
@@ -240,20 +229,21 @@ def _renew(connection: Connection, row: Row, base: float, now: str) -> int:
     return 1
 
 
-def _room(connection: Connection, pair: SimilarPair, weight: float) -> int | None:
-    """Drop the weakest of five edges if the new one is stronger; None if there is no room."""
+def _make_room(connection: Connection, pair: SimilarPair, weight: float) -> bool:
+    """Drop the weakest of five edges if the new one is stronger; False if there is no room."""
     weakest: set[int] = set()
     for memory in (pair.one, pair.other):
         if not connection.execute("SELECT 1 FROM memories WHERE id = ? AND file IS NOT NULL", (memory,)).fetchone():
-            return None
+            return False
         rows = connection.execute(
             f"{AUTOMATIC} ORDER BY e.weight DESC, e.one, e.other", {"memory": memory, "similar": SIMILAR}
         ).fetchall()
         if len(rows) >= MOST_EDGES:
             if rows[-1]["weight"] >= weight:
-                return None
+                return False
             weakest.add(rows[-1]["id"])
-    return _drop(connection, sorted(weakest))
+    _drop(connection, weakest)
+    return True
 
 
 AUTOMATIC = (
@@ -264,15 +254,14 @@ AUTOMATIC = (
 """The automatic edges of a memory to memories in files."""
 
 
-def _drop_dissimilar(connection: Connection, memory: int, similar: Collection[tuple[int, int]]) -> int:
+def _drop_dissimilar(connection: Connection, memory: int, similar: Collection[tuple[int, int]]) -> None:
     """Drop the automatic edges to memories that are no longer similar; a removed memory may come back."""
     rows = connection.execute(AUTOMATIC, {"memory": memory, "similar": SIMILAR}).fetchall()
-    return _drop(connection, [row["id"] for row in rows if (row["one"], row["other"]) not in similar])
+    _drop(connection, [row["id"] for row in rows if (row["one"], row["other"]) not in similar])
 
 
-def _drop(connection: Connection, numbers: Sequence[int]) -> int:
+def _drop(connection: Connection, numbers: Collection[int]) -> None:
     connection.executemany("DELETE FROM edges WHERE id = ?", [(number,) for number in numbers])
-    return len(numbers)
 
 
 def refuse(connection: Connection, workspace: int, one: int, other: int, now: datetime) -> None:
