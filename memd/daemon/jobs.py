@@ -18,8 +18,8 @@ from memd.daemon.tasks.stores import CompactLedger, ForgetOldModels, RepairText,
 from memd.daemon.tasks.writing import DropOldVersions, RecoverActions
 from memd.errors import StoreBroken
 from memd.indexer.maintenance import backups
-from memd.indexer.record import actions, job_runs
-from memd.indexer.record.job_runs import LastRun
+from memd.indexer.record import actions
+from memd.indexer.record.actions import LastRun
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.stores import WorkspaceIndex
 
@@ -43,7 +43,7 @@ class BuiltInJobs:
 
     def all(self) -> list[ScheduledJob]:
         """Every job with its schedule and its last run; those that were missed run in this order."""
-        last_runs, settings = job_runs.known(self.stores.ledger.reader), self.ctx.settings
+        last_runs, settings = actions.last_runs(self.stores.ledger.reader), self.ctx.settings
         jobs = [ScheduledJob("scan", f"{settings.watch.scan_seconds}s", self.scan, kept=False)]
         for name in NAMES:
             job = ScheduledJob(name, getattr(settings.jobs, name), getattr(self, name))

@@ -6,11 +6,10 @@ import errno
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from memd.config import edit, paths
 from memd.config.load import NS, glob_ok
-from memd.daemon.handler_context import progress_reporter
+from memd.daemon.handler_context import P, T, progress_reporter
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
@@ -19,9 +18,6 @@ from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, Us
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import DEFAULT_GLOBS, Workspace
 from memd.protocol.methods.workspaces import WorkspaceAddRequest, WorkspaceListRequest, WorkspaceRmRequest
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @handles(WorkspaceListRequest)
@@ -86,10 +82,10 @@ async def workspace_rm(ctx: HandlerContext, request: WorkspaceRmRequest, call: I
     return {**index.place, "removed": True}
 
 
-async def configure(ctx: HandlerContext, change: Callable[[T], R], argument: T) -> R:
+async def configure(ctx: HandlerContext, change: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Change the config file, or say why that cannot be done."""
     try:
-        return await ctx.read(change, argument)
+        return await ctx.read(change, *args, **kwargs)
     except OSError as error:
         kind = DiskFull if error.errno == errno.ENOSPC else MemdError
         file = paths.config_file()

@@ -13,7 +13,7 @@ from memd.daemon.events import ACCESSED, MOVED
 from memd.daemon.task_queue import BackgroundTask, Task
 from memd.daemon.worker import Worker
 from memd.indexer.lifecycle import edges, lives, mentions, similarity
-from memd.indexer.record import actions, job_runs, life_changes
+from memd.indexer.record import actions
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import exams
 from memd.lifecycle.edges import Edge
@@ -125,7 +125,7 @@ def announce_moved(worker: Worker, memories: Iterable[int]) -> None:
 def announce_moved_by(worker: Worker, action: int) -> None:
     """The same of what an action moved."""
     if worker.events.watched(MOVED):
-        changes = life_changes.of(worker.stores.ledger.reader, action)
+        changes = actions.changes_of(worker.stores.ledger.reader, action)
         announce_moved(worker, [change.memory for change in changes if change.what == "tier"])
 
 
@@ -231,11 +231,11 @@ class ReflectionStep(BackgroundTask[Any]):
 class SaveJobRun(BackgroundTask[None]):
     """Note when a job last ran and what came of it."""
 
-    last_run: job_runs.LastRun
+    last_run: actions.LastRun
 
     def run(self, worker: Worker) -> None:
         with worker.stores.ledger.write() as connection:
-            job_runs.keep(connection, self.last_run)
+            actions.keep_run(connection, self.last_run)
 
 
 class SaveExam(Task[None]):

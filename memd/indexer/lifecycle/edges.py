@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from typing import Any, TypeVar
 
 from memd.indexer.query import lookup
-from memd.indexer.record import actions, life_changes
+from memd.indexer.record import actions
 from memd.lifecycle.edges import CONTAINS, OBSERVED, PRUNE, RELATED, REST, USED, Edge, faded, strengthened
 from memd.models import Relation
 
@@ -105,7 +105,7 @@ def remove(connection: Connection, action: int, edges: Sequence[Edge]) -> None:
         ends = {"one": edge.one, "other": edge.other, "rel": edge.rel}
         connection.execute("UPDATE edges SET removed = ? WHERE id = ?", (TAKEN, edge.id))
         before, after = {**ends, "removed": row["removed"]}, {**ends, "removed": TAKEN}
-        life_changes.keep(connection, action, nth, edge.one, "edge", before, after)
+        actions.keep_change(connection, action, nth, edge.one, "edge", before, after)
 
 
 # --- use and time -------------------------------------------------------------------------------------------

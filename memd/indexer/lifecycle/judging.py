@@ -18,7 +18,7 @@ from typing import NamedTuple
 from memd.indexer.language.words import query_terms
 from memd.indexer.lifecycle import edges, lives
 from memd.indexer.lifecycle.similarity import DEDUP, LINK, MERGE, SIMILAR, SimilarPair
-from memd.indexer.record import actions, life_changes
+from memd.indexer.record import actions
 from memd.indexer.store.ledger import Ledger
 from memd.lifecycle.edges import BY_RULE, REFINES, RELATED
 from memd.lifecycle.lives import DORMANT, Life
@@ -114,7 +114,7 @@ def tie(
         return False
     ends = {"one": one, "other": other, "rel": rel}
     before, after = {**ends, "removed": edges.TAKEN}, {**ends, "removed": 0}
-    life_changes.keep(connection, *next_change(connection), one, "edge", before, after)
+    actions.keep_change(connection, *next_change(connection), one, "edge", before, after)
     return True
 
 

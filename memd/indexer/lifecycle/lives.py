@@ -11,7 +11,7 @@ from itertools import combinations
 from sqlite3 import Connection, Row
 from typing import Any
 
-from memd.indexer.record import actions, life_changes
+from memd.indexer.record import actions
 from memd.lifecycle.lives import BASE, Life
 from memd.models import Tier
 
@@ -96,7 +96,7 @@ def move(connection: Connection, action: int, nth: int, move: TierMove, now: dat
         return False
     after = dict(zip(TIER, (move.tier, actions.in_utc(now), move.by, move.why, row["tier"]), strict=True))
     put(connection, move.memory, after)
-    life_changes.keep(connection, action, nth, move.memory, "tier", dict(row), after)
+    actions.keep_change(connection, action, nth, move.memory, "tier", dict(row), after)
     return True
 
 
@@ -128,7 +128,7 @@ def found_useful(connection: Connection, action: int, nth: int, memory: int) -> 
     row = connection.execute(
         "UPDATE memories SET useful = useful + 1 WHERE id = ? RETURNING useful", (memory,)
     ).fetchone()
-    life_changes.keep(connection, action, nth, memory, "useful", row["useful"] - 1, row["useful"])
+    actions.keep_change(connection, action, nth, memory, "useful", row["useful"] - 1, row["useful"])
     return int(row["useful"])
 
 

@@ -10,7 +10,7 @@ from sqlite3 import Connection
 
 from memd.errors import Conflict
 from memd.indexer.lifecycle import lives
-from memd.indexer.record import actions, life_changes, splices
+from memd.indexer.record import actions, splices
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.past import KnownMemory
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction, perform
@@ -32,7 +32,7 @@ def _undo_life_changes(stores: Stores, index: WorkspaceIndex, action: int, who: 
     """Undo an action that changed no file. What a person put back ages anew, or the next reflect would redo it."""
     with stores.ledger.write() as connection:
         number = actions.begin(connection, index.id, who, "undo", str(action))
-        changes = life_changes.of(connection, action)
+        changes = actions.changes_of(connection, action)
         undoing = _LifeUndo(connection, action, number, who, datetime.now(UTC))
         for change in reversed(changes):
             undoing.restored += getattr(undoing, change.what)(change)
@@ -57,14 +57,14 @@ class _LifeUndo:
     now: datetime
     restored: int = 0
 
-    def tier(self, change: life_changes.LifeChange) -> bool:
+    def tier(self, change: actions.LifeChange) -> bool:
         row = self.connection.execute("SELECT tier, moved FROM memories WHERE id = ?", (change.memory,)).fetchone()
         if (row["tier"], row["moved"]) != (change.after["tier"], change.after["moved"]):
             return False
         back = lives.TierMove(change.memory, change.before["tier"], self.who, f"undo of action {self.action}")
         return lives.move(self.connection, self.number, self.restored, back, self.now)
 
-    def useful(self, change: life_changes.LifeChange) -> bool:
+    def useful(self, change: actions.LifeChange) -> bool:
         step = change.before - change.after
         row = self.connection.execute(
             "UPDATE memories SET useful = MAX(0, useful + ?) WHERE id = ? RETURNING useful", (step, change.memory)
@@ -72,7 +72,7 @@ class _LifeUndo:
         self._keep(change, row["useful"] - step, row["useful"])
         return True
 
-    def edge(self, change: life_changes.LifeChange) -> bool:
+    def edge(self, change: actions.LifeChange) -> bool:
         changed = self.connection.execute(
             "UPDATE edges SET removed = ?1 WHERE one = ?2 AND other = ?3 AND rel = ?4 AND removed = ?5",
             (change.before["removed"], *(change.after[name] for name in ("one", "other", "rel", "removed"))),
@@ -81,8 +81,8 @@ class _LifeUndo:
             self._keep(change, change.after, change.before)
         return bool(changed)
 
-    def _keep(self, change: life_changes.LifeChange, before: object, after: object) -> None:
-        life_changes.keep(self.connection, self.number, self.restored, change.memory, change.what, before, after)
+    def _keep(self, change: actions.LifeChange, before: object, after: object) -> None:
+        actions.keep_change(self.connection, self.number, self.restored, change.memory, change.what, before, after)
 
 
 # --- restoring a version ------------------------------------------------------------------------------------

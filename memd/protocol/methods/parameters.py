@@ -26,7 +26,6 @@ TYPES = {
     kinds.StrType: "text", kinds.LiteralType: "text", kinds.IntType: "whole number", kinds.FloatType: "number",
     kinds.BoolType: "true or false", kinds.VarTupleType: "list of texts", kinds.ListType: "list of objects",
 }  # fmt: skip
-ARTICLES = {"text": "text", "true or false": "true or false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +66,8 @@ class Parameter:
         """What it must be, in words: `a whole number from 0 to 200`."""
         if self.choices and not self.is_list:
             return f"one of {', '.join(self.choices)}"
-        bounds = f" from {self.low:g} to {self.high:g}" if self.low is not None and self.high is not None else ""
-        return f"{ARTICLES.get(self.type) or 'a ' + self.type}{_plain(bounds)}"
-
-
-def _plain(bounds: str) -> str:
-    return bounds.replace("1e+09", "1000000000").replace("1e+06", "1000000")
+        bounds = f" from {self.low:.15g} to {self.high:.15g}" if self.low is not None and self.high is not None else ""
+        return f"{'' if self.type in ('text', 'true or false') else 'a '}{self.type}{bounds}"
 
 
 @cache
@@ -144,10 +139,8 @@ def _docs_in(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
 def _unwrapped(kind: kinds.Type, known: dict[str, Any], extra: dict[str, Any]) -> Iterator[kinds.Type]:
     """The types that a field may have; what is said about them is added to `known` and `extra`, the outermost wins."""
     if isinstance(kind, kinds.Metadata):
-        for key, value in (kind.extra_json_schema or {}).items():
-            known.setdefault(key, value)
-        for key, value in (kind.extra or {}).items():
-            extra.setdefault(key, value)
+        known |= {**(kind.extra_json_schema or {}), **known}
+        extra |= {**(kind.extra or {}), **extra}
         yield from _unwrapped(kind.type, known, extra)
     elif isinstance(kind, kinds.UnionType):
         for one in kind.types:
