@@ -20,16 +20,8 @@ from memd.indexer.record import actions, history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.transfer.export import EDGE_STATES, LIFE, SCHEMA
 from memd.models import KINDS, RELATIONS, TIERS, Declared, JsonObject
-from memd.notes import safe_write
-from memd.notes.incoming_file import (
-    IncomingFile,
-    IncomingMemory,
-    MergeResult,
-    merge,
-    sectioned,
-    text_digest,
-    without_known,
-)
+from memd.notes import incoming_file, safe_write
+from memd.notes.incoming_file import IncomingFile, IncomingMemory, MergeResult
 from memd.notes.secrets import secrets_in
 
 MAX_EXPORT = 512 * 1024 * 1024
@@ -129,7 +121,7 @@ class ImportPlan:
 
     def add(self, incoming: IncomingFile, data: bytes | None, overwrite: bool) -> None:
         """Plan the merge of a file into the bytes that are there."""
-        outcome = merge(incoming, data, overwrite)
+        outcome = incoming_file.merge(incoming, data, overwrite)
         self.same += outcome.same
         for memory, why in outcome.rejected:
             key = f"{incoming.path}#{memory.slug}" if memory.slug else incoming.path
@@ -149,9 +141,9 @@ def plan(
         if why:
             result.problems.append({"path": incoming.path, "why": why})
             continue
-        wanted = incoming if known is None else without_known(incoming, known)
+        wanted = incoming if known is None else incoming_file.without_known(incoming, known)
         if known is not None and data is not None:
-            wanted = without_known(sectioned(wanted), known)
+            wanted = incoming_file.without_known(incoming_file.sectioned(wanted), known)
         result.same += len(incoming.items) - len(wanted.items)
         if known is not None:
             known.update(item.digest for item in wanted.items)
@@ -234,14 +226,14 @@ def _brought(
     )
     for row in rows:
         entry = lives.get((row["path"], row["slug"]))
-        if entry is not None and text_digest(text_at(entry, "text")) == row["digest"]:
+        if entry is not None and incoming_file.text_digest(text_at(entry, "text")) == row["digest"]:
             yield row["id"], entry
 
 
 def _restore_versions(connection: Connection, memory: int, entry: JsonObject) -> None:
     """Put the versions of the export in place of the one that the import made."""
     text, versions = text_at(entry, "text"), objects(entry, "versions")
-    own = text_digest(text)
+    own = incoming_file.text_digest(text)
     texts = [version.get("text", text if version.get("digest") == own else None) for version in versions]
     if versions and versions[-1].get("digest") is not None and texts[-1] is not None and _is_text(texts[-1], own):
         connection.execute("DELETE FROM versions WHERE memory = ?", (memory,))
@@ -249,14 +241,14 @@ def _restore_versions(connection: Connection, memory: int, entry: JsonObject) ->
 
 
 def _is_text(text: object, digest: str) -> bool:
-    return isinstance(text, str) and text_digest(text) == digest
+    return isinstance(text, str) and incoming_file.text_digest(text) == digest
 
 
 def _add_versions(connection: Connection, memory: int, versions: Sequence[JsonObject], texts: Iterable[object]) -> None:
     for number, (entry, content) in enumerate(zip(versions, texts, strict=True), 1):
         kept = entry.get("digest")
         text = content if isinstance(content, str) and kept is not None else None
-        digest = text_digest(text) if text is not None else kept if isinstance(kept, str) else None
+        digest = incoming_file.text_digest(text) if text is not None else kept if isinstance(kept, str) else None
         at, who, path, heading = (text_at(entry, name) for name in ("at", "who", "path", "heading"))
         history.add(connection, history.MemoryVersion(memory, number, at, who, None, digest, path, heading), text)
 

@@ -7,19 +7,8 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from msgspec import Meta
 
 from memd.models import Relation
-from memd.protocol.methods.base import (
-    MAX_ROWS,
-    AcrossWorkspaces,
-    Key,
-    Scoped,
-    Share,
-    Text,
-    WithinWorkspace,
-    Writing,
-    Written,
-    method,
-    unset,
-)
+from memd.protocol.methods import base
+from memd.protocol.methods.base import method, unset
 
 EdgeStep = TypedDict("EdgeStep", {"from": str, "rel": str, "to": str, "weight": float})
 """An edge on the way from one memory to another."""
@@ -43,65 +32,65 @@ class EdgeEnd(TypedDict):
     tier: str
 
 
-class EdgeAddResult(Written):
+class EdgeAddResult(base.Written):
     """The answer of `edge.add`; `edge` is None when it went again before the answer."""
 
     edge: EdgeRow | None
 
 
 @method("edge.add", EdgeAddResult, "from_", "rel", "to")
-class EdgeAddRequest(Writing):
+class EdgeAddRequest(base.Writing):
     """Declares an edge between two memories, in the file of the first."""
 
-    from_: Text
+    from_: base.Text
     """The key of the memory that says it."""
     rel: Relation = "relates_to"
     """The relation."""
-    to: Text
+    to: base.Text
     """The key of the other memory, of the same workspace."""
-    weight: Annotated[Share | None, unset("the relation's")] = None
+    weight: Annotated[base.Share | None, unset("the relation's")] = None
     """From 0 to 1."""
 
 
-class EdgeRmResult(Written):
+class EdgeRmResult(base.Written):
     """The answer of `edge.rm`."""
 
     removed: list[EdgeRow]
 
 
 @method("edge.rm", EdgeRmResult, "from_", "rel", "to")
-class EdgeRmRequest(Writing):
+class EdgeRmRequest(base.Writing):
     """Removes an edge: from the file that declares it, or so that it is not made again."""
 
-    from_: Text
+    from_: base.Text
     """The key of the memory that says it; of `relates_to`, either."""
     rel: Relation = "relates_to"
     """The relation."""
-    to: Text
+    to: base.Text
     """The key of the other memory."""
 
 
-class EdgeListResult(AcrossWorkspaces):
+class EdgeListResult(base.AcrossWorkspaces):
     """The answer of `edge.list`."""
 
     edges: list[EdgeRow]
 
 
 @method("edge.list", EdgeListResult, "key", reads=True)
-class EdgeListRequest(Scoped):
+class EdgeListRequest(base.Scoped):
     """Lists the edges of a memory or of a workspace, the strongest first."""
 
     key: Annotated[str, unset("any")] = ""
     """Only edges of this memory."""
     rel: Annotated[Relation | None, unset("any")] = None
     """Only this relation."""
-    min_weight: Share = 0.0
+    min_weight: base.Share = 0.0
     """Only edges at least this strong."""
-    limit: Annotated[int, Meta(ge=1, le=MAX_ROWS)] = MAX_ROWS
+    limit: Annotated[int, Meta(ge=1, le=base.MAX_ROWS)] = base.MAX_ROWS
     """At most this many, up to 1,000."""
 
 
-class EdgeCandidatesResult(AcrossWorkspaces):
+class EdgeCandidatesResult(base.AcrossWorkspaces):
     """The answer of `edge.candidates`."""
 
     relations: dict[str, float]
@@ -109,10 +98,10 @@ class EdgeCandidatesResult(AcrossWorkspaces):
 
 
 @method("edge.candidates", EdgeCandidatesResult, reads=True)
-class EdgeCandidatesRequest(Scoped):
+class EdgeCandidatesRequest(base.Scoped):
     """Lists linked pairs without a relation type, with their texts."""
 
-    limit: Annotated[int, Meta(ge=1, le=MAX_ROWS)] = 20
+    limit: Annotated[int, Meta(ge=1, le=base.MAX_ROWS)] = 20
     """At most this many, up to 1,000."""
 
 
@@ -123,7 +112,7 @@ class RelatedRow(EdgeEnd):
     way: list[EdgeStep]
 
 
-class RelatedResult(WithinWorkspace):
+class RelatedResult(base.WithinWorkspace):
     """The answer of `related`."""
 
     key: str
@@ -131,15 +120,15 @@ class RelatedResult(WithinWorkspace):
 
 
 @method("related", RelatedResult, "key", reads=True)
-class RelatedRequest(Scoped):
+class RelatedRequest(base.Scoped):
     """Returns the memories that edges lead to from one, each with the way there."""
 
-    key: Key
+    key: base.Key
     depth: Annotated[int, Meta(ge=1, le=3)] = 1
     """How many edges far, 1 to 3."""
-    min_weight: Share = 0.0
+    min_weight: base.Share = 0.0
     """Follow only edges at least this strong."""
-    limit: Annotated[int, Meta(ge=1, le=MAX_ROWS)] = 50
+    limit: Annotated[int, Meta(ge=1, le=base.MAX_ROWS)] = 50
     """At most this many, up to 1,000."""
 
 
@@ -153,7 +142,7 @@ class ClusterRow(TypedDict):
     memories: list[EdgeEnd]
 
 
-class ClustersResult(AcrossWorkspaces):
+class ClustersResult(base.AcrossWorkspaces):
     """The answer of `clusters`."""
 
     min_weight: float
@@ -161,10 +150,10 @@ class ClustersResult(AcrossWorkspaces):
 
 
 @method("clusters", ClustersResult, reads=True)
-class ClustersRequest(Scoped):
+class ClustersRequest(base.Scoped):
     """Lists groups of memories that belong together, and whether one of them sums them up."""
 
-    min: Annotated[int, Meta(ge=2, le=MAX_ROWS)] = 3
+    min: Annotated[int, Meta(ge=2, le=base.MAX_ROWS)] = 3
     """Memories that make a group, 2 or more."""
-    min_weight: Share = 0.8
+    min_weight: base.Share = 0.8
     """The weight from which an edge holds a group together: that of memories which are alike."""

@@ -6,17 +6,8 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from memd.protocol.methods.base import (
-    MAX_TOKENS,
-    OneWorkspace,
-    Progressing,
-    Text,
-    Texts,
-    WithinWorkspace,
-    doc,
-    method,
-    unset,
-)
+from memd.protocol.methods import base
+from memd.protocol.methods.base import doc, method, unset
 
 LANGUAGES = "`python`, `go`, `javascript`, `typescript`, `rust`, `java`, `c`, `cpp`"
 
@@ -28,7 +19,7 @@ class SkippedSource(TypedDict):
     why: str
 
 
-class OutlineResult(WithinWorkspace):
+class OutlineResult(base.WithinWorkspace):
     """The answer of the outline's methods."""
 
     skipped: list[SkippedSource]
@@ -44,13 +35,13 @@ class OutlineResult(WithinWorkspace):
     languages: NotRequired[dict[str, int]]
 
 
-class OutlineTree(OneWorkspace, Progressing):
+class OutlineTree(base.OneWorkspace, base.Progressing):
     """What the methods that return a tree have in common."""
 
     language: Annotated[str, doc(LANGUAGES, unset="the only one there is")] = ""
     depth: Annotated[int, Meta(ge=1, le=8)] = 2
     """How many relations are followed one after the other, 1 to 8."""
-    relations: Annotated[Texts, unset("all")] = ()
+    relations: Annotated[base.Texts, unset("all")] = ()
     """Only these: `contains`, `calls`, `called_by`, `imports`, `imported_by`, `inherits`, `inherited_by`,
     `implements`, `uses_type`, `decorates`, `mentioned_in`."""
     omit_native: bool = False
@@ -63,7 +54,7 @@ class OutlineTree(OneWorkspace, Progressing):
 class OutlineSymbolRequest(OutlineTree):
     """Returns how a symbol of the source code relates to the others."""
 
-    symbol: Text
+    symbol: base.Text
     """The whole name, or any end of it that only one symbol has."""
     file: Annotated[str, unset("any")] = ""
     """Only in this file, relative to the workspace or to `cwd`."""
@@ -73,7 +64,7 @@ class OutlineSymbolRequest(OutlineTree):
 class OutlineFileRequest(OutlineTree):
     """Returns the same for every symbol of a source file."""
 
-    file: Text
+    file: base.Text
     """Relative to the workspace or to `cwd`."""
 
 
@@ -83,9 +74,9 @@ class OutlineProjectRequest(OutlineTree):
 
 
 @method("outline.map", OutlineResult, reads=True, slow=True)
-class OutlineMapRequest(OneWorkspace, Progressing):
+class OutlineMapRequest(base.OneWorkspace, base.Progressing):
     """Returns the most important symbols of the source code, within a budget of tokens."""
 
     language: Annotated[str, doc(LANGUAGES, unset="all")] = ""
-    budget: Annotated[int, Meta(ge=1, le=MAX_TOKENS)] = 1_000
+    budget: Annotated[int, Meta(ge=1, le=base.MAX_TOKENS)] = 1_000
     """Tokens, 1 to 200,000."""

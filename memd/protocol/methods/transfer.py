@@ -7,22 +7,11 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import (
-    AcrossWorkspaces,
-    Fresh,
-    Progressing,
-    Request,
-    Scoped,
-    Signed,
-    Text,
-    Texts,
-    method,
-    place,
-    unset,
-)
+from memd.protocol.methods import base
+from memd.protocol.methods.base import method, place, unset
 
 
-class ExportResult(Fresh):
+class ExportResult(base.Fresh):
     """One page of an export."""
 
     memd_export: int
@@ -34,7 +23,7 @@ class ExportResult(Fresh):
 
 
 @method("export", ExportResult, reads=True, slow=True)
-class ExportRequest(Scoped):
+class ExportRequest(base.Scoped):
     """Returns every memory with its text, its versions and its life, page by page."""
 
     after: str = ""
@@ -43,7 +32,7 @@ class ExportRequest(Scoped):
     """Memories in the page, at most 5,000."""
 
 
-class ImportResult(AcrossWorkspaces):
+class ImportResult(base.AcrossWorkspaces):
     """The answer of `import` and `ingest`."""
 
     dry_run: bool
@@ -62,7 +51,7 @@ class ImportResult(AcrossWorkspaces):
     visible: str
 
 
-class Incoming(Scoped, Signed, Progressing):
+class Incoming(base.Scoped, base.Signed, base.Progressing):
     """What `import` and `ingest` have in common: how memories are taken in."""
 
     dry_run: bool = False
@@ -79,7 +68,7 @@ class Incoming(Scoped, Signed, Progressing):
 class ImportRequest(Incoming):
     """Takes in an export: files, versions, lives."""
 
-    path: Annotated[Text, place(opened=True)]
+    path: Annotated[base.Text, place(opened=True)]
     """The file, absolute or with `~`; the daemon opens it."""
 
 
@@ -87,7 +76,7 @@ class ImportRequest(Incoming):
 class IngestRequest(Incoming):
     """Copies memories that other tools keep into a workspace."""
 
-    paths: Annotated[Texts, place(opened=True)] = ()
+    paths: Annotated[base.Texts, place(opened=True)] = ()
     """Folders and files, absolute or with `~`; the daemon opens them."""
 
     def __post_init__(self) -> None:
@@ -96,7 +85,7 @@ class IngestRequest(Incoming):
             raise UsageError("`ingest` needs `paths`", "name a folder, a Markdown file or a file of JSON lines")
 
 
-class BackupResult(Fresh):
+class BackupResult(base.Fresh):
     """The answer of `backup`."""
 
     backup: str
@@ -104,7 +93,7 @@ class BackupResult(Fresh):
 
 
 @method("backup", BackupResult, "path", about_daemon=True, slow=True)
-class BackupRequest(Request):
+class BackupRequest(base.Request):
     """Copies the ledger while it is in use."""
 
     path: Annotated[str, place(unset="`backups` in the state directory")] = ""
