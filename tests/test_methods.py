@@ -18,8 +18,7 @@ from memd.errors import TooLarge, UsageError
 from memd.protocol import method_table
 from memd.protocol.methods import METHODS, Request
 from memd.protocol.methods.base import Fresh, Scoped, Text, doc, method
-from memd.protocol.methods.parameters import parameters_of, parse
-from memd.protocol.methods.signatures import help_text, signature
+from memd.protocol.methods.parameters import help_text, parameters_of, parse, signature
 from tests.conftest import ROOT
 from tests.result_types import wrong
 

@@ -6,28 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import NamedTuple
 
 from memd.models import Kind, Tier
 
-
-class FactorWeights(NamedTuple):
-    """The weight of each factor; they add up to 1."""
-
-    relevance: float
-    recency: float
-    importance: float
-    use: float
-
-
-BY_KIND: dict[Kind, FactorWeights] = {
+BY_KIND: dict[Kind, dict[str, float]] = {
     # What is known: whether it fits, and how much it matters.
-    "semantic": FactorWeights(0.45, 0.10, 0.30, 0.15),
+    "semantic": {"relevance": 0.45, "recency": 0.10, "importance": 0.30, "use": 0.15},
     # What happened: how long ago.
-    "episodic": FactorWeights(0.30, 0.40, 0.15, 0.15),
+    "episodic": {"relevance": 0.30, "recency": 0.40, "importance": 0.15, "use": 0.15},
     # How something is done: what was done so often before.
-    "procedural": FactorWeights(0.35, 0.05, 0.15, 0.45),
+    "procedural": {"relevance": 0.35, "recency": 0.05, "importance": 0.15, "use": 0.45},
 }
+"""The weight of each factor; those of a kind add up to 1."""
 BY_TIER: dict[Tier, float] = {"ltm": 1.0, "stm": 0.8, "dormant": 0.15, "sensory": 0.1}
 RESTING: frozenset[Tier] = frozenset({"dormant", "sensory"})
 
@@ -92,11 +82,11 @@ def use(accesses: int) -> float:
 
 def score(one: MemoryStanding, today: date, as_tier: Tier | None = None, best: float = 0.0) -> float:
     """The score of a memory; `as_tier` weights it as if in another tier, `best` is the relevance of the best match."""
-    weights = BY_KIND[one.kind]
     relevance = one.relevance * (one.relevance / best) ** SHARP if best else one.relevance
-    parts = (relevance, recency(one.day, today), one.importance, use(one.accesses))
+    factors = {"relevance": relevance, "recency": recency(one.day, today), "importance": one.importance,
+               "use": use(one.accesses)}  # fmt: skip
     tier: Tier = as_tier or ("ltm" if one.pinned else one.tier)
-    return BY_TIER[tier] * sum(weight * part for weight, part in zip(weights, parts, strict=True))
+    return BY_TIER[tier] * sum(weight * factors[name] for name, weight in BY_KIND[one.kind].items())
 
 
 def about_the_task(relevance: Mapping[int, float], doubtful: bool = False) -> dict[int, float]:

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import combinations
 from sqlite3 import Connection, Row
-from typing import Any
 
 from memd.indexer.record import actions
 from memd.lifecycle.lives import BASE, Life
@@ -95,7 +94,8 @@ def move(connection: Connection, action: int, nth: int, move: TierMove, now: dat
     if row is None or row["tier"] == move.tier:
         return False
     after = dict(zip(TIER, (move.tier, actions.in_utc(now), move.by, move.why, row["tier"]), strict=True))
-    put(connection, move.memory, after)
+    named = ", ".join(f"{name} = :{name}" for name in TIER)
+    connection.execute(f"UPDATE memories SET {named} WHERE id = :memory", {**after, "memory": move.memory})
     actions.keep_change(connection, action, nth, move.memory, "tier", dict(row), after)
     return True
 
@@ -107,12 +107,6 @@ def last_moves(connection: Connection, memories: Sequence[int]) -> dict[int, dic
         (json.dumps(list(memories)),),
     )
     return {row["id"]: {"from": row["home"], "to": row["tier"], "why": row["moved_why"]} for row in rows}
-
-
-def put(connection: Connection, memory: int, tier: dict[str, Any]) -> None:
-    """Write the columns that a move changes."""
-    named = ", ".join(f"{name} = :{name}" for name in TIER)
-    connection.execute(f"UPDATE memories SET {named} WHERE id = :memory", {**tier, "memory": memory})
 
 
 def fade(connection: Connection, importances: Iterable[tuple[int, float]]) -> None:
