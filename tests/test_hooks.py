@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memd.cli.hook import learned, recall, transcript
-from memd.cli.hook.transcript import Said
+from memd.cli.hook.transcript import Utterance
 from memd.config import hooks, load
 from tests.conftest import Home, write_notes
 
@@ -388,7 +388,7 @@ def test_an_agent_that_the_command_starts_has_no_hooks(session):
     ],
 )
 def test_what_matters_is_kept(who, text):
-    (kept,) = learned.learned([Said(who, text)])
+    (kept,) = learned.worth_keeping([Utterance(who, text)])
     assert kept == text.removeprefix("- ").replace("**", "")
 
 
@@ -412,13 +412,13 @@ def test_what_matters_is_kept(who, text):
     ],
 )
 def test_what_does_not_matter_is_left_out(who, text):
-    assert learned.learned([Said(who, text)]) == []
+    assert learned.worth_keeping([Utterance(who, text)]) == []
 
 
 def test_a_turn_leaves_a_dozen_things_at_most_the_newest():
-    said = [Said("user", f"Remember that rule number {nth} holds.") for nth in range(40)]
-    kept = learned.learned([*said, *said])
-    assert len(kept) == learned.MOST and kept[-1] == "Remember that rule number 39 holds."
+    said = [Utterance("user", f"Remember that rule number {nth} holds.") for nth in range(40)]
+    kept = learned.worth_keeping([*said, *said])
+    assert len(kept) == learned.MAX_SENTENCES and kept[-1] == "Remember that rule number 39 holds."
 
 
 def test_the_tail_of_a_file(tmp_path):

@@ -13,7 +13,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp.shared.exceptions import MCPError
 
 from memd.errors import Busy, MemdError, NotFound, UsageError
-from memd.mcp import prompts, resources
+from memd.mcp import resources
 from memd.mcp.tools import Call, Tool
 from memd.version import __version__
 
@@ -95,14 +95,16 @@ class SdkServer:
         return types.CallToolResult(content=[content], structured_content=data, is_error=reply.failed)
 
     async def _list_prompts(self, context: Context, params: Any) -> types.ListPromptsResult:
-        about = types.PromptArgument(name=prompts.ARGUMENT, description=prompts.ARGUMENT_ABOUT, required=True)
-        prompt = types.Prompt(name=prompts.NAME, title="Recall", description=prompts.ABOUT, arguments=[about])
+        about = types.PromptArgument(name=resources.QUESTION, description=resources.QUESTION_ABOUT, required=True)
+        prompt = types.Prompt(
+            name=resources.PROMPT, title="Recall", description=resources.PROMPT_ABOUT, arguments=[about]
+        )
         return types.ListPromptsResult(prompts=[prompt])
 
     async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        if params.name != prompts.NAME:
-            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}; known: {prompts.NAME}")
-        text = await _or_error(prompts.recall(self._call(context), params.arguments or {}))
+        if params.name != resources.PROMPT:
+            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}; known: {resources.PROMPT}")
+        text = await _or_error(resources.recall(self._call(context), params.arguments or {}))
         content = types.TextContent(type="text", text=text)
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 

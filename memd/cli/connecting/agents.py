@@ -21,7 +21,7 @@ TIMEOUTS = {"session-start": 10, "user-prompt-submit": 10, "pre-compact": 60, "s
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The machine as `connect` sees it, and what the agent shall run."""
+    """The machine that agents are connected on, and the command that they run."""
 
     home: Path
     project: Path
@@ -32,7 +32,7 @@ class Here:
     ns: str = ""
     hooks: bool = True
     shared: bool = False
-    """Whether the file is for others too, whose places are not ours."""
+    """Whether others use the file too; their directories differ."""
 
     def dir(self, variable: str, fallback: str) -> Path:
         """A directory that a variable names, or its usual place under the home directory."""
@@ -48,7 +48,7 @@ class Here:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file of an agent's, and what memd has to say in it."""
+    """A file of an agent's, and what memd adds to it."""
 
     path: Path
     pieces: tuple[Piece, ...]
@@ -71,7 +71,7 @@ class Agent:
     """Whether it starts its servers in a directory that has nothing to do with the work."""
 
 
-# --- what goes in -----------------------------------------------------------------------------------------------
+# --- what is added --------------------------------------------------------------------------------------------
 
 
 def server(here: Here, typed: bool = False) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def program(scope: str) -> tuple[str, ...]:
     return (found,) if found else (sys.executable, "-m", NAME)
 
 
-# --- where it goes ------------------------------------------------------------------------------------------------
+# --- where it is added ---------------------------------------------------------------------------------------------
 
 
 def _claude_dir(here: Here) -> Path:

@@ -1,4 +1,4 @@
-"""Reads JSON as people keep it, with comments, trailing commas and JSON5's spellings, and knows where it all stands."""
+"""Reads JSON with comments, trailing commas and JSON5's spellings, and records where each value stands."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NAME = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
 NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|Infinity|NaN|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 LITERALS = {"true": True, "false": False, "null": None}
 CLOSES = {"{": "}", "[": "]"}
-DEEPEST = 200
+MAX_DEPTH = 200
 
 
 class Unreadable(Exception):
-    """A text that is no JSON, not even as people keep it."""
+    """A text that is not JSON, not even with comments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value: where it begins and ends, and what is in it."""
+    """A value: where it begins and ends, and what it contains."""
 
     start: int
     end: int
@@ -43,11 +43,11 @@ class Node:
     plain: Any = None
 
     def member(self, key: str) -> Entry | None:
-        # Of two members with one name the last counts, as for every reader of JSON.
+        # Of two members with the same name, the last counts.
         return next((entry for entry in reversed(self.entries) if self.opens == "{" and entry.key == key), None)
 
     def at(self, pointer: tuple[str, ...]) -> Node | None:
-        """What stands at the end of a path of keys."""
+        """The value at the end of a path of keys."""
         node: Node | None = self
         for key in pointer:
             entry = node.member(key) if node is not None else None
@@ -78,7 +78,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _value(text: str, at: int, depth: int) -> Node:
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         raise Unreadable(f"line {_line(text, at)}: nested too deep")
     if text[at : at + 1] in CLOSES:
         return _entries(text, at, depth)

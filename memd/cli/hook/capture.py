@@ -31,7 +31,7 @@ def save(client: Client, event: str, payload: dict[str, Any], where: dict[str, A
     texts = (
         _extracted(lines, event, session, payload, settings)
         if settings["extract"]
-        else learned.learned(transcript.said(lines))
+        else learned.worth_keeping(transcript.utterances(lines))
     )
     with _remembered(session) as (known, remember):
         new = [text for text in texts if _digest(text) not in known]

@@ -1,17 +1,17 @@
-"""Plain rules for what is worth keeping of a conversation: wishes, decisions, causes and facts. Pure.
+"""Finds the sentences of a conversation that are worth keeping: wishes, decisions, causes and facts. Pure.
 
-It would rather miss something than fill the notes: a sentence is kept when it says that it matters, or when it states
-something one could look up again. Plans, politeness, questions and whatever looks like a secret are left out.
+The rules rather miss something than fill the notes: a sentence is kept if it says that it matters, or if it states
+a fact that can be looked up again. Plans, politeness, questions and anything that looks like a secret are skipped.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 
-from memd.cli.hook.transcript import Said
+from memd.cli.hook.transcript import Utterance
 
-SHORTEST, LONGEST = 20, 400
-MOST = 12
-"""Things that are kept of one turn; the last ones, since they are the newest."""
+MIN_LENGTH, MAX_LENGTH = 20, 400
+MAX_SENTENCES = 12
+"""The most sentences that are kept; the last ones win, since they are the newest."""
 
 FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
 NOT_PROSE = re.compile(r"^\s*(?:[#>|]|[-=*_]{3,}\s*$)")
@@ -20,28 +20,28 @@ BORDER = re.compile(r"(?<=[.!?。！？])\s+(?=[^\Wa-z_]|[\"'“(`*])")
 STRESS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 
 
-def _spoken(*ways: str) -> re.Pattern[str]:
+def _phrases(*ways: str) -> re.Pattern[str]:
     return re.compile(rf"(?i)\b(?:{'|'.join(ways)})\b")
 
 
-WISH = _spoken(
+WISH = _phrases(
     "remember", "keep in mind", "don'?t forget", "for the record", "take note", "note that", "make a note",
     "from now on", "in future", "always", "never", "(?:i|we)(?:'d)? prefer", "i (?:like|hate)", "my name is",
     "call me", "by convention", "our (?:rule|policy)",
 )  # fmt: skip
-"""What a person says when it should last."""
-DECISION = _spoken(
+"""Phrases of a person who wants something remembered."""
+DECISION = _phrases(
     "decided", "decision", "we(?:'ll| will) (?:use|keep|go with)", "let'?s (?:use|keep|go with|stick (?:to|with))",
     "going with", "settled on", "agreed (?:to|that|on)", "chose", "chosen", "instead of", "rather than",
     "won'?t (?:use|support)", "deprecated",
 )  # fmt: skip
-CAUSE = _spoken(
+CAUSE = _phrases(
     "root cause", "turn(?:s|ed) out", "caused by", "fixed (?:by|it by|in)", "gotcha", "lesson", "learned that",
     "(?:the|this) (?:bug|problem|issue|error|failure|cause|reason|fix|culprit|workaround|trick) (?:was|is)",
     "works? (?:only|now) (?:if|when|because|with)", "must be (?:set|run|called|started)",
     "fails? (?:if|when|unless|because)",
 )  # fmt: skip
-STATES = _spoken(
+STATES = _phrases(
     # Not "run" or "use": so begins what someone is told to do.
     "is", "are", "was", "were", "lives?", "listens?", "runs", "stands", "stored", "located", "configured", "set to",
     "uses", "requires?", "needs", "takes", "defaults?", "expires?", "starts", "ends", "means", "points? to",
@@ -63,7 +63,7 @@ PLAN = re.compile(
     r"|here(?:'s| is| are)|shall i|should i|would you|do you|can you|could you|thanks?|thank you"
     r"|you'?re (?:right|welcome)|sounds good|done)\b"
 )
-"""How an agent says what it is about to do, and other things that are over when the turn is."""
+"""Announcements of an agent, and other remarks that mean nothing after the turn."""
 
 SECRET = re.compile(
     r"(?i)pass(?:word|wd|phrase|code)|passwort|kennwort|contraseña|secret|credential|(?:api|private|access)[ _-]?key"
@@ -71,62 +71,62 @@ SECRET = re.compile(
     r"|\b(?:sk-|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|eyJ|hf_|npm_)"
 )
 LONG = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
-"""What is as long as a key; a path or a hyphenated name is not meant."""
+"""A word as long as a key; `_looks_generated` excludes paths and hyphenated names."""
 
 
-def learned(conversation: Iterable[Said]) -> list[str]:
-    """What is worth keeping, each thing once, in the order it was said."""
-    found = {folded(text): text for one in conversation for text in _of(one)}
-    return list(found.values())[-MOST:]
+def worth_keeping(conversation: Iterable[Utterance]) -> list[str]:
+    """The sentences worth keeping, each once, in order."""
+    found = {folded(text): text for one in conversation for text in _kept_sentences(one)}
+    return list(found.values())[-MAX_SENTENCES:]
 
 
 def tidy(lines: Iterable[str]) -> list[str]:
-    """What somebody else found: one line each, nothing twice, nothing that looks like a secret."""
+    """Lines from the user's own command: trimmed, each once, without secrets."""
     flat = (" ".join(MARKER.sub("", line).split()) for line in lines)
-    found = {folded(text): text[:LONGEST] for text in flat if folded(text) and not looks_secret(text)}
-    return list(found.values())[-MOST:]
+    found = {folded(text): text[:MAX_LENGTH] for text in flat if folded(text) and not looks_secret(text)}
+    return list(found.values())[-MAX_SENTENCES:]
 
 
 def folded(text: str) -> str:
-    """A sentence without case, signs and spaces: two that differ only in these say the same."""
+    """A sentence without case, punctuation and spaces, for comparison."""
     return "".join(char for char in text.casefold() if char.isalnum())
 
 
 def looks_secret(text: str) -> bool:
-    """More cautious than memd's own look, which comes after it: here nobody is asked."""
-    return bool(SECRET.search(text)) or any(map(_made, LONG.findall(text)))
+    """Stricter than the daemon's check, which follows: nobody is asked before a hook saves."""
+    return bool(SECRET.search(text)) or any(map(_looks_generated, LONG.findall(text)))
 
 
-def _made(word: str) -> bool:
-    """Long, with letters and digits, and not made of words that are joined."""
+def _looks_generated(word: str) -> bool:
+    """Whether a part of the word mixes letters and digits and is long."""
     parts = [part for part in re.split(r"[/_=+-]", word) if part]
     mixed = [part for part in parts if re.search(r"\d", part) and re.search(r"[A-Za-z]", part)]
     return any(len(part) >= 12 for part in mixed)
 
 
-def _of(one: Said) -> Iterator[str]:
+def _kept_sentences(one: Utterance) -> Iterator[str]:
     for sentence in sentences(one.text):
         asks = sentence.endswith(("?", "？", ":"))
-        fits = SHORTEST <= len(sentence) <= LONGEST and not asks
-        if fits and _lasts(one.who, sentence) and not looks_secret(sentence):
+        fits = MIN_LENGTH <= len(sentence) <= MAX_LENGTH and not asks
+        if fits and _is_worth_keeping(one.who, sentence) and not looks_secret(sentence):
             yield sentence
 
 
-def _lasts(who: str, sentence: str) -> bool:
-    """What a person wants counts however it is said; of the rest only what is no plan."""
+def _is_worth_keeping(who: str, sentence: str) -> bool:
+    """A person's wishes, decisions and causes always count; anything else only if it is no plan."""
     wanted = who == "user" and any(cue.search(sentence) for cue in (WISH, DECISION, CAUSE))
-    return wanted or (not PLAN.match(sentence) and _tells(sentence))
+    return wanted or (not PLAN.match(sentence) and _informs(sentence))
 
 
-def _tells(sentence: str) -> bool:
-    """Whether a sentence tells of a decision, a cause, or a fact that has something concrete in it."""
+def _informs(sentence: str) -> bool:
+    """Whether a sentence states a decision, a cause, or a fact with something concrete in it."""
     if DECISION.search(sentence) or CAUSE.search(sentence):
         return True
     return bool(STATES.search(sentence)) and bool(CONCRETE.search(sentence))
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of what is prose: no code, no tables, no headings, no quotations."""
+    """The sentences of the prose, without code, tables, headings and quotations."""
     for line in FENCED.sub("\n", text).splitlines():
         if NOT_PROSE.match(line):
             continue

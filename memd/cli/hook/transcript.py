@@ -1,4 +1,4 @@
-"""Reads the end of an agent's transcript: JSON lines, of which only what was said between person and agent counts."""
+"""Reads the end of an agent's transcript: JSON lines, of which only the words of person and agent count."""
 
 import os
 import re
@@ -10,15 +10,15 @@ from memd.protocol import wire
 
 BLOCK = 1 << 16
 MAX_BYTES = 1 << 24
-"""A transcript can be hundreds of megabytes; what a tool printed can be one line of many."""
+"""The most that is read: a transcript can have hundreds of megabytes, and the output of a tool is one line."""
 ASIDE = ("isMeta", "isSidechain", "isApiErrorMessage", "isCompactSummary")
-"""Marks of lines that neither the person nor the agent said here."""
+"""Fields that mark lines from neither the person nor this agent."""
 WRAPPED = re.compile(r"<(system-reminder|memd-memory|local-command-[a-z]+|command-[a-z]+)>.*?(?:</\1>|\Z)", re.DOTALL)
-"""What is put between the lines by machines."""
+"""Blocks that programs insert into messages."""
 
 
-class Said(NamedTuple):
-    """One thing that was said."""
+class Utterance(NamedTuple):
+    """What one side said in one message."""
 
     who: str
     """`user` or `assistant`."""
@@ -38,13 +38,13 @@ def tail(path: str, count: int) -> list[bytes]:
             lines += blocks[-1].count(b"\n")
     data = b"".join(reversed(blocks))
     found = data.split(b"\n")
-    # The first one may have lost its beginning.
+    # The first line may be incomplete.
     whole = found[1:] if at > 0 else found
     return [line for line in whole if line.strip()][-count:]
 
 
 def _regular(path: str, flags: int) -> int:
-    """Open what is a file; a pipe would be waited for."""
+    """Open a regular file; opening a pipe could wait for ever."""
     handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -52,12 +52,12 @@ def _regular(path: str, flags: int) -> int:
     return handle
 
 
-def said(lines: list[bytes]) -> list[Said]:
-    """What person and agent said, in order; other lines, and those that cannot be read, are left out."""
-    return [one for line in lines if (one := _said(line)) is not None]
+def utterances(lines: list[bytes]) -> list[Utterance]:
+    """What person and agent said, in order; other lines, and unreadable ones, are skipped."""
+    return [one for line in lines if (one := _utterance(line)) is not None]
 
 
-def _said(line: bytes) -> Said | None:
+def _utterance(line: bytes) -> Utterance | None:
     try:
         record = wire.decode(line)
     except BadJson:
@@ -68,11 +68,11 @@ def _said(line: bytes) -> Said | None:
     message = message if isinstance(message, dict) else record
     who = message.get("role") or record.get("type")
     text = WRAPPED.sub("", _text(message.get("content"))).strip()
-    return Said(who, text) if who in ("user", "assistant") and text else None
+    return Utterance(who, text) if who in ("user", "assistant") and text else None
 
 
 def _text(content: Any) -> str:
-    """The words of a message: tools and thoughts are not said."""
+    """The words of a message, without tool calls and thoughts."""
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else []
