@@ -147,6 +147,19 @@ class ServerSettings:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class DaemonSettings:
+    """The daemon's processes."""
+
+    readers: int = setting(
+        -1,
+        "Processes that answer questions, so that no import and no job holds them up; 0 answers in the daemon itself,"
+        " -1 means one for each core, four at the most.",
+        low=-1,
+        high=64,
+    )
+
+
 def hook_setting(name: str, doc: str) -> Any:
     """A setting that hooks read without loading this module; its default and bounds are theirs."""
     low, high = BOUNDS.get(name, (None, None))
@@ -195,6 +208,7 @@ class Settings:
     jobs: JobsSettings = field(default_factory=JobsSettings)
     outline: OutlineSettings = field(default_factory=OutlineSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
+    daemon: DaemonSettings = field(default_factory=DaemonSettings)
     hooks: HooksSettings = field(default_factory=HooksSettings)
     log: LogSettings = field(default_factory=LogSettings)
     rules: tuple[tuple[str, str], ...] = ()

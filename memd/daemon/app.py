@@ -71,6 +71,7 @@ class App:
             self.worker.drop_imports()
             threading.Thread(target=_exit_late, args=(self.exit_code,), daemon=True).start()
             await self.server.stop()
+            await self.ctx.readers.stop()
         log.info("stopped")
         return self.exit_code
 

@@ -7,10 +7,11 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from memd.config.schema import Settings
 from memd.daemon.access_log import AccessLog
@@ -20,6 +21,7 @@ from memd.daemon.events import Events
 from memd.daemon.health import Health
 from memd.daemon.indexing import PLAIN, SETTLED, IndexingOptions
 from memd.daemon.mcp_sessions import McpSessions
+from memd.daemon.reader_pool import ReaderGone, ReaderPool
 from memd.daemon.reflect import ActiveRules, ReflectionRunner
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import IncomingCall
@@ -29,13 +31,16 @@ from memd.daemon.tasks.indexing import ScanWorkspaces
 from memd.daemon.tasks.lifecycle import ResolveMentions, ResolveMentionsSoon
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
-from memd.errors import UnknownWorkspace, UsageError
+from memd.errors import StoreBroken, UnknownWorkspace, UsageError
 from memd.indexer.context.code_names import CodeNames
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.protocol.methods.base import Progressing
 
-READERS = 4
+THREADS = 4
+ALONE = 8
+"""Questions that the daemon answers by itself before it starts readers, unless it is busy: a start is not slowed
+down, and a daemon that is hardly asked takes no memory for them."""
 MOST_REREADS = 1_000
 AUTO_SYNC_SECONDS, OWN_SYNC_SECONDS = 0.5, 3.0
 """How long a question waits for changes; for what memd itself was told to write it waits longer."""
@@ -50,6 +55,10 @@ T = TypeVar("T")
 Result = dict[str, Any]
 ReportProgress = Callable[[str, int, int], Awaitable[None]]
 """Takes the phase, how much of it is done, and how much there is to do."""
+
+
+answered_at: ContextVar[int | None] = ContextVar("answered_at", default=None)
+"""The clock's count of the snapshot that the answer under way was read from; None while it was not read from one."""
 
 
 class InWorkspace(Protocol):
@@ -86,7 +95,9 @@ class HandlerContext:
         self.began = time.monotonic()
         self.config_lock = asyncio.Lock()
         """Held while the config file changes, so that two callers cannot add one directory twice."""
-        self._readers = ThreadPoolExecutor(READERS, "memd-reader")
+        self._threads = ThreadPoolExecutor(THREADS, "memd-reading")
+        self.readers = ReaderPool(stores, ThreadPoolExecutor(THREADS, "memd-for-readers"), settings.daemon.readers)
+        self._questions = 0
         self._background: set[asyncio.Task[Any]] = set()
         self._rereads: dict[tuple[str, ...], None] = {}
         self.worker.on_saved = self.subscriptions.saved
@@ -100,8 +111,9 @@ class HandlerContext:
 
     def freshness(self) -> Result:
         """What every answer says: how new it is and what is missing from it."""
+        ledger, seq = self.stores.ledger, answered_at.get()
         return {
-            "clock": self.stores.ledger.clock,
+            "clock": ledger.clock if seq is None else ledger.clock_at(seq),
             "lag_ms": self.worker.lag_ms,
             "pending": self.worker.pending_files + self.embedding.pending,
             "degraded": self.health.names,
@@ -153,10 +165,32 @@ class HandlerContext:
 
     async def read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run something that only reads, in one of a few threads that have a connection each."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, partial(work, *args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **kwargs))
+
+    async def read_elsewhere(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`read` in a reader process, which nothing holds up that the daemon does; here while there is none.
+
+        The answer is of one snapshot of the ledger, and its clock is that snapshot's.
+        """
+        self._questions += 1
+        if self._questions > ALONE or self.worker.importing or self.embedding.pending:
+            self.readers.start()
+        try:
+            result = await self.readers.run(work, args, kwargs)
+            seq, value = result.seq, cast(T, result.value)
+        except (ReaderGone, StoreBroken):
+            # A text index may seem broken to a reader whose files the daemon has just replaced.
+            seq, value = await self.read(self._in_snapshot, partial(work, *args, **kwargs))
+        answered_at.set(seq)
+        return value
+
+    def _in_snapshot(self, work: Callable[[], T]) -> tuple[int, T]:
+        with self.stores.ledger.snapshot():
+            return self.stores.ledger.seq_seen(), work()
 
     async def run(self, task: Task[T]) -> T:
         """Have the writer do something, and wait for the result."""
+        answered_at.set(None)
         return await asyncio.wrap_future(self.worker.submit(task))
 
     def in_background(self, work: Coroutine[Any, Any, Any]) -> None:

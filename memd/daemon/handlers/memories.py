@@ -75,7 +75,7 @@ async def _similar(writer: WorkspaceWriter, content: KeyedWrite, target: keys.Ke
     if content.text is None:
         return []
     ctx = writer.ctx
-    return await ctx.read(similar, ctx.stores, writer.index, content.text, target.memory, ctx.max_bytes)
+    return await ctx.read_elsewhere(similar, ctx.stores, writer.index, content.text, target.memory, ctx.max_bytes)
 
 
 @handles(methods.PatchRequest)

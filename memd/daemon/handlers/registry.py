@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from memd.daemon import binding
-from memd.daemon.handler_context import HandlerContext, InWorkspace, Result, namespaces
+from memd.daemon.handler_context import HandlerContext, InWorkspace, Result, answered_at, namespaces
 from memd.daemon.server import IncomingCall
 from memd.errors import UnknownMethod
 from memd.protocol.methods import METHODS, Request
@@ -31,7 +31,7 @@ async def from_view(
 ) -> Result:
     """What a view says of the workspaces that are meant; `linked`: once their edges follow from the changes so far."""
     indexes = await (ctx.linked_indexes(request) if linked else ctx.current_indexes(request))
-    return {"ns": namespaces(indexes), **await ctx.read(view, ctx.stores, indexes, *args)}
+    return {"ns": namespaces(indexes), **await ctx.read_elsewhere(view, ctx.stores, indexes, *args)}
 
 
 async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], call: IncomingCall) -> Result:
@@ -41,5 +41,6 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
         raise UnknownMethod(f"there is no method `{method}`", f"known: {', '.join(METHODS)}")
     request = parse(declared, binding.bound_params(ctx, call.connection, declared, params))
     binding.check_files(ctx, call.connection, declared, request)
+    answered_at.set(None)
     result = await HANDLERS[declared.request](ctx, request, call)
     return {**binding.visible_part(ctx, call.connection, result), **ctx.freshness()}

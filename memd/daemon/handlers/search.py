@@ -73,7 +73,7 @@ async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> None:
     seconds = LOOK_SECONDS / len(ask.ns)
     for ns in ask.ns if answer.missing else ():
         index = ctx.stores.index(ns)
-        found = await ctx.read(grep_files.holding, index, answer.missing, ctx.max_bytes, seconds)
+        found = await ctx.read_elsewhere(grep_files.holding, index, answer.missing, ctx.max_bytes, seconds)
         # Some words are in no chunk for good, as those of front matter are: once is enough for them.
         new = [path for path, word in found.items() if (known := index.files.get(path)) is None
                or not ctx.reread_before(ns, path, known.digest, word)]  # fmt: skip
@@ -95,7 +95,7 @@ def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
 
 async def find(ctx: HandlerContext, ask: Ask) -> Answer:
     if ask.as_of:
-        return await ctx.read(as_of_view.search_as_of, ctx.stores, ask, as_of_view.moment(ask.as_of))
+        return await ctx.read_elsewhere(as_of_view.search_as_of, ctx.stores, ask, as_of_view.moment(ask.as_of))
     return await repairing_text(ctx, ask.ns, search, ctx.stores, ask, ctx.max_bytes)
 
 
@@ -104,11 +104,11 @@ async def repairing_text(
 ) -> T:
     """Read; text indexes that turn out to be torn are repaired first, rather than missing what they held."""
     try:
-        return await ctx.read(work, *args, **kwargs)
+        return await ctx.read_elsewhere(work, *args, **kwargs)
     except StoreBroken:
         for ns in names:
             await ctx.run(RepairText(ns))
-        return await ctx.read(work, *args, **kwargs)
+        return await ctx.read_elsewhere(work, *args, **kwargs)
 
 
 @handles(methods.WhyNotRequest)
@@ -138,9 +138,9 @@ async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCa
         except OSError as error:
             raise NotFound(f"that path cannot be read: {error.strerror}", "memd workspaces") from error
     if moment:
-        return await ctx.read(as_of_view.get_as_of, ctx.stores, indexes, key, moment)
+        return await ctx.read_elsewhere(as_of_view.get_as_of, ctx.stores, indexes, key, moment)
     if request.version:
-        return await ctx.read(past.by_version, ctx.stores, indexes, key, request.version)
+        return await ctx.read_elsewhere(past.by_version, ctx.stores, indexes, key, request.version)
     memory, result = await _current(ctx, indexes, key)
     if request.observer:
         ctx.access_log.saw((memory,), request.observer)
@@ -150,7 +150,7 @@ async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCa
 async def _current(ctx: HandlerContext, indexes: list[WorkspaceIndex], key: str) -> tuple[int, Result]:
     """A memory as its file has it; a text that was written this very moment has its number as soon as it is indexed."""
     for _ in range(VERSION_TRIES):
-        memory, result = await ctx.read(keys.by_key, ctx.stores, indexes, key, ctx.max_bytes)
+        memory, result = await ctx.read_elsewhere(keys.by_key, ctx.stores, indexes, key, ctx.max_bytes)
         if result["version"] is not None:
             break
         await ctx.catch_up()
@@ -165,7 +165,7 @@ async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: Incoming
     pattern = await ctx.read(Pattern, request.pattern, request.regex, request.case)
     limit = request.max_results or MAX_ROWS
     query = grep_files.GrepQuery(pattern, request.context, limit, request.path, request.after)
-    found = await ctx.read(grep_files.grep, indexes, query, ctx.max_bytes)
+    found = await ctx.read_elsewhere(grep_files.grep, indexes, query, ctx.max_bytes)
     return {
         "blocks": [asdict(block) for block in found.blocks],
         "next": found.next,
@@ -188,12 +188,12 @@ async def bus(ctx: HandlerContext, request: methods.BusRequest, call: IncomingCa
     limit = (ctx.settings.search.limit if request.limit is None else request.limit) or MAX_HITS
     await ctx.catch_up(request.sync, names)
     args = (ctx.stores, indexes, request.query, request.filters, request.offset, limit, ctx.max_bytes)
-    page = await ctx.read(inventory.ranked_entries, *args)
+    page = await ctx.read_elsewhere(inventory.ranked_entries, *args)
     checked = not page["total"] and request.sync != "none"
     if checked:
         # Never an empty answer without a look at the files themselves.
         await ctx.scan(names)
-        page = await ctx.read(inventory.ranked_entries, *args)
+        page = await ctx.read_elsewhere(inventory.ranked_entries, *args)
     return {**page, "checked": checked, "ns": list(names), "took_ms": _took(started)}
 
 

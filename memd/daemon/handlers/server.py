@@ -62,6 +62,7 @@ async def status(ctx: HandlerContext, request: StatusRequest, call: IncomingCall
 def _status(ctx: HandlerContext) -> Result:
     return {
         "pid": ctx.pid,
+        "readers": ctx.readers.pids,
         "version": __version__,
         "protocol": PROTOCOL,
         "started": ctx.started,

@@ -150,10 +150,10 @@ def _by_words(matches: WordMatches, depth: int, among: Ids | None) -> list[int]:
 def _by_name(connection: Connection, index: WorkspaceIndex, question: ParsedQuestion, among: Ids | None) -> list[int]:
     """The first chunks of files that have a word of the question in their name."""
     sought = {word.exact[0] for word in question.words if len(word.exact[0]) >= NAME_LETTERS}
-    paths = [path for name, path in index.names() if any(word in name for word in sought)]
-    if not paths or len(paths) > MOST_NAMED:
+    files = [file for name, file in index.names() if any(word in name for word in sought)]
+    if not files or len(files) > MOST_NAMED:
         return []
-    return _among(lookup.first_chunks(connection, [index.files[path].id for path in paths]), among)
+    return _among(lookup.first_chunks(connection, files), among)
 
 
 def _by_day(

@@ -12,7 +12,7 @@ from memd.errors import StoreBroken
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
 from memd.indexer.store.mirror import Mirror
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
 
 Ids = NDArray[np.int64]
 
@@ -75,10 +75,15 @@ def question_vector(stores: Stores, text: str) -> QuestionVector | None:
     model = former or stores.model
     if model is None or not text.strip():
         return None
+    return QuestionVector(vector_of(stores, model, text), scale_of(model.embedder), former is not None)
+
+
+def vector_of(stores: Stores, model: ActiveModel, text: str) -> Vectors:
+    """The vector of a question; those of the last questions are cached."""
     vector = stores.question_vectors.get((model.id, text))
     if vector is None:
         vector = model.embedder.embed([text])[0]
         if len(stores.question_vectors) >= CACHED:
             stores.question_vectors.clear()
         stores.question_vectors[model.id, text] = vector
-    return QuestionVector(vector, scale_of(model.embedder), former is not None)
+    return vector

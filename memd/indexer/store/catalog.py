@@ -132,6 +132,19 @@ def files(connection: sqlite3.Connection, workspace: int) -> dict[str, FileRow]:
     return {row["path"]: FileRow(**{**dict(row), "racy": bool(row["racy"])}) for row in rows}
 
 
+def paths(connection: sqlite3.Connection, workspace: int) -> list[tuple[str, int]]:
+    """The path and the number of each file."""
+    rows = connection.execute("SELECT path, id FROM files WHERE workspace = ?", (workspace,))
+    return [(row["path"], row["id"]) for row in rows]
+
+
+def files_stamp(connection: sqlite3.Connection, workspace: int) -> tuple[int, int]:
+    """Two numbers, one of which changes when a file comes or goes."""
+    row = connection.execute("SELECT COUNT(*), IFNULL(MAX(id), 0) FROM files WHERE workspace = ?", (workspace,))
+    count, last = row.fetchone()
+    return count, last
+
+
 def save_file(connection: sqlite3.Connection, workspace: int, row: FileRow) -> FileRow:
     """Insert or update by path; returns the row with the file's number."""
     saved = connection.execute(

@@ -23,10 +23,7 @@ class Ledger:
     """One writing connection for the writer thread, one reading connection for every other thread."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._local = threading.local()
-        self._opened: list[sqlite3.Connection] = []
-        self._lock = threading.Lock()
+        self._prepare(path)
         try:
             with translated():
                 self._writer = self._connect()
@@ -35,12 +32,21 @@ class Ledger:
         except StoreBroken as error:
             raise _pointing_to_backup(error, path.parent) from error
 
+    def _prepare(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
+        return self._opened_now(connection)
+
+    def _opened_now(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         connection.execute("PRAGMA temp_store = MEMORY")
         with self._lock:
             self._opened.append(connection)
@@ -65,7 +71,10 @@ class Ledger:
 
     @property
     def clock(self) -> str:
-        return f"c:{self.id}:{self.seq}"
+        return self.clock_at(self.seq)
+
+    def clock_at(self, seq: int) -> str:
+        return f"c:{self.id}:{seq}"
 
     @property
     def reader(self) -> sqlite3.Connection:
@@ -89,11 +98,18 @@ class Ledger:
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """This thread's reader, for which nothing changes meanwhile: what several statements read belongs together."""
         connection = self.reader
+        if connection.in_transaction:
+            yield connection
+            return
         connection.execute("BEGIN")
         try:
             yield connection
         finally:
             connection.execute("COMMIT")
+
+    def seq_seen(self) -> int:
+        """The clock's count as this thread's reader sees it, in its snapshot."""
+        return int(self.reader.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -178,6 +194,23 @@ class Ledger:
             for connection in reversed(self._opened):
                 connection.close()
             self._opened.clear()
+
+
+class FollowedLedger(Ledger):
+    """The ledger of another process, for reading."""
+
+    def __init__(self, path: Path) -> None:
+        self._prepare(path)
+        with translated():
+            self.id = str(self.reader.execute("SELECT value FROM meta WHERE key = 'id'").fetchone()[0])
+            self.seq = self.seq_seen()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self.path.as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False, timeout=10
+        )
+        connection.row_factory = sqlite3.Row
+        return self._opened_now(connection)
 
 
 def backups(folder: Path) -> list[Path]:

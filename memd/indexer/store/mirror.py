@@ -1,120 +1,226 @@
-"""Exact search over a workspace's vectors in memory: for filtered questions, and wherever it is as fast as Chroma."""
+"""Exact search over a workspace's vectors, in memory that reader processes share with the daemon.
+
+The memory is a file without a name: a header, the chunk number of each row, the rows. Only the owner writes. A reader
+sees each change at once and takes no lock: what it may misread for a moment is a chunk that its snapshot of the ledger
+does not have.
+"""
 
 from __future__ import annotations
 
+import mmap
+import os
 import threading
+import weakref
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memd.indexer.model.pooling import Vectors
 
+Ids = NDArray[np.int64]
+
 SLICE = 4_096
-"""Rows that are compared under one lock, so that a question waits a few milliseconds at most."""
+"""Rows that are compared at once, so that other threads get in between."""
+
+MOST_ROWS = 1 << 24
+HEADER = mmap.ALLOCATIONGRANULARITY
+ROWS_AT = HEADER + 8 * MOST_ROWS
+"""Where the rows begin; untouched pages of the part before take no memory."""
+
+USED, LIVE, VERSION, CLOSED = range(4)
+"""The header: rows in use, those that hold a chunk, a number that grows with each change, whether the owner let go."""
+
+EMPTY = np.iinfo(np.int64).min
+"""The chunk number of a row that was dropped; the next chunk takes it."""
+
+
+class _Order(NamedTuple):
+    """The rows in the order of their chunk numbers, as of a version."""
+
+    version: int
+    rows: NDArray[np.int64]
+    ids: Ids
 
 
 class Mirror:
-    """Unit vectors by chunk number; it grows by doubling and fills the gap of a dropped row with the last one."""
+    """Unit vectors by chunk number."""
 
     def __init__(self, dims: int) -> None:
-        self._rows = np.zeros((64, dims), np.float32)
-        self._ids = np.zeros(64, np.int64)
-        self._place: dict[int, int] = {}
+        self._open(os.memfd_create("memd-mirror"), dims)
+        os.ftruncate(self._descriptor, ROWS_AT)
+        self._header = np.frombuffer(mmap.mmap(self._descriptor, HEADER), np.int64)
+        self._writable = True
+
+    @classmethod
+    def attach(cls, path: Path, dims: int) -> Self:
+        """The mirror of another process, for reading."""
+        mirror = cls.__new__(cls)
+        mirror._open(os.open(path, os.O_RDONLY | os.O_CLOEXEC), dims)
+        header = mmap.mmap(mirror._descriptor, HEADER, access=mmap.ACCESS_READ)
+        mirror._header = np.frombuffer(header, np.int64)
+        mirror._writable = False
+        return mirror
+
+    def _open(self, descriptor: int, dims: int) -> None:
+        self.dims = dims
+        self._descriptor = descriptor
+        self._ids: Ids = np.zeros(0, np.int64)
+        self._rows: Vectors = np.zeros((0, dims), np.float32)
+        self._order = _Order(0, self._ids, self._ids)
         self._lock = threading.Lock()
+        weakref.finalize(self, os.close, descriptor)
+
+    @property
+    def path(self) -> Path:
+        """Where another process of the same user can attach it while this one lives."""
+        return Path(f"/proc/{os.getpid()}/fd/{self._descriptor}")
+
+    @property
+    def closed(self) -> bool:
+        """Whether its owner follows it no longer."""
+        return bool(self._header[CLOSED])
+
+    def close(self) -> None:
+        """Tell the readers to attach another one; what they have stays readable."""
+        self._header[CLOSED] = 1
 
     def __len__(self) -> int:
-        return len(self._place)
+        return int(self._header[LIVE])
 
     @property
     def memory(self) -> int:
         """How many bytes it takes."""
-        return self._rows.nbytes + self._ids.nbytes
+        return int(self._header[USED]) * (8 + 4 * self.dims)
+
+    # --- the memory -------------------------------------------------------------------------------------------
+
+    def _current(self) -> tuple[Ids, Vectors]:
+        """The chunk numbers and the rows in use."""
+        used = int(self._header[USED])
+        with self._lock:
+            if used > len(self._ids):
+                self._ids, self._rows = self._mapped((os.fstat(self._descriptor).st_size - ROWS_AT) // (4 * self.dims))
+            return self._ids[:used], self._rows[:used]
+
+    def _mapped(self, size: int) -> tuple[Ids, Vectors]:
+        access = mmap.ACCESS_WRITE if self._writable else mmap.ACCESS_READ
+        ids = mmap.mmap(self._descriptor, 8 * size, offset=HEADER, access=access)
+        rows = mmap.mmap(self._descriptor, 4 * size * self.dims, offset=ROWS_AT, access=access)
+        return np.frombuffer(ids, np.int64), np.frombuffer(rows, np.float32).reshape(size, self.dims)
+
+    def _places(self, chunks: Sequence[int] | Ids) -> NDArray[np.int64]:
+        """The row of each chunk; -1 for one that is not here."""
+        order, version = self._order, int(self._header[VERSION])
+        if order.version != version:
+            ids, _ = self._current()
+            rows = np.argsort(ids, kind="stable")
+            self._order = order = _Order(version, rows, ids[rows])
+        wanted = np.asarray(chunks, np.int64)
+        if not len(order.ids):
+            return np.full(len(wanted), -1)
+        at = np.searchsorted(order.ids, wanted).clip(max=len(order.ids) - 1)
+        return np.where(order.ids[at] == wanted, order.rows[at], -1)
+
+    # --- the owner --------------------------------------------------------------------------------------------
 
     def add(self, ids: Sequence[int], vectors: Vectors) -> None:
-        with self._lock:
-            self._room_for(len(self._place) + len(ids))
-            for chunk, vector in zip(ids, vectors, strict=True):
-                at = self._place.setdefault(chunk, len(self._place))
-                self._rows[at] = vector
-                self._ids[at] = chunk
-
-    def _room_for(self, count: int) -> None:
-        if count <= len(self._rows):
+        if not len(ids):
             return
-        size = max(count, 2 * len(self._rows))
-        rows = np.zeros((size, self._rows.shape[1]), np.float32)
-        ids = np.zeros(size, np.int64)
-        rows[: len(self._rows)], ids[: len(self._ids)] = self._rows, self._ids
-        self._rows, self._ids = rows, ids
+        chunks, places = np.asarray(ids, np.int64), self._places(ids)
+        places[places < 0] = self._new_places(int((places < 0).sum()))
+        with self._lock:
+            self._ids[places] = EMPTY
+            self._rows[places] = vectors
+            self._ids[places] = chunks
+        self._changed(max(int(self._header[USED]), int(places.max()) + 1))
+
+    def _new_places(self, count: int) -> NDArray[np.int64]:
+        """Rows that are free: dropped ones first, then new ones."""
+        used, _ = self._current()
+        free = np.flatnonzero(used == EMPTY)[:count]
+        need = len(used) + count - len(free)
+        if need > len(self._ids):
+            size = max(64, need, 2 * len(self._ids))
+            os.ftruncate(self._descriptor, ROWS_AT + 4 * size * self.dims)
+            with self._lock:
+                self._ids, self._rows = self._mapped(size)
+        return np.concatenate((free, np.arange(len(used), need)))
 
     def drop(self, ids: Iterable[int]) -> None:
-        with self._lock:
-            for chunk in ids:
-                at = self._place.pop(chunk, None)
-                last = len(self._place)
-                if at is not None and at != last:
-                    self._rows[at], self._ids[at] = self._rows[last], self._ids[last]
-                    self._place[int(self._ids[at])] = at
+        places = self._places(list(ids))
+        places = places[places >= 0]
+        if len(places):
+            with self._lock:
+                self._ids[places] = EMPTY
+                self._rows[places] = 0
+            self._changed(int(self._header[USED]))
 
-    def search(self, vector: Vectors, limit: int, allowed: Iterable[int] | None = None) -> list[tuple[int, float]]:
+    def _changed(self, used: int) -> None:
+        self._header[LIVE] = int((self._ids[:used] != EMPTY).sum())
+        self._header[USED] = used
+        self._header[VERSION] += 1
+
+    # --- questions --------------------------------------------------------------------------------------------
+
+    def search(
+        self, vector: Vectors, limit: int, allowed: Sequence[int] | Ids | None = None
+    ) -> list[tuple[int, float]]:
         """Chunk numbers with their cosine, nearest first, among `allowed` if given."""
-        with self._lock:
-            if allowed is None:
-                ids, rows = self._ids[: len(self._place)], self._rows[: len(self._place)]
-            else:
-                at = [self._place[chunk] for chunk in allowed if chunk in self._place]
-                ids, rows = self._ids[at], self._rows[at]
-            scores = rows @ vector
-            if limit < len(scores):
-                # Equals of the last place stay in until they are in order.
-                best = np.flatnonzero(scores >= np.partition(scores, len(scores) - limit)[len(scores) - limit])
-                ids, scores = ids[best], scores[best]
-            order = np.lexsort((ids, -scores))[:limit]
-            return [(int(ids[nth]), float(scores[nth])) for nth in order]
+        ids, rows = self._current()
+        if allowed is not None:
+            places = self._places(allowed)
+            places = places[places >= 0]
+            ids, rows = ids[places], rows[places]
+        scores = rows @ vector
+        here = ids != EMPTY
+        if not here.all():
+            ids, scores = ids[here], scores[here]
+        if limit < len(scores):
+            # Equals of the last place stay in until they are in order.
+            best = np.flatnonzero(scores >= np.partition(scores, len(scores) - limit)[len(scores) - limit])
+            ids, scores = ids[best], scores[best]
+        order = np.lexsort((ids, -scores))[:limit]
+        return [(int(ids[nth]), float(scores[nth])) for nth in order]
 
     def rank(self, vector: Vectors, chunk: int) -> int | None:
         """The place of a chunk among all, counted from 1; None when it is not here."""
-        with self._lock:
-            at = self._place.get(chunk)
-            if at is None:
-                return None
-            scores = self._rows[: len(self._place)] @ vector
-            return int((scores > scores[at]).sum()) + 1
+        at = int(self._places([chunk])[0])
+        if at < 0:
+            return None
+        ids, rows = self._current()
+        scores = rows @ vector
+        return int(((scores > scores[at]) & (ids != EMPTY)).sum()) + 1
 
     def cosines(self, vector: Vectors, chunks: Sequence[int]) -> NDArray[np.float64]:
         """The cosine of each of some chunks; NaN for one that is not here."""
         cosines = np.full(len(chunks), np.nan)
-        with self._lock:
-            here, rows = self._rows_of(chunks)
-            cosines[here] = rows @ vector
+        places = self._places(chunks)
+        here = places >= 0
+        cosines[here] = self._current()[1][places[here]] @ vector
         return cosines
 
     def take(self, chunks: Sequence[int]) -> Vectors:
         """The vectors of some chunks; NaN for one that is not here."""
-        vectors = np.full((len(chunks), self._rows.shape[1]), np.nan, np.float32)
-        with self._lock:
-            here, rows = self._rows_of(chunks)
-            vectors[here] = rows
+        vectors = np.full((len(chunks), self.dims), np.nan, np.float32)
+        places = self._places(chunks)
+        here = places >= 0
+        vectors[here] = self._current()[1][places[here]]
         return vectors
-
-    def _rows_of(self, chunks: Sequence[int]) -> tuple[list[int], Vectors]:
-        """Which of some chunks are here, by their place in the list, and their vectors."""
-        here = [nth for nth, chunk in enumerate(chunks) if chunk in self._place]
-        return here, self._rows[[self._place[chunks[nth]] for nth in here]]
 
     def nearest(self, vectors: Vectors, depth: int) -> list[dict[int, float]]:
         """The chunks nearest to each of some vectors, with their cosines.
 
-        Other threads may change rows between two slices. A row that then moves may be missed: its chunk is new, and is
-        compared in turn.
+        The owner may change rows between two slices. A chunk that is missed then is new, and is compared in turn.
         """
         best = np.full((len(vectors), depth), -np.inf, np.float32)
         whose = np.zeros((len(vectors), depth), np.int64)
-        for at in range(0, len(self), SLICE):
-            with self._lock:
-                end = min(at + SLICE, len(self._place))
-                ids, scores = self._ids[at:end].copy(), vectors @ self._rows[at:end].T
+        all_ids, rows = self._current()
+        for at in range(0, len(all_ids), SLICE):
+            ids = all_ids[at : at + SLICE].copy()
+            scores = np.where(ids == EMPTY, -np.inf, vectors @ rows[at : at + SLICE].T)
             scores = np.concatenate((best, scores), axis=1)
             ids = np.concatenate((whose, np.broadcast_to(ids, (len(vectors), len(ids)))), axis=1)
             top = np.argpartition(-scores, depth - 1, axis=1)[:, :depth]

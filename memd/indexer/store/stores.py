@@ -6,12 +6,12 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from memd.errors import DiskFull, StoreBroken, UnknownWorkspace
 from memd.indexer.store import catalog, vector_table
@@ -60,18 +60,18 @@ class WorkspaceIndex:
     """Recently changed files as they were last indexed: the digest of the file, and the note."""
     used: float = 0.0
     """When somebody last used one of its caches."""
-    _names: tuple[dict[str, FileRow], int, list[tuple[str, str]]] | None = None
+    _names: tuple[dict[str, FileRow], int, list[tuple[str, int]]] | None = None
 
     @property
     def place(self) -> dict[str, str]:
         """Its name and its directory, as in results."""
         return {"ns": self.workspace.ns, "root": str(self.workspace.root)}
 
-    def names(self) -> list[tuple[str, str]]:
-        """The names of files and their paths, except dates, which say nothing that the notes do not know."""
+    def names(self) -> list[tuple[str, int]]:
+        """The names of files and their numbers."""
         files, known = self.files, self._names
         if known is None or known[0] is not files or known[1] != len(files):
-            named = [(PurePosixPath(path).stem.casefold(), path) for path in list(files) if not date_of(path)]
+            named = named_files((path, row.id) for path, row in list(files.items()))
             self._names = known = files, len(files), named
         return known[2]
 
@@ -127,19 +127,17 @@ class WorkspaceIndex:
 
     def drop_mirrors(self) -> None:
         """Let the vectors go; the next question loads them from the ledger."""
-        self._mirror.drop()
-        self._former.drop()
+        _let_go(self._mirror.drop())
+        self.drop_former()
 
     def drop_former(self) -> None:
         """Let the vectors of the previous model go."""
-        self._former.drop()
+        _let_go(self._former.drop())
 
     def with_other(self, text: TextIndex, mirror: Mirror | None) -> WorkspaceIndex:
         """The same workspace with other words and vectors, for questions about the past."""
-        return replace(
-            self, _text=Loaded(lambda: text), _mirror=Loaded(lambda: mirror), _former=Loaded(lambda: None),
-            collection=None,
-        )  # fmt: skip
+        mirrors = Loaded(lambda: mirror), Loaded[Mirror | None](lambda: None)
+        return WorkspaceIndex(self.id, self.workspace, Loaded(lambda: text), self._files, *mirrors)
 
     @property
     def is_open(self) -> bool:
@@ -163,6 +161,16 @@ class WorkspaceIndex:
         self.parse_cache, self.applied, self._names = ParseCache(), {}, None
 
 
+def _let_go(mirror: Mirror | None) -> None:
+    if mirror is not None:
+        mirror.close()
+
+
+def named_files(files: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """The names of files and their numbers, except dates, which say nothing that the notes do not know."""
+    return [(PurePosixPath(path).stem.casefold(), number) for path, number in files if not date_of(path)]
+
+
 @dataclass(slots=True)
 class ActiveModel:
     """The embedder in use, and its number in the ledger."""
@@ -175,15 +183,25 @@ class Stores:
     """Everything that is open, in the one process that holds the lock."""
 
     def __init__(self, folder: Path, mend: bool = True, most_open: int = 128, most_open_mb: int = 1_024) -> None:
-        self.folder = folder
         self.mend = mend
         """Whether caches that cannot be used are removed, or only reported."""
         self.most_open, self.most_bytes = most_open, most_open_mb << 20
         """How many workspaces may have open caches, and how much memory these may take."""
-        self.ledger = Ledger(folder / "state.db")
+        self._prepare(folder, Ledger(folder / "state.db"))
         if mend:
             own_caches(folder, self.ledger.id)
             shutil.rmtree(folder / BUILDING, ignore_errors=True)
+
+    @classmethod
+    def of(cls, folder: Path, ledger: Ledger) -> Self:
+        """Stores over a ledger that is open already."""
+        stores = cls.__new__(cls)
+        stores._prepare(folder, ledger)
+        return stores
+
+    def _prepare(self, folder: Path, ledger: Ledger) -> None:
+        self.folder = folder
+        self.ledger = ledger
         self.indexes: dict[str, WorkspaceIndex] = {}
         self.vectors: VectorStore | None = None
         self.model: ActiveModel | None = None

@@ -248,6 +248,27 @@ class TextIndex:
         self._index.close()
 
 
+class FollowedTextIndex(TextIndex):
+    """The index of another process, for reading: it never writes to the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._commit_seen = (0, 0)
+        super().__init__(folder)
+
+    def _open_or_make(self) -> Any:
+        with _reading("cannot be opened"):
+            return FileStorage(str(self.folder)).open_index()
+
+    def follow(self) -> None:
+        """Read the last commit from now on."""
+        with _reading(), self._lock:
+            # The folder itself is another one after a rebuild, and counts its commits anew.
+            seen = (self.folder.stat().st_ino, int(self._index.latest_generation()))
+            if seen != self._commit_seen:
+                self._segments.keep({segment.segment_id() for segment in self._index._segments()})
+                self._postings, self._commit_seen = None, seen
+
+
 def keep_all(segments: list[Any]) -> list[Any]:
     """Join nothing: an edit should be found at once, not after half a second of merging."""
     return []

@@ -145,11 +145,11 @@ def _then(
 ) -> tuple[Stores, dict[int, int]]:
     """The stores as they were, and the version number of each chunk."""
     numbers: dict[int, int] = {}
-    then = copy.copy(stores)
-    then.ledger = copy.copy(stores.ledger)
-    then.ledger._local = threading.local()
-    then.ledger._local.connection = connection
-    then.indexes, then.former = {}, None
+    ledger = copy.copy(stores.ledger)
+    ledger._local = threading.local()
+    ledger._local.connection = connection
+    then = Stores.of(stores.folder, ledger)
+    then.model = stores.model
     # One transaction: what is copied belongs together.
     connection.execute("BEGIN")
     for ns in ask.ns:

@@ -71,6 +71,8 @@ class StatusResult(Fresh):
     """The answer of `status`."""
 
     pid: int
+    readers: list[int]
+    """The processes that answer questions; none until some were asked."""
     version: str
     protocol: int
     started: str

@@ -1,0 +1,119 @@
+"""A reader process: answers questions from the files of the daemon that started it, and ends when the daemon does."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import logging
+import os
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from memd.daemon.reader_messages import (
+    DaemonCall,
+    DaemonResult,
+    ReadAnswer,
+    ReadCall,
+    Ready,
+    StateChanged,
+    encode,
+    load_work,
+    receive,
+)
+from memd.errors import MemdError
+from memd.indexer.model.pooling import Vectors
+from memd.indexer.query import search
+from memd.indexer.store.followed import FollowedStores
+
+log = logging.getLogger("memd.reader")
+
+THREADS = 4
+"""A question that takes long does not hold up the others."""
+
+
+class ReaderProcess:
+    """Runs what the daemon sends, each in a snapshot of the ledger."""
+
+    def __init__(self, connection: socket.socket, state: Path) -> None:
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._numbers = itertools.count()
+        self._waiting: dict[int, Future[Any]] = {}
+        self._stores = FollowedStores(state, self)
+        self._threads = ThreadPoolExecutor(THREADS, "memd-reader")
+
+    def serve(self) -> None:
+        """Until the daemon closes its end, in whatever way."""
+        self._send(Ready())
+        while True:
+            match receive(self._connection):
+                case ReadCall() as call:
+                    self._threads.submit(self._run, call)
+                case DaemonResult(number, value, error):
+                    waiting = self._waiting.pop(number)
+                    waiting.set_result(value) if error is None else waiting.set_exception(error)
+                case StateChanged(state):
+                    self._stores.follow(state)
+                case Ready():
+                    self._send(Ready())
+
+    def _run(self, call: ReadCall) -> None:
+        seq = 0
+        try:
+            with self._stores.snapshot() as seq:
+                work, args, kwargs = load_work(call.work, self._stores)
+                result = ReadAnswer(call.number, seq, work(*args, **kwargs))
+        except Exception as error:
+            if not isinstance(error, MemdError):
+                log.exception("a question failed in a reader")
+            result = ReadAnswer(call.number, seq, error=error)
+        self._send(result)
+
+    def _send(self, message: Any) -> None:
+        content = encode(message)
+        with self._sending:
+            self._connection.sendall(content)
+
+    # --- what the daemon does for it ----------------------------------------------------------------------------
+
+    def _ask(self, name: str, *args: Any) -> Any:
+        number, answer = next(self._numbers), Future[Any]()
+        self._waiting[number] = answer
+        self._send(DaemonCall(number, name, args))
+        return answer.result()
+
+    def embed(self, model: int, texts: Sequence[str]) -> Vectors:
+        vectors: Vectors = self._ask("embed", model, list(texts))
+        return vectors
+
+    def count_tokens(self, model: int, text: str) -> int:
+        return int(self._ask("count_tokens", model, text))
+
+    def mirror(self, ns: str, model: int) -> Path | None:
+        path: Path | None = self._ask("mirror", ns, model)
+        return path
+
+    def nearest(self, ns: str, vector: Vectors, depth: int) -> list[tuple[int, float]] | None:
+        found: list[tuple[int, float]] | None = self._ask("nearest", ns, vector, depth)
+        return found
+
+
+def main(descriptor: str, state: str) -> None:
+    sys.setswitchinterval(0.001)
+    # Loaded by now, and what a question needs: no need to look through it again and again.
+    assert search
+    gc.freeze()
+    try:
+        ReaderProcess(socket.socket(fileno=int(descriptor)), Path(state)).serve()
+    except (EOFError, OSError):
+        # The daemon has gone. Its threads may still compute for nobody.
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

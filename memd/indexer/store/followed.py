@@ -1,0 +1,211 @@
+"""The stores as a reader process sees them: it follows what the daemon commits, and writes nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from memd.errors import StoreBroken
+from memd.indexer.model.pooling import Vectors
+from memd.indexer.model.scale import Scale, remember_scale
+from memd.indexer.store import catalog
+from memd.indexer.store.catalog import FileRow
+from memd.indexer.store.ledger import FollowedLedger
+from memd.indexer.store.loaded import Loaded
+from memd.indexer.store.mirror import Mirror
+from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex, named_files
+from memd.indexer.store.text import FollowedTextIndex, TextIndex
+from memd.models import Workspace
+
+MOST_OPEN = 64
+"""Workspaces that a reader has open."""
+
+TRIES = 5
+"""How often an index is opened that a commit changes at the same moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedModel:
+    """What a reader knows of a model that is loaded in the daemon."""
+
+    id: int
+    name: str
+    fingerprint: str
+    dims: int
+    scale: Scale
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonState:
+    """What a reader has to know besides the files."""
+
+    workspaces: tuple[tuple[int, Workspace], ...]
+    model: FollowedModel | None
+    former: FollowedModel | None
+
+
+class Daemon(Protocol):
+    """What a reader asks the daemon for."""
+
+    def embed(self, model: int, texts: Sequence[str]) -> Vectors:
+        """The vectors of some texts."""
+
+    def count_tokens(self, model: int, text: str) -> int:
+        """The number of tokens of a text."""
+
+    def mirror(self, ns: str, model: int) -> Path | None:
+        """Where a workspace's vectors are to be attached."""
+
+    def nearest(self, ns: str, vector: Vectors, depth: int) -> list[tuple[int, float]] | None:
+        """The chunks nearest to a vector, by Chroma; None when it cannot say."""
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonEmbedder:
+    """A model that is loaded in the daemon."""
+
+    daemon: Daemon
+    id: int
+    name: str
+    fingerprint: str
+    dims: int
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return self.daemon.embed(self.id, texts)
+
+    def count_tokens(self, text: str) -> int:
+        return self.daemon.count_tokens(self.id, text)
+
+
+class FollowedIndex(WorkspaceIndex):
+    """One workspace: what a question needs of it is read when it is needed, and again after a commit."""
+
+    def __init__(self, stores: FollowedStores, number: int, workspace: Workspace) -> None:
+        nothing = Loaded[Mirror | None](lambda: None)
+        super().__init__(number, workspace, Loaded(self._opened_text), Loaded(self._current_files), nothing, nothing)
+        self._stores = stores
+        self._lock = threading.Lock()
+        self._text_seen = self._files_seen = -1
+        """The clock's count when these were last read."""
+        self._named: tuple[tuple[int, int], list[tuple[str, int]]] = ((0, 0), [])
+        self._mirrors: dict[int, Mirror | None] = {}
+
+    def _opened_text(self) -> TextIndex:
+        return FollowedTextIndex(self._stores.text_folder(self.id))
+
+    def _current_files(self) -> dict[str, FileRow]:
+        return catalog.files(self._stores.ledger.reader, self.id)
+
+    def follow(self, seq: int) -> None:
+        """Read at least what the ledger had at this count of the clock."""
+        with self._lock:
+            if seq > self._text_seen:
+                self._text.change(_follow)
+                self._text_seen = seq
+
+    @property
+    def files(self) -> dict[str, FileRow]:
+        seq = self._stores.ledger.seq_seen()
+        if seq > self._files_seen:
+            self._files.drop()
+            self._files_seen = seq
+        return self._files.get()
+
+    @files.setter
+    def files(self, rows: dict[str, FileRow]) -> None:
+        raise TypeError("a reader does not write")
+
+    def names(self) -> list[tuple[str, int]]:
+        connection = self._stores.ledger.reader
+        stamp = catalog.files_stamp(connection, self.id)
+        if self._named[0] != stamp:
+            self._named = stamp, named_files(catalog.paths(connection, self.id))
+        return self._named[1]
+
+    @property
+    def mirror(self) -> Mirror | None:
+        return self._mirror_of(self._stores.model)
+
+    @property
+    def former(self) -> Mirror | None:
+        return self._mirror_of(self._stores.former)
+
+    def _mirror_of(self, model: ActiveModel | None) -> Mirror | None:
+        if model is None:
+            return None
+        known = self._mirrors.get(model.id)
+        if known is None or known.closed:
+            path = self._stores.daemon.mirror(self.workspace.ns, model.id)
+            known = Mirror.attach(path, model.embedder.dims) if path else None
+            self._mirrors = {model.id: known}
+        return known
+
+    def close(self) -> None:
+        super().close()
+        self._mirrors, self._named = {}, ((0, 0), [])
+
+
+def _follow(text: TextIndex) -> None:
+    assert isinstance(text, FollowedTextIndex)
+    text.follow()
+
+
+class FollowedStores(Stores):
+    """The stores of the daemon, for reading."""
+
+    def __init__(self, folder: Path, daemon: Daemon) -> None:
+        self.daemon = daemon
+        self._workspaces: dict[str, tuple[int, Workspace]] = {}
+        self._followed: dict[str, FollowedIndex] = {}
+        self._opening = threading.Lock()
+        self._prepare(folder, FollowedLedger(folder / "state.db"))
+
+    def follow(self, state: DaemonState) -> None:
+        """Take over which workspaces and models there are."""
+        self._workspaces = {workspace.ns: (number, workspace) for number, workspace in state.workspaces}
+        self._followed = {
+            ns: index for ns, index in self._followed.items() if self._workspaces.get(ns) == (index.id, index.workspace)
+        }
+        self.model, self.former = self._model(state.model), self._model(state.former)
+        self.question_vectors.clear()
+
+    def _model(self, known: FollowedModel | None) -> ActiveModel | None:
+        if known is None:
+            return None
+        remember_scale(known.fingerprint, known.scale)
+        return ActiveModel(known.id, DaemonEmbedder(self.daemon, known.id, known.name, known.fingerprint, known.dims))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[int]:
+        """One state of the ledger for all that is read inside; yields the clock's count."""
+        with self.ledger.snapshot():
+            seq = self.ledger.seq = self.ledger.seq_seen()
+            yield seq
+
+    def index(self, ns: str) -> WorkspaceIndex:
+        if ns not in self._workspaces:
+            return super().index(ns)
+        index = self._followed.get(ns) or self._open(ns)
+        for left in reversed(range(TRIES)):
+            try:
+                index.follow(self.ledger.seq_seen())
+                break
+            except StoreBroken:
+                # A commit may have removed a file between the look at the folder and the opening.
+                if not left:
+                    raise
+        return index
+
+    def _open(self, ns: str) -> FollowedIndex:
+        """A workspace that was not asked before; the one that was not asked for the longest time makes room."""
+        with self._opening:
+            if ns not in self._followed:
+                if len(self._followed) >= MOST_OPEN:
+                    oldest = min(self._followed, key=lambda name: self._followed[name].used)
+                    self._followed.pop(oldest).close()
+                self._followed[ns] = FollowedIndex(self, *self._workspaces[ns])
+            return self._followed[ns]

@@ -1,0 +1,208 @@
+"""Reader processes: they answer as the daemon does, nothing that happens to them is noticed, and they end with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memd.daemon.reader_messages import dump_work, load_work
+from memd.errors import MemdError, UnknownWorkspace
+from memd.indexer.query.search import search
+from memd.indexer.store.mirror import Mirror
+from memd.models import Ask
+from memd.protocol.client import Client
+from tests.conftest import Home
+
+READERS = "[daemon]\nreaders = 2\n"
+
+
+def until(true: object, what: str, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not true():  # type: ignore[operator]
+        assert time.monotonic() < end, f"{what} took longer than {seconds} s"
+        time.sleep(0.02)
+
+
+def readers(client: Client) -> list[int]:
+    return list(client.status()["readers"])
+
+
+def ask_until_read(client: Client, count: int = 2) -> list[int]:
+    """Ask until as many readers answer; returns their numbers."""
+
+    def started() -> bool:
+        client.query("router")
+        return len(readers(client)) == count
+
+    until(started, "the start of the readers")
+    return readers(client)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that is dead and not yet waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def asked(home: Home, workspace: Path) -> Iterator[Client]:
+    """A client of a daemon whose readers answer."""
+    home.configure(READERS)
+    with home.start() as client:
+        client.workspace_add(str(workspace))
+        client.sync(vectors=True)
+        ask_until_read(client)
+        yield client
+
+
+def test_a_daemon_that_is_hardly_asked_starts_no_readers(memory: Client) -> None:
+    assert memory.query("router")["hits"]
+    assert readers(memory) == []
+
+
+def test_none_are_started_when_none_are_wanted(home: Home, workspace: Path) -> None:
+    home.configure("[daemon]\nreaders = 0\n")
+    with home.start() as client:
+        client.workspace_add(str(workspace))
+        for _ in range(30):
+            assert client.query("router")["hits"]
+        assert readers(client) == []
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "text", "vector", "exact"])
+def test_they_answer_as_the_daemon_does(home: Home, workspace: Path, mode: str) -> None:
+    questions = ("apple trees", "the ErsatzTV endpoint", "fjord -router", "backup february", "zzzz")
+    found: list[list[dict[str, object]]] = []
+    for config in ("[daemon]\nreaders = 0\n", READERS):
+        home.configure(f'{config}[[workspace]]\npath = "{workspace}"\n')
+        with home.start() as client:
+            client.sync(vectors=True)
+            if config is READERS:
+                ask_until_read(client)
+            answers = [client.query(question, mode=mode, explain=True) for question in questions]
+            found.append([{**answer, "took_ms": 0, "clock": "", "lag_ms": 0} for answer in answers])
+        home.stop()
+    assert found[0] == found[1]
+
+
+def test_other_questions_are_answered_by_them_too(asked: Client) -> None:
+    key = asked.query("apple trees")["hits"][0]["key"]
+    assert asked.get(key)["text"].startswith("## Garden")
+    assert asked.list()["total"] == 6
+    assert asked.grep("fjord")["blocks"] and asked.bus("router")["total"]
+    assert asked.stats()["files"] == 4 and asked.log()["entries"] is not None
+    assert "apple" in asked.context("plant apple trees")["text"]
+    with pytest.raises(MemdError):
+        asked.get("no such key")
+    with pytest.raises(UnknownWorkspace):
+        asked.query("router", ns="elsewhere")
+
+
+def test_what_is_saved_is_found_at_once(asked: Client, workspace: Path) -> None:
+    for nth in range(20):
+        asked.note(f"The heron number {nth} stands on one leg.", title=f"Heron {nth}")
+        texts = [hit["text"] for hit in asked.query(f"heron number {nth}", mode="text")["hits"]]
+        assert any(f"number {nth} stands" in text for text in texts)
+    (workspace / "memory" / "2026-02-17.md").write_text("# 2026-02-17\n\n## Owl\n\nThe owl is called Minerva.\n")
+    assert asked.query("Minerva", sync="full")["hits"]
+    (workspace / "memory" / "2026-02-17.md").unlink()
+    assert not asked.query("Minerva", sync="full", mode="text")["hits"]
+
+
+def test_a_workspace_that_comes_or_goes_is_known_to_them(asked: Client, home: Home) -> None:
+    other = home.path.parent / "other"
+    other.mkdir()
+    (other / "MEMORY.md").write_text("# Memory\n\n## Whale\n\nThe whale sings in the bay.\n")
+    asked.workspace_add(str(other), ns="other")
+    assert asked.query("whale bay", ns="other", sync="full")["hits"]
+    asked.workspace_rm(ns="other")
+    with pytest.raises(UnknownWorkspace):
+        asked.query("whale bay", ns="other")
+
+
+def test_an_answer_has_all_that_its_clock_promises(asked: Client, home: Home) -> None:
+    promised: list[tuple[int, str]] = []
+    done = threading.Event()
+
+    def write() -> None:
+        with Client(home.socket) as writer:
+            for nth in range(60):
+                word = f"promise{nth:03}x"
+                told = writer.note(f"It is about {word}.", title=word)
+                promised.append((int(told["visible"].rsplit(":", 1)[1]), word))
+        done.set()
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    while not done.is_set():
+        known = promised[-1:]
+        for clock, word in known:
+            answer = asked.query(word, mode="text", sync="none")
+            if int(answer["clock"].rsplit(":", 1)[1]) >= clock:
+                assert any(word in hit["text"] for hit in answer["hits"]), (answer["clock"], clock, word)
+    writing.join()
+
+
+def test_questions_go_on_while_readers_are_killed(asked: Client) -> None:
+    for _ in range(5):
+        pids = ask_until_read(asked)
+        os.kill(pids[0], signal.SIGKILL)
+        for nth in range(10):
+            assert asked.query(f"apple trees {nth}")["hits"]
+        os.kill(pids[1], signal.SIGKILL)
+        assert asked.query("router")["hits"]
+        until(lambda pids=pids: not set(pids) & set(readers(asked)), "the end of the killed readers")
+    assert asked.status()["degraded"] == []
+
+
+def test_a_reader_that_hangs_is_replaced_and_its_question_answered(asked: Client) -> None:
+    pids = readers(asked)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    assert asked.query("apple trees")["hits"]
+    until(lambda: not set(pids) & set(ask_until_read(asked)), "the replacement of the readers")
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_they_end_with_the_daemon(asked: Client, home: Home, how: str) -> None:
+    pids = readers(asked)
+    home.kill() if how == "kill" else home.stop()
+    until(lambda: not any(alive(pid) for pid in pids), "the end of the readers")
+
+
+# --- the parts --------------------------------------------------------------------------------------------------
+
+
+def test_a_mirror_is_seen_by_who_attaches_it() -> None:
+    rows = np.eye(16, dtype=np.float32)
+    own = Mirror(16)
+    other = Mirror.attach(own.path, 16)
+    assert other.search(rows[0], 3) == [] and len(other) == 0
+    own.add(range(100, 116), rows)
+    assert other.search(rows[5], 1) == [(105, 1.0)] and len(other) == 16
+    own.drop([105])
+    assert other.search(rows[5], 16)[0][1] == 0.0 and 105 not in dict(other.search(rows[5], 16))
+    own.add(range(200, 400), np.tile(rows, (13, 1))[:200])
+    assert len(other) == 215 and other.rank(rows[7], 107) == 1
+    assert np.isnan(other.take([105])).all() and other.take([107]).tolist() == [rows[7].tolist()]
+    assert not other.closed
+    own.close()
+    assert other.closed
+
+
+def test_work_is_sent_by_name_and_runs_with_the_stores_of_the_other_end() -> None:
+    from memd.indexer.store.stores import Stores
+
+    mine, theirs = Stores.__new__(Stores), Stores.__new__(Stores)
+    sent = dump_work(search, (mine, Ask("router", ("agent",))), {"max_bytes": 10})
+    work, args, kwargs = load_work(sent, theirs)
+    assert work is search and args[0] is theirs and args[1] == Ask("router", ("agent",)) and kwargs == {"max_bytes": 10}
