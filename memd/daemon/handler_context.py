@@ -184,6 +184,10 @@ class HandlerContext:
         answered_at.set(seq)
         return value
 
+    def answer_is_current(self) -> bool:
+        """Whether nothing was committed since the last answer was read."""
+        return answered_at.get() == self.stores.ledger.seq
+
     def _in_snapshot(self, work: Callable[[], T]) -> tuple[int, T]:
         with self.stores.ledger.snapshot():
             return self.stores.ledger.seq_seen(), work()

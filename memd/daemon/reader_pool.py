@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,10 @@ PAUSE, LONGEST_PAUSE = 0.5, 60.0
 
 PATIENCE, LOOK_SECONDS = 3.0, 0.5
 """A reader whose call takes so long is asked for a sign of life, and killed without one."""
+
+
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""Several readers use the cores better than the threads of one, which wait for each other in a loop."""
 
 
 class ReaderGone(Exception):
@@ -91,6 +95,8 @@ class ReaderPool:
         self._keepers: list[asyncio.Task[None]] = []
         self._numbers = itertools.count()
         self._last_state: tuple[Any, ...] = ()
+        self._underway: dict[str, Future[Vectors]] = {}
+        """Questions whose vectors are being made."""
         self._for_readers: dict[str, Callable[..., Any]] = {
             "embed": self._embed, "count_tokens": self._count_tokens, "mirror": self._mirror, "nearest": self._nearest
         }  # fmt: skip
@@ -129,6 +135,13 @@ class ReaderPool:
         if answer.error is not None:
             raise answer.error
         return answer
+
+    def embed_ahead(self, text: str) -> None:
+        """Begin with the vector of a question, which a reader will ask for when it has looked up the words."""
+        model = self._stores.former or self._stores.model
+        if self._readers and model is not None and text not in self._underway:
+            future = self._underway[text] = self._threads.submit(vector_of, self._stores, model, text)
+            future.add_done_callback(lambda _: self._underway.pop(text, None))
 
     def _state(self) -> DaemonState:
         indexes, model, former = parts = self._stores.indexes, self._stores.model, self._stores.former
@@ -171,7 +184,9 @@ class ReaderPool:
         with theirs:
             module = [sys.executable, "-P", "-W", "ignore", "-m", "memd.daemon.reader_process"]
             arguments = [str(theirs.fileno()), str(self._stores.folder)]
-            process = subprocess.Popen([*module, *arguments], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+            process = subprocess.Popen(
+                [*module, *arguments], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=os.environ | ONE_THREAD
+            )
         return process, ours
 
     async def _listen(self, reader: Reader, incoming: asyncio.StreamReader) -> None:
@@ -222,9 +237,12 @@ class ReaderPool:
         raise MemdError("the model has changed")
 
     def _embed(self, model: int, texts: Sequence[str]) -> Vectors:
-        if len(texts) == 1:
-            return vector_of(self._stores, self._model(model), texts[0])[None]
-        return self._model(model).embedder.embed(texts)
+        if len(texts) > 1:
+            return self._model(model).embedder.embed(texts)
+        underway = self._underway.get(texts[0])
+        if underway is not None:
+            underway.result()
+        return vector_of(self._stores, self._model(model), texts[0])[None]
 
     def _count_tokens(self, model: int, text: str) -> int:
         return self._model(model).embedder.count_tokens(text)

@@ -11,6 +11,7 @@ from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, 
 from memd.daemon.tasks.indexing import ReadFilesFirst, RereadFiles
 from memd.daemon.tasks.stores import RepairText
 from memd.errors import NotFound, StoreBroken
+from memd.indexer.language.question import without_operators
 from memd.indexer.query import grep as grep_files
 from memd.indexer.query.pattern import Pattern
 from memd.indexer.query.search import search
@@ -41,7 +42,8 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
     if checked:
         # Never a "no" without a look at the files themselves.
         await _check_files(ctx, ask, answer)
-        answer = await find(ctx, ask)
+        if not ctx.answer_is_current():
+            answer = await find(ctx, ask)
     if request.observer and answer.verdict != "none" and not ask.as_of:
         ctx.access_log.saw_chunks((hit.id for hit in answer.hits), request.observer)
     hits = [{name: value for name, value in asdict(hit).items() if value is not None} for hit in answer.hits]
@@ -73,7 +75,7 @@ async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> None:
     seconds = LOOK_SECONDS / len(ask.ns)
     for ns in ask.ns if answer.missing else ():
         index = ctx.stores.index(ns)
-        found = await ctx.read_elsewhere(grep_files.holding, index, answer.missing, ctx.max_bytes, seconds)
+        found = await ctx.read(grep_files.holding, index, answer.missing, ctx.max_bytes, seconds)
         # Some words are in no chunk for good, as those of front matter are: once is enough for them.
         new = [path for path, word in found.items() if (known := index.files.get(path)) is None
                or not ctx.reread_before(ns, path, known.digest, word)]  # fmt: skip
@@ -96,6 +98,8 @@ def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
 async def find(ctx: HandlerContext, ask: Ask) -> Answer:
     if ask.as_of:
         return await ctx.read_elsewhere(as_of_view.search_as_of, ctx.stores, ask, as_of_view.moment(ask.as_of))
+    if ask.mode in ("hybrid", "vector") and (text := without_operators(ask.query)):
+        ctx.readers.embed_ahead(text)
     return await repairing_text(ctx, ask.ns, search, ctx.stores, ask, ctx.max_bytes)
 
 

@@ -90,6 +90,11 @@ def parse(text: str, today: date, filters: Filters | None = None) -> ParsedQuest
     return operators.question(left if end == 0 or _says_something(left) else "", today)
 
 
+def without_operators(text: str) -> str | None:
+    """The words of a question as the model reads them; None if it has operators, which `parse` takes out first."""
+    return None if OPERATOR.search(text) else " ".join(text.split())
+
+
 def phrase(text: str) -> Phrase:
     cut = tuple(words(text))
     return Phrase(text, tuple(distinct_terms(cut)), phrase_forms(cut))

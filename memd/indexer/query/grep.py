@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from memd.errors import UsageError
 from memd.indexer.indexing.scan import LINK, FileStat, scan
@@ -21,6 +24,10 @@ from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
 MAX_CHARS = 1_000_000
 """An answer ends with the block that reaches this; `next` says where the rest begins."""
 
+MOST_READ_TEXT = 8_000_000
+"""Characters of files that are kept in memory, to look for words that the index does not know."""
+
+Stamps = tuple[int, int, int, int]
 Place = tuple[int, int, str, str]
 """Sorts files, newest first: by the day in the name, or else of the last change; then by the last change."""
 
@@ -89,19 +96,53 @@ def lines_with(index: WorkspaceIndex, needle: str, max_bytes: int) -> Iterator[t
 
 
 def holding(index: WorkspaceIndex, words: Iterable[str], max_bytes: int, seconds: float) -> dict[str, str]:
-    """The files that have any of some words, with the word, newest first, as far as the time allows."""
-    sought, result, until = set(words), GrepMatches(), time.monotonic() + seconds
+    """The indexed files that have any of some words, with the word, the last changed first, as far as the time allows.
+
+    A file's text is read again when its stamps are others than those it was last read with.
+    """
+    sought, until = set(words), time.monotonic() + seconds
     paths: dict[str, str] = {}
-    for _, workspace, path in _files([index.workspace], "", result):
+    for path, row in sorted(index.files.items(), key=lambda file: -file[1].mtime_ns):
         if not sought or time.monotonic() > until:
             break
-        text = _text(workspace, path, max_bytes, result)
-        folded = text.casefold()
-        if any(word in folded for word in sought):
+        # The stamps of a file that was read too soon after a change may not tell the next one.
+        stamps = None if row.racy else (row.mtime_ns, row.ctime_ns, row.size, row.inode)
+        text = _read_texts.text(index.workspace, path, stamps, max_bytes)
+        if any(word in text for word in sought):
             # Whole words only: "cat" is in "location" too, and no index would find it there.
             there = sought.intersection(terms_of(text)[1])
             paths |= {path: min(there)} if there else {}
     return paths
+
+
+class _ReadTexts:
+    """The texts of files in lower case, by path and stamps, up to a number of characters."""
+
+    def __init__(self) -> None:
+        self._texts: OrderedDict[tuple[Path, str], tuple[Stamps, str]] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def text(self, workspace: Workspace, path: str, stamps: Stamps | None, max_bytes: int) -> str:
+        key = (workspace.root, path)
+        with self._lock:
+            known = self._texts.get(key)
+        if known is not None and known[0] == stamps:
+            return known[1]
+        text = _text(workspace, path, max_bytes, GrepMatches()).casefold()
+        if stamps is not None:
+            self._keep(key, stamps, text)
+        return text
+
+    def _keep(self, key: tuple[Path, str], stamps: Stamps, text: str) -> None:
+        with self._lock:
+            self._size += len(text) - len(self._texts.pop(key, (stamps, ""))[1])
+            self._texts[key] = (stamps, text)
+            while self._size > MOST_READ_TEXT:
+                self._size -= len(self._texts.popitem(last=False)[1][1])
+
+
+_read_texts = _ReadTexts()
 
 
 def under(path: str, wanted: str) -> bool:
