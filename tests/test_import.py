@@ -10,6 +10,7 @@ import pytest
 
 from memd.config.schema import Settings
 from memd.daemon.health import Health
+from memd.daemon.indexing import PLAIN, SETTLED
 from memd.daemon.task_queue import Task
 from memd.daemon.tasks.indexing import ScanWorkspaces
 from memd.daemon.worker import Worker
@@ -17,6 +18,7 @@ from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import MOST_SAVED
 from memd.indexer.indexing.ingest import IngestOptions, IngestReport
 from memd.indexer.store.stores import Stores, WorkspaceIndex
+from tests.conftest import Home
 from tests.written import MAX_BYTES, opened, sync
 
 HEADINGS = 2_000
@@ -87,6 +89,46 @@ def test_what_changed_between_two_pieces_is_not_overwritten_by_what_was_read_bef
     left = list(work)
     assert held(stores, index) == (["other"], 1)
     assert left[-1].restless == [LARGE], "whoever goes on must look at it once more"
+
+
+class ScanAgain(Task[tuple[int, int]]):
+    """How many files wait after a scan, and after five more of them."""
+
+    def run(self, worker: Worker) -> tuple[int, int]:
+        ScanWorkspaces().run(worker)
+        once = worker.pending_files
+        for options in (PLAIN, SETTLED, PLAIN, PLAIN, SETTLED):
+            ScanWorkspaces(options=options).run(worker)
+        return once, worker.pending_files
+
+
+def test_files_that_wait_are_not_queued_again_and_every_scan_waits_for_them(place, root: Path) -> None:
+    stores, _ = place
+    for nth in range(600):
+        (root / "memory" / f"note-{nth}.md").write_text(f"## Note\n\nsanderling number{nth}\n")
+    worker = Worker(stores, Settings(), Health())
+    first, again = worker.submit(ScanAgain()), worker.submit(ScanWorkspaces())
+    worker.start()
+    try:
+        assert first.result() == (600, 600)
+        assert again.result().files == 600
+        assert worker.pending_files == 0
+    finally:
+        worker.stop(30)
+
+
+def test_an_empty_answer_does_not_wait_for_an_import_and_says_that_it_was_not_checked(
+    home: Home, workspace: Path
+) -> None:
+    (workspace / LARGE).write_text(large(40_000))
+    home.configure(f'[embedding]\nprovider = "none"\n[[workspace]]\npath = "{workspace}"\n')
+    with home.start() as client:
+        for _ in range(2):
+            answer = client.query("zyzzyva", mode="text")
+            assert (answer["hits"], answer["checked"]) == ([], False)
+            assert answer["unchecked"] == "files are still being indexed"
+            assert 0 < answer["pending"] < 20, "nothing is queued twice"
+        assert client.note("a weevil", cwd=str(workspace))["path"], "and writing goes on"
 
 
 class Importing(Task[bool]):

@@ -169,7 +169,7 @@ def test_what_was_joined_is_left_when_too_much_happened_meanwhile(
     fresh = build_elsewhere(worker.stores.folder, index.id)
     monkeypatch.setattr(store_tasks, "MOST_CHANGED", 0)
     assert not worker.submit(UseBuiltText(index, fresh, known | {999})).result()
-    monkeypatch.setattr(worker, "_batch", IndexingSlice("agent", (), IndexingJob(1), PLAIN))
+    monkeypatch.setattr(worker, "_batch", IndexingSlice("agent", (), [IndexingJob(1)], PLAIN))
     assert not worker.submit(UseBuiltText(index, fresh, known)).result()
     monkeypatch.undo()
     assert index.text is text

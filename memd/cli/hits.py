@@ -46,6 +46,8 @@ def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[
         elif count:
             near = "1 passage comes near; to see it" if count == 1 else f"{count} passages come near; to see them"
             lines.append(f"{near}, add --all")
+        if result.get("unchecked"):
+            lines.append(f"not compared with the files: {one_line(str(result['unchecked']))}")
         if result.get("pending"):
             lines.append(f"{result['pending']} pieces are still being indexed; ask again in a moment")
     elif result.get("verdict") == "weak":

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memd.indexer.indexing.ingest import IngestReport
 
 SLICE_BYTES = 1_000_000
-SLICE_FILES = 2_000
+SLICE_FILES = 500
 """A slice is a commit or two of each store; whoever waits gets in between the pieces of it."""
 
 
@@ -36,7 +36,7 @@ SETTLED = IndexingOptions(settle=True)
 class IndexingJob:
     """An import under way: who waits for it and how far it is."""
 
-    total: int
+    total: int = 0
     future: Future[IngestReport] = field(default_factory=Future)
     report: IngestReport = field(default_factory=IngestReport)
     done: int = 0
@@ -47,7 +47,13 @@ class IndexingJob:
         """Add up what became of a piece."""
         self.report.add(report)
 
-    def finish(self) -> None:
+    def progress(self, files: int) -> None:
+        """Some files more are done."""
+        self.done += files
+        if self.done >= self.total:
+            self._finish()
+
+    def _finish(self) -> None:
         self.report.took_ms = (time.monotonic() - self.started) * 1000
         if self.error is None:
             self.future.set_result(self.report)
@@ -61,10 +67,22 @@ class IndexingSlice:
 
     ns: str
     paths: tuple[str, ...]
-    job: IndexingJob
+    jobs: list[IndexingJob]
+    """Those that it is a part of: the same files are not queued twice."""
     options: IndexingOptions
     work: Iterator[IngestReport] | None = None
     """What is left of it, once it has begun."""
+
+    def share(self, ns: str, paths: set[str], job: IndexingJob, options: IndexingOptions) -> set[str]:
+        """Have another import wait for this part of an earlier one; returns the paths that it need not queue."""
+        # Files that are being written need not be left alone by one that does not.
+        alike = self.options in (options, replace(options, settle=False))
+        shared = paths.intersection(self.paths) if alike and self.ns == ns else set()
+        if shared and self.work is None:
+            self.jobs.append(job)
+            job.total += len(self.paths)
+            return shared
+        return set()
 
 
 def slices(paths: list[str], sizes: dict[str, int]) -> Iterable[tuple[str, ...]]:

@@ -149,14 +149,14 @@ class Worker:
     def importing(self) -> IndexingJob | None:
         with self._wake:
             if isinstance(self._batch, IndexingSlice):
-                return self._batch.job
-            return self._imports[0].job if self._imports else None
+                return self._batch.jobs[0]
+            return self._imports[0].jobs[0] if self._imports else None
 
     @property
     def lag_ms(self) -> float:
         """How long the oldest change that is not yet searchable has waited."""
         with self._wake:
-            since = [part.job.started for part in self._imports]
+            since = [part.jobs[0].started for part in self._imports]
             since += [self._hints.oldest] if self._hints.oldest is not None else []
             return max(0.0, round((time.monotonic() - min(since)) * 1000, 1)) if since else 0.0
 
@@ -258,24 +258,24 @@ class Worker:
                 future.set_result(None)
 
     def _index_slice(self, part: IndexingSlice) -> None:
-        job, more = part.job, False
+        more = False
         try:
             report = self._apply(part, part.options)
-            job.add(report)
             more = report.more
+            for job in part.jobs:
+                job.add(report)
         except Exception as error:
             # Whoever waits for the import must hear of it, or a failed sync would look like a good one.
-            job.error = error
+            for job in part.jobs:
+                job.error = error
             raise
         finally:
             with self._wake:
                 self._batch, self._last_slice = None, time.monotonic()
                 if more and not self._stopping:
                     self._imports.appendleft(part)
-            if not more:
-                job.done += len(part.paths)
-                if job.done >= job.total:
-                    job.finish()
+            for job in part.jobs if not more else ():
+                job.progress(len(part.paths))
 
     def _tidy(self, index: WorkspaceIndex) -> None:
         try:
@@ -295,9 +295,14 @@ class Worker:
     def enqueue(
         self, index: WorkspaceIndex, paths: list[str], sizes: dict[str, int], job: IndexingJob, options: IndexingOptions
     ) -> None:
-        """Queue an import, cut into slices."""
-        parts = [IndexingSlice(index.workspace.ns, part, job, options) for part in slices(paths, sizes)]
+        """Queue an import, cut into slices; what waits already is shared."""
+        ns, new = index.workspace.ns, set(paths)
         with self._wake:
+            for part in self._imports:
+                new -= part.share(ns, new, job, options)
+            job.total += len(new)
+            rest = [path for path in paths if path in new]
+            parts = [IndexingSlice(ns, part, [job], options) for part in slices(rest, sizes)]
             self._last_slice = self._last_slice if self._imports else time.monotonic()
             self._imports = deque([*parts, *self._imports] if options.first else [*self._imports, *parts])
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict
+from typing import Any
 
 from memd.daemon.handler_context import P, T, namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
@@ -25,6 +27,9 @@ from memd.protocol.methods.base import MAX_HITS, MAX_ROWS
 
 VERSION_TRIES = 3
 """How often a memory is looked at until the ledger has the text that the file has."""
+CHECK_SECONDS = 2.0
+"""How long an answer without hits waits for files that are not indexed yet."""
+UNCHECKED = "files are still being indexed"
 LOOK_SECONDS = 0.05
 """How long the files are read for words that the index does not know."""
 MAX_SKIPPED = 50
@@ -36,18 +41,18 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
     ask = _ask(ctx, request, request.as_of)
     await ctx.catch_up(request.sync, ask.ns)
     answer = await _answer(ctx, ask, request.sync)
-    # While an import goes on, only an answer without any hit is worth waiting for its end.
+    # While an import goes on, only an answer without any hit is worth a look.
     doubtful = answer.verdict == "none" and ctx.worker.importing is None
-    checked = request.sync != "none" and not ask.as_of and (doubtful or not answer.hits)
-    if checked:
-        # Never a "no" without a look at the files themselves.
-        await _check_files(ctx, ask, answer)
-        if not ctx.answer_is_current():
-            answer = await find(ctx, ask)
+    doubtful = request.sync != "none" and not ask.as_of and (doubtful or not answer.hits)
+    # Never a "no" without a look at the files themselves, or it says so.
+    checked = doubtful and await _check_files(ctx, ask, answer)
+    if doubtful and not ctx.answer_is_current():
+        answer = await find(ctx, ask)
     if request.observer and answer.verdict != "none" and not ask.as_of:
         ctx.access_log.saw_chunks((hit.id for hit in answer.hits), request.observer)
     hits = [{name: value for name, value in asdict(hit).items() if value is not None} for hit in answer.hits]
-    return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence, "checked": checked,
+    unchecked = {"unchecked": UNCHECKED} if doubtful and not checked else {}
+    return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence, "checked": checked, **unchecked,
             "corrected": answer.corrected, "ns": list(ask.ns), "mode": ask.mode, "total": answer.total,
             "took_ms": _took(started)}  # fmt: skip
 
@@ -69,9 +74,13 @@ async def _answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:
     return answer
 
 
-async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> None:
-    """Compare every file's stamps, and read files again that have a word which the index does not know."""
-    await ctx.scan(ask.ns)
+async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> bool:
+    """Compare every file's stamps, and read files again that have a word which the index does not know.
+
+    False when there is more to index than a question should wait for; questions that ask meanwhile share that.
+    """
+    if not await _in_time(ctx.scan(ask.ns)):
+        return False
     seconds = LOOK_SECONDS / len(ask.ns)
     for ns in ask.ns if answer.missing else ():
         index = ctx.stores.index(ns)
@@ -79,8 +88,21 @@ async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> None:
         # Some words are in no chunk for good, as those of front matter are: once is enough for them.
         new = [path for path, word in found.items() if (known := index.files.get(path)) is None
                or not ctx.reread_before(ns, path, known.digest, word)]  # fmt: skip
-        if new:
-            await ctx.run(RereadFiles(ns, tuple(new)))
+        if new and not await _in_time(ctx.run(RereadFiles(ns, tuple(new)))):
+            return False
+    return True
+
+
+async def _in_time(work: Coroutine[Any, Any, Any]) -> bool:
+    """Wait for something that goes on in any case; False when it takes too long."""
+    task = asyncio.ensure_future(work)
+    done, _ = await asyncio.wait([task], timeout=CHECK_SECONDS)
+    if done:
+        task.result()
+    else:
+        # The writer tells of its errors by itself.
+        task.add_done_callback(lambda late: late.cancelled() or late.exception())
+    return bool(done)
 
 
 def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:

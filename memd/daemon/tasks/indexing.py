@@ -50,7 +50,7 @@ class ScanWorkspaces(Task[IngestReport]):
         indexes = [known[ns] for ns in self.ns or known if ns in known] or [worker.stores.index(ns) for ns in self.ns]
         scans = [(index, _scan(worker, index)) for index in indexes]
         todo = [(index, seen, _reading_order(index, seen, self.options.deep)) for index, seen in scans]
-        job = IndexingJob(sum(len(paths) for _, _, paths in todo))
+        job = IndexingJob()
         for index, seen, paths in todo:
             worker.enqueue(index, paths, _sizes(seen), job, self.options)
         return job
@@ -65,7 +65,7 @@ class RereadFiles(Task[IngestReport]):
     def run(self, worker: Worker) -> IndexingJob:
         index = worker.stores.index(self.ns)
         repair_text(worker, index)
-        job = IndexingJob(len(self.paths))
+        job = IndexingJob()
         worker.enqueue(index, list(self.paths), {}, job, IndexingOptions(deep=True))
         return job
 
@@ -80,7 +80,7 @@ class ReadFilesFirst(Task[IngestReport]):
         index = worker.stores.index(self.ns)
         seen = scan(index.workspace)
         paths = [*sorted(index.files.keys() - seen.files.keys()), *self.paths]
-        job = IndexingJob(len(paths))
+        job = IndexingJob()
         worker.enqueue(index, paths, _sizes(seen), job, IndexingOptions(first=True))
         return job
 

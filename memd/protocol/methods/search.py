@@ -63,6 +63,8 @@ class QueryResult(base.AcrossWorkspaces):
     confidence: float
     checked: bool
     """The files themselves were looked at."""
+    unchecked: NotRequired[str]
+    """Why an empty answer was not checked."""
     corrected: dict[str, list[str]]
     mode: str
     total: int
