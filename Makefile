@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-note bench-context bench-likeness \
+.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-stall bench-note bench-context bench-likeness \
 	bench-lifecycle bench-reflect bench-agents bench-hooks bench-mcp bench-outline outline-agrees docs clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
@@ -34,6 +34,9 @@ bench-retrieval: $(STAMP) ## the tables of docs/retrieval.md; DATA=folder of a l
 
 bench-queries: $(STAMP)   ## how long new questions take; ARGS="--chunks 100000" for the large workspace
 	$(BIN)/python benchmarks/queries.py $(ARGS)
+
+bench-stall: $(STAMP)     ## what questions wait for while the daemon imports, fills, saves boilerplate, reflects
+	$(BIN)/python benchmarks/stall.py $(ARGS)
 
 bench-note: $(STAMP)      ## how long a note takes, beside a bare write and fsync of the same bytes
 	$(BIN)/python benchmarks/note.py $(ARGS)

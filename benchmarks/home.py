@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -144,16 +145,33 @@ class Home:
 
     # --- what the kernel says about it --------------------------------------------------------------------
 
+    def processes(self) -> list[int]:
+        """The daemon and the processes that it started."""
+        parents = {}
+        for file in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                parents[int(file.parent.name)] = int(file.read_text().rpartition(")")[2].split()[1])
+        family = [self.pid]
+        for pid in family:
+            family += [child for child, parent in parents.items() if parent == pid]
+        return family
+
     def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """What all of them used."""
+        total = 0
+        for pid in self.processes():
+            with suppress(OSError):
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                total += int(fields[11]) + int(fields[12])
+        return total / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self) -> dict[str, float]:
-        """VmRSS, its anonymous and file-backed parts, and PSS, in MB of 10^6 bytes."""
-        lines = Path(f"/proc/{self.pid}/status").read_text() + Path(f"/proc/{self.pid}/smaps_rollup").read_text()
-        parts = (line.split() for line in lines.splitlines())
-        return {
-            part[0].rstrip(":"): int(part[1]) * 1024 / 1e6
-            for part in parts
-            if part[0] in ("VmRSS:", "RssAnon:", "RssFile:", "Pss:")
-        }
+        """VmRSS, its anonymous and file-backed parts, and PSS, in MB of 10^6 bytes; the sum over all of them."""
+        total: Counter[str] = Counter()
+        for pid in self.processes():
+            with suppress(OSError):
+                lines = Path(f"/proc/{pid}/status").read_text() + Path(f"/proc/{pid}/smaps_rollup").read_text()
+                for part in (line.split() for line in lines.splitlines()):
+                    if part[0] in ("VmRSS:", "RssAnon:", "RssFile:", "Pss:"):
+                        total[part[0].rstrip(":")] += int(part[1])
+        return {name: kilobytes * 1024 / 1e6 for name, kilobytes in total.items()}
