@@ -124,12 +124,13 @@ class LineFinder:
         self.weight = words.weight or 1.0
         self.mean = words.postings.mean_length("body")
         self.worth = np.array([match.idf * match.share for match in words.matches])
-        self.forms: list[tuple[str, ...]] = [()] * len(words.matches)
-        self.all_forms: set[str] = set()
+        self.word_of: dict[str, int] = {}
+        """Which of the words each form belongs to."""
         # Whole words first: "building" in a line is "build", and not also a longer word that contains "build".
-        for nth in sorted(range(len(self.forms)), key=lambda nth: -words.matches[nth].share):
-            self.forms[nth] = tuple(term for term in _terms(words.matches[nth].forms) if term not in self.all_forms)
-            self.all_forms.update(self.forms[nth])
+        for nth in sorted(range(len(words.matches)), key=lambda nth: -words.matches[nth].share):
+            for term in _terms(words.matches[nth].forms):
+                self.word_of.setdefault(term, nth)
+        self.forms = self.word_of.keys()
 
     def best(self, chunks: Sequence[ChunkLines]) -> dict[str, Floats]:
         """The parts of each chunk at its best line."""
@@ -149,7 +150,10 @@ class LineFinder:
 
     def _parts(self, run: list[LineUnit | None], own: Places, days: Sequence[date | None]) -> Floats:
         """A row for each line, a column for each part."""
-        counts = np.array([self._counts(unit) for unit in run], float).reshape(len(run), len(self.worth))
+        counts = np.zeros((len(run), len(self.worth)))
+        for at, unit in enumerate(run):
+            for form in self.forms & unit.counts.keys() if unit else ():
+                counts[at, self.word_of[form]] += unit.counts[form]
         lengths = np.array([unit.length if unit else 0 for unit in run], float)
         around = [np.roll(rows, 1, 0) + rows + np.roll(rows, -1, 0) for rows in (counts, lengths)]
         often = around[0][own] / ranking.by_length(around[1][own], self.mean)[:, None]
@@ -159,7 +163,7 @@ class LineFinder:
                 # A line may have a word and longer words that contain it: that is not more than all.
                 np.minimum(1.0, ranking.dampened(often) @ self.worth / self.most),
                 np.minimum(1.0, (counts[own] > 0) @ self.worth / self.weight),
-                [not self.all_forms.isdisjoint(unit.label) for unit in units],
+                [not self.forms.isdisjoint(unit.label) for unit in units],
                 [self._names_a_time(unit, day) for unit, day in zip(units, days, strict=True)],
                 [names_asked_days(unit.text, day, self.times) for unit, day in zip(units, days, strict=True)],
                 [unit.asks for unit in units],
@@ -168,12 +172,6 @@ class LineFinder:
 
     def _names_a_time(self, unit: LineUnit, day: date | None) -> bool:
         return self.times.temporal and day is not None and bool(spans_in_line(unit.text, day))
-
-    def _counts(self, unit: LineUnit | None) -> list[int]:
-        if unit is None or self.all_forms.isdisjoint(unit.counts):
-            return [0] * len(self.forms)
-        count = unit.counts.get
-        return [sum(count(form, 0) for form in forms) for forms in self.forms]
 
 
 def _terms(forms: Iterable[str]) -> tuple[str, ...]:
