@@ -21,16 +21,8 @@ from pathlib import Path
 import memd.failpoints
 
 MODULES = (
-    *("memd.daemon.app", "memd.daemon.scheduler", "memd.indexer.store.vectors", "memd.indexer.model.embedder"),
-    *(
-        "memd.notes.parse",
-        "chromadb",
-        "onnxruntime",
-        "tokenizers",
-        "whoosh.index",
-        "watchdog.observers",
-        "markdown_it",
-    ),
+    *("memd.daemon.app", "memd.daemon.scheduler", "memd.indexer.store.chroma_child", "memd.indexer.model.embedder"),
+    *("memd.notes.parse", "onnxruntime", "tokenizers", "whoosh.index", "watchdog.observers", "markdown_it"),
     *("yaml", "apscheduler.schedulers.background"),
 )
 QUIET = {"OPENBLAS_NUM_THREADS": "1", "ANONYMIZED_TELEMETRY": "False", "ORT_DISABLE_TELEMETRY": "1"}

@@ -32,7 +32,7 @@ INDEXER = (
 
 VENDORS = {
     "whoosh": {"indexer/store/text.py"},
-    "chromadb": {"indexer/store/vectors.py"},
+    "chromadb": {"indexer/store/chroma_process.py"},
     "watchdog": {"daemon/inotify.py"},
     # One runs the jobs; the other reads cron lines, which the config file is checked for.
     "apscheduler": {"daemon/scheduler.py", "config/schedules.py"},
@@ -58,7 +58,7 @@ BROAD = {
     "daemon/worker.py", "daemon/server.py", "daemon/reader_process.py", "daemon/embedding.py", "daemon/scheduler.py",
     "indexer/store/vectors.py", "indexer/model/embedder.py", "cli/hook/__init__.py",
 }  # fmt: skip
-"""The outermost loops, which log and go on; a hook, which must not stop an agent; and two vendors whose errors have no
+"""The outermost loops, which log and go on; a hook, which must not stop an agent; and a vendor whose errors have no
 name of their own."""
 
 LONGEST = 700

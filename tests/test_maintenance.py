@@ -155,7 +155,7 @@ def test_vectors_are_not_called_made_before_they_can_be_found(worker: Worker, mo
         go_on.set()
         wait_for(embedding.caught_up)
         collection = index_of(worker).collection
-        assert collection is not None and len(collection.ids()) == worker.stores.embedded == 1
+        assert collection is not None and len(collection.digests()) == worker.stores.embedded == 1
     finally:
         go_on.set()
         embedding.stop(10)

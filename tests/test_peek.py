@@ -16,6 +16,7 @@ from memd.lifecycle import summary_card
 from memd.lifecycle.summary_card import NameList, WorkspaceSummary, cards, tokens
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
+from tests.faults.agreement import wait_for_collections
 
 CARD = """\
 # Memory: agent
@@ -118,6 +119,7 @@ def test_a_card_says_how_much_it_leaves_out() -> None:
 def test_stats_count_what_is_there(home: Home, memory: Client, workspace: Path) -> None:
     pinned(workspace)
     memory.sync(vectors=True)
+    wait_for_collections(home)
     laid_to_rest(home, "garden")
     with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
         ledger.execute("UPDATE memories SET accesses = 3, days = 2, useful = 1 WHERE slug = 'ersatztv'")

@@ -9,7 +9,6 @@ import os
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING
 
@@ -17,11 +16,12 @@ from memd.config.schema import EmbeddingSettings
 from memd.daemon.tasks import stores as tasks
 from memd.daemon.tasks.lifecycle import SaveSimilarEdges
 from memd.daemon.worker import Worker
-from memd.errors import DiskFull, MemdError, ModelUnavailable, StoreBroken
+from memd.errors import DiskFull, MemdError, ModelUnavailable
 from memd.indexer.lifecycle import similarity
 from memd.indexer.model.recipe import embedded_text
 from memd.indexer.store import vector_table
-from memd.indexer.store.stores import quarantine
+from memd.indexer.store.chroma_child import ChromaFolder
+from memd.indexer.store.vectors import VectorStore
 
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder
@@ -59,7 +59,6 @@ class Embedding:
         """A model, and the number of a chunk up to which all have its vector: only later ones need be looked at."""
         self._swept = False
         self._loaded: Embedder | None = None
-        self._opened = False
         self._stuck = False
         self._busy = False
         """Whether vectors are being made, kept and compared."""
@@ -101,14 +100,14 @@ class Embedding:
         return self.phase == "loading"
 
     def caught_up(self) -> bool:
-        """Whether every chunk has its vector and the collections hold them, or waiting for that is useless."""
+        """Whether every chunk has its vector and questions find it, or waiting for that is useless."""
         if self.phase in ("off", "failed") or self._stuck:
             return True
-        if self.phase == "loading" or not self._opened or self.worker.stores.vectors is None:
+        if self.phase == "loading" or self.worker.stores.vectors is None:
             return False
         # Counted in the ledger: `pending` is a running number that may be a moment behind.
         self._recount()
-        # The ledger has vectors a moment before the mirror and the collection do.
+        # The ledger has vectors a moment before the mirror does.
         return self.pending == 0 and not self._busy
 
     # --- the thread ---------------------------------------------------------------------------------------
@@ -144,8 +143,6 @@ class Embedding:
         stores = self.worker.stores
         if stores.model is None:
             self._load_model()
-        if stores.vectors is not None and stores.trouble:
-            self.worker.submit(tasks.CloseVectors(stores.trouble)).result()
         if stores.vectors is None:
             self._open_collections()
         more = self._embed_some()
@@ -212,28 +209,21 @@ class Embedding:
         self._stopping.wait(RETRY_SECONDS)
 
     def _open_collections(self) -> None:
-        """Open Chroma; a folder that may crash the process is checked by a child process first."""
-        from memd.indexer.store.vectors import VectorStore, damage
-
-        self._opened = False
-        folder = self.state / "chroma"
-        broken = damage(folder, suspect=bool(self.worker.stores.trouble))
-        if broken:
-            self._put_aside(folder, broken)
-        try:
-            self.worker.submit(tasks.UseVectors(VectorStore(folder))).result()
-        except StoreBroken as error:
-            # Closed first: Chroma keeps what it has open by its path, and would go on with the old files.
-            self.worker.submit(tasks.CloseVectors(error.message)).result()
-            self._put_aside(folder, str(error))
-            self.worker.submit(tasks.UseVectors(VectorStore(folder))).result()
-        self._opened = True
+        """Have the collections follow the ledger. Chroma is started when there is something for it to do."""
+        vectors = VectorStore(ChromaFolder(self.state / "chroma"))
+        vectors.on_synced = lambda workspace: self.worker.submit_once(tasks.MarkInStep(workspace))
+        vectors.on_trouble = self._collections_failed
+        self.worker.submit(tasks.UseVectors(vectors)).result()
         if not self.pending:
             self._caught_up()
 
-    def _put_aside(self, folder: Path, why: str) -> None:
-        log.warning("the vector store is put aside and made again: %s", why)
-        quarantine(self.state, folder)
+    def _collections_failed(self, why: str) -> None:
+        """The collections stay behind for a while, or they are back when there is nothing to say."""
+        if why:
+            self.health.set("collections", why, "memd goes on by itself; memd doctor tells more")
+            self.worker.submit_once(tasks.MarkBehind())
+        else:
+            self.health.clear("collections")
 
     def _caught_up(self) -> None:
         """Every chunk has its vector: those of a former model can go."""

@@ -14,13 +14,14 @@ from memd.daemon.indexing import SETTLED
 from memd.daemon.scheduler import ScheduledJob
 from memd.daemon.tasks.indexing import ScanWorkspaces
 from memd.daemon.tasks.lifecycle import SaveJobRun
-from memd.daemon.tasks.stores import CompactLedger, ForgetOldModels, RepairText, RepairVectors
+from memd.daemon.tasks.stores import CompactLedger, ForgetOldModels, RepairText
 from memd.daemon.tasks.writing import DropOldVersions, RecoverActions
 from memd.errors import StoreBroken
 from memd.indexer.maintenance import backups
+from memd.indexer.maintenance.reconcile import collection_difference, reconcile_collection
 from memd.indexer.record import actions
 from memd.indexer.record.actions import LastRun
-from memd.indexer.store import catalog, vector_table
+from memd.indexer.store import catalog
 from memd.indexer.store.stores import WorkspaceIndex
 
 FREE = 4
@@ -77,7 +78,8 @@ class BuiltInJobs:
         ns = index.workspace.ns
         if self._text_differs(index) and (count := self.worker.submit(RepairText(ns)).result()):
             yield f"{ns}: {count} in the text index"
-        if self._vectors_differ(index) and (count := self.worker.submit(RepairVectors(ns)).result()):
+        if count := self._collection_differs(index):
+            reconcile_collection(self.stores, index)
             yield f"{ns}: {count} in the collection"
 
     def _text_differs(self, index: WorkspaceIndex) -> bool:
@@ -87,15 +89,12 @@ class BuiltInJobs:
         except StoreBroken:
             return True
 
-    def _vectors_differ(self, index: WorkspaceIndex) -> bool:
-        model, collection = self.stores.model, index.collection
-        if model is None or collection is None:
-            return False
-        expected = vector_table.embedded(self.stores.ledger.reader, model.id, index.id)
+    def _collection_differs(self, index: WorkspaceIndex) -> int:
         try:
-            return collection.ids() != expected
+            return sum(collection_difference(self.stores, index))
         except StoreBroken:
-            return True
+            # It is compared by itself as soon as it can be asked again.
+            return 0
 
     # --- letting memories live --------------------------------------------------------------------------------
 

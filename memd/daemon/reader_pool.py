@@ -252,7 +252,7 @@ class ReaderPool:
         mirror = index.former if former is not None and former.id == model else index.mirror
         return mirror.path if mirror is not None else None
 
-    def _nearest(self, ns: str, vector: Vectors, depth: int) -> list[tuple[int, float]] | None:
+    def _nearest(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
         collection = self._stores.index(ns).collection
         return collection.search(vector, depth) if collection is not None else None
 

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +96,17 @@ class Stores:
         rows = self.ledger.execute("SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.digest = c.digest")
         return {number: np.frombuffer(vector, "<f2").astype(np.float32) for number, vector in rows}
 
+    def texts(self) -> dict[str, int]:
+        """A chunk of each text, by its digest: equal texts are one row in Chroma."""
+        return dict(self.ledger.execute("SELECT digest, id FROM chunks").fetchall())
+
     def in_text(self) -> list[int]:
         opened = FileStorage(str(self.state / "text" / str(self.workspace()))).open_index()
         with opened.reader() as reader:
             numbers = reader.column_reader("number") if reader.doc_count() else {}
             return sorted(numbers[document] for document in reader.all_doc_ids())
 
-    def in_chroma(self) -> dict[int, np.ndarray]:
+    def in_chroma(self) -> dict[str, np.ndarray]:
         """What the collection holds; each vector must also be found by a search, which goes another way."""
         client = chromadb.PersistentClient(
             str(self.state / "chroma"), settings=ChromaSettings(anonymized_telemetry=False)
@@ -117,15 +122,27 @@ class Stores:
                 found = mine[0].query(query_embeddings=vectors[:1], n_results=wanted, include=[])
                 assert len(set(found["ids"][0])) == wanted, "the graph lacks rows"
             return {
-                int(number): np.asarray(vector, np.float32)
-                for number, vector in zip(held["ids"], held["embeddings"], strict=True)
+                digest: np.asarray(vector, np.float32)
+                for digest, vector in zip(held["ids"], held["embeddings"], strict=True)
             }
         finally:
             client.close()
 
 
+def wait_for_collections(home: Home) -> None:
+    """Wait until the ledger says of every collection that it has followed."""
+
+    def followed() -> bool:
+        with closing(sqlite3.connect(home.state / "state.db")) as ledger:
+            return not ledger.execute("SELECT 1 FROM workspaces WHERE vectors_dirty").fetchall()
+
+    eventually(followed, 120)
+
+
 def assert_agreement(home: Home, workspace: Path, vectors: bool = True) -> int:
     """Compare all four on a copy of the stores; call it when nothing is pending. Says how many chunks there are."""
+    if vectors:
+        wait_for_collections(home)
     with tempfile.TemporaryDirectory(prefix="memd-copy-") as place:
         copy = Path(place) / "state"
         # The vectors may still be on their way when they are not asked for.
@@ -143,12 +160,13 @@ def assert_agreement(home: Home, workspace: Path, vectors: bool = True) -> int:
 
 
 def _compare_vectors(stores: Stores, pieces: dict[int, Piece], home: Home) -> None:
-    banked, held = stores.vectors(), stores.in_chroma()
+    banked, held, texts = stores.vectors(), stores.in_chroma(), stores.texts()
     assert banked.keys() == pieces.keys(), f"vectors {sorted(banked)}, ledger {sorted(pieces)}\n{home.log}"
-    assert held.keys() == pieces.keys(), f"Chroma {sorted(held)}, ledger {sorted(pieces)}\n{home.log}"
-    for number, vector in held.items():
+    assert held.keys() == texts.keys(), f"Chroma {sorted(held)}, ledger {sorted(texts)}\n{home.log}"
+    for digest, vector in held.items():
         # Chroma may keep a vector scaled to length one; its direction is what counts.
-        assert np.allclose(_unit(vector), _unit(banked[number]), atol=2e-3), f"chunk {number} has another text's vector"
+        right = _unit(banked[texts[digest]])
+        assert np.allclose(_unit(vector), right, atol=2e-3), f"chunk {texts[digest]} has another text's vector"
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:

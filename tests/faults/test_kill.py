@@ -7,24 +7,27 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from whoosh.filedb.filestore import FileStorage
 
 from memd.errors import MemdError
 from memd.protocol.client import Client
 from tests.conftest import Home
-from tests.faults.agreement import SOAK, assert_agreement, rounds, serve, shown
+from tests.faults.agreement import SOAK, assert_agreement, eventually, rounds, serve, shown, wait_for_collections
 
 LOADED = True
 
 DECIDED = (
-    "after-ledger", "text-before-commit", "text-after-commit", "after-text", "vectors-before-add",
-    "vectors-after-add", "vectors-after-drop", "after-vectors", "vectors-in-ledger",
+    "after-ledger", "text-before-commit", "text-after-commit", "after-text", "after-vectors", "vectors-in-ledger",
 )  # fmt: skip
 """Places behind the ledger's commit: what was forgotten there must not be shown, whatever the caches hold."""
 
 PLACES = ("before-ledger", *DECIDED)
-BY_CHROMA = ("vectors-before-add", "vectors-after-add", "vectors-after-drop", "after-vectors", "vectors-in-ledger")
-"""Places that a change comes past only while Chroma is open, which takes a second."""
+WITH_MODEL = ("after-vectors", "vectors-in-ledger")
+"""Places that a change comes past only while the model is there, which takes a moment."""
+
+IN_CHROMA = ("vectors-before-add", "vectors-after-add", "vectors-after-drop")
+"""Places in the process that has Chroma, whose death is not the daemon's."""
 
 
 def add(note: Path, nth: int) -> None:
@@ -47,16 +50,13 @@ def prepare(workspace: Path, nth: int) -> Path:
 
 
 def reachable(place: str, act: Callable[[Path, int], None]) -> bool:
-    """A deletion adds nothing to the caches, an addition drops nothing."""
-    if act is delete:
-        return place not in ("vectors-before-add", "vectors-after-add", "vectors-in-ledger")
-    return not (act is add and place == "vectors-after-drop")
+    """A deletion adds nothing to the caches."""
+    return not (act is delete and place == "vectors-in-ledger")
 
 
 def test_killed_at_each_place_while_it_watches(home: Home, workspace: Path) -> None:
     every = [(place, act) for place in PLACES for act in (add, edit, delete) if reachable(place, act)]
-    seldom = ("vectors-before-add", "after-vectors")
-    few = [(place, act) for nth, place in enumerate(PLACES) if place not in seldom for act in _one_of(place, nth)]
+    few = [(place, act) for nth, place in enumerate(PLACES) for act in _one_of(place, nth)]
     cases = every if SOAK else few
     notes = [prepare(workspace, nth) for nth in range(len(cases))]
     serve(home, workspace).sync(vectors=True)
@@ -68,7 +68,7 @@ def test_killed_at_each_place_while_it_watches(home: Home, workspace: Path) -> N
         if act is not add and place in DECIDED:
             for mode in ("text", "vector", "hybrid"):
                 assert f"heron{nth} stands" not in shown(client, f"heron{nth}", mode=mode, sync="none")
-        thorough = place in BY_CHROMA or SOAK
+        thorough = place in WITH_MODEL or SOAK
         client.sync(vectors=thorough)
         assert_agreement(home, workspace, vectors=thorough)
         wanted = "badger" if act is delete else f"walrus{nth}"
@@ -84,16 +84,39 @@ def _one_of(place: str, nth: int) -> list[Callable[[Path, int], None]]:
 
 def _again(home: Home, workspace: Path, place: str) -> Client:
     """Restart with a failpoint set; only changes, not the start itself, come past it."""
-    home.wait().sync(vectors=place in BY_CHROMA)
+    home.wait().sync(vectors=place in WITH_MODEL)
     home.stop()
     client = serve(home, workspace, MEMD_FAILPOINT=place)
-    client.sync(vectors=place in BY_CHROMA or SOAK)
+    client.sync(vectors=place in WITH_MODEL or SOAK)
     return client
 
 
 def _dies(home: Home) -> None:
     assert home.daemon is not None
     assert home.daemon.wait(20) == -9
+
+
+@pytest.mark.parametrize("place", IN_CHROMA)
+def test_chroma_killed_at_each_place_costs_the_daemon_nothing(home: Home, workspace: Path, place: str) -> None:
+    """Its process dies at that place each time it is started again; everything but the collection goes on."""
+    notes = [prepare(workspace, nth) for nth in range(3)]
+    client = serve(home, workspace)
+    client.sync(vectors=True)
+    wait_for_collections(home)
+    home.stop()
+    client = serve(home, workspace, MEMD_FAILPOINT=place)
+    for nth, act in enumerate((add, edit, delete)):
+        act(notes[nth], nth)
+    client.sync(vectors=True)
+    eventually(lambda: "collections" in client.status()["degraded"], 60)
+    assert "walrus1" in shown(client, "walrus1") and "walrus1" in shown(client, "walrus1", mode="vector")
+    for mode in ("text", "vector", "hybrid"):
+        assert "heron2 stands" not in shown(client, "heron2", mode=mode, sync="none")
+    assert home.stop() == 0
+    client = serve(home, workspace)
+    client.sync(vectors=True)
+    assert_agreement(home, workspace)
+    assert client.status()["degraded"] == [] and client.doctor()["ok"]
 
 
 def test_killed_in_each_commit_of_a_start(home: Home, workspace: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Home
-from tests.faults.agreement import assert_agreement, eventually, rounds, serve, shown
+from tests.faults.agreement import assert_agreement, eventually, rounds, serve, shown, wait_for_collections
 
 
 def run_daemon(home: Home, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -196,6 +196,7 @@ def test_a_ledger_of_a_newer_memd_is_refused_and_left_alone(home: Home, workspac
 
 def test_caches_of_another_format_are_made_again(home: Home, workspace: Path) -> None:
     serve(home, workspace).sync(vectors=True)
+    wait_for_collections(home)
     home.stop()
     stamps = [*home.state.glob("text/*/format.json"), home.state / "chroma" / "format.json"]
     assert len(stamps) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,6 +16,7 @@ from memd.errors import NotFound, Refused, UsageError, VersionConflict
 from memd.indexer.query.similar import similar
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys, overview, past
+from memd.indexer.writing.purge import collection_left
 from memd.indexer.writing.write_files import FileChange
 from memd.models import Memory
 from memd.notes import metadata, patches, read, safe_write, sections
@@ -143,8 +145,11 @@ async def gc(ctx: HandlerContext, request: methods.GcRequest, call: IncomingCall
 
 async def _purge(writer: WorkspaceWriter, memory: int) -> Result:
     """Forget what is gone from the files for good; on the writer's thread, as it changes every store."""
-    await writer.ctx.applied()
-    return await writer.ctx.run(PurgeMemory(writer.ns, memory))
+    ctx = writer.ctx
+    await ctx.applied()
+    purged = await ctx.run(PurgeMemory(writer.ns, memory))
+    left = await asyncio.to_thread(collection_left, ctx.stores, writer.ns)
+    return {**purged, "kept": [*purged["kept"], *left]}
 
 
 # --- what a memory is to be -----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memd.daemon.indexing import PLAIN, IndexingJob, IndexingOptions
 from memd.daemon.task_queue import Task
-from memd.daemon.tasks.stores import repair_text, repair_vectors
+from memd.daemon.tasks.stores import repair_text
 from memd.daemon.worker import Worker
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.indexing.read_files import changed_paths
@@ -108,8 +108,8 @@ def _repair_dirty(worker: Worker, index: WorkspaceIndex) -> None:
     row = stores.ledger.reader.execute("SELECT * FROM workspaces WHERE id = ?", (index.id,)).fetchone()
     if row["text_dirty"] or not stores.has_text(index):
         repair_text(worker, index)
-    if index.collection is not None and row["vectors_dirty"]:
-        repair_vectors(worker, index)
+    if index.collection is not None and row["vectors_dirty"] and not index.collection.behind:
+        index.collection.compare()
 
 
 def _reading_order(index: WorkspaceIndex, seen: ScanResult, deep: bool) -> list[str]:

@@ -14,7 +14,7 @@ from memd.errors import StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.doctor import DoctorFinding
-from memd.indexer.maintenance.reconcile import reconcile_text, reconcile_vectors
+from memd.indexer.maintenance.reconcile import reconcile_text
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import vector_table
 from memd.indexer.store.stores import WorkspaceIndex
@@ -105,35 +105,32 @@ class UseFormerModel(Task[None]):
 
 
 class UseVectors(Task[None]):
-    """Begin to use the collections, comparing those that may differ."""
+    """Begin to use the collections, which catch up by themselves where they may differ."""
 
     vectors: VectorStore
 
     def run(self, worker: Worker) -> None:
-        stores = worker.stores
-        stores.use_vectors(self.vectors)
-        for leftover in self.vectors.workspaces() - {index.id for index in stores.indexes.values()}:
-            self.vectors.drop(leftover)
-        assert stores.model is not None
-        embedded = vector_table.embedded_counts(stores.ledger.reader, stores.model.id)
-        dirty = {row[0] for row in stores.ledger.reader.execute("SELECT id FROM workspaces WHERE vectors_dirty")}
-        for index in stores.indexes.values():
-            expected = embedded.get(index.id, 0)
-            if index.collection is not None and (index.id in dirty or index.collection.count() != expected):
-                repair_vectors(worker, index)
+        worker.stores.use_vectors(self.vectors)
 
 
-class CloseVectors(Task[None]):
-    """Close a Chroma that fails, so that it can be looked at and opened again."""
+class MarkInStep(BackgroundTask[None]):
+    """Note in the ledger that a workspace's collection has followed, unless it was touched again since."""
 
-    why: str
+    workspace: int
 
     def run(self, worker: Worker) -> None:
-        worker.stores.drop_vectors(self.why)
+        ingest.mark_in_step(worker.stores, self.workspace)
+
+
+class MarkBehind(Task[None]):
+    """Note in the ledger which collections have to follow, after something happened to all of them."""
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.mark_behind(*worker.stores.indexes.values())
 
 
 class SaveVectors(BackgroundTask[int]):
-    """Keep freshly made vectors: in the ledger, then in the collection."""
+    """Keep freshly made vectors: in the ledger, then in the mirror; the collection follows."""
 
     rows: list[Row]
     vectors: Vectors
@@ -142,27 +139,15 @@ class SaveVectors(BackgroundTask[int]):
         return ingest.save_vectors(worker.stores, self.rows, self.vectors)
 
 
-class RepairVectors(Task[int]):
-    """Compare a collection with the vectors in the ledger; returns how many differed."""
+class RebuildVectors(Task[None]):
+    """Have a workspace's mirror and collection made anew from the vectors in the ledger."""
 
     ns: str
 
-    def run(self, worker: Worker) -> int:
-        return repair_vectors(worker, worker.stores.index(self.ns))
-
-
-class RebuildVectors(Task[int]):
-    """Make a workspace's collection anew from the vectors in the ledger."""
-
-    ns: str
-
-    def run(self, worker: Worker) -> int:
-        stores, index = worker.stores, worker.stores.index(self.ns)
+    def run(self, worker: Worker) -> None:
+        index = worker.stores.index(self.ns)
         index.drop_mirrors()
-        if stores.vectors is not None:
-            stores.vectors.drop(index.id)
-            stores.open_collection(index)
-        return reconcile_vectors(stores, index)
+        worker.stores.renew_collection(index)
 
 
 class ForgetOldModels(Task[None]):
@@ -177,14 +162,7 @@ class ForgetOldModels(Task[None]):
             vector_table.forget_other_models(connection, stores.model.id)
             vector_table.sweep(connection)
         if stores.vectors is not None:
-            for index in stores.indexes.values():
-                stores.vectors.drop(index.id, keep_model=stores.model.id)
-
-
-def repair_vectors(worker: Worker, index: WorkspaceIndex) -> int:
-    differed = reconcile_vectors(worker.stores, index)
-    log.info("vectors compared ns=%s differed=%d", index.workspace.ns, differed)
-    return differed
+            stores.vectors.sweep()
 
 
 # --- all of them ----------------------------------------------------------------------------------------------

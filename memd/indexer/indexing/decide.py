@@ -42,6 +42,8 @@ class LedgerChanges:
 
     added: list[tuple[int, Chunk]] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
+    dropped_digests: list[str] = field(default_factory=list)
+    """Their texts, which other chunks may still have."""
     saved: list[SavedMemory] = field(default_factory=list)
 
 
@@ -160,7 +162,7 @@ class _Decision:
     def _finish(self, changes: LedgerChanges) -> None:
         """Drop what no memory took, and say that the files are read."""
         self._let_go([row.id for row in self.old if row.id not in self.kept])
-        changes.dropped = self.pool.left()
+        changes.dropped, changes.dropped_digests = self.pool.left(), self.pool.left_digests()
         catalog.drop_chunks(self.connection, changes.dropped)
         catalog.drop_files(self.connection, self.gone)
         for path, (row, _) in self.batch.notes.items():

@@ -107,3 +107,6 @@ class ChunkPool:
 
     def left(self) -> list[int]:
         return [row.id for rows in self._by_digest.values() for row in rows]
+
+    def left_digests(self) -> list[str]:
+        return [digest for digest, rows in self._by_digest.items() if rows]

@@ -1,10 +1,10 @@
 """Indexes changed files: from paths to all three stores, in an order that survives a kill at any point.
 
-    read → parse → diff → ledger (dirty) → text, vectors → ledger (clean, clock + 1)
+    read → parse → diff → ledger (dirty) → mirror, text → ledger (text clean, clock + 1) … collection → ledger (clean)
 
-The ledger's first commit is the decision; what follows only brings the caches in step. A process that dies in between
-leaves the workspace marked, and the next start reconciles the caches. Each step takes a fraction of a second, however
-much there is to do, and what waits meanwhile can go in between.
+The ledger's first commit is the decision; what follows only brings the caches in step, the collection in its own time.
+A process that dies in between leaves the workspace marked, and the next start reconciles the caches. Each step takes a
+fraction of a second, however much there is to do, and what waits meanwhile can go in between.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from datetime import datetime
 from sqlite3 import Row
 from typing import Any
 
-from memd.errors import DiskFull, StoreBroken
+from memd.errors import MemdError
 from memd.failpoints import failpoint
 from memd.indexer.indexing.decide import ChangedMeanwhile, LedgerChanges, SavedMemory, decide
 from memd.indexer.indexing.read_files import FileBatch, read_files
@@ -169,6 +169,11 @@ class _Batches:
             except ChangedMeanwhile:
                 # What others found may be newer, and may not be all of it.
                 self.report.restless += batch.notes
+            except MemdError:
+                if self.index.collection is not None:
+                    # It will not be told what was saved before this.
+                    self.index.collection.compare()
+                raise
             _count(self.report, batch)
         elif batch.rows:
             with self.stores.ledger.write() as connection:
@@ -182,6 +187,7 @@ class _Batches:
         self.saved += changes.saved
         self._behind.added += changes.added
         self._behind.dropped += changes.dropped
+        self._behind.dropped_digests += changes.dropped_digests
         if len(self._behind.added) >= MOST_BEHIND:
             self._follow()
 
@@ -222,15 +228,15 @@ def _count(report: IngestReport, batch: FileBatch) -> None:
 
 
 def _follow(stores: Stores, index: WorkspaceIndex, changes: LedgerChanges, report: IngestReport, tick: bool) -> None:
+    # The vectors first: a full disk can keep the text index from following, but not them.
+    known = _follow_vectors(stores, index, changes)
+    failpoint("after-vectors")
     if changes.added or changes.dropped:
         index.text.apply(changes.added, changes.dropped)
     failpoint("after-text")
-    known = _follow_vectors(stores, index, changes)
-    failpoint("after-vectors")
     report.to_embed += len(changes.added) - known
     with stores.ledger.write() as connection:
-        # A collection that is not open is reconciled when it opens.
-        catalog.mark(connection, index.id, text=False, vectors=index.collection is None)
+        catalog.mark(connection, index.id, text=False, vectors=_collection_behind(index))
         if tick:
             stores.ledger.tick(connection)
 
@@ -241,22 +247,33 @@ def _follow_vectors(stores: Stores, index: WorkspaceIndex, changes: LedgerChange
         return 0
     added = json.dumps([number for number, _ in changes.added])
     ids, vectors = vector_table.of_chunks(stores.ledger.reader, stores.model.id, added, stores.model.embedder.dims)
-    _add_vectors(stores, index, ids, vectors, changes.dropped)
+    known = set(ids)
+    touched = [catalog.digest_of_chunk(chunk) for number, chunk in changes.added if number in known]
+    touched += changes.dropped_digests
+    _add_vectors(index, ids, vectors, touched, changes.dropped)
     return len(ids)
 
 
 def _add_vectors(
-    stores: Stores, index: WorkspaceIndex, ids: list[int], vectors: Vectors, dropped: Sequence[int] = ()
+    index: WorkspaceIndex, ids: list[int], vectors: Vectors, touched: Sequence[str], dropped: Sequence[int] = ()
 ) -> None:
-    """Add first, then drop. A collection that fails is given up: the ledger has all of it."""
+    """Add first, then drop. The collection looks up by itself what became of the texts that were touched."""
     index.follow_vectors(ids, vectors, dropped)
-    if index.collection is None:
-        return
-    try:
-        index.collection.add(ids, vectors)
-        index.collection.drop(dropped)
-    except (StoreBroken, DiskFull) as error:
-        stores.drop_vectors(error.message)
+    if index.collection is not None:
+        index.collection.touch(touched)
+
+
+def _collection_behind(index: WorkspaceIndex) -> bool:
+    """Whether the collection still has to follow. It says so when it has; one that is not open does when it opens."""
+    return index.collection is None or index.collection.behind
+
+
+def mark_in_step(stores: Stores, workspace: int) -> None:
+    """Note that a collection has followed, unless it was touched again since."""
+    index = next((index for index in stores.indexes.values() if index.id == workspace), None)
+    if index is not None and not _collection_behind(index):
+        with stores.ledger.write() as connection:
+            catalog.mark(connection, index.id, vectors=False)
 
 
 def save_vectors(stores: Stores, rows: Sequence[Row], vectors: Vectors) -> int:
@@ -277,10 +294,6 @@ def save_vectors(stores: Stores, rows: Sequence[Row], vectors: Vectors) -> int:
         mine = json.dumps(holders[index.id])
         # Read back: a chunk that has gone meanwhile has no row, and every store holds the same rounded numbers.
         ids, kept = vector_table.of_chunks(stores.ledger.reader, model.id, mine, model.embedder.dims)
-        if not ids:
-            continue
-        _add_vectors(stores, index, ids, kept)
-        with stores.ledger.write() as connection:
-            catalog.mark(connection, index.id, vectors=index.collection is None)
+        _add_vectors(index, ids, kept, digests)
     stores.embedded += len(rows)
     return len(rows)

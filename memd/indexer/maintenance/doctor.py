@@ -15,16 +15,21 @@ from memd.indexer.indexing import ingest
 from memd.indexer.indexing.read_files import changed_paths, read_or_none
 from memd.indexer.indexing.scan import newest_first, scan
 from memd.indexer.maintenance.backups import set_aside
-from memd.indexer.maintenance.reconcile import reconcile_text, reconcile_vectors
-from memd.indexer.store import catalog, vector_table
+from memd.indexer.maintenance.reconcile import collection_difference, reconcile_collection, reconcile_text
+from memd.indexer.store import catalog
+from memd.indexer.store.chroma_child import ChromaFolder
 from memd.indexer.store.ledger import Ledger, newest_backup
-from memd.indexer.store.stores import Stores, WorkspaceIndex, quarantine
+from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.vectors import VectorStore
 from memd.models import Workspace
 from memd.notes.read import SkippedFile, UnreadableFile, read
 from memd.notes.secrets import secrets_in
 
 ROOM_MB = 200
 """With less free space than this the doctor warns."""
+
+FOLLOW_SECONDS = 20.0
+"""How long the doctor waits for collections that are being brought in step."""
 
 KEEP_ASIDE = 7 * 86_400
 """Seconds that the quarantine is kept, for a person to look at."""
@@ -50,7 +55,7 @@ def sound(findings: list[DoctorFinding]) -> bool:
 
 
 def examine(stores: Stores, settings: Settings, fix: bool, running: bool) -> list[DoctorFinding]:
-    """Run every check. `running`: inside the daemon, with its stores open."""
+    """Run every check. `running`: on the writer's thread of a daemon, which leaves the collections to another."""
     findings = [_ledger(stores.ledger), _room(stores.folder)]
     findings += _model(stores, settings)
     if not running:
@@ -58,7 +63,16 @@ def examine(stores: Stores, settings: Settings, fix: bool, running: bool) -> lis
     for index in stores.indexes.values():
         findings += _index(stores, index, settings, fix)
     findings += _leftovers(stores, fix)
+    if not running:
+        findings += examine_collections(stores, fix)
+        for index in stores.indexes.values():
+            ingest.mark_in_step(stores, index.id)
     return findings
+
+
+def examine_collections(stores: Stores, fix: bool) -> list[DoctorFinding]:
+    """Compare the collections with the ledger. It waits for Chroma, so the writer's thread must not do it."""
+    return [_collection(stores, index, fix) for index in stores.indexes.values() if index.collection is not None]
 
 
 # --- the ledger ---------------------------------------------------------------------------------------------
@@ -130,19 +144,17 @@ def _load_model(stores: Stores, settings: Settings) -> None:
 
 
 def _chroma_folder(stores: Stores, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:
-    """Open the collections in a child first: broken files can crash the process."""
-    from memd.indexer.store.vectors import VectorStore, damage
-
-    folder = stores.folder / "chroma"
-    problem = damage(folder, suspect=True)
+    """Open the collections, and leave them as they are if they are broken and not to be mended."""
+    folder = ChromaFolder(stores.folder / "chroma")
+    problem = folder.damage()
     if problem and not fix:
         yield DoctorFinding("chroma", "broken", problem, "memd doctor --fix")
         return
     if problem:
-        quarantine(stores.folder, folder)
+        folder.put_aside(problem)
         yield DoctorFinding("chroma", "mended", f"{problem}; put aside and made again")
     if stores.model is not None:
-        stores.use_vectors(VectorStore(folder))
+        stores.use_vectors(VectorStore(folder, following=False))
 
 
 def _leftovers(stores: Stores, fix: bool) -> Iterator[DoctorFinding]:
@@ -175,9 +187,14 @@ def _index(stores: Stores, index: WorkspaceIndex, settings: Settings, fix: bool)
         yield _files(stores, index, settings, fix)
     text_mend = partial(_mend_text, stores, index)
     yield _compare(f"{ns}: text index", partial(_text_differs, stores, index), text_mend, fix)
-    if index.collection is not None:
-        mend = partial(reconcile_vectors, stores, index)
-        yield _compare(f"{ns}: vectors", partial(_vectors_differ, stores, index), mend, fix)
+
+
+def _collection(stores: Stores, index: WorkspaceIndex, fix: bool) -> DoctorFinding:
+    name, vectors = f"{index.workspace.ns}: vectors", stores.vectors
+    if vectors is not None and vectors.following and not vectors.wait_in_step(FOLLOW_SECONDS) and not vectors.halted:
+        return DoctorFinding(name, "warn", "the collection still takes in what changed", "memd doctor, a little later")
+    differs, mend = partial(_collection_differs, stores, index), partial(reconcile_collection, stores, index)
+    return _compare(name, differs, mend, fix)
 
 
 def _files(stores: Stores, index: WorkspaceIndex, settings: Settings, fix: bool) -> DoctorFinding:
@@ -215,7 +232,8 @@ def _compare(name: str, differs: Callable[[], str], mend: Callable[[], object], 
 
 def _text_differs(stores: Stores, index: WorkspaceIndex) -> str:
     index.text.verify()
-    return _difference(catalog.chunk_ids(stores.ledger.reader, index.id), index.text.ids())
+    wanted, held = catalog.chunk_ids(stores.ledger.reader, index.id), index.text.ids()
+    return _difference(len(wanted - held), len(held - wanted))
 
 
 def _mend_text(stores: Stores, index: WorkspaceIndex) -> None:
@@ -228,14 +246,11 @@ def _mend_text(stores: Stores, index: WorkspaceIndex) -> None:
     reconcile_text(stores, index)
 
 
-def _vectors_differ(stores: Stores, index: WorkspaceIndex) -> str:
-    assert stores.model is not None and index.collection is not None
-    ids, _ = vector_table.of_workspace(stores.ledger.reader, stores.model.id, index.id, stores.model.embedder.dims)
-    return _difference(set(ids), index.collection.ids())
+def _collection_differs(stores: Stores, index: WorkspaceIndex) -> str:
+    return _difference(*collection_difference(stores, index))
 
 
-def _difference(wanted: set[int], held: set[int]) -> str:
-    missing, extra = len(wanted - held), len(held - wanted)
+def _difference(missing: int, extra: int) -> str:
     parts = [f"{missing:,} chunks are missing"] if missing else []
     parts += [f"{extra:,} are left from before"] if extra else []
     return ", ".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memd.indexer.store import catalog, vector_table
+from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 
 BATCH = 1_000
@@ -22,19 +22,21 @@ def reconcile_text(stores: Stores, index: WorkspaceIndex) -> int:
     return len(missing) + len(extra)
 
 
-def reconcile_vectors(stores: Stores, index: WorkspaceIndex) -> int:
-    """Make the collection hold exactly the ledger's vectors; returns how many differed."""
+def collection_difference(stores: Stores, index: WorkspaceIndex) -> tuple[int, int]:
+    """How many vectors the collection lacks, and how many it has too many.
+
+    It waits for Chroma, so the writer's thread must not ask.
+    """
     if stores.model is None or index.collection is None:
-        return 0
-    ids, vectors = vector_table.of_workspace(
-        stores.ledger.reader, stores.model.id, index.id, stores.model.embedder.dims
-    )
-    held = index.collection.ids()
-    missing = [place for place, number in enumerate(ids) if number not in held]
-    extra = sorted(held - set(ids))
-    if missing:
-        index.collection.add([ids[place] for place in missing], vectors[missing])
-    index.collection.drop(extra)
-    with stores.ledger.write() as connection:
-        catalog.mark(connection, index.id, vectors=False)
-    return len(missing) + len(extra)
+        return 0, 0
+    held, wanted = index.collection.digests(), index.collection.source.digests()
+    return len(wanted - held), len(held - wanted)
+
+
+def reconcile_collection(stores: Stores, index: WorkspaceIndex) -> bool:
+    """Make the collection hold exactly the ledger's vectors; says whether it does. Not on the writer's thread."""
+    if stores.vectors is None or index.collection is None:
+        return False
+    index.collection.compare()
+    stores.vectors.follow()
+    return stores.vectors.wait_in_step()

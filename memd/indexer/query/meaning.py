@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.errors import StoreBroken
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
+from memd.indexer.store import vector_table
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
 
@@ -41,17 +41,16 @@ class QuestionVector:
     ) -> list[tuple[int, float]]:
         """The chunks nearest to the question with their cosines, among `allowed` if given.
 
-        Few or filtered chunks are compared one by one in memory, many by Chroma.
+        Few or filtered chunks are compared one by one in memory, many by Chroma if it has time.
         """
         mirror = self.mirror(index)
         few = mirror is not None and len(mirror) <= EXACT_UP_TO
         if mirror is not None and (few or allowed is not None):
             return mirror.search(self.vector, depth, None if allowed is None else allowed.tolist())
         if index.collection is not None and not self.former:
-            try:
-                return index.collection.search(self.vector, depth)
-            except StoreBroken as error:
-                stores.trouble = error.message
+            nearest = index.collection.search(self.vector, depth)
+            if nearest is not None:
+                return vector_table.nearest_chunks(stores.ledger.reader, index.id, nearest, depth)
         return mirror.search(self.vector, depth) if mirror is not None else []
 
     def nearness(self, cosine: float | None) -> float | None:

@@ -100,6 +100,11 @@ def mark(
         connection.execute("UPDATE workspaces SET vectors_dirty = ? WHERE id = ?", (vectors, workspace))
 
 
+def behind(connection: sqlite3.Connection) -> set[int]:
+    """The workspaces whose collection may differ from the ledger."""
+    return {row["id"] for row in connection.execute("SELECT id FROM workspaces WHERE vectors_dirty")}
+
+
 def counts(connection: sqlite3.Connection, workspace: int) -> dict[str, int]:
     # The index covers the query: `status` asks often.
     row = connection.execute(

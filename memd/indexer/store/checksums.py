@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 NAME = "seal.json"
-UNCHECKED = frozenset({NAME, "format.json", "open.json", "MAIN_WRITELOCK"})
+UNCHECKED = frozenset({NAME, "format.json", "MAIN_WRITELOCK"})
 PIECE = 1 << 20
 
 Sums = dict[str, list[int]]

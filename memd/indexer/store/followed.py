@@ -60,8 +60,8 @@ class Daemon(Protocol):
     def mirror(self, ns: str, model: int) -> Path | None:
         """Where a workspace's vectors are to be attached."""
 
-    def nearest(self, ns: str, vector: Vectors, depth: int) -> list[tuple[int, float]] | None:
-        """The chunks nearest to a vector, by Chroma; None when it cannot say."""
+    def nearest(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
+        """The texts nearest to a vector, by Chroma, by their digests; None when it cannot say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.loaded import Loaded
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.text import FORMAT_FILE, TextIndex
+from memd.indexer.store.vectors import Collection, CollectionSource, VectorStore, collection_name
 from memd.models import Note, Workspace
 from memd.notes.names import date_of
 from memd.notes.parse import ParseCache
@@ -27,7 +28,6 @@ from memd.notes.parse import ParseCache
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder
     from memd.indexer.model.pooling import Vectors
-    from memd.indexer.store.vectors import Collection, VectorStore
 
 log = logging.getLogger("memd.stores")
 
@@ -206,8 +206,6 @@ class Stores:
         self.vectors: VectorStore | None = None
         self.model: ActiveModel | None = None
         self.former: ActiveModel | None = None
-        self.trouble = ""
-        """What is wrong with Chroma, until it is opened again; meanwhile the mirror answers."""
         self.question_vectors: dict[tuple[int, str], Vectors] = {}
         """A cache of the last questions' vectors, by model and text."""
         self.embedded = 0
@@ -334,7 +332,7 @@ class Stores:
             self.ledger.tick(connection)
         shutil.rmtree(self.text_folder(number), ignore_errors=True)
         if self.vectors is not None:
-            self.vectors.drop(number)
+            self.vectors.forget(number)
 
     def index(self, ns: str) -> WorkspaceIndex:
         if ns not in self.indexes:
@@ -378,23 +376,47 @@ class Stores:
                 index.drop_former()
 
     def use_vectors(self, vectors: VectorStore) -> None:
-        self.vectors, self.trouble = vectors, ""
+        """Have the collections follow the ledger from now on; those of other workspaces and models are deleted."""
+        self.vectors = vectors
+        vectors.wanted = self._wanted_collections
+        texts = vector_table.text_counts(self.ledger.reader, self.model.id) if self.model is not None else {}
+        behind = catalog.behind(self.ledger.reader)
         for index in self.indexes.values():
-            self.open_collection(index)
+            self._open_collection(index, texts.get(index.id, 0), index.id in behind)
+        vectors.sweep()
+        self.mark_behind(*self.indexes.values())
+
+    def _wanted_collections(self) -> set[str]:
+        numbers = [row["id"] for row in catalog.workspace_rows(self.ledger.reader)]
+        return {collection_name(number, self.model.id) for number in numbers} if self.model is not None else set()
 
     def open_collection(self, index: WorkspaceIndex) -> None:
+        """Give a workspace its collection; one that the ledger does not vouch for is compared with it."""
         if self.vectors is not None and self.model is not None:
-            index.collection = self.vectors.collection(index.id, self.model.id)
+            texts = vector_table.text_counts(self.ledger.reader, self.model.id, index.id)
+            self._open_collection(index, texts.get(index.id, 0), index.id in catalog.behind(self.ledger.reader))
+            self.mark_behind(index)
 
-    def drop_vectors(self, why: str) -> None:
-        """Continue without Chroma: the mirror answers, the ledger keeps the vectors."""
-        log.error("the vector store failed and is closed: %s", why)
-        failed, self.vectors, self.trouble = self.vectors, None, why
-        for index in self.indexes.values():
-            index.collection = None
-        if failed is not None:
-            with suppress(StoreBroken):
-                failed.close(sound=False)
+    def _open_collection(self, index: WorkspaceIndex, texts: int, behind: bool) -> None:
+        if self.vectors is not None and self.model is not None:
+            source = CollectionSource(self.ledger, index.id, self.model.id, self.model.embedder.dims)
+            index.collection = self.vectors.collection(source, None if behind else texts)
+
+    def renew_collection(self, index: WorkspaceIndex) -> bool:
+        """Have a workspace's collection deleted and made again from the ledger; False if it is not open."""
+        if index.collection is None:
+            return False
+        index.collection.renew()
+        self.mark_behind(index)
+        return True
+
+    def mark_behind(self, *indexes: WorkspaceIndex) -> None:
+        """Note in the ledger which of some collections have to follow."""
+        behind = [index for index in indexes if index.collection is not None and index.collection.behind]
+        if behind:
+            with self.ledger.write() as connection:
+                for index in behind:
+                    catalog.mark(connection, index.id, vectors=True)
 
     def close(self) -> None:
         for ns in list(self.indexes):

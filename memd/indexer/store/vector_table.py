@@ -81,25 +81,6 @@ def of_workspace(connection: sqlite3.Connection, model: int, workspace: int, dim
     return _unpacked(rows, dims)
 
 
-def embedded(connection: sqlite3.Connection, model: int, workspace: int) -> set[int]:
-    """The chunks of a workspace that have a vector."""
-    rows = connection.execute(
-        "SELECT c.id FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest WHERE c.workspace = ?",
-        (model, workspace),
-    )
-    return {row[0] for row in rows}
-
-
-def embedded_counts(connection: sqlite3.Connection, model: int) -> dict[int, int]:
-    """How many chunks of each workspace have a vector."""
-    rows = connection.execute(
-        "SELECT c.workspace, COUNT(*) FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
-        " GROUP BY c.workspace",
-        (model,),
-    )
-    return {row[0]: row[1] for row in rows}
-
-
 def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> tuple[list[int], Vectors]:
     """The vectors of some chunks, given as a JSON list."""
     rows = connection.execute(
@@ -109,6 +90,52 @@ def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int
         {"model": model, "chunks": chunks},
     ).fetchall()
     return _unpacked(rows, dims)
+
+
+def embedded_digests(connection: sqlite3.Connection, model: int, workspace: int) -> set[str]:
+    """The texts of a workspace that have a vector; equal ones are one."""
+    rows = connection.execute(
+        "SELECT DISTINCT c.digest FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
+        " WHERE c.workspace = ?",
+        (model, workspace),
+    )
+    return {row[0] for row in rows}
+
+
+def text_counts(connection: sqlite3.Connection, model: int, workspace: int | None = None) -> dict[int, int]:
+    """How many texts of each workspace, or of one, have a vector; equal ones are one."""
+    rows = connection.execute(
+        "SELECT c.workspace, COUNT(DISTINCT c.digest) FROM chunks c"
+        " JOIN vectors v ON v.model = :model AND v.digest = c.digest"
+        " WHERE :workspace IS NULL OR c.workspace = :workspace GROUP BY c.workspace",
+        {"model": model, "workspace": workspace},
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def of_digests(
+    connection: sqlite3.Connection, model: int, workspace: int, digests: Sequence[str], dims: int
+) -> tuple[list[str], Vectors]:
+    """The vectors of those of some texts that a workspace has."""
+    rows = connection.execute(
+        "SELECT v.digest, v.vector FROM json_each(:digests) j"
+        " CROSS JOIN vectors v ON v.model = :model AND v.digest = j.value"
+        " WHERE EXISTS (SELECT 1 FROM chunks c WHERE c.digest = v.digest AND c.workspace = :workspace)",
+        {"model": model, "workspace": workspace, "digests": json.dumps(digests)},
+    ).fetchall()
+    return [row["digest"] for row in rows], _matrix(rows, dims)
+
+
+def nearest_chunks(
+    connection: sqlite3.Connection, workspace: int, nearest: Sequence[tuple[str, float]], limit: int
+) -> list[tuple[int, float]]:
+    """The chunks of a workspace that have some texts, in the order of these, with what was said of each text."""
+    rows = connection.execute(
+        "SELECT j.key, c.id FROM json_each(?) j CROSS JOIN chunks c ON c.digest = j.value WHERE c.workspace = ?"
+        " LIMIT ?",
+        (json.dumps([digest for digest, _ in nearest]), workspace, limit),
+    )
+    return [(int(chunk), nearest[nth][1]) for nth, chunk in rows]
 
 
 def chunks_with(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[int, list[int]]:
@@ -123,11 +150,12 @@ def chunks_with(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[
 
 
 def _unpacked(rows: list[sqlite3.Row], dims: int) -> tuple[list[int], Vectors]:
-    ids = [row["id"] for row in rows]
-    if not rows:
-        return ids, np.zeros((0, dims), np.float32)
+    return [row["id"] for row in rows], _matrix(rows, dims)
+
+
+def _matrix(rows: list[sqlite3.Row], dims: int) -> Vectors:
     packed = np.frombuffer(b"".join(row["vector"] for row in rows), STORED)
-    return ids, packed.reshape(len(rows), dims).astype(np.float32)
+    return packed.reshape(len(rows), dims).astype(np.float32)
 
 
 def sweep(connection: sqlite3.Connection) -> int:

@@ -1,191 +1,416 @@
-"""The vector collections (Chroma): a cache of the ledger's vectors, by chunk number."""
+"""The vector collections: a cache of the ledger's vectors, which follows by itself and which nobody waits for.
+
+The writer says which texts it touched. A thread looks up what the ledger says of them now and sends it, in batches, to
+whatever keeps the rows; the ledger's mark says that a collection may be behind until all of it was taken in. Rows that
+fail or hang are closed and opened again after a pause, and compared with the ledger. Meanwhile the mirror answers.
+A row is a text, by its digest: equal texts are one row.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
 
-import chromadb
-from chromadb.config import Settings as ChromaSettings
-from chromadb.errors import ChromaError, NotFoundError
-
-from memd.errors import DiskFull, StoreBroken
-from memd.failpoints import failpoint
+from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.store import checksums
+from memd.indexer.store import vector_table
+from memd.indexer.store.ledger import Ledger, translated
+from memd.indexer.store.vector_rows import VectorHost, VectorRows
 
-FORMAT = 1
-"""The version of the format; a folder of another version is built again."""
+log = logging.getLogger("memd.vectors")
 
-INDEX = {"space": "cosine", "ef_construction": 200, "ef_search": 400, "max_neighbors": 32}
-"""Chroma's defaults found half of the neighbours on hard data; these find 99 in 100."""
+BATCH = 250
+"""Rows that are sent at a time: half a second of Chroma's time, in which no question is sent."""
+GATHER_SECONDS = 1.0
+"""Before the rows are opened, so that a start and its first questions have the machine for themselves."""
+REST_SECONDS = 180.0
+"""After so long without work the rows are closed: open, Chroma takes a hundred megabytes."""
+PAUSES = (0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
+"""Before another try, after so many in a row that failed."""
+GIVEN_UP = 3
+"""After so many failures in a row without one that went well, what is there is put aside and made again."""
+CLOSE_SECONDS = 2.0
 
-BATCH = 1_000
-MARKER = "open.json"
-PROBE_SECONDS = 60
+
+@dataclass(frozen=True, slots=True)
+class CollectionSource:
+    """What a collection should hold, as the ledger has it now."""
+
+    ledger: Ledger
+    workspace: int
+    model: int
+    dims: int
+
+    def vectors(self, digests: Iterable[str]) -> tuple[list[str], Vectors]:
+        """The vectors of some texts; those that the workspace no longer has are left out."""
+        with translated():
+            return vector_table.of_digests(self.ledger.reader, self.model, self.workspace, list(digests), self.dims)
+
+    def digests(self) -> set[str]:
+        with translated():
+            return vector_table.embedded_digests(self.ledger.reader, self.model, self.workspace)
+
+    @property
+    def name(self) -> str:
+        return collection_name(self.workspace, self.model)
 
 
-class VectorStore:
-    """The one Chroma client of the one process that may have it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        _prepare(folder)
-        # The marker is removed on a clean close. A process that died with the folder open may have left files that
-        # crash the next one, which therefore opens a marked folder in a child first.
-        (folder / MARKER).write_text(json.dumps({"pid": os.getpid()}))
-        checksums.remove(folder)
-        with _translated():
-            self._client = chromadb.PersistentClient(str(folder), settings=_settings())
-
-    def collection(self, workspace: int, model: int) -> Collection:
-        with _translated():
-            collection = self._client.get_or_create_collection(
-                f"ws-{workspace}-model-{model}", embedding_function=None, configuration={"hnsw": INDEX}
-            )
-        return Collection(collection)
-
-    def drop(self, workspace: int, keep_model: int | None = None) -> None:
-        """Remove a workspace's collections, except the one of `keep_model`."""
-        with _translated():
-            for name in self._names():
-                if name.startswith(f"ws-{workspace}-") and name != f"ws-{workspace}-model-{keep_model}":
-                    self._client.delete_collection(name)
-
-    def workspaces(self) -> set[int]:
-        """The workspaces that have a collection."""
-        with _translated():
-            return {int(name.split("-")[1]) for name in self._names()}
-
-    def _names(self) -> list[str]:
-        return [collection.name for collection in self._client.list_collections()]
-
-    def close(self, sound: bool = True) -> None:
-        """Close the folder; without `sound` it stays marked, and is probed before it is opened again."""
-        with _translated():
-            self._client.close()
-        if sound:
-            checksums.write(self.folder)
-            (self.folder / MARKER).unlink(missing_ok=True)
+def collection_name(workspace: int, model: int) -> str:
+    return f"ws-{workspace}-model-{model}"
 
 
 class Collection:
-    """The vectors of one workspace, by one model."""
+    """The vectors of one workspace made by one model. The writer touches it, the sender's thread brings it in step."""
 
-    def __init__(self, collection: Any) -> None:
-        self._collection = collection
+    def __init__(self, store: VectorStore, source: CollectionSource) -> None:
+        self._store = store
+        self.source = source
+        self.name = source.name
+        # What follows is guarded by the store's lock.
+        self._touched: dict[str, None] = {}
+        self._sending: list[str] = []
+        """Texts whose state was sent and not yet taken in."""
+        self._unsure = False
+        """Whether it must be compared with the ledger."""
+        self._renewing = False
+        """Whether it must be deleted first."""
 
-    def add(self, ids: Sequence[int], vectors: Vectors) -> None:
-        for at in range(0, len(ids), BATCH):
-            with _translated():
-                failpoint("vectors-before-add")
-                self._collection.upsert(
-                    ids=[str(chunk) for chunk in ids[at : at + BATCH]], embeddings=vectors[at : at + BATCH]
-                )
-                failpoint("vectors-after-add")
+    @property
+    def behind(self) -> bool:
+        """Whether it may differ from the ledger."""
+        return bool(self._touched or self._sending or self._unsure or self._renewing)
 
-    def drop(self, ids: Sequence[int]) -> None:
-        for at in range(0, len(ids), BATCH):
-            with _translated():
-                self._collection.delete(ids=[str(chunk) for chunk in ids[at : at + BATCH]])
-                failpoint("vectors-after-drop")
+    def touch(self, digests: Iterable[str]) -> None:
+        """Some texts have a vector now, or may be gone."""
+        with self._store.changed:
+            self._touched.update(dict.fromkeys(digests))
+            self._store.changed.notify_all()
 
-    def search(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
-        """Chunk numbers with their cosine, nearest first."""
-        with _translated():
-            found = self._collection.query(
-                query_embeddings=vector.reshape(1, -1), n_results=limit, include=["distances"]
-            )
-        nearest = zip(found["ids"][0], found["distances"][0], strict=True)
-        return [(int(chunk), 1.0 - float(distance)) for chunk, distance in nearest]
+    def compare(self) -> None:
+        """Have it compared with the ledger, as soon as that can be done."""
+        with self._store.changed:
+            self._unsure = True
+            self._store.changed.notify_all()
 
-    def count(self) -> int:
-        with _translated():
-            return int(self._collection.count())
+    def renew(self) -> None:
+        """Have it deleted, with every trace, and made again from the ledger."""
+        with self._store.changed:
+            self._renewing = True
+            self._store.changed.notify_all()
 
-    def ids(self) -> set[int]:
-        with _translated():
-            return {int(chunk) for chunk in self._collection.get(include=[])["ids"]}
+    def wait_renewed(self, seconds: float) -> str:
+        """Wait until nothing is left of what it held before `renew`; says why if that takes longer."""
+        self._store.hurry()
+        with self._store.changed:
+            self._store.changed.wait_for(lambda: not self._renewing or self._store.halted, seconds)
+            return (self._store.trouble or "Chroma is busy") if self._renewing else ""
 
+    def search(self, vector: Vectors, limit: int) -> list[tuple[str, float]] | None:
+        """Digests with their cosine, nearest first; None while it is behind, busy or in trouble."""
+        rows = self._store.rows_for_questions()
+        if rows is None or self.behind:
+            return None
+        try:
+            return rows.search(self.name, vector, limit)
+        except (StoreBroken, DiskFull):
+            self._store.doubt()
+            return None
 
-def damage(folder: Path, suspect: bool = False) -> str:
-    """What is wrong with a folder, found without opening it in this process; empty when nothing is."""
-    if not folder.exists():
-        return ""
-    # The marker is left by a process that died with the folder open.
-    return checksums.broken(folder) or (probe(folder) if suspect or (folder / MARKER).exists() else "")
+    def digests(self) -> set[str]:
+        """What it holds, once it is in step with what was touched so far; StoreBroken if it cannot be asked."""
+        if self._store.following:
+            self._store.wait_in_step()
+        return self._store.wait_open().digests(self.name)
 
+    # --- on the sender's thread -----------------------------------------------------------------------------------
 
-def probe(folder: Path) -> str:
-    """Open the folder in a child process, which a native crash may kill; empty when it is sound."""
-    command = [sys.executable, "-m", "memd.indexer.store.vectors", str(folder)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return f"it did not open within {PROBE_SECONDS} s"
-    if done.returncode < 0:
-        return f"opening it crashed (signal {-done.returncode})"
-    if done.returncode:
-        return done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"
-    return ""
+    def send_some(self, rows: VectorRows) -> None:
+        """Bring it nearer to the ledger, by one batch."""
+        if self._renewing:
+            self._make_again(rows)
+        if self._unsure:
+            self._find_differences(rows)
+        with self._store.changed:
+            self._sending = list(islice(self._touched, BATCH))
+            for digest in self._sending:
+                del self._touched[digest]
+        if self._sending:
+            # Looked up after it was taken out: whatever changes from now on touches it again.
+            digests, vectors = self.source.vectors(self._sending)
+            gone = sorted(set(self._sending) - set(digests))
+            if digests:
+                rows.add(self.name, digests, vectors)
+            if gone:
+                rows.drop(self.name, gone)
+        with self._store.changed:
+            self._sending = []
 
+    def lost(self) -> None:
+        """The rows failed: nothing that was sent last is sure."""
+        with self._store.changed:
+            self._touched.update(dict.fromkeys(self._sending))
+            self._sending, self._unsure = [], True
 
-def _look(folder: Path) -> None:
-    """In the child: read every collection as the daemon would."""
-    client = chromadb.PersistentClient(str(folder), settings=_settings())
-    for collection in client.list_collections():
-        first = collection.get(limit=1, include=["embeddings"])
-        if first["ids"]:
-            nearest = min(10, collection.count())
-            collection.query(query_embeddings=first["embeddings"], n_results=nearest, include=["distances"])
+    def _make_again(self, rows: VectorRows) -> None:
+        if self.name in rows.counts():
+            rows.delete(self.name)
+        rows.compact()
+        with self._store.changed:
+            self._renewing, self._unsure = False, True
+            self._store.changed.notify_all()
 
-
-def _prepare(folder: Path) -> None:
-    """Make an empty folder, unless there is one of this version."""
-    stamp = folder / "format.json"
-    try:
-        right = json.loads(stamp.read_text()).get("format") == FORMAT
-    except (OSError, ValueError, AttributeError):
-        right = False
-    if right:
-        return
-    try:
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True, mode=0o700)
-        stamp.write_text(json.dumps({"format": FORMAT}))
-    except OSError as error:
-        raise DiskFull(f"the vector store could not be made: {error}", "make room; memd goes on by itself") from error
-
-
-def _settings() -> ChromaSettings:
-    return ChromaSettings(anonymized_telemetry=False)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Chroma's errors, and the panics of its native part, as memd's."""
-    try:
-        yield
-    except NotFoundError as error:
-        raise StoreBroken(f"a vector collection is missing: {error}", "memd doctor --fix") from error
-    except (ChromaError, ValueError, TypeError, OSError) as error:
-        if "full" in str(error) or "No space" in str(error):
-            raise DiskFull(f"the vectors could not be written: {error}", "make room; memd goes on by itself") from error
-        raise StoreBroken(f"the vector store failed: {error}", "memd doctor --fix") from error
-    except BaseException as error:
-        # A panic is raised past Exception and its class cannot be imported.
-        if type(error).__name__ != "PanicException":
-            raise
-        raise StoreBroken(f"the vector store panicked: {error}", "memd doctor --fix") from error
+    def _find_differences(self, rows: VectorRows) -> None:
+        with self._store.changed:
+            self._unsure = False
+        held, wanted = rows.digests(self.name), self.source.digests()
+        differ = held ^ wanted
+        log.info("collection compared name=%s differ=%d", self.name, len(differ))
+        with self._store.changed:
+            self._touched.update(dict.fromkeys(sorted(differ)))
 
 
-if __name__ == "__main__":
-    _look(Path(sys.argv[1]))
+class VectorStore:
+    """The collections, the thread that brings them in step, and what it needs to know about their rows."""
+
+    def __init__(self, host: VectorHost, following: bool = True) -> None:
+        self.host = host
+        self.following = following
+        """Whether the collections are brought in step; the doctor looks at them first."""
+        self.on_synced: Callable[[int], None] = lambda workspace: None
+        """Called, from the sender's thread, when a workspace's collection has taken in everything."""
+        self.on_trouble: Callable[[str], None] = lambda why: None
+        """Called, from the sender's thread, when the rows fail, and with nothing when they are back."""
+        self.wanted: Callable[[], set[str]] = lambda: set(self._collections)
+        """The names of the collections that there should be; others are deleted."""
+        self.trouble = ""
+        self.changed = threading.Condition()
+        """Guards everything here; notified when there is something to do, or done."""
+        self.rest_seconds = REST_SECONDS
+        self._collections: dict[str, Collection] = {}
+        self._rows: VectorRows | None = None
+        self._known = host.counts()
+        """The rows of each collection when they were last closed or opened; None when nobody knows."""
+        self._sweeping = self._known is None
+        self._busy = False
+        """Whether the sender waits for an answer."""
+        self._doubted = self._asked = self._hurried = self._stopping = False
+        self._used = time.monotonic()
+        self._failures = 0
+        self._sender = threading.Thread(target=self._run, name="memd-vectors", daemon=True)
+        self._sender.start()
+
+    # --- what other threads call ----------------------------------------------------------------------------------
+
+    def collection(self, source: CollectionSource, texts: int | None) -> Collection:
+        """The collection of a workspace, which has so many `texts`; compared with the ledger if it has another number.
+
+        None if the ledger's mark says that it may differ in any case.
+        """
+        with self.changed:
+            known = self._collections.get(source.name)
+            made = self._collections.setdefault(source.name, Collection(self, source))
+            counts = self._known
+        if texts is None or (known is None and (counts is None or counts.get(source.name, 0) != texts)):
+            made.compare()
+        return made
+
+    def forget(self, workspace: int) -> None:
+        """Drop the collections of a workspace."""
+        with self.changed:
+            gone = [name for name, one in self._collections.items() if one.source.workspace == workspace]
+            for name in gone:
+                del self._collections[name]
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Have the collections deleted that nobody wants."""
+        wanted = self.wanted()
+        with self.changed:
+            self._collections = {name: one for name, one in self._collections.items() if name in wanted}
+            self._sweeping = self._known is None or not self._known.keys() <= wanted
+            self.changed.notify_all()
+
+    @property
+    def in_step(self) -> bool:
+        with self.changed:
+            return not self._sweeping and not any(one.behind for one in self._collections.values())
+
+    @property
+    def halted(self) -> bool:
+        """Whether nothing moves for now: it failed and pauses, or it is being closed."""
+        return bool(self.trouble) or self._stopping
+
+    def follow(self) -> None:
+        """Begin to bring the collections in step."""
+        with self.changed:
+            self.following = True
+            self.changed.notify_all()
+
+    def hurry(self) -> None:
+        """Somebody waits: try now what failed a moment ago."""
+        with self.changed:
+            self._hurried = True
+            self.changed.notify_all()
+
+    def wait_in_step(self, seconds: float | None = None) -> bool:
+        """Wait until every collection is in step, or something fails; says whether they are."""
+        self.hurry()
+        with self.changed:
+            self.changed.wait_for(lambda: self.halted or self.in_step, seconds)
+            return self.in_step
+
+    def wait_open(self) -> VectorRows:
+        """The rows, opened for this if need be."""
+        with self.changed:
+            if self._rows is None:
+                self._asked = self._hurried = True
+                self.changed.notify_all()
+            self.changed.wait_for(lambda: self._rows is not None or self.halted)
+            if self._rows is None:
+                raise StoreBroken(self.trouble or "the vector store is closed", "memd starts it again by itself")
+            return self._rows
+
+    def rows_for_questions(self) -> VectorRows | None:
+        """The rows if they are open and free; they are opened if they are not."""
+        self._used = time.monotonic()
+        if self._rows is None:
+            with self.changed:
+                self._asked = True
+                self.changed.notify_all()
+        return None if self._busy or self._doubted else self._rows
+
+    def doubt(self) -> None:
+        """A question was not answered: find out whether the rows hang."""
+        with self.changed:
+            self._doubted = True
+            self.changed.notify_all()
+
+    def close(self) -> None:
+        """Let go of the rows; what was not sent is compared when they are opened again."""
+        with self.changed:
+            self._stopping = True
+            self.changed.notify_all()
+        self._sender.join(CLOSE_SECONDS)
+        if self._sender.is_alive() and (rows := self._rows) is not None:
+            # It waits for an answer that does not come.
+            rows.close(CLOSE_SECONDS)
+            self._sender.join(CLOSE_SECONDS)
+
+    # --- the sender's thread --------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while self._wait_for_work():
+            self._busy = True
+            try:
+                self._work()
+            except MemdError as error:
+                self._failed(error.message, lasting=not isinstance(error, DiskFull))
+            except Exception as error:
+                log.exception("the collections go on after an unexpected error")
+                self._failed(repr(error), lasting=True)
+        if self._rows is not None:
+            self._rows.close(CLOSE_SECONDS)
+
+    def _wait_for_work(self) -> bool:
+        """Wait until there is something to do; False when it is time to stop. Rows without work are closed."""
+        while True:
+            with self.changed:
+                idle = self.rest_seconds - (time.monotonic() - self._used) if self._rows is not None else None
+                self.changed.wait_for(lambda: self._stopping or self._has_work(), idle and max(idle, 0.0))
+                if self._stopping:
+                    return False
+                if self._has_work():
+                    return self._gather() if self._rows is None else True
+                if time.monotonic() - self._used < self.rest_seconds:
+                    continue
+                rows, self._rows = self._rows, None
+            if rows is not None:
+                self._rest(rows)
+
+    def _has_work(self) -> bool:
+        return self._doubted or self._asked or (self._sweeping and self.following) or self._due() is not None
+
+    def _due(self) -> Collection | None:
+        return next((one for one in self._collections.values() if one.behind), None) if self.following else None
+
+    def _gather(self) -> bool:
+        """Wait a moment before the rows are opened, longer after failures."""
+        seconds = GATHER_SECONDS if not self._failures else PAUSES[min(self._failures, len(PAUSES)) - 1]
+        self.changed.wait_for(lambda: self._stopping or self._hurried, seconds)
+        self._hurried = False
+        return not self._stopping
+
+    def _work(self) -> None:
+        rows = self._rows or self._open()
+        self._asked = False
+        if self._doubted:
+            rows.ping()
+            self._doubted = False
+        if self._sweeping and self.following:
+            self._delete_unwanted(rows)
+        due = self._due()
+        if due is not None:
+            due.send_some(rows)
+        self._went_well(due)
+
+    def _open(self) -> VectorRows:
+        if self._failures and self._failures % GIVEN_UP == 0:
+            self.host.put_aside(self.trouble)
+        rows = self.host.open()
+        known = rows.counts()
+        with self.changed:
+            if self._known is not None and known != self._known:
+                # What is there is not what was closed.
+                for one in self._collections.values():
+                    one.compare()
+            self._known, self._rows = known, rows
+            self.changed.notify_all()
+        return rows
+
+    def _delete_unwanted(self, rows: VectorRows) -> None:
+        wanted = self.wanted()
+        for name in rows.counts().keys() - wanted:
+            rows.delete(name)
+        with self.changed:
+            self._known = {name: count for name, count in rows.counts().items() if name in wanted}
+            self._sweeping = False
+
+    def _went_well(self, due: Collection | None) -> None:
+        self._failures, self._used = 0, time.monotonic()
+        recovered, self.trouble = self.trouble, ""
+        if recovered:
+            self.on_trouble("")
+        with self.changed:
+            synced = due is not None and not due.behind
+            if due is not None and self._known is not None:
+                self._known.setdefault(due.name, 0)
+            self._busy = False
+            self.changed.notify_all()
+        if due is not None and synced:
+            self.on_synced(due.source.workspace)
+
+    def _failed(self, why: str, lasting: bool) -> None:
+        """Close what failed; everything is compared once it is open again."""
+        with self.changed:
+            stopping, rows = self._stopping, self._rows
+            self._rows, self._known, self._doubted, self._busy = None, None, False, False
+            self._failures += 1 if lasting else 0
+            for one in self._collections.values():
+                one.lost()
+            self._hurried, self.trouble = False, why
+            self.changed.notify_all()
+        if stopping:
+            return
+        log.error("the vector store failed: %s", why)
+        self.on_trouble(why)
+        if rows is not None:
+            rows.close(CLOSE_SECONDS)
+
+    def _rest(self, rows: VectorRows) -> None:
+        log.info("the vector store is closed until it is needed")
+        self._known = rows.counts()
+        rows.close(CLOSE_SECONDS)

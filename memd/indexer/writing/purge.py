@@ -6,7 +6,6 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 
 from memd.errors import NotFound, Refused
@@ -22,6 +21,9 @@ SHORTEST = 4
 """Shorter words are in every note and say nothing about where a text has been."""
 
 PURGED = "(purged)"
+
+RENEW_SECONDS = 10.0
+"""How long a caller waits until the collection has nothing of a purged memory any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +171,19 @@ def _blank_keys(connection: sqlite3.Connection, index: WorkspaceIndex, trace: Me
 
 
 def _renew_vectors(stores: Stores, index: WorkspaceIndex) -> str:
-    """Make the collection again from the ledger."""
+    """Have the collection made again from the ledger."""
     index.drop_mirrors()
-    if stores.vectors is None:
-        return "not open"
-    stores.vectors.drop(index.id)
-    stores.open_collection(index)
-    reconcile.reconcile_vectors(stores, index)
-    return "made again"
+    return "made again" if stores.renew_collection(index) else "not open"
+
+
+def collection_left(stores: Stores, ns: str) -> list[dict[str, str]]:
+    """Why the collection may still hold what was purged; it waits for Chroma, so the writer's thread must not ask.
+
+    The collection holds vectors and digests, but no text.
+    """
+    collection = stores.index(ns).collection
+    problem = collection.wait_renewed(RENEW_SECONDS) if collection is not None else ""
+    return [{"what": "chroma", "why": f"it will be made again: {problem}"}] if problem else []
 
 
 def _out_of_reach(stores: Stores, index: WorkspaceIndex, trace: MemoryTrace) -> Iterator[dict[str, str]]:
@@ -189,19 +196,3 @@ def _out_of_reach(stores: Stores, index: WorkspaceIndex, trace: MemoryTrace) -> 
     for copy in (copy for file in files for copy in sorted(file.parent.glob(f"{file.stem}.conflict-*"))):
         if trace.in_text(copy.read_text("utf-8", errors="replace")):
             yield {"what": str(copy), "why": "a copy beside your notes, made when two wrote at once"}
-    problem = _compact_chroma(stores)
-    if problem:
-        yield {"what": "chroma", "why": problem}
-
-
-def _compact_chroma(stores: Stores) -> str:
-    """Remove the free pages of Chroma's file, which holds vectors and numbers but no text; says why if it cannot."""
-    file = stores.folder / "chroma" / "chroma.sqlite3"
-    if not file.exists():
-        return ""
-    try:
-        with closing(sqlite3.connect(file, timeout=5)) as connection:
-            connection.execute("VACUUM")
-    except sqlite3.Error as error:
-        return f"its free pages stay until they are written over ({error})"
-    return ""

@@ -1,0 +1,242 @@
+"""Chroma in a child process, as the daemon sees it: started, asked, and ended."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotInTime
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memd.errors import DiskFull, StoreBroken
+from memd.indexer.model.pooling import Vectors
+from memd.indexer.store import chroma_folder
+from memd.indexer.store.stores import quarantine
+from memd.indexer.store.vector_wire import Header, read_message, write_message
+
+log = logging.getLogger("memd.chroma")
+
+OPEN_SECONDS = 120.0
+ANSWER_SECONDS = 120.0
+"""Longer than any call takes on a busy machine: a process that takes longer hangs."""
+SEARCH_SECONDS = 0.1
+"""Comparing 100,000 vectors in memory takes 10 ms: a question does not wait much longer than that."""
+LATE_SECONDS = 10.0
+"""After an answer that was late, questions are not sent for so long."""
+END_SECONDS = 2.0
+
+
+class ChromaFolder:
+    """The folder of the collections in the state directory; whoever opens it gets a process that has it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def counts(self) -> dict[str, int] | None:
+        return chroma_folder.counts(self.folder) if self.folder.exists() else {}
+
+    def open(self) -> ChromaChild:
+        """A folder that is damaged is put aside, and an empty one opened."""
+        child = ChromaChild(self.folder)
+        if problem := child.opened():
+            self.put_aside(problem)
+            child = ChromaChild(self.folder)
+            if problem := child.opened():
+                raise StoreBroken(f"the vector store cannot be made: {problem}", "memd doctor")
+        return child
+
+    def damage(self) -> str:
+        """What keeps the folder from being opened; empty when nothing does."""
+        if not self.folder.exists():
+            return ""
+        child = ChromaChild(self.folder)
+        problem = child.opened()
+        child.close(ANSWER_SECONDS)
+        return problem
+
+    def put_aside(self, why: str) -> None:
+        log.warning("the vector store is put aside and made again: %s", why)
+        quarantine(self.folder.parent, self.folder)
+
+
+class ChromaChild:
+    """One process that has Chroma. It answers one question after the other; a thread takes in the answers."""
+
+    def __init__(self, folder: Path) -> None:
+        self._link, self._process = _started(folder)
+        self._waiting: dict[int, Future[Header]] = {0: Future()}
+        """Those who wait for an answer, by its number; the first says whether the folder was opened."""
+        self._nth = 0
+        self._gone = ""
+        self._late_until = 0.0
+        self._lock = threading.Lock()
+        """Guards the above."""
+        self._turn = threading.Lock()
+        """Held by whoever sends."""
+        self._receiver = threading.Thread(target=self._receive, name="memd-chroma", daemon=True)
+        self._receiver.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def opened(self) -> str:
+        """Wait until the folder is open; says what is wrong with it if it is damaged, and the process has ended then.
+
+        StoreBroken if the process was killed meanwhile: that says nothing about the folder.
+        """
+        try:
+            self._result(self._waiting[0], OPEN_SECONDS)
+        except StoreBroken as error:
+            self.close(END_SECONDS)
+            if self._process.returncode == -signal.SIGKILL:
+                raise
+            return error.message
+        except DiskFull:
+            self.close(END_SECONDS)
+            raise
+        return ""
+
+    # --- what can be asked ----------------------------------------------------------------------------------------
+
+    def add(self, name: str, digests: Sequence[str], vectors: Vectors) -> None:
+        self._call("add", _numbers(vectors), name=name, digests=list(digests))
+
+    def drop(self, name: str, digests: Sequence[str]) -> None:
+        self._call("drop", name=name, digests=list(digests))
+
+    def digests(self, name: str) -> set[str]:
+        return set(self._call("digests", name=name)["digests"])
+
+    def counts(self) -> dict[str, int]:
+        return dict(self._call("counts")["counts"])
+
+    def delete(self, name: str) -> None:
+        self._call("delete", name=name)
+
+    def compact(self) -> None:
+        self._call("compact")
+
+    def ping(self) -> None:
+        self._call("ping")
+
+    def search(self, name: str, vector: Vectors, limit: int) -> list[tuple[str, float]] | None:
+        if time.monotonic() < self._late_until:
+            return None
+        if not self._turn.acquire(blocking=False):
+            return None
+        try:
+            asked = self._send("search", _numbers(vector), name=name, limit=limit)
+        finally:
+            self._turn.release()
+        try:
+            found = asked.result(SEARCH_SECONDS)
+        except NotInTime:
+            self._late_until = time.monotonic() + LATE_SECONDS
+            raise _lost(f"it did not answer within {SEARCH_SECONDS:g} s") from None
+        return [(digest, 1.0 - far) for digest, far in zip(found["digests"], found["distances"], strict=True)]
+
+    def _call(self, op: str, numbers: bytes = b"", **more: Any) -> Header:
+        with self._turn:
+            answer = self._send(op, numbers, **more)
+        return self._result(answer, ANSWER_SECONDS)
+
+    def _send(self, op: str, numbers: bytes = b"", **more: Any) -> Future[Header]:
+        answer: Future[Header] = Future()
+        with self._lock:
+            if self._gone:
+                raise _lost(self._gone)
+            nth = self._nth = self._nth + 1
+            self._waiting[nth] = answer
+        try:
+            write_message(self._link, {"op": op, "nth": nth, **more}, numbers)
+        except OSError:
+            # It ended, or it hangs and takes nothing in any more; half a message cannot be taken back.
+            self._process.kill()
+        return answer
+
+    def _result(self, answer: Future[Header], seconds: float) -> Header:
+        try:
+            return answer.result(seconds)
+        except NotInTime:
+            self._process.kill()
+            raise _lost(f"it did not answer within {seconds:g} s") from None
+
+    def _receive(self) -> None:
+        """Hand out the answers, until there are no more."""
+        while (message := read_message(self._link)) is not None:
+            told, _ = message
+            with self._lock:
+                answer = self._waiting.pop(told.get("nth", 0))
+            if "error" in told:
+                answer.set_exception(_error(told))
+            else:
+                answer.set_result(told)
+        why = _ending(self._process)
+        with self._lock:
+            self._gone = why
+            left, self._waiting = self._waiting, {}
+        for answer in left.values():
+            answer.set_exception(_lost(why))
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    def close(self, seconds: float) -> None:
+        """Say that nothing more comes, which lets it close the folder; a process that does not end is killed."""
+        with suppress(OSError):
+            self._link.shutdown(socket.SHUT_WR)
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            log.warning("the process of the vector store did not end in time and is killed")
+            self._process.kill()
+            self._process.wait()
+        self._receiver.join(END_SECONDS)
+        self._link.close()
+
+
+def _started(folder: Path) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(ANSWER_SECONDS), 0))
+    # As safe from files in the current directory as the daemon is.
+    safe = ["-P"] if sys.flags.safe_path else []
+    module = [sys.executable, *safe, "-m", "memd.indexer.store.chroma_process"]
+    with theirs:
+        process = subprocess.Popen(
+            [*module, str(theirs.fileno()), str(folder)], pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL
+        )
+    return ours, process
+
+
+def _ending(process: subprocess.Popen[bytes]) -> str:
+    try:
+        code = process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return "it closed its end"
+    return f"it crashed (signal {-code})" if code < 0 else f"it ended with exit code {code}"
+
+
+def _error(told: Header) -> StoreBroken | DiskFull:
+    if told["full"]:
+        return DiskFull(f"the vectors could not be written: {told['error']}", "make room; memd goes on by itself")
+    return StoreBroken(f"the vector store failed: {told['error']}", "memd goes on by itself; memd doctor tells more")
+
+
+def _lost(why: str) -> StoreBroken:
+    return StoreBroken(f"the process of the vector store is gone: {why}", "memd starts it again by itself")
+
+
+def _numbers(vectors: Vectors) -> bytes:
+    return np.ascontiguousarray(vectors, np.float32).tobytes()
