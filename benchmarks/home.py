@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -119,23 +119,22 @@ class Home:
     # --- waiting for more than an answer ------------------------------------------------------------------
 
     def ready(self, client: Client, seconds: float = 1_800) -> dict[str, Any]:
-        """Wait until the model runs, Chroma is open and nothing is left to do; what `status` says then."""
+        """Wait until the model runs, the collections have followed and nothing is left to do; answers `status`."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             told = client.status()
             if told["degraded"] or told["model"]["state"] == "failed":
                 raise RuntimeError(f"the daemon is degraded: {told['degraded_details']} {told['model']['note']}")
-            if told["model"]["state"] == "ready" and not told["pending"] and self._chroma_open() and self.calm():
+            if told["model"]["state"] == "ready" and not told["pending"] and self._followed() and self.calm():
                 return client.status()
             self._must_live()
             time.sleep(0.1)
         raise RuntimeError(f"not ready within {seconds} s")
 
-    def _chroma_open(self) -> bool:
-        try:
-            return bool(json.loads((self.state / "chroma" / "open.json").read_text())["pid"] == self.pid)
-        except (OSError, ValueError, KeyError):
-            return False
+    def _followed(self) -> bool:
+        """Whether the ledger says of every collection that it has taken in everything."""
+        with closing(sqlite3.connect(self.state / "state.db")) as ledger:
+            return not ledger.execute("SELECT 1 FROM workspaces WHERE vectors_dirty").fetchall()
 
     def calm(self, seconds: float = 0.7) -> bool:
         """Whether the daemon rests; also the sign that the last thing it began is done."""

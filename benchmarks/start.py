@@ -69,7 +69,7 @@ def _counters(home: Home) -> list[Figure]:
     touched = _embedded_after(client, _touch_all, home) - unchanged
     edited = _embedded_after(client, _edit_handbook, home) - touched - unchanged
     return [
-        Figure("spawn → model and Chroma loaded, idle", loaded, "s"),
+        Figure("spawn → model loaded, collections in step, idle", loaded, "s"),
         Figure("embedded by a start with nothing changed", unchanged, "texts", most=0),
         Figure("embedded after touching every file", touched, "texts", most=0),
         Figure("embedded after editing one paragraph", edited, "texts", most=EDIT_MOST, note="of the longest file"),

@@ -21,8 +21,8 @@ from typing import IO, Any
 
 NICE = 10
 if __name__ == "__main__":
-    # Before the import, which takes a second of a core.
-    os.nice(NICE)
+    # Before the import, which takes a second of a core. The thread that started it may be as nice already.
+    os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
 
 import chromadb  # noqa: E402
 import numpy as np  # noqa: E402

@@ -76,13 +76,14 @@ class Collection:
         """Texts whose state was sent and not yet taken in."""
         self._unsure = False
         """Whether it must be compared with the ledger."""
+        self._comparing = False
         self._renewing = False
         """Whether it must be deleted first."""
 
     @property
     def behind(self) -> bool:
         """Whether it may differ from the ledger."""
-        return bool(self._touched or self._sending or self._unsure or self._renewing)
+        return bool(self._touched or self._sending or self._unsure or self._comparing or self._renewing)
 
     def touch(self, digests: Iterable[str]) -> None:
         """Some texts have a vector now, or may be gone."""
@@ -153,7 +154,7 @@ class Collection:
         """The rows failed: nothing that was sent last is sure."""
         with self._store.changed:
             self._touched.update(dict.fromkeys(self._sending))
-            self._sending, self._unsure = [], True
+            self._sending, self._unsure, self._comparing = [], True, False
 
     def _make_again(self, rows: VectorRows) -> None:
         if self.name in rows.counts():
@@ -165,12 +166,12 @@ class Collection:
 
     def _find_differences(self, rows: VectorRows) -> None:
         with self._store.changed:
-            self._unsure = False
-        held, wanted = rows.digests(self.name), self.source.digests()
-        differ = held ^ wanted
+            self._unsure, self._comparing = False, True
+        differ = rows.digests(self.name) ^ self.source.digests()
         log.info("collection compared name=%s differ=%d", self.name, len(differ))
         with self._store.changed:
             self._touched.update(dict.fromkeys(sorted(differ)))
+            self._comparing = False
 
 
 class VectorStore:

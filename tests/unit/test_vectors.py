@@ -1,0 +1,245 @@
+"""The collections and the process that has Chroma: equal texts, crashes, hangs, damage, and who may have the folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.indexer.model.embedder import HashEmbedder
+from memd.indexer.store import chroma_child, chroma_folder, chroma_process, vector_table, vectors
+from memd.indexer.store.chroma_child import ChromaChild, ChromaFolder
+from memd.indexer.store.vectors import Collection, VectorStore
+from tests.faults.agreement import eventually
+from tests.lab import Lab
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    made = Lab(tmp_path, HashEmbedder())
+    made.stores.use_vectors(VectorStore(ChromaFolder(made.folder / "state" / "chroma")))
+    yield made
+    made.close()
+
+
+def notes(*texts: str) -> dict[str, str]:
+    return {"memory/2026-02-10.md": "\n\n".join(f"## Beat\n\n{text}" for text in texts) + "\n"}
+
+
+def filled(lab: Lab, *texts: str) -> Collection:
+    collection = lab.add(notes(*texts)).collection
+    assert collection is not None
+    assert collection.digests() == collection.source.digests()
+    return collection
+
+
+def store_of(lab: Lab) -> VectorStore:
+    assert lab.stores.vectors is not None
+    return lab.stores.vectors
+
+
+def child_of(lab: Lab) -> ChromaChild:
+    child = store_of(lab).wait_open()
+    assert isinstance(child, ChromaChild)
+    return child
+
+
+def in_step(lab: Lab) -> bool:
+    return store_of(lab).wait_in_step()
+
+
+def nearest(lab: Lab, collection: Collection, text: str) -> list[tuple[int, float]]:
+    """What a question gets, asked until the process has time."""
+    (vector,) = HashEmbedder().embed([text])
+    found = eventually(lambda: collection.search(vector, 10), 60)
+    return vector_table.nearest_chunks(lab.stores.ledger.reader, collection.source.workspace, found, 10)
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------
+
+
+def test_equal_texts_are_one_row_and_every_chunk_is_found(lab: Lab) -> None:
+    collection = filled(lab, *["HEARTBEAT_OK"] * 6, "Something happened.")
+    assert len(collection.digests()) == 2 and len(lab.stores.index("agent").text.ids()) == 7
+    found = nearest(lab, collection, "HEARTBEAT_OK")
+    assert len(found) == 7 and found == sorted(found, key=lambda one: (-one[1], one[0]))
+
+
+def test_a_text_stays_until_its_last_chunk_goes(lab: Lab) -> None:
+    collection = filled(lab, "HEARTBEAT_OK", "HEARTBEAT_OK", "Something happened.")
+    before = collection.digests()
+    lab.save(notes("HEARTBEAT_OK", "Something happened."))
+    assert collection.digests() == before
+    lab.save(notes("Something happened."))
+    assert len(collection.digests()) == 1 == len(collection.source.digests())
+
+
+def test_what_is_touched_follows_in_bounded_batches(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "BATCH", 3)
+    sizes: list[int] = []
+    add = ChromaChild.add
+
+    def noted(child: ChromaChild, name: str, digests: list[str], rows: object) -> None:
+        sizes.append(len(digests))
+        add(child, name, digests, rows)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ChromaChild, "add", noted)
+    filled(lab, *(f"Beat number {nth}." for nth in range(10)))
+    assert sum(sizes) == 10 and max(sizes) == 3
+
+
+def test_a_collection_made_anew_has_nothing_of_before(lab: Lab) -> None:
+    collection = filled(lab, "One.", "Two.")
+    child_of(lab).add(collection.name, ["f" * 32], HashEmbedder().embed(["stray"]))
+    collection.renew()
+    assert collection.wait_renewed(60) == "" and collection.digests() == collection.source.digests()
+
+
+def test_collections_that_nobody_wants_are_deleted(lab: Lab) -> None:
+    filled(lab, "One.")
+    child_of(lab).add("ws-99-model-1", ["f" * 32], HashEmbedder().embed(["stray"]))
+    lab.stores.forget(lab.stores.index("agent"))
+    assert in_step(lab) and child_of(lab).counts() == {}
+
+
+# --- the process ------------------------------------------------------------------------------------------------
+
+
+def test_it_is_started_when_there_is_something_to_do(tmp_path: Path) -> None:
+    folder = ChromaFolder(tmp_path / "chroma")
+    store = VectorStore(folder)
+    assert store.wait_in_step(1) and not folder.folder.exists()
+    store.close()
+
+
+def test_a_killed_process_is_started_again_and_compared(lab: Lab) -> None:
+    told: list[str] = []
+    store_of(lab).on_trouble = told.append
+    collection = filled(lab, "One.", "Two.")
+    first = child_of(lab)
+    os.kill(first.pid, signal.SIGKILL)
+    lab.save(notes("One.", "Three."))
+    lab.embed()
+    eventually(lambda: in_step(lab), 60)
+    assert collection.digests() == collection.source.digests() and child_of(lab).pid != first.pid
+    assert "signal 9" in told[0] and told[-1] == "" and not store_of(lab).trouble
+
+
+def test_a_process_that_hangs_is_killed_and_nobody_waits(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    collection = filled(lab, "One.", "Two.")
+    child = child_of(lab)
+    monkeypatch.setattr(chroma_child, "ANSWER_SECONDS", 0.5)
+    os.kill(child.pid, signal.SIGSTOP)
+    (vector,) = HashEmbedder().embed(["One."])
+    assert collection.search(vector, 1) is None
+    eventually(lambda: not Path(f"/proc/{child.pid}").exists(), 60)
+    monkeypatch.setattr(chroma_child, "ANSWER_SECONDS", 60.0)
+    lab.save(notes("Three."))
+    lab.embed()
+    eventually(lambda: in_step(lab), 60)
+    assert collection.digests() == collection.source.digests()
+
+
+def test_what_fails_again_and_again_is_put_aside(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    collection = filled(lab, "One.")
+    monkeypatch.setattr(vectors, "PAUSES", (0.01,))
+    left = [vectors.GIVEN_UP]
+    opened = ChromaChild.opened
+
+    def killed(child: ChromaChild) -> str:
+        if left[0]:
+            left[0] -= 1
+            os.kill(child.pid, signal.SIGKILL)
+        return opened(child)
+
+    monkeypatch.setattr(ChromaChild, "opened", killed)
+    os.kill(child_of(lab).pid, signal.SIGKILL)
+    collection.compare()
+    eventually(lambda: in_step(lab), 120)
+    assert collection.digests() == collection.source.digests() and left == [0]
+    assert list((lab.folder / "state" / "quarantine").glob("chroma.*"))
+
+
+def test_it_rests_when_there_is_nothing_to_do(lab: Lab) -> None:
+    collection = filled(lab, "One.", "Two.")
+    store, child, folder = store_of(lab), child_of(lab), lab.folder / "state" / "chroma"
+    store.rest_seconds = 0.0
+    store.doubt()
+    eventually(lambda: not Path(f"/proc/{child.pid}").exists(), 60)
+    eventually(lambda: chroma_folder.counts(folder) == {collection.name: 2}, 60)
+    store.rest_seconds = 60.0
+    (vector,) = HashEmbedder().embed(["One."])
+    assert collection.search(vector, 1) is None, "the mirror answers while it is started"
+    assert len(nearest(lab, collection, "One.")) == 2 and child_of(lab).pid != child.pid
+
+
+def test_a_folder_that_was_closed_well_is_trusted(lab: Lab) -> None:
+    collection = filled(lab, "One.", "Two.")
+    store_of(lab).close()
+    host = ChromaFolder(lab.folder / "state" / "chroma")
+    assert host.counts() == {collection.name: 2}
+    again = VectorStore(host)
+    assert not again.collection(collection.source, 2).behind
+    assert again.collection(collection.source, None).behind, "the ledger says that it may differ"
+    again.close()
+    other = VectorStore(host)
+    assert other.collection(collection.source, 3).behind, "the ledger has more"
+    other.close()
+    (host.folder / "counts.json").write_text("{}")
+    assert host.counts() is None, "somebody else has written to it"
+
+
+def test_a_damaged_folder_is_put_aside(lab: Lab) -> None:
+    collection = filled(lab, "One.")
+    store_of(lab).close()
+    host = ChromaFolder(lab.folder / "state" / "chroma")
+    (host.folder / "chroma.sqlite3").write_bytes(b"\0" * 8192)
+    assert "chroma.sqlite3" in host.damage()
+    rows = host.open()
+    assert rows.counts() == {}
+    rows.add(collection.name, *collection.source.vectors(collection.source.digests()))
+    assert rows.digests(collection.name) == collection.source.digests()
+    rows.close(60)
+
+
+def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:
+    host = ChromaFolder(tmp_path / "chroma")
+    first = host.open()
+    opened: list[ChromaChild] = []
+    second = threading.Thread(target=lambda: opened.append(host.open()))
+    second.start()
+    first.add("ws-1-model-1", ["a" * 32], HashEmbedder().embed(["one"]))
+    assert not opened
+    first.close(60)
+    second.join(120)
+    assert opened[0].counts() == {"ws-1-model-1": 1}
+    assert int(chroma_folder.lock_of(host.folder).read_text()) == opened[0].pid
+    opened[0].close(60)
+
+
+def test_a_predecessor_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = ChromaFolder(tmp_path / "chroma")
+    first = host.open()
+    os.kill(first.pid, signal.SIGSTOP)
+    monkeypatch.setattr(chroma_process, "LOCK_SECONDS", 0.0)
+    # In this process: the limit of the other one cannot be set from here.
+    with chroma_process._own(host.folder):
+        assert int(chroma_folder.lock_of(host.folder).read_text()) == os.getpid()
+    first.close(60)
+
+
+def test_a_folder_of_another_form_is_made_again(tmp_path: Path) -> None:
+    host = ChromaFolder(tmp_path / "chroma")
+    rows = host.open()
+    rows.add("ws-1-model-1", ["a" * 32], HashEmbedder().embed(["one"]))
+    rows.close(60)
+    (host.folder / "format.json").write_text(json.dumps({"format": 1}))
+    assert host.counts() is None
+    rows = host.open()
+    assert rows.counts() == {}
+    rows.close(60)
