@@ -5,8 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-embedding bench-stall bench-note bench-context bench-likeness \
-	bench-lifecycle bench-reflect bench-agents bench-hooks bench-mcp bench-outline outline-agrees docs clean
+.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-stall bench-note bench-context bench-likeness \
+	bench-lifecycle bench-reflect bench-agents bench-workspaces bench-hooks bench-mcp bench-outline outline-agrees docs clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -38,9 +38,6 @@ bench-queries: $(STAMP)   ## how long new questions take; ARGS="--chunks 100000"
 bench-stall: $(STAMP)     ## what questions wait for while the daemon imports, fills, saves boilerplate, reflects
 	$(BIN)/python benchmarks/stall.py $(ARGS)
 
-bench-embedding: $(STAMP) ## how many chunks a second the daemon embeds, beside the bare model
-	$(BIN)/python benchmarks/embedding.py $(ARGS)
-
 bench-note: $(STAMP)      ## how long a note takes, beside a bare write and fsync of the same bytes
 	$(BIN)/python benchmarks/note.py $(ARGS)
 
@@ -52,6 +49,9 @@ bench-hooks: $(STAMP)     ## how long an agent waits for the hook of a prompt, w
 
 bench-mcp: $(STAMP)       ## how soon an agent's session answers, and what the pump takes
 	$(BIN)/python benchmarks/sessions.py $(ARGS)
+
+bench-workspaces: $(STAMP) ## threads, open files, memory, start and adding with many workspaces; ARGS="--workspaces 1000"
+	$(BIN)/python benchmarks/workspaces.py $(ARGS)
 
 bench-context: $(STAMP)   ## how long a context takes, beside a query
 	$(BIN)/python benchmarks/context.py $(ARGS)
