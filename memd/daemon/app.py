@@ -88,10 +88,10 @@ class App:
         _raise_limits()
 
     def _open_stores(self) -> None:
-        self.stores = Stores(self._state)
+        most = self.settings.index
+        self.stores = Stores(self._state, most_open=most.max_open, most_open_mb=most.max_open_mb)
         self._stack.callback(self.stores.close)
-        for workspace in self.settings.workspaces:
-            self.stores.open_index(workspace)
+        self.stores.open_workspaces(self.settings.workspaces)
         known = {index.id for index in self.stores.indexes.values()}
         for row in catalog.workspace_rows(self.stores.ledger.reader):
             if row["id"] not in known:

@@ -133,7 +133,8 @@ class HandlerContext:
         if request.ns:
             return tuple(self.stores.index(ns).workspace.ns for ns in request.ns)
         cwd = Path(request.cwd) if request.cwd else None
-        around = [index.workspace for index in indexes.values() if cwd and cwd.is_relative_to(index.workspace.root)]
+        above = {cwd, *cwd.parents} if cwd else set()
+        around = [index.workspace for index in indexes.values() if index.workspace.root in above]
         if around:
             return (max(around, key=lambda workspace: len(workspace.root.parts)).ns,)
         return tuple(indexes)

@@ -17,6 +17,7 @@ from memd.daemon.tasks.lifecycle import SaveJobRun
 from memd.daemon.tasks.stores import CompactLedger, ForgetOldModels, RepairText
 from memd.daemon.tasks.writing import DropOldVersions, RecoverActions
 from memd.errors import StoreBroken
+from memd.indexer.lifecycle.edges import batches
 from memd.indexer.maintenance import backups
 from memd.indexer.maintenance.reconcile import collection_difference, reconcile_collection
 from memd.indexer.record import actions
@@ -26,6 +27,8 @@ from memd.indexer.store.stores import WorkspaceIndex
 
 FREE = 4
 """The ledger gives its free pages back when they are more than one in so many."""
+SCANNED_AT_ONCE = 50
+"""Workspaces that are scanned in one go: with a thousand of them, a save should not wait for all."""
 COUNTS = ("moved", "linked", "faded", "edges_faded", "edges_pruned")
 
 NAMES = ("reflect", "decay", "link", "backup", "selfexam", "reconcile", "compact")
@@ -61,9 +64,12 @@ class BuiltInJobs:
 
     def scan(self) -> str:
         """Repair whatever events missed."""
-        report = self.worker.submit(ScanWorkspaces(options=SETTLED)).result()
+        changed = removed = 0
+        for names in batches(list(self.stores.indexes), SCANNED_AT_ONCE):
+            report = self.worker.submit(ScanWorkspaces(tuple(names), SETTLED)).result()
+            changed, removed = changed + report.files, removed + report.removed
         self.after_scan()
-        return f"{report.files} changed, {report.removed} removed"
+        return f"{changed} changed, {removed} removed"
 
     def reconcile(self) -> str:
         """Compare the caches with the ledger, chunk by chunk, and mend them where they differ."""

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from memd.daemon.embedding import NICE, Embedding
-from memd.daemon.tasks.stores import UseBuiltText
+from memd.daemon.tasks.stores import RepairText, UseBuiltText
 from memd.daemon.worker import Worker
-from memd.errors import MemdError
+from memd.errors import MemdError, StoreBroken
 from memd.indexer.maintenance.rebuild import GENTLE, build_elsewhere
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.store.text import TextIndex
@@ -78,7 +78,12 @@ class IndexMaintenance:
             self._join_from = time.monotonic() + RETRY_SECONDS
 
     def _read_ahead(self, index: WorkspaceIndex) -> None:
-        text = index.text
+        try:
+            text = index.text
+        except StoreBroken as error:
+            log.warning("ns=%s: %s", index.workspace.ns, error)
+            self.worker.submit(RepairText(index.workspace.ns)).result()
+            return
         # Noted also when it fails: a question will find the damage, and it is repaired then.
         self._warm[text] = text.large
         text.postings().warm()

@@ -35,8 +35,7 @@ def examine(fix: bool) -> list[DoctorFinding]:
             return findings
         stores = Stores(state, mend=fix)
         stack.callback(stores.close)
-        for workspace in settings.workspaces:
-            stores.open_index(workspace)
+        stores.open_workspaces(settings.workspaces)
         return findings + doctor.examine(stores, settings, fix, running=False)
 
 

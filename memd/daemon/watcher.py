@@ -273,16 +273,8 @@ class Watcher:
 
 
 def _wanted(workspace: Workspace) -> dict[str, bool]:
-    """The folders of the globs and those that lead to them; what is below a deep one is deep."""
-    folders = dict(watched_folders(workspace))
-    for folder in list(folders):
-        for above in Path(folder).parents:
-            folders.setdefault("" if above == Path() else str(above), False)
-    wanted: dict[str, bool] = {}
-    for folder, deep in sorted(folders.items()):
-        path = str(workspace.root / folder)
-        wanted[path] = deep or any(wanted.get(str(above), False) for above in Path(path).parents)
-    return wanted
+    root = str(workspace.root)
+    return {f"{root}/{folder}" if folder else root: deep for folder, deep in watched_folders(workspace)}
 
 
 def _inner_folders(workspace: Workspace, folder: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from memd.indexer.query import grep as grep_files
 from memd.indexer.query.pattern import Pattern
 from memd.indexer.query.search import search
 from memd.indexer.query.why_not import why_not as explain_absence
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import as_of as as_of_view
 from memd.indexer.views import inventory, keys, past
 from memd.models import Answer, Ask
@@ -132,9 +132,20 @@ async def repairing_text(
     try:
         return await ctx.read_elsewhere(work, *args, **kwargs)
     except StoreBroken:
-        for ns in names:
+        # Those that cannot be opened, or all of them: what is torn inside is found only by reading everything.
+        for ns in await ctx.read(_unopenable, ctx.stores, names) or names:
             await ctx.run(RepairText(ns))
         return await ctx.read_elsewhere(work, *args, **kwargs)
+
+
+def _unopenable(stores: Stores, names: tuple[str, ...]) -> list[str]:
+    def opens(ns: str) -> bool:
+        try:
+            return bool(stores.index(ns).text)
+        except StoreBroken:
+            return False
+
+    return [ns for ns in names if not opens(ns)]
 
 
 @handles(methods.WhyNotRequest)

@@ -88,9 +88,9 @@ def workspace_status(ctx: HandlerContext, index: WorkspaceIndex) -> Result:
     reader = ctx.stores.ledger.reader
     counts = catalog.counts(reader, index.id)
     mode, why = ctx.watcher.mode(index.workspace.ns)
-    vectors = len(index.mirror) if index.mirror is not None else 0
+    vectors = ctx.stores.vector_count(index)
     changed = reader.execute("SELECT changed FROM workspaces WHERE id = ?", (index.id,)).fetchone()
-    problems = {path: row.problem for path, row in index.files.items() if row.problem} | index.skipped
+    problems = catalog.problems(reader, index.id) | index.skipped
     last_exam, exam_before = [*exams.trend(reader, index.id, 2), None, None][:2]
     return {
         **index.place,

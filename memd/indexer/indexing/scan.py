@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from memd.models import Workspace
 
@@ -60,13 +60,28 @@ def scan(workspace: Workspace) -> ScanResult:
 
 
 def watched_folders(workspace: Workspace) -> list[tuple[str, bool]]:
-    """The folders to watch, relative to the root, and whether to watch what is below them too.
+    """The folders to watch, relative to the root, outer ones first, and whether to watch what is below them too.
 
-    The root is watched without its folders, so that the build folders of a repository cost nothing.
+    The root is watched without its folders, so that the build folders of a repository cost nothing. The folders that
+    lead to those of the globs are watched as well: what is not there yet may come.
     """
-    deep = {folder: any("**" in glob or "/" in glob[len(folder) + 1 :] for glob in globs)
-            for folder, globs in _globs_by_folder(workspace.globs).items()}  # fmt: skip
-    return sorted({"": deep.get("", False), **deep}.items())
+    return list(_watched_folders(workspace.globs))
+
+
+@lru_cache(maxsize=1_000)
+def _watched_folders(globs: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
+    deep = {folder: any("**" in glob or "/" in glob[len(folder) + 1 :] for glob in same)
+            for folder, same in _globs_by_folder(globs).items()}  # fmt: skip
+    folders = {"": False, **deep}
+    for folder in deep:
+        for above in PurePosixPath(folder).parents:
+            folders.setdefault("" if above == PurePosixPath() else str(above), False)
+    watched: dict[str, bool] = {}
+    for folder, whole in sorted(folders.items()):
+        watched[folder] = whole or any(
+            watched[above] for above in watched if not above or folder.startswith(f"{above}/")
+        )
+    return tuple(watched.items())
 
 
 def is_memory_path(workspace: Workspace, path: str) -> bool:
@@ -99,10 +114,20 @@ def refusal(workspace: Workspace, path: str) -> str:
 
 
 def _leads_out(workspace: Workspace, file: Path) -> bool:
-    if workspace.follow:
+    if workspace.follow or not _through_link(workspace.root, file):
         return False
     root, target = os.path.realpath(workspace.root), os.path.realpath(file)
     return target != root and not target.startswith(root.rstrip("/") + "/")
+
+
+def _through_link(root: Path, file: Path) -> bool:
+    """Whether a link is on the way from the root to a file: where there is none, nothing leads out."""
+    path = str(root)
+    for part in file.parts[len(root.parts) :]:
+        path = f"{path}/{part}"
+        if os.path.islink(path):  # noqa: PTH114 - asked of every folder of every workspace
+            return True
+    return False
 
 
 @lru_cache(maxsize=1_000)

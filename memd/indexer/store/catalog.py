@@ -74,11 +74,13 @@ def _digest(text: str) -> str:
 
 def workspace_id(connection: sqlite3.Connection, workspace: Workspace) -> int:
     """The number of a workspace, a new one if it has none; a workspace that moved keeps its memories."""
-    row = connection.execute("SELECT id FROM workspaces WHERE ns = ?", (workspace.ns,)).fetchone()
+    root = str(workspace.root)
+    row = connection.execute("SELECT id, root FROM workspaces WHERE ns = ?", (workspace.ns,)).fetchone()
     if row:
-        connection.execute("UPDATE workspaces SET root = ? WHERE id = ?", (str(workspace.root), row["id"]))
+        if row["root"] != root:
+            connection.execute("UPDATE workspaces SET root = ? WHERE id = ?", (root, row["id"]))
         return int(row["id"])
-    added = connection.execute("INSERT INTO workspaces (ns, root) VALUES (?, ?)", (workspace.ns, str(workspace.root)))
+    added = connection.execute("INSERT INTO workspaces (ns, root) VALUES (?, ?)", (workspace.ns, root))
     return int(added.lastrowid or 0)
 
 
@@ -134,7 +136,16 @@ def files(connection: sqlite3.Connection, workspace: int) -> dict[str, FileRow]:
         "SELECT id, path, size, mtime_ns, ctime_ns, inode, digest, racy, problem FROM files WHERE workspace = ?",
         (workspace,),
     )
-    return {row["path"]: FileRow(**{**dict(row), "racy": bool(row["racy"])}) for row in rows}
+    return {
+        path: FileRow(number, path, size, mtime_ns, ctime_ns, inode, digest, bool(racy), problem)
+        for number, path, size, mtime_ns, ctime_ns, inode, digest, racy, problem in rows
+    }
+
+
+def problems(connection: sqlite3.Connection, workspace: int) -> dict[str, str]:
+    """The files that cannot be indexed, and why."""
+    rows = connection.execute("SELECT path, problem FROM files WHERE workspace = ? AND problem <> ''", (workspace,))
+    return {row["path"]: row["problem"] for row in rows}
 
 
 def paths(connection: sqlite3.Connection, workspace: int) -> list[tuple[str, int]]:

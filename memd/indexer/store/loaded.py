@@ -31,6 +31,10 @@ class Loaded(Generic[T]):
         return self._load()
 
     @property
+    def loaded(self) -> bool:
+        return self._value is not None
+
+    @property
     def present(self) -> T | None:
         """The value if it is loaded."""
         return self._value

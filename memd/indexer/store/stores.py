@@ -110,6 +110,11 @@ class WorkspaceIndex:
         return self._mirror.get()
 
     @property
+    def open_mirror(self) -> Mirror | None:
+        """The same if they are loaded."""
+        return self._mirror.present
+
+    @property
     def former(self) -> Mirror | None:
         """The vectors of the previous model, while those of the new one are being made."""
         return self._former.get()
@@ -142,7 +147,7 @@ class WorkspaceIndex:
     @property
     def is_open(self) -> bool:
         """Whether one of its caches is loaded."""
-        return any(cache.present is not None for cache in (self._text, self._files, self._mirror, self._former))
+        return self._text.loaded or self._files.loaded or self._mirror.loaded or self._former.loaded
 
     @property
     def memory(self) -> int:
@@ -215,17 +220,24 @@ class Stores:
 
     def open_index(self, workspace: Workspace) -> WorkspaceIndex:
         """Begin to keep a workspace; its caches are loaded when they are first used."""
+        self.open_workspaces([workspace])
+        return self.indexes[workspace.ns]
+
+    def open_workspaces(self, workspaces: Iterable[Workspace]) -> None:
+        """Begin to keep workspaces, in one transaction."""
         with self.ledger.write() as connection:
-            number = catalog.workspace_id(connection, workspace)
-        index = WorkspaceIndex(
+            numbers = [(catalog.workspace_id(connection, workspace), workspace) for workspace in workspaces]
+        opened = {workspace.ns: self._closed_index(number, workspace) for number, workspace in numbers}
+        self.indexes = {**self.indexes, **opened}
+
+    def _closed_index(self, number: int, workspace: Workspace) -> WorkspaceIndex:
+        return WorkspaceIndex(
             number, workspace,
             Loaded(partial(self._open_text, number)),
             Loaded(lambda: catalog.files(self.ledger.latest, number)),
             Loaded(lambda: self._mirror(number, self.model)),
             Loaded(lambda: self._mirror(number, self.former)),
         )  # fmt: skip
-        self.indexes = {**self.indexes, workspace.ns: index}
-        return index
 
     def _open_text(self, number: int) -> TextIndex:
         text = TextIndex(self.text_folder(number))
@@ -364,6 +376,13 @@ class Stores:
         mirror = Mirror(model.embedder.dims)
         mirror.add(*vector_table.of_workspace(self.ledger.latest, model.id, number, model.embedder.dims))
         return mirror
+
+    def vector_count(self, index: WorkspaceIndex) -> int:
+        """How many chunks of a workspace have a vector of the model in use; no vectors are loaded for it."""
+        mirror = index.open_mirror
+        if mirror is not None or self.model is None:
+            return len(mirror) if mirror is not None else 0
+        return vector_table.embedded_count(self.ledger.reader, self.model.id, index.id)
 
     def use_former(self, number: int, embedder: Embedder) -> None:
         """Answer with the previous model until the new one's vectors are complete."""

@@ -81,6 +81,15 @@ def of_workspace(connection: sqlite3.Connection, model: int, workspace: int, dim
     return _unpacked(rows, dims)
 
 
+def embedded_count(connection: sqlite3.Connection, model: int, workspace: int) -> int:
+    """How many chunks of a workspace have a vector."""
+    row = connection.execute(
+        "SELECT COUNT(*) FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest WHERE c.workspace = ?",
+        (model, workspace),
+    ).fetchone()
+    return int(row[0])
+
+
 def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> tuple[list[int], Vectors]:
     """The vectors of some chunks, given as a JSON list."""
     rows = connection.execute(

@@ -1,0 +1,257 @@
+"""Many workspaces, few of them open: indexes are opened when they are asked, closed again, and nothing is lost."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from memd.config.schema import EmbeddingSettings, Settings
+from memd.daemon.embedding import Embedding
+from memd.daemon.health import Health
+from memd.daemon.maintenance import IndexMaintenance
+from memd.daemon.tasks.indexing import OpenWorkspace, ScanWorkspaces
+from memd.daemon.tasks.stores import RepairText
+from memd.daemon.worker import Worker
+from memd.errors import StoreBroken
+from memd.indexer.model.embedder import HashEmbedder
+from memd.indexer.query.search import search
+from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.models import Ask, Workspace
+from tests.conftest import Home, write_notes
+from tests.faults.agreement import eventually
+from tests.lab import Lab
+
+MANY, OPEN = 200, 5
+
+LETTERS = "bcdfghjklm"
+
+
+def word(nth: int, start: str) -> str:
+    """A word of letters only, another one for each number: digits would be searched in pieces."""
+    return start + "".join(LETTERS[int(digit)] for digit in f"{nth:03}")
+
+
+def notes(nth: int) -> dict[str, str]:
+    return {"MEMORY.md": f"## Bird\n\nthe {word(nth, 'wren')} sings\n", "memory/day.md": "## Day\n\nrain all day\n"}
+
+
+# --- with a daemon ----------------------------------------------------------------------------------------------
+
+
+def opened(home: Home) -> set[str]:
+    """The folders of text indexes in which the daemon has files open."""
+    assert home.daemon is not None
+    folders = set()
+    for link in Path(f"/proc/{home.daemon.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            file = link.readlink()
+            folders |= {file.parent.name} if file.parent.parent == home.state / "text" else set()
+    return folders
+
+
+@pytest.mark.timeout(900)
+def test_two_hundred_workspaces_with_five_open_are_asked_and_saved_in(home: Home) -> None:
+    roots = [write_notes(home.path.parent / f"agent{nth}", notes(nth)) for nth in range(MANY)]
+    config = "".join(f'[[workspace]]\npath = "{root}"\n' for root in roots)
+    home.configure(f"[watch]\nscan_seconds = 3600\n[index]\nmax_open = {OPEN}\n{config}")
+    client = home.start()
+    client.sync(vectors=True)
+
+    def asked(nth: int, start: str, **how: str) -> list[str]:
+        return [hit["path"] for hit in client.query(word(nth, start), ns=f"agent{nth}", **how)["hits"]]
+
+    for nth in range(MANY):
+        assert asked(nth, "wren", mode="text") == ["MEMORY.md"], nth
+    eventually(lambda: len(opened(home)) <= OPEN, 60)
+    assert {row["watch"] for row in client.status()["workspaces"]} == {"inotify"}
+    for nth, root in enumerate(roots):
+        write_notes(root, {"memory/new.md": f"## New\n\nthe {word(nth, 'lark')} came\n"})
+        client.note(f"the {word(nth, 'finch')} went", ns=f"agent{nth}", title="Finch")
+    client.sync(vectors=True)
+    for nth in range(MANY):
+        assert asked(nth, "lark", mode="text", sync="none") == ["memory/new.md"], nth
+        assert asked(nth, "finch", mode="text", sync="none"), nth
+    assert client.query(word(7, "lark"), mode="text")["hits"][0]["ns"] == "agent7", "asked of all at once"
+    eventually(lambda: len(opened(home)) <= OPEN, 60)
+    told = client.doctor()
+    assert told["ok"], [finding for finding in told["findings"] if finding["state"] == "broken"]
+    home.stop()
+    client = home.start()
+    assert asked(MANY - 1, "lark", mode="text") == ["memory/new.md"]
+    assert len(opened(home)) <= 2, "a start opens no index but the one that is asked"
+
+
+# --- without one ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    lab = Lab(tmp_path, HashEmbedder())
+    lab.stores.most_open = 3
+    for nth in range(8):
+        lab.add(notes(nth), f"agent{nth}")
+    lab.stores.close_unused()
+    yield lab
+    lab.close()
+
+
+def open_names(stores: Stores) -> set[str]:
+    return {index.workspace.ns for index in stores.open_indexes}
+
+
+def with_open_text(stores: Stores) -> set[str]:
+    return {index.workspace.ns for index in stores.indexes.values() if index.open_text is not None}
+
+
+def test_the_least_recently_used_are_closed(lab: Lab) -> None:
+    assert open_names(lab.stores) == {"agent5", "agent6", "agent7"}
+    assert lab.ask(word(1, "wren"), "agent1").hits
+    assert lab.ask(word(6, "wren"), "agent6").hits
+    assert lab.stores.crowded
+    lab.stores.close_unused()
+    assert open_names(lab.stores) == {"agent1", "agent6", "agent7"}
+    assert not lab.stores.crowded
+
+
+def test_memory_is_bounded_too_and_the_one_in_use_stays(lab: Lab) -> None:
+    lab.stores.most_open, lab.stores.most_bytes = 100, 1
+    assert lab.ask(word(2, "wren"), "agent2").hits
+    assert lab.stores.crowded
+    lab.stores.close_unused()
+    assert open_names(lab.stores) == {"agent2"}
+    assert not lab.stores.crowded
+
+
+def test_what_is_saved_while_closed_is_found_by_words_and_by_meaning(lab: Lab) -> None:
+    for nth in range(8):
+        lab.save({"memory/new.md": f"## New\n\nthe {word(nth, 'lark')} came\n"}, f"agent{nth}")
+        lab.stores.close_unused()
+    for index in lab.stores.indexes.values():
+        index.close()
+    lab.embed()
+    for nth in range(8):
+        assert lab.ask(word(nth, "lark"), f"agent{nth}", mode="text").hits
+        assert lab.ask(f"the {word(nth, 'lark')} came", f"agent{nth}", mode="vector").hits
+        index = lab.stores.index(f"agent{nth}")
+        assert index.mirror is not None and len(index.mirror) == 3 == lab.stores.vector_count(index)
+        lab.stores.close_unused()
+        assert lab.stores.vector_count(index) == 3
+
+
+def test_who_reads_can_go_on_after_the_index_was_closed_and_written(lab: Lab) -> None:
+    index = lab.stores.index("agent7")
+    postings, mirror, count = index.text.postings(), index.mirror, len(index.files)
+    index.close()
+    lab.save({"MEMORY.md": "## Bird\n\nit flew away\n"}, "agent7")
+    assert postings.frequency("exact", word(7, "wren")) == 1, "what was read stays as it was"
+    assert mirror is not None and len(mirror) == count == 2
+    assert not index.text.postings().frequency("exact", word(7, "wren"))
+
+
+def test_vectors_that_are_loaded_while_others_are_saved_are_all_there(lab: Lab) -> None:
+    """Whoever loads reads the ledger; whoever saves writes it first, and then changes what is loaded."""
+    index, stop = lab.stores.index("agent0"), threading.Event()
+    seen: list[int] = []
+
+    def read() -> None:
+        while not stop.is_set():
+            mirror = index.mirror
+            assert mirror is not None
+            seen.append(len(mirror))
+            index.drop_mirrors()
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for nth in range(20):
+        lab.save({f"memory/{nth}.md": f"## Note\n\nthe {word(nth, 'swift')} flies\n"}, "agent0")
+        lab.embed()
+        mirror = index.mirror
+        assert mirror is not None and len(mirror) == nth + 3
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert seen
+
+
+def test_threads_that_open_one_index_at_once_get_the_same(lab: Lab) -> None:
+    for _ in range(10):
+        index = lab.stores.index("agent3")
+        index.close()
+        together, got = threading.Barrier(4), []
+
+        def fetch(index: WorkspaceIndex = index, together: threading.Barrier = together, got: list = got) -> None:
+            together.wait()
+            got.append((index.text, index.files, index.mirror))
+
+        threads = [threading.Thread(target=fetch) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({tuple(map(id, parts)) for parts in got}) == 1
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[Worker]:
+    (tmp_path / "state").mkdir()
+    stores = Stores(tmp_path / "state")
+    worker = Worker(stores, Settings(), Health())
+    worker.start()
+    for nth in range(3):
+        worker.submit(OpenWorkspace(Workspace(f"agent{nth}", write_notes(tmp_path / f"agent{nth}", notes(nth)))))
+    worker.submit(ScanWorkspaces()).result(60)
+    for index in stores.indexes.values():
+        index.close()
+    yield worker
+    worker.stop(10)
+    stores.close()
+
+
+def test_a_scan_opens_no_index_where_nothing_changed(worker: Worker) -> None:
+    worker.submit(ScanWorkspaces()).result(60)
+    assert not with_open_text(worker.stores)
+    root = worker.stores.index("agent1").workspace.root
+    write_notes(root, {"memory/new.md": "## New\n\nsnow\n"})
+    assert worker.submit(ScanWorkspaces()).result(60).files == 1
+    assert with_open_text(worker.stores) == {"agent1"}
+
+
+def test_a_text_index_that_is_gone_is_made_again_by_the_scan(worker: Worker) -> None:
+    shutil.rmtree(worker.stores.text_folder(worker.stores.index("agent1").id))
+    worker.submit(ScanWorkspaces()).result(60)
+    assert search(worker.stores, Ask(word(1, "wren"), ("agent1",), mode="text"), 10_000).hits
+
+
+def test_a_text_index_that_lacks_chunks_is_found_out_when_it_is_opened(worker: Worker) -> None:
+    index = worker.stores.index("agent2")
+    index.text.apply((), list(index.text.ids())[:1])
+    index.close()
+    worker.submit(ScanWorkspaces()).result(60)
+    with pytest.raises(StoreBroken, match="1 of 2 chunks"):
+        _ = index.text
+    assert worker.submit(RepairText("agent2")).result(60) == 1
+    assert index.text.count() == 2
+
+
+def test_a_resting_daemon_opens_what_nobody_asked_and_repairs_it(worker: Worker) -> None:
+    index = worker.stores.index("agent0")
+    index.text.apply((), list(index.text.ids())[:1])
+    index.close()
+    maintenance = IndexMaintenance(worker, Embedding(worker, EmbeddingSettings(provider="none")))
+    for _ in range(2 * len(worker.stores.indexes)):
+        maintenance.look()
+        assert maintenance._thread is not None
+        maintenance._thread.join()
+    assert with_open_text(worker.stores) == set(worker.stores.indexes)
+    assert index.text.count() == 2
+    for other in worker.stores.indexes.values():
+        other.close()
+    maintenance.look()
+    maintenance._thread.join()
+    assert not with_open_text(worker.stores), "what was closed again is left alone"
