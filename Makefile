@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-stall bench-note bench-context bench-likeness \
+.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-embedding bench-stall bench-note bench-context bench-likeness \
 	bench-lifecycle bench-reflect bench-agents bench-workspaces bench-hooks bench-mcp bench-outline outline-agrees docs clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
@@ -37,6 +37,9 @@ bench-queries: $(STAMP)   ## how long new questions take; ARGS="--chunks 100000"
 
 bench-stall: $(STAMP)     ## what questions wait for while the daemon imports, fills, saves boilerplate, reflects
 	$(BIN)/python benchmarks/stall.py $(ARGS)
+
+bench-embedding: $(STAMP) ## how many chunks a second the daemon embeds, beside the bare model
+	$(BIN)/python benchmarks/embedding.py $(ARGS)
 
 bench-note: $(STAMP)      ## how long a note takes, beside a bare write and fsync of the same bytes
 	$(BIN)/python benchmarks/note.py $(ARGS)

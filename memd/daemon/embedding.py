@@ -8,6 +8,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from sqlite3 import Row
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from memd.daemon.tasks.lifecycle import SaveSimilarEdges
 from memd.daemon.worker import Worker
 from memd.errors import DiskFull, MemdError, ModelUnavailable
 from memd.indexer.lifecycle import similarity
+from memd.indexer.model.embedding_process import EmbeddingProcess
 from memd.indexer.model.recipe import embedded_text
 from memd.indexer.store import vector_table
 from memd.indexer.store.chroma_child import ChromaFolder
@@ -25,12 +27,15 @@ from memd.indexer.store.vectors import VectorStore
 
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder
+    from memd.indexer.model.pooling import Vectors
 
 log = logging.getLogger("memd.embedding")
 
 FETCH = 64
 BATCH = 8
 """Larger batches gain nothing and cost memory."""
+BACKLOG, BACKLOG_BATCH = 256, 128
+"""So many chunks without a vector are embedded in a process of their own, so many at a time."""
 
 RETRY_SECONDS = 30.0
 DISK_SECONDS = 2.0
@@ -58,6 +63,9 @@ class Embedding:
         self._embedded_up_to = (0, 0)
         """A model, and the number of a chunk up to which all have its vector: only later ones need be looked at."""
         self._swept = False
+        self._process: EmbeddingProcess | None = None
+        """While there is a backlog."""
+        self._alone_until = 0.0
         self._loaded: Embedder | None = None
         self._stuck = False
         self._busy = False
@@ -75,6 +83,8 @@ class Embedding:
         self._stopping.set()
         self._again.set()
         self._work.set()
+        if process := self._process:
+            process.interrupt()
         self._thread.join(seconds)
 
     def more(self, count: int) -> None:
@@ -117,6 +127,12 @@ class Embedding:
             return
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         self._again.wait(HEAD_START)
+        try:
+            self._work_until_stopped()
+        finally:
+            self._end_process()
+
+    def _work_until_stopped(self) -> None:
         while not self._stopping.is_set():
             try:
                 self._step()
@@ -238,37 +254,68 @@ class Embedding:
             return False
         reader = self.worker.stores.ledger.reader
         newest = vector_table.newest(reader)
-        rows = vector_table.pending(reader, model.id, FETCH, self._after(model.id))
+        rows = vector_table.pending(reader, model.id, self._fetch(), self._after(model.id))
         if not rows:
+            self._end_process()
             self.pending, self._embedded_up_to = 0, (model.id, newest)
             self._caught_up()
             return False
-        # Longest first pads least, and the whole lot is the newest that there is.
-        rows.sort(key=lambda row: -len(row["text"]))
         self._busy = True
         try:
-            for at in range(0, len(rows), BATCH):
+            for part in self._parts(rows):
                 if self._stopping.is_set():
                     return True
-                self._embed(rows[at : at + BATCH])
+                self._embed(part)
             if len(rows) < FETCH:
+                self._end_process()
                 self._link_similar()
         finally:
             self._busy = False
         return True
 
+    def _parts(self, rows: list[Row]) -> Iterator[list[Row]]:
+        """The rows in batches, each text once: equal ones get its vector with it."""
+        different = list({row["digest"]: row for row in rows}.values())
+        # Longest first pads least, and the whole lot is the newest that there is.
+        different.sort(key=lambda row: -len(row["text"]))
+        size = BACKLOG_BATCH if self._process else BATCH
+        return (different[at : at + size] for at in range(0, len(different), size))
+
     def _embed(self, rows: list[Row]) -> None:
-        model = self.worker.stores.model
-        assert model is not None
         started = time.monotonic()
         texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
-        saved = self.worker.submit(tasks.SaveVectors(rows, model.embedder.embed(texts))).result()
+        saved = self.worker.submit(tasks.SaveVectors(rows, self._vectors(texts))).result()
         self.health.clear("disk")
         pace = len(rows) / max(time.monotonic() - started, 1e-6)
         self._rate = pace if not self._rate else FADE * self._rate + (1 - FADE) * pace
         self.pending = max(0, self.pending - saved)
         if not self.pending:
             self._recount()
+
+    def _vectors(self, texts: list[str]) -> Vectors:
+        if self._process is not None:
+            try:
+                return self._process.embed(texts)
+            except ModelUnavailable as error:
+                self._end_process()
+                if self._stopping.is_set():
+                    raise MemdError("memd is stopping") from error
+                log.warning("the daemon embeds by itself: %s", error)
+                self._alone_until = time.monotonic() + RETRY_SECONDS
+        model = self.worker.stores.model
+        assert model is not None
+        return model.embedder.embed(texts)
+
+    def _fetch(self) -> int:
+        """How many chunks are taken on at once; for a backlog a process is started."""
+        if self._process is None and self.pending >= BACKLOG and time.monotonic() >= self._alone_until:
+            self._process = EmbeddingProcess(self.settings, self.state / "model")
+        return BACKLOG_BATCH if self._process else FETCH
+
+    def _end_process(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
 
     def _link_similar(self) -> None:
         """The vectors have caught up: compare the memories that are new."""

@@ -1,0 +1,113 @@
+"""A process that embeds a backlog: texts in, raw vectors out over a socket pair, at low priority.
+
+The daemon keeps its own model for questions and small saves. This process has another one for as long as there is
+much to do; it ends when the daemon closes its end of the pair, in whatever way. When it dies or hangs, the daemon
+embeds by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from memd.config.schema import EmbeddingSettings
+from memd.errors import ModelUnavailable
+from memd.indexer.model.pooling import Vectors
+
+NICE = 10
+HEAD = struct.Struct("!II")
+"""Two numbers before what follows: texts and bytes, or rows and columns."""
+PATIENCE = 60.0
+"""Seconds for loading the model and embedding some hundred texts; longer means that it hangs."""
+
+
+class EmbeddingProcess:
+    """The daemon's end."""
+
+    def __init__(self, settings: EmbeddingSettings, cache: Path) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._socket.settimeout(PATIENCE)
+        arguments = [json.dumps(asdict(settings)), str(cache), str(theirs.fileno())]
+        module = [sys.executable, "-W", "ignore", "-m", "memd.indexer.model.embedding_process"]
+        with theirs:
+            self._child = subprocess.Popen([*module, *arguments], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row a text; ModelUnavailable when the process died, hangs or cannot embed."""
+        data = json.dumps(texts).encode()
+        try:
+            self._socket.sendall(HEAD.pack(len(texts), len(data)) + data)
+            rows, columns = HEAD.unpack(_received(self._socket, HEAD.size))
+            raw = _received(self._socket, rows * columns * 4)
+        except OSError as error:
+            raise ModelUnavailable(f"the process that embeds has ended or hangs: {error}") from error
+        if rows != len(texts):
+            raise ModelUnavailable("the process that embeds lost its place")
+        return np.frombuffer(raw, "<f4").reshape(rows, columns).astype(np.float32)
+
+    def interrupt(self) -> None:
+        """Whoever waits for vectors waits no longer; may be called by any thread."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End the process; it holds nothing that is worth waiting for."""
+        self._socket.close()
+        with suppress(ProcessLookupError):
+            self._child.kill()
+        self._child.wait()
+
+
+def _received(connection: socket.socket, size: int) -> bytearray:
+    data = bytearray(size)
+    view = memoryview(data)
+    while view:
+        count = connection.recv_into(view)
+        if not count:
+            raise ConnectionResetError("it closed the connection")
+        view = view[count:]
+    return data
+
+
+def _end_with_the_daemon(connection: socket.socket) -> None:
+    """Not only between two batches: nobody wants the rest of one."""
+    closed = select.poll()
+    closed.register(connection, select.POLLRDHUP)
+    closed.poll()
+    os._exit(0)
+
+
+def main(settings: str, cache: str, descriptor: str) -> None:
+    """Embed what comes, until the other end is closed."""
+    from memd.indexer.model.embedder import load_embedder
+
+    os.nice(NICE)
+    connection = socket.socket(fileno=int(descriptor))
+    threading.Thread(target=_end_with_the_daemon, args=(connection,), daemon=True).start()
+    embedder = load_embedder(EmbeddingSettings(**json.loads(settings)), Path(cache))
+    assert embedder is not None, "the daemon asks for a process only where it has a model"
+    with suppress(ConnectionResetError, BrokenPipeError):
+        while True:
+            _, size = HEAD.unpack(_received(connection, HEAD.size))
+            rows = embedder.embed(json.loads(_received(connection, size)))
+            connection.sendall(HEAD.pack(*rows.shape) + rows.astype("<f4").tobytes())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
