@@ -20,8 +20,8 @@ from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Chunk, Memory
 from memd.notes.parse import CACHED_FILES
 
-MOST_SAVED = 600
-"""Memories and chunks that are saved in one transaction: about a third of a second."""
+MOST_SAVED = 300
+"""Memories and chunks that are saved in one transaction: about a sixth of a second."""
 
 EMPTY_MOMENT = timedelta(minutes=1)
 """A file rewritten in place is empty for a moment: memories that are back this soon live on."""

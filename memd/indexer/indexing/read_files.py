@@ -14,8 +14,8 @@ from memd.models import Note
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
 from memd.pieces import Pieces
 
-MOST_CHUNKS = 256
-"""Files are read until they have so many chunks: saving those takes about a quarter of a second."""
+MOST_CHUNKS = 128
+"""Files are read until they have so many chunks: saving those takes about an eighth of a second."""
 
 RACY_NS = 2_000_000_000
 """A file read this soon after its last change is read again: a second change may have the same timestamp."""
