@@ -5,8 +5,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-embedding bench-stall bench-note bench-context bench-likeness \
-	bench-lifecycle bench-reflect bench-agents bench-workspaces bench-hooks bench-mcp bench-outline outline-agrees docs clean
+.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-parts bench-embedding bench-stall bench-note \
+	bench-context bench-likeness bench-lifecycle bench-reflect bench-agents bench-workspaces bench-hooks bench-mcp bench-outline \
+	outline-agrees docs clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -34,6 +35,9 @@ bench-retrieval: $(STAMP) ## the tables of docs/retrieval.md; DATA=folder of a l
 
 bench-queries: $(STAMP)   ## how long new questions take; ARGS="--chunks 100000" for the large workspace
 	$(BIN)/python benchmarks/queries.py $(ARGS)
+
+bench-parts: $(STAMP)     ## what a hybrid question is made of
+	$(BIN)/python benchmarks/parts.py $(ARGS)
 
 bench-stall: $(STAMP)     ## what questions wait for while the daemon imports, fills, saves boilerplate, reflects
 	$(BIN)/python benchmarks/stall.py $(ARGS)
