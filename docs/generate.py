@@ -22,8 +22,7 @@ from memd.config.schema import SECTIONS, WORKSPACE_KEYS, settings_of
 from memd.models import DEFAULT_GLOBS
 from memd.protocol.methods import GROUPS, METHODS
 from memd.protocol.methods.base import Method, wire_name
-from memd.protocol.methods.parameters import Parameter, parameters_of
-from memd.protocol.methods.parameters import signature
+from memd.protocol.methods.parameters import Parameter, parameters_of, signature
 
 DOCS = Path(__file__).parent
 PACKAGE = DOCS.parent / "memd"

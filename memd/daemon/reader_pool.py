@@ -98,7 +98,8 @@ class ReaderPool:
         self._underway: dict[str, Future[Vectors]] = {}
         """Questions whose vectors are being made."""
         self._for_readers: dict[str, Callable[..., Any]] = {
-            "embed": self._embed, "count_tokens": self._count_tokens, "mirror": self._mirror, "nearest": self._nearest
+            "embed": self._embed, "count_tokens": self._count_tokens, "mirror": self._mirror,
+            "nearest_texts": self._nearest_texts,
         }  # fmt: skip
         """What `followed.Daemon` names."""
 
@@ -252,9 +253,8 @@ class ReaderPool:
         mirror = index.former if former is not None and former.id == model else index.mirror
         return mirror.path if mirror is not None else None
 
-    def _nearest(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
-        collection = self._stores.index(ns).collection
-        return collection.search(vector, depth) if collection is not None else None
+    def _nearest_texts(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
+        return self._stores.index(ns).nearest_texts(vector, depth)
 
 
 def _followed(model: ActiveModel | None) -> FollowedModel | None:

@@ -98,8 +98,8 @@ class ReaderProcess:
         path: Path | None = self._ask("mirror", ns, model)
         return path
 
-    def nearest(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
-        found: list[tuple[str, float]] | None = self._ask("nearest", ns, vector, depth)
+    def nearest_texts(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
+        found: list[tuple[str, float]] | None = self._ask("nearest_texts", ns, vector, depth)
         return found
 
 

@@ -152,8 +152,9 @@ class LineFinder:
         """A row for each line, a column for each part."""
         counts = np.zeros((len(run), len(self.worth)))
         for at, unit in enumerate(run):
-            for form in self.forms & unit.counts.keys() if unit else ():
-                counts[at, self.word_of[form]] += unit.counts[form]
+            if unit is not None:
+                for form in self.forms & unit.counts.keys():
+                    counts[at, self.word_of[form]] += unit.counts[form]
         lengths = np.array([unit.length if unit else 0 for unit in run], float)
         around = [np.roll(rows, 1, 0) + rows + np.roll(rows, -1, 0) for rows in (counts, lengths)]
         often = around[0][own] / ranking.by_length(around[1][own], self.mean)[:, None]

@@ -60,8 +60,8 @@ class Daemon(Protocol):
     def mirror(self, ns: str, model: int) -> Path | None:
         """Where a workspace's vectors are to be attached."""
 
-    def nearest(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
-        """The texts nearest to a vector, by Chroma, by their digests; None when it cannot say."""
+    def nearest_texts(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
+        """What Chroma finds nearest in a workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +143,9 @@ class FollowedIndex(WorkspaceIndex):
             known = Mirror.attach(path, model.embedder.dims) if path else None
             self._mirrors = {model.id: known}
         return known
+
+    def nearest_texts(self, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
+        return self._stores.daemon.nearest_texts(self.workspace.ns, vector, depth)
 
     def close(self) -> None:
         super().close()

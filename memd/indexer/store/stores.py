@@ -119,6 +119,10 @@ class WorkspaceIndex:
         """The vectors of the previous model, while those of the new one are being made."""
         return self._former.get()
 
+    def nearest_texts(self, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
+        """What Chroma finds nearest, by the digests of texts; None when it cannot say, or is not in step."""
+        return self.collection.search(vector, depth) if self.collection is not None else None
+
     def follow_vectors(self, ids: list[int], vectors: Vectors, dropped: Sequence[int]) -> None:
         """Bring the vectors that are loaded in step with the ledger, which has been written."""
 
