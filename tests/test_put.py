@@ -65,6 +65,14 @@ def test_a_put_is_a_topic_file_that_is_found_at_once(memory: Client, workspace: 
     assert told["declared"]["pinned"] is True and told["tags"] == ["ops", "web"]
 
 
+def test_an_importance_of_zero_is_shown(memory: Client) -> None:
+    memory.put("chatter", "The kettle whistles.", importance=0)
+    assert memory.get("chatter")["declared"] == {"importance": 0.0}
+    files = memory.call("export", {"ns": "agent"})["files"]
+    (exported,) = (one for file in files for one in file["memories"] if one["key"] == "chatter")
+    assert exported["declared"] == {"importance": 0.0}
+
+
 def test_a_second_put_is_the_next_version_and_keeps_what_was_declared(memory: Client, workspace: Path) -> None:
     memory.put("deploy", "Run make ship.", tags=["ops"])
     before = (workspace / DEPLOY).read_text()

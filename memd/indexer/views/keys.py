@@ -19,6 +19,7 @@ from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import JsonObject
 from memd.notes import sections, topics
 from memd.notes.layout import INDEX, Layout
+from memd.notes.metadata import is_empty
 from memd.notes.names import DATE, is_long_term
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
 
@@ -94,7 +95,7 @@ def estimate_tokens(text: str) -> int:
 
 def declared_facts(declared: JsonObject) -> JsonObject:
     """What a memory declares, without what it leaves out."""
-    return {name: value for name, value in declared.items() if value not in ("", (), [], None, False)}
+    return {name: value for name, value in declared.items() if not is_empty(value)}
 
 
 # --- lines of a file ----------------------------------------------------------------------------------------
