@@ -120,6 +120,13 @@ def test_a_new_parameter_is_one_edit(echo: str) -> None:
     )
 
 
+def test_only_parameters_of_the_method_are_suggested(echo: str) -> None:
+    with pytest.raises(UsageError, match=r"`test.echo` has no parameter `progres`$"):
+        parse(METHODS[echo], {"text": "a", "progres": True})
+    with pytest.raises(UsageError, match=r"did you mean `progress`\?"):
+        parse(METHODS["sync"], {"progres": True})
+
+
 # --- the answers are what the declarations say; test_docs.py compares those of a real daemon ---------------------
 
 

@@ -6,7 +6,7 @@ import ast
 import inspect
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -168,7 +168,7 @@ def parse(method: Method, params: dict[str, Any]) -> Any:
     for name, value in params.items():
         parameter = known.get(name)
         if parameter is None:
-            raise UsageError(_unknown(method.name, name, [*known, "progress"]))
+            raise UsageError(_unknown(method.name, name, known))
         if value is not None:
             listed = [value] if parameter.is_list and isinstance(value, str) else value
             given[parameter.python_name] = _valid_unicode(parameter, listed)
@@ -178,7 +178,7 @@ def parse(method: Method, params: dict[str, Any]) -> Any:
         raise _explained(method.name, known, given, str(error)) from None
 
 
-def _unknown(method: str, name: str, known: list[str]) -> str:
+def _unknown(method: str, name: str, known: Iterable[str]) -> str:
     return f"`{method}` has no parameter `{name}`{did_you_mean(name, sorted(known))}"
 
 
