@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 from memd.cli import fast_search, hits
+from memd.cli.flag_table import QUERY
 from memd.errors import UsageError
 from memd.indexer.views.inventory import body_of
 from memd.protocol.client import Client
+from memd.protocol.methods.parameters import parameters_of
 from tests.conftest import Home, write_notes
 
 SHARED = """# Shared
@@ -210,6 +212,8 @@ def test_an_entry_is_its_body(text: str, body: str) -> None:
 def test_bus_refuses_what_it_does_not_have(place: Home) -> None:
     done = query(place, "--format", "bus", "--mode", "text", "pnpm")
     assert done.returncode == 2 and "--mode" in done.stderr
+    done = query(place, "--format", "bus", "--as-of", "2026-02", "pnpm")
+    assert done.returncode == 2 and "leave --as-of out" in done.stderr
 
 
 # --- list -------------------------------------------------------------------------------------------------------
@@ -328,8 +332,17 @@ def asked(**given: Any) -> fast_search.TypedQuery:
 def test_marks_are_asked_for_where_they_are_shown() -> None:
     assert asked().params()["marks"] and asked(format="grep").params()["marks"]
     assert "marks" not in asked(format="files").params() and "marks" not in asked(json=True).params()
-    with pytest.raises(UsageError):
-        asked(format="bus", explain=True).check()
+
+
+@pytest.mark.parametrize("name", QUERY.params)
+def test_what_a_query_can_be_told_is_sent_to_bus_or_refused(name: str) -> None:
+    given = asked(format="bus", **{name: "2026"})
+    if name in parameters_of("bus"):
+        given.check()
+        assert given.params()[name] == "2026"
+    else:
+        with pytest.raises(UsageError, match=f"has no --{name.replace('_', '-')}"):
+            given.check()
 
 
 HIT = {

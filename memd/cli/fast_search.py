@@ -52,9 +52,9 @@ class TypedQuery:
         # "2026-02" takes in its days, so dates are compared as far as both go.
         if since[:shorter] > until[:shorter]:
             raise UsageError(f"--since {since} is later than --until {until}", "nothing can be both; swap them")
-        given = [name for name in ("mode", "explain", "as_of") if self.args.get(name)]
-        if given and self.format == "bus":
-            flag = "--" + given[0].replace("_", "-")
+        refused = [name for name in _typed(self.args, QUERY.params) if name not in BUS_PARAMS]
+        if refused and self.format == "bus":
+            flag = "--" + refused[0].replace("_", "-")
             raise UsageError(f"--format bus counts words and has no {flag}", f"leave {flag} out")
 
 
