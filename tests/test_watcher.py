@@ -21,14 +21,14 @@ class Heard:
     """A watcher, and what it told."""
 
     def __init__(self) -> None:
-        self.notes: set[tuple[str, str]] = set()
+        self.changes: set[tuple[str, str]] = set()
         self.rescans: list[str] = []
         self._told = threading.Condition()
-        self.watcher = Watcher(WatchSettings(poll_seconds=0.2), self._note, self._rescan)
+        self.watcher = Watcher(WatchSettings(poll_seconds=0.2), self._mark_changed, self._rescan)
 
-    def _note(self, ns: str, path: str) -> None:
+    def _mark_changed(self, ns: str, path: str) -> None:
         with self._told:
-            self.notes.add((ns, path))
+            self.changes.add((ns, path))
             self._told.notify_all()
 
     def _rescan(self, names: tuple[str, ...]) -> None:
@@ -36,11 +36,11 @@ class Heard:
             self.rescans += names
             self._told.notify_all()
 
-    def noted(self, ns: str, path: str) -> None:
-        """Wait until a file was noted, and forget it."""
+    def marked(self, ns: str, path: str) -> None:
+        """Wait until a file was marked, and forget it."""
         with self._told:
-            assert self._told.wait_for(lambda: (ns, path) in self.notes, 20), (ns, path, self.notes)
-            self.notes.clear()
+            assert self._told.wait_for(lambda: (ns, path) in self.changes, 20), (ns, path, self.changes)
+            self.changes.clear()
 
     def watches(self, ns: str, folder: Path, before: int | None = None) -> int:
         """Wait until a folder has a watch, another one than before: what is saved sooner is found by a scan only."""
@@ -87,7 +87,7 @@ def test_two_hundred_workspaces_take_one_thread_and_one_inotify(heard: Heard, tm
     assert (threading.active_count(), inotify_instances()) == (threads, instances)
     for nth, root in enumerate(roots):
         save(root / "memory" / "today.md")
-        heard.noted(f"agent{nth}", "memory/today.md")
+        heard.marked(f"agent{nth}", "memory/today.md")
     for nth, root in enumerate(roots):
         heard.watcher.remove(f"agent{nth}")
         save(root / "MEMORY.md")
@@ -95,25 +95,25 @@ def test_two_hundred_workspaces_take_one_thread_and_one_inotify(heard: Heard, tm
     save(last / "MEMORY.md")
     # Events come in order: what the removed ones would have told came before this.
     with heard._told:
-        assert heard._told.wait_for(lambda: ("last", "MEMORY.md") in heard.notes, 20)
-        assert {ns for ns, path in heard.notes if path == "MEMORY.md"} == {"last"}
+        assert heard._told.wait_for(lambda: ("last", "MEMORY.md") in heard.changes, 20)
+        assert {ns for ns, path in heard.changes if path == "MEMORY.md"} == {"last"}
 
 
-def test_files_that_are_written_replaced_moved_and_removed_are_noted(heard: Heard, tmp_path: Path) -> None:
+def test_files_that_are_written_replaced_moved_and_removed_are_marked(heard: Heard, tmp_path: Path) -> None:
     root = add(heard, tmp_path / "agent")
     save(root / "MEMORY.md")
-    heard.noted("agent", "MEMORY.md")
+    heard.marked("agent", "MEMORY.md")
     save(root / "memory" / ".new.md.tmp")
     (root / "memory" / ".new.md.tmp").rename(root / "memory" / "new.md")
-    heard.noted("agent", "memory/new.md")
+    heard.marked("agent", "memory/new.md")
     (root / "memory" / "new.md").rename(root / "memory" / "newer.md")
-    heard.noted("agent", "memory/newer.md")
+    heard.marked("agent", "memory/newer.md")
     (root / "memory" / "newer.md").unlink()
-    heard.noted("agent", "memory/newer.md")
+    heard.marked("agent", "memory/newer.md")
     (root / "memory" / "newer.txt").write_text("no memory")
     (root / "MEMORY.md").read_text()
     save(root / "MEMORY.md", "again")
-    heard.noted("agent", "MEMORY.md")
+    heard.marked("agent", "MEMORY.md")
 
 
 def test_folders_that_come_are_watched_with_what_is_below_them(heard: Heard, tmp_path: Path) -> None:
@@ -123,10 +123,10 @@ def test_folders_that_come_are_watched_with_what_is_below_them(heard: Heard, tmp
         heard.rescanned("agent")
         heard.watches("agent", root / folder)
         save(root / folder / "note.md")
-        heard.noted("agent", f"{folder}/note.md")
+        heard.marked("agent", f"{folder}/note.md")
     (root / "memory" / "node_modules" / "inner").mkdir(parents=True)
     save(root / "memory" / "a" / "other.md")
-    heard.noted("agent", "memory/a/other.md")
+    heard.marked("agent", "memory/a/other.md")
     assert not [path for path in heard.watcher._watched["agent"].watches if "node_modules" in path]
 
 
@@ -139,7 +139,7 @@ def test_a_folder_that_is_removed_and_made_again_is_watched_again(heard: Heard, 
         heard.rescanned("agent")
         number = heard.watches("agent", root / "memory" / "sub", before=number)
         save(root / "memory" / "sub" / f"{nth}.md", "again")
-        heard.noted("agent", f"memory/sub/{nth}.md")
+        heard.marked("agent", f"memory/sub/{nth}.md")
 
 
 def test_a_folder_that_moves_is_followed_within_and_let_go_outside(heard: Heard, tmp_path: Path) -> None:
@@ -149,15 +149,15 @@ def test_a_folder_that_moves_is_followed_within_and_let_go_outside(heard: Heard,
     (root / "memory" / "old").rename(root / "memory" / "new")
     heard.watches("agent", root / "memory" / "new" / "deep")
     save(root / "memory" / "new" / "deep" / "note.md", "within")
-    heard.noted("agent", "memory/new/deep/note.md")
+    heard.marked("agent", "memory/new/deep/note.md")
     heard.rescans.clear()
     (root / "memory" / "new").rename(tmp_path / "outside")
     heard.rescanned("agent")
     save(tmp_path / "outside" / "deep" / "other.md", "outside")
     save(root / "memory" / "last.md")
     with heard._told:
-        assert heard._told.wait_for(lambda: ("agent", "memory/last.md") in heard.notes, 20)
-        assert not [path for _, path in heard.notes if path.endswith("other.md")]
+        assert heard._told.wait_for(lambda: ("agent", "memory/last.md") in heard.changes, 20)
+        assert not [path for _, path in heard.changes if path.endswith("other.md")]
 
 
 def test_a_workspace_that_moves_away_and_back(heard: Heard, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_workspace_that_moves_away_and_back(heard: Heard, tmp_path: Path) -> N
     (tmp_path / "away").rename(root)
     heard.watches("agent", root / "memory")
     save(root / "memory" / "back.md")
-    heard.noted("agent", "memory/back.md")
+    heard.marked("agent", "memory/back.md")
 
 
 def test_a_folder_above_a_workspace_that_moves_is_found_in_turn(heard: Heard, tmp_path: Path) -> None:
@@ -185,11 +185,11 @@ def test_workspaces_that_share_a_folder_are_both_told(heard: Heard, tmp_path: Pa
     save(inner / "note.md")
     with heard._told:
         both = {("outer", "memory/note.md"), ("inner", "note.md")}
-        assert heard._told.wait_for(lambda: both <= heard.notes, 20), heard.notes
-        heard.notes.clear()
+        assert heard._told.wait_for(lambda: both <= heard.changes, 20), heard.changes
+        heard.changes.clear()
     heard.watcher.remove("outer")
     save(inner / "note.md", "again")
-    heard.noted("inner", "note.md")
+    heard.marked("inner", "note.md")
 
 
 def test_links_to_folders_are_watched_where_they_are_followed(heard: Heard, tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_links_to_folders_are_watched_where_they_are_followed(heard: Heard, tmp_
     (root / "memory" / "loop").symlink_to(root / "memory")
     add(heard, root, follow=True)
     save(outside / "note.md")
-    heard.noted("agent", "memory/out/note.md")
+    heard.marked("agent", "memory/out/note.md")
     (root / "memory" / "later").symlink_to(tmp_path / "more")
     (tmp_path / "more").mkdir()
     (root / "memory" / "later").unlink()
@@ -227,12 +227,12 @@ def test_lost_events_are_noticed_and_everything_is_watched_again(
             assert heard._told.wait_for(lambda nth=nth: f"agent{nth}" in heard.rescans, 60)
     heard.watches("agent2", roots[2] / "memory" / "fresh" / "inner")
     save(roots[2] / "memory" / "fresh" / "inner" / "note.md", "again")
-    heard.noted("agent2", "memory/fresh/inner/note.md")
+    heard.marked("agent2", "memory/fresh/inner/note.md")
 
 
 def test_what_cannot_be_watched_is_polled(tmp_path: Path) -> None:
     heard = Heard()
-    heard.watcher = Watcher(WatchSettings(mode="poll", poll_seconds=0.2), heard._note, heard._rescan)
+    heard.watcher = Watcher(WatchSettings(mode="poll", poll_seconds=0.2), heard._mark_changed, heard._rescan)
     heard.watcher.start()
     try:
         heard.watcher.add(Workspace("agent", tmp_path))

@@ -30,7 +30,8 @@ LIMIT_FIX = "raise the limit: sudo sysctl fs.inotify.max_user_watches=524288 fs.
 
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
-Note = Callable[[str, str], None]
+MarkChanged = Callable[[str, str], None]
+"""Takes a workspace and the path of a file in it."""
 Rescan = Callable[[tuple[str, ...]], None]
 Identity = tuple[int, int]
 """Device and inode."""
@@ -63,9 +64,9 @@ class _Watched:
 class Watcher:
     """Watches every workspace, by one inotify and on one thread, and by polling where that cannot be."""
 
-    def __init__(self, settings: WatchSettings, note: Note, rescan: Rescan) -> None:
+    def __init__(self, settings: WatchSettings, mark_changed: MarkChanged, rescan: Rescan) -> None:
         self.settings = settings
-        self._note = note
+        self._mark_changed = mark_changed
         self._rescan = rescan
         self._inotify: Inotify | None = None
         self._watched: dict[str, _Watched] = {}
@@ -151,14 +152,14 @@ class Watcher:
             self._rescan(tuple(changed))
 
     def _concerns(self, watched: _Watched, folder: str, event: FolderEvent) -> bool:
-        """Note a changed file; True when a folder came or went, and the workspace should be looked at."""
+        """Mark a changed file; True when a folder came or went, and the workspace should be looked at."""
         path = f"{folder}/{event.name}"
         if event.lost:
             self._release(watched, watched.below(folder) if not event.ended else ())
             return True
         if not event.of_folder and not self._is_linked_folder(watched, path, event):
             if is_memory_path(watched.workspace, _relative(watched, path)):
-                self._note(watched.workspace.ns, _relative(watched, path))
+                self._mark_changed(watched.workspace.ns, _relative(watched, path))
             return False
         if event.went:
             self._release(watched, watched.below(path))
