@@ -113,7 +113,7 @@ async def _ask_all(
     answers = []
     for nth, ask in enumerate(asks):
         started = time.perf_counter()
-        answer = await search.find(ctx, ask)
+        answer = await search.search_elsewhere(ctx, ask)
         answers.append(AnsweredQuestion(answer.hits, (time.perf_counter() - started) * 1000))
         if report and nth % 20 == 0:
             await report("questions", nth, len(asks))

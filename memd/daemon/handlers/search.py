@@ -40,14 +40,14 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
     started = time.monotonic()
     ask = _ask(ctx, request, request.as_of)
     await ctx.catch_up(request.sync, ask.ns)
-    answer = await _answer(ctx, ask, request.sync)
+    answer = await _complete_answer(ctx, ask, request.sync)
     # While an import goes on, only an answer without any hit is worth a look.
     doubtful = answer.verdict == "none" and ctx.worker.importing is None
     doubtful = request.sync != "none" and not ask.as_of and (doubtful or not answer.hits)
     # Never a "no" without a look at the files themselves, or it says so.
     checked = doubtful and await _check_files(ctx, ask, answer)
     if doubtful and not ctx.answer_is_current():
-        answer = await find(ctx, ask)
+        answer = await search_elsewhere(ctx, ask)
     if request.observer and answer.verdict != "none" and not ask.as_of:
         ctx.access_log.saw_chunks((hit.id for hit in answer.hits), request.observer)
     hits = [{name: value for name, value in asdict(hit).items() if value is not None} for hit in answer.hits]
@@ -57,20 +57,20 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
             "took_ms": _took(started)}  # fmt: skip
 
 
-async def _answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:
-    """methods.Search, with the model and the files that the question cannot do without."""
+async def _complete_answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:
+    """Search; and again once the model is loaded, or files are indexed, where the answer cannot do without them."""
     if ask.mode == "vector":
         await ctx.model_loaded()
-    answer = await find(ctx, ask)
+    answer = await search_elsewhere(ctx, ask)
     if not answer.hits and ask.mode == "hybrid" and ctx.embedding.warming:
         # No word of it was found, and meaning has not been asked yet.
         await ctx.model_loaded()
-        answer = await find(ctx, ask)
+        answer = await search_elsewhere(ctx, ask)
     if answer.unread and sync != "none":
         # Letter by letter means every file that has them, also one that is being indexed just now.
         for ns, paths in answer.unread.items():
             await ctx.run(ReadFilesFirst(ns, tuple(paths)))
-        answer = await find(ctx, ask)
+        answer = await search_elsewhere(ctx, ask)
     return answer
 
 
@@ -117,7 +117,8 @@ def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
     )  # fmt: skip
 
 
-async def find(ctx: HandlerContext, ask: Ask) -> Answer:
+async def search_elsewhere(ctx: HandlerContext, ask: Ask) -> Answer:
+    """Search the stores in a reader process, as `ctx.read_elsewhere` does."""
     if ask.as_of:
         return await ctx.read_elsewhere(as_of_view.search_as_of, ctx.stores, ask, as_of_view.moment(ask.as_of))
     if ask.mode in ("hybrid", "vector") and (text := without_operators(ask.query)):
