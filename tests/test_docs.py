@@ -43,6 +43,14 @@ def without_blocks(text: str) -> str:
     return FENCE.sub("", text)
 
 
+def test_the_files_that_the_architecture_names_exist() -> None:
+    """Written with their folders: relative to memd/, or to the repository."""
+    page = without_blocks((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
+    named = set(re.findall(r"`([^`\s]+\.pyi?)`", page))
+    missing = sorted(name for name in named if not any((base / name).is_file() for base in (ROOT / "memd", ROOT)))
+    assert len(named) > 80 and not missing
+
+
 # --- the protocol -----------------------------------------------------------------------------------------------
 
 
