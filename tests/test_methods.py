@@ -21,6 +21,7 @@ from memd.protocol.methods.base import Fresh, Scoped, Text, doc, method
 from memd.protocol.methods.parameters import help_text, parameters_of, parse, signature
 from tests.conftest import ROOT
 from tests.result_types import wrong
+from tests.test_docs import commands
 
 # --- what follows from a declaration --------------------------------------------------------------------------
 
@@ -118,6 +119,13 @@ def test_a_new_parameter_is_one_edit(echo: str) -> None:
     assert "'--times': 'times'" in generate._flags(command, echo) and "params=('times',)" in generate._flags(
         command, echo
     )
+
+
+def test_a_switch_turns_on_what_is_off() -> None:
+    """So a parameter that is true or false defaults to false, unless its option can say both."""
+    for name, command in commands().items():
+        for one in (one for one in command.params if getattr(one, "is_flag", False)):
+            assert one.default is False or one.secondary_opts, f"memd {name} {one.opts[0]} can never be turned off"
 
 
 def test_only_parameters_of_the_method_are_suggested(echo: str) -> None:
