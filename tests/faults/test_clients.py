@@ -29,6 +29,7 @@ from tests.faults.agreement import eventually, rounds, serve
 NOBODY = 65534
 LOADED = True
 
+READERS = min(4, os.cpu_count() or 1)
 BIG = "memory/big.md"
 """A file whose text does not fit into a socket's buffers many times over."""
 
@@ -85,7 +86,8 @@ def call(method: str, number: Any = 1, **params: Any) -> dict[str, Any]:
 def served(home: Home) -> bool:
     """Whether a well-behaved client gets its answer."""
     with Caller(home) as normal:
-        return "result" in normal.ask(call("query", query="ErsatzTV", sync="none"))
+        answers = [normal.ask(call("query", query="ErsatzTV", sync="none")), normal.ask(call("status"))]
+        return all("result" in answer for answer in answers)
 
 
 def alive(home: Home) -> bool:
@@ -117,8 +119,9 @@ def warmed_up(home: Home) -> int:
     """Every reading thread has opened what it keeps open; the number of descriptors from then on."""
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: served(home), range(64)))
-    home.wait().sync(vectors=True)
-    served(home)
+    with home.wait() as client:
+        client.sync(vectors=True)
+        eventually(lambda: served(home) and len(client.status()["readers"]) == READERS, 30)
     counts = [descriptors(home)]
 
     def steady() -> bool:

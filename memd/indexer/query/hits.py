@@ -64,7 +64,7 @@ def fold(candidates: Sequence[Candidate], limit: int) -> list[tuple[Candidate, l
 def _terms(row: Row) -> frozenset[str]:
     """The words of a chunk and of its headings: the same line under another heading says something else."""
     headings = (line for line in row["text"].split("\n") if line.startswith("#"))
-    terms = {term for unit in units_of(row["text"]) for term in unit.counts}
+    terms = {term for unit in units_of(row["text"]) for term in unit.terms}
     terms.update(terms_of(" ".join(headings))[0])
     # A text without words (an emoji, a rule of dashes) is compared as it is.
     return frozenset(terms or (row["text"],))

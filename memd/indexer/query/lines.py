@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -33,7 +32,7 @@ LABEL = re.compile(r"(?:[-*+]\s+|\d+[.)]\s+)?\*{0,2}([^\W_][\w .'’-]{0,30}?)\*
 """The text before the colon that opens a line: who speaks, or what it is about."""
 
 ASIDE = re.compile(r"\s*\[[^\]]*\]\s*$")
-CACHED = 20_000
+CACHED = 10_000
 """Texts whose lines are cached: question after question reads the same notes."""
 
 
@@ -42,9 +41,8 @@ class LineUnit:
     """One line, with what ranking looks at in it."""
 
     text: str
-    counts: Mapping[str, int]
-    """How often it has each term."""
-    length: int
+    terms: tuple[str, ...]
+    """Its terms, repetitions kept."""
     label: frozenset[str]
     asks: bool
     """It is a question itself, so the answer is in the line after it."""
@@ -86,11 +84,10 @@ def _sentences(paragraph: str) -> list[str]:
 
 @lru_cache(maxsize=3 * CACHED)
 def _unit(text: str) -> LineUnit:
-    label, terms = LABEL.match(text) if ":" in text[:40] else None, only_terms(text)
+    label = LABEL.match(text) if ":" in text[:40] else None
     return LineUnit(
         text=text,
-        counts=Counter(terms),
-        length=len(terms),
+        terms=tuple(only_terms(text)),
         label=frozenset(only_terms(label.group(1))) if label else frozenset(),
         asks=_asks(text),
     )
@@ -130,7 +127,6 @@ class LineFinder:
         for nth in sorted(range(len(words.matches)), key=lambda nth: -words.matches[nth].share):
             for term in _terms(words.matches[nth].forms):
                 self.word_of.setdefault(term, nth)
-        self.forms = self.word_of.keys()
 
     def best(self, chunks: Sequence[ChunkLines]) -> dict[str, Floats]:
         """The parts of each chunk at its best line."""
@@ -150,12 +146,8 @@ class LineFinder:
 
     def _parts(self, run: list[LineUnit | None], own: Places, days: Sequence[date | None]) -> Floats:
         """A row for each line, a column for each part."""
-        counts = np.zeros((len(run), len(self.worth)))
-        for at, unit in enumerate(run):
-            if unit is not None:
-                for form in self.forms & unit.counts.keys():
-                    counts[at, self.word_of[form]] += unit.counts[form]
-        lengths = np.array([unit.length if unit else 0 for unit in run], float)
+        counts = np.array([self._counts(unit) for unit in run], float).reshape(len(run), len(self.worth))
+        lengths = np.array([len(unit.terms) if unit else 0 for unit in run], float)
         around = [np.roll(rows, 1, 0) + rows + np.roll(rows, -1, 0) for rows in (counts, lengths)]
         often = around[0][own] / ranking.by_length(around[1][own], self.mean)[:, None]
         units = [unit for unit in (run[at] for at in own) if unit is not None]
@@ -164,12 +156,20 @@ class LineFinder:
                 # A line may have a word and longer words that contain it: that is not more than all.
                 np.minimum(1.0, ranking.dampened(often) @ self.worth / self.most),
                 np.minimum(1.0, (counts[own] > 0) @ self.worth / self.weight),
-                [not self.forms.isdisjoint(unit.label) for unit in units],
+                [not self.word_of.keys().isdisjoint(unit.label) for unit in units],
                 [self._names_a_time(unit, day) for unit, day in zip(units, days, strict=True)],
                 [names_asked_days(unit.text, day, self.times) for unit, day in zip(units, days, strict=True)],
                 [unit.asks for unit in units],
             )
         ).astype(float)
+
+    def _counts(self, unit: LineUnit | None) -> list[int]:
+        """How often a line has each word."""
+        counts = [0] * len(self.worth)
+        for term in unit.terms if unit else ():
+            if term in self.word_of:
+                counts[self.word_of[term]] += 1
+        return counts
 
     def _names_a_time(self, unit: LineUnit, day: date | None) -> bool:
         return self.times.temporal and day is not None and bool(spans_in_line(unit.text, day))

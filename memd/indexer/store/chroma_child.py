@@ -37,6 +37,10 @@ LATE_SECONDS = 10.0
 END_SECONDS = 2.0
 
 
+class ChromaGone(StoreBroken):
+    """The process ended, or hangs, and so gave no answer."""
+
+
 class ChromaFolder:
     """The folder of the collections in the state directory; whoever opens it gets a process that has it."""
 
@@ -100,7 +104,7 @@ class ChromaChild:
             self._result(self._waiting[0], OPEN_SECONDS)
         except StoreBroken as error:
             self.close(END_SECONDS)
-            if self._process.returncode == -signal.SIGKILL:
+            if isinstance(error, ChromaGone) and self._process.returncode == -signal.SIGKILL:
                 raise
             return error.message
         except DiskFull:
@@ -234,8 +238,8 @@ def _error(told: Header) -> StoreBroken | DiskFull:
     return StoreBroken(f"the vector store failed: {told['error']}", "memd goes on by itself; memd doctor tells more")
 
 
-def _lost(why: str) -> StoreBroken:
-    return StoreBroken(f"the process of the vector store is gone: {why}", "memd starts it again by itself")
+def _lost(why: str) -> ChromaGone:
+    return ChromaGone(f"the process of the vector store is gone: {why}", "memd starts it again by itself")
 
 
 def _numbers(vectors: Vectors) -> bytes:
