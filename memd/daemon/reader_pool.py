@@ -122,10 +122,7 @@ class ReaderPool:
         reader = min(self._readers, key=lambda reader: len(reader.calls), default=None)
         if reader is None:
             raise ReaderGone
-        state = self._state()
-        if state is not reader.state:
-            reader.state = state
-            reader.send(StateChanged(state))
+        self._tell_state(reader)
         number, result = next(self._numbers), asyncio.get_running_loop().create_future()
         reader.calls[number] = result, time.monotonic()
         try:
@@ -136,6 +133,13 @@ class ReaderPool:
         if answer.error is not None:
             raise answer.error
         return answer
+
+    def _tell_state(self, reader: Reader) -> None:
+        """Tell a reader what changed since it was last told."""
+        state = self._state()
+        if state is not reader.state:
+            reader.state = state
+            reader.send(StateChanged(state))
 
     def embed_ahead(self, text: str) -> None:
         """Begin with the vector of a question, which a reader will ask for when it has looked up the words."""
@@ -203,6 +207,7 @@ class ReaderPool:
                     self._threads.submit(self._answer, reader, message, asyncio.get_running_loop())
                 case Ready():
                     if reader not in self._readers:
+                        self._tell_state(reader)
                         self._readers.append(reader)
 
     async def _watch(self, reader: Reader) -> None:

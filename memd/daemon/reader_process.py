@@ -59,6 +59,7 @@ class ReaderProcess:
                     waiting.set_result(value) if error is None else waiting.set_exception(error)
                 case StateChanged(state):
                     self._stores.follow(state)
+                    self._threads.submit(self._stores.read_ahead)
                 case Ready():
                     self._send(Ready())
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from memd.errors import StoreBroken
+from memd.errors import MemdError, StoreBroken
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, remember_scale
 from memd.indexer.store import catalog
@@ -181,6 +181,15 @@ class FollowedStores(Stores):
             return None
         remember_scale(known.fingerprint, known.scale)
         return ActiveModel(known.id, DaemonEmbedder(self.daemon, known.id, known.name, known.fingerprint, known.dims))
+
+    def read_ahead(self) -> None:
+        """Open what the first questions would wait for, where there are few workspaces."""
+        if len(self._workspaces) <= MOST_OPEN:
+            for ns in list(self._workspaces):
+                with suppress(MemdError):
+                    index = self.index(ns)
+                    index.text.postings().warm()
+                    _ = index.mirror
 
     @contextmanager
     def snapshot(self) -> Iterator[int]:
