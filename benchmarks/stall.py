@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sqlite3
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -121,9 +123,18 @@ def filling(store: Store, chunks: int) -> list[Figure]:
     try:
         with home.start() as client:
             ask(client, questions(WARMING, seed=1))
-        return meanwhile(home, f"filling a collection of {chunks:,}", home.ready, rest)
+        return meanwhile(home, f"filling a collection of {chunks:,}", lambda _: _followed(home), rest)
     finally:
         home.stop()
+
+
+def _followed(home: Home) -> None:
+    """Wait until the ledger says of every collection that it has followed."""
+    while True:
+        with closing(sqlite3.connect(home.state / "state.db")) as ledger:
+            if not ledger.execute("SELECT 1 FROM workspaces WHERE vectors_dirty").fetchall():
+                return
+        time.sleep(0.2)
 
 
 def equal(store: Store, chunks: int) -> list[Figure]:
@@ -137,7 +148,7 @@ def equal(store: Store, chunks: int) -> list[Figure]:
         def work(client: Client) -> None:
             file.write_text("# Heartbeat\n" + "\n## Heartbeat\n\nHEARTBEAT_OK\n" * sections)
             client.sync(vectors=True)
-            home.ready(client)
+            _followed(home)
 
         return meanwhile(home, f"saving {sections:,} equal sections", work, rest)
     finally:
