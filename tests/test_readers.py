@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from memd.daemon.reader_messages import dump_work, load_work
+from memd.daemon.reader_messages import (
+    DaemonCall,
+    DaemonResult,
+    ReadCall,
+    Ready,
+    StateChanged,
+    dump_work,
+    encode,
+    load_work,
+    receive,
+)
+from memd.daemon.reader_pool import ReaderPool
 from memd.errors import MemdError, UnknownWorkspace
 from memd.indexer.query.search import search
+from memd.indexer.store.followed import DaemonState
 from memd.indexer.store.mirror import Mirror
+from memd.indexer.store.stores import Stores
 from memd.models import Ask
 from memd.protocol.client import Client
 from tests.conftest import Home
@@ -200,9 +218,29 @@ def test_a_mirror_is_seen_by_who_attaches_it() -> None:
 
 
 def test_work_is_sent_by_name_and_runs_with_the_stores_of_the_other_end() -> None:
-    from memd.indexer.store.stores import Stores
-
     mine, theirs = Stores.__new__(Stores), Stores.__new__(Stores)
     sent = dump_work(search, (mine, Ask("router", ("agent",))), {"max_bytes": 10})
     work, args, kwargs = load_work(sent, theirs)
     assert work is search and args[0] is theirs and args[1] == Ask("router", ("agent",)) and kwargs == {"max_bytes": 10}
+
+
+def test_a_reader_answers_also_when_what_it_read_cannot_be_sent(asked: Client, home: Home) -> None:
+    ours, theirs = socket.socketpair()
+    module = [sys.executable, "-m", "memd.daemon.reader_process", str(theirs.fileno()), str(home.state)]
+    with ours, theirs, subprocess.Popen(module, env=home.env, pass_fds=[theirs.fileno()]):
+        assert receive(ours) == Ready()
+        ours.sendall(encode(StateChanged(DaemonState((), None, None))))
+        for number, work in enumerate((threading.Lock, int)):
+            ours.sendall(encode(ReadCall(number, dump_work(work, (), {}))))
+            answer = receive(ours)
+            assert answer.number == number and (answer.error is None) == (work is int)
+        ours.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_reader_hears_when_the_daemon_cannot_answer_it() -> None:
+    sent: list[DaemonResult] = []
+    pool = ReaderPool(Stores.__new__(Stores), ThreadPoolExecutor(1), 0)
+    reader = SimpleNamespace(send=sent.append)
+    loop = SimpleNamespace(call_soon_threadsafe=lambda call, argument: call(argument))
+    pool._answer(reader, DaemonCall(7, "no such thing", ()), loop)  # type: ignore[arg-type]
+    assert sent[0].number == 7 and isinstance(sent[0].error, MemdError)

@@ -234,6 +234,10 @@ class ReaderPool:
             result = DaemonResult(call.number, self._for_readers[call.name](*call.args))
         except MemdError as error:
             result = DaemonResult(call.number, error=error)
+        except Exception as error:
+            # A reader that hears nothing would wait for ever.
+            log.exception("a reader asked for something that failed unexpectedly")
+            result = DaemonResult(call.number, error=MemdError(f"the daemon could not answer a reader: {error!r}"))
         loop.call_soon_threadsafe(reader.send, result)
 
     def _model(self, number: int) -> ActiveModel:

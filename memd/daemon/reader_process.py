@@ -68,15 +68,19 @@ class ReaderProcess:
         try:
             with self._stores.snapshot() as seq:
                 work, args, kwargs = load_work(call.work, self._stores)
-                result = ReadAnswer(call.number, seq, work(*args, **kwargs))
+                answer = encode(ReadAnswer(call.number, seq, work(*args, **kwargs)))
+        except MemdError as error:
+            answer = encode(ReadAnswer(call.number, seq, error=error))
         except Exception as error:
-            if not isinstance(error, MemdError):
-                log.exception("a question failed in a reader")
-            result = ReadAnswer(call.number, seq, error=error)
-        self._send(result)
+            log.exception("a question failed in a reader")
+            failed = MemdError(f"a question failed in a reader: {error!r}", "memd logs tells more")
+            answer = encode(ReadAnswer(call.number, seq, error=failed))
+        self._send_encoded(answer)
 
     def _send(self, message: Any) -> None:
-        content = encode(message)
+        self._send_encoded(encode(message))
+
+    def _send_encoded(self, content: bytes) -> None:
         with self._sending:
             self._connection.sendall(content)
 
