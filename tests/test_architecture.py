@@ -56,7 +56,8 @@ VENDORS = {
 
 BROAD = {
     "daemon/worker.py", "daemon/server.py", "daemon/reader_process.py", "daemon/reader_pool.py",
-    "daemon/embedding.py", "daemon/scheduler.py", "indexer/store/vectors.py", "indexer/model/embedder.py", "cli/hook/__init__.py",
+    "daemon/embedding.py", "daemon/scheduler.py", "indexer/store/vectors.py", "indexer/model/embedder.py",
+    "cli/hook/__init__.py",
 }  # fmt: skip
 """The outermost loops, which log and go on; a hook, which must not stop an agent; and a vendor whose errors have no
 name of their own."""
