@@ -378,7 +378,8 @@ class Stores:
         if model is None:
             return None
         mirror = Mirror(model.embedder.dims)
-        mirror.add(*vector_table.of_workspace(self.ledger.latest, model.id, number, model.embedder.dims))
+        for part in vector_table.slices_of_workspace(self.ledger.latest, model.id, number, mirror.dims):
+            mirror.add(*part)
         return mirror
 
     def vector_count(self, index: WorkspaceIndex) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -13,6 +13,12 @@ from memd.indexer.model.recipe import RECIPE
 
 STORED = np.dtype("<f2")
 """Half precision: half the file, and a cosine that differs by less than 0.001."""
+
+
+SLICE = 4_096
+OF_WORKSPACE = (
+    "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest WHERE c.workspace = ?"
+)
 
 
 def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: int, source: str) -> int:
@@ -73,12 +79,16 @@ def pending_count(connection: sqlite3.Connection, model: int, after: int = 0) ->
 
 def of_workspace(connection: sqlite3.Connection, model: int, workspace: int, dims: int) -> tuple[list[int], Vectors]:
     """The chunks of a workspace that have a vector, and the vectors."""
-    rows = connection.execute(
-        "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
-        " WHERE c.workspace = ?",
-        (model, workspace),
-    ).fetchall()
-    return _unpacked(rows, dims)
+    return _unpacked(connection.execute(OF_WORKSPACE, (model, workspace)).fetchall(), dims)
+
+
+def slices_of_workspace(
+    connection: sqlite3.Connection, model: int, workspace: int, dims: int
+) -> Iterator[tuple[list[int], Vectors]]:
+    """`of_workspace` a few thousand at a time: a large workspace would take several times its size at once."""
+    cursor = connection.execute(OF_WORKSPACE, (model, workspace))
+    while rows := cursor.fetchmany(SLICE):
+        yield _unpacked(rows, dims)
 
 
 def embedded_count(connection: sqlite3.Connection, model: int, workspace: int) -> int:
