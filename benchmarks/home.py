@@ -125,13 +125,13 @@ class Home:
             told = client.status()
             if told["degraded"] or told["model"]["state"] == "failed":
                 raise RuntimeError(f"the daemon is degraded: {told['degraded_details']} {told['model']['note']}")
-            if told["model"]["state"] == "ready" and not told["pending"] and self._followed() and self.calm():
+            if told["model"]["state"] == "ready" and not told["pending"] and self.followed() and self.calm():
                 return client.status()
             self._must_live()
             time.sleep(0.1)
         raise RuntimeError(f"not ready within {seconds} s")
 
-    def _followed(self) -> bool:
+    def followed(self) -> bool:
         """Whether the ledger says of every collection that it has taken in everything."""
         with closing(sqlite3.connect(self.state / "state.db")) as ledger:
             return not ledger.execute("SELECT 1 FROM workspaces WHERE vectors_dirty").fetchall()

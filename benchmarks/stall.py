@@ -8,12 +8,10 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import sqlite3
 import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -123,17 +121,14 @@ def filling(store: Store, chunks: int) -> list[Figure]:
     try:
         with home.start() as client:
             ask(client, questions(WARMING, seed=1))
-        return meanwhile(home, f"filling a collection of {chunks:,}", lambda _: _followed(home), rest)
+        return meanwhile(home, f"filling a collection of {chunks:,}", lambda _: _wait_followed(home), rest)
     finally:
         home.stop()
 
 
-def _followed(home: Home) -> None:
-    """Wait until the ledger says of every collection that it has followed."""
-    while True:
-        with closing(sqlite3.connect(home.state / "state.db")) as ledger:
-            if not ledger.execute("SELECT 1 FROM workspaces WHERE vectors_dirty").fetchall():
-                return
+def _wait_followed(home: Home) -> None:
+    """Wait until every collection has taken in everything; the daemon is not calm while it is asked."""
+    while not home.followed():
         time.sleep(0.2)
 
 
@@ -148,7 +143,7 @@ def equal(store: Store, chunks: int) -> list[Figure]:
         def work(client: Client) -> None:
             file.write_text("# Heartbeat\n" + "\n## Heartbeat\n\nHEARTBEAT_OK\n" * sections)
             client.sync(vectors=True)
-            _followed(home)
+            _wait_followed(home)
 
         return meanwhile(home, f"saving {sections:,} equal sections", work, rest)
     finally:

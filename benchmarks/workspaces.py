@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -65,36 +63,12 @@ def prepare(place: Path, count: int, chunks: int, vectors: bool) -> tuple[Home, 
 # --- what the kernel says about the daemon and its children -----------------------------------------------------
 
 
-def processes(pid: int) -> Iterator[int]:
-    """A process and all that it started."""
-    yield pid
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        for child in (thread / "children").read_text().split():
-            yield from processes(int(child))
-
-
 def threads(pids: list[int]) -> int:
     return sum(len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in pids)
 
 
 def open_files(pids: list[int]) -> int:
     return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids)
-
-
-def pss_mb(pids: list[int]) -> float:
-    kilobytes = 0
-    for pid in pids:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        kilobytes += next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return kilobytes * 1024 / 1e6
-
-
-def cpu_seconds(pids: list[int]) -> float:
-    ticks = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 # --- measuring --------------------------------------------------------------------------------------------------
@@ -146,17 +120,17 @@ def _rest(home: Home, client: Client) -> None:
 
 def _share(home: Home, seconds: float) -> float:
     """The share of a core that all processes took for some seconds."""
-    before = cpu_seconds(list(processes(home.pid)))
+    before = home.cpu_seconds()
     time.sleep(seconds)
-    return max(0.0, cpu_seconds(list(processes(home.pid))) - before) / seconds
+    return max(0.0, home.cpu_seconds() - before) / seconds
 
 
 def _at_rest(home: Home, when: str) -> list[Figure]:
-    pids = list(processes(home.pid))
+    pids = home.processes()
     return [
         Figure(f"threads, {when}", threads(pids), "", note=f"{len(pids)} processes"),
         Figure(f"open files, {when}", open_files(pids), "", most=MOST_FILES),
-        Figure(f"PSS of all processes, {when}", pss_mb(pids), "MB", most=600),
+        Figure(f"PSS of all processes, {when}", home.memory_mb()["Pss"], "MB", most=600),
     ]
 
 
@@ -200,12 +174,12 @@ def _added(home: Home, client: Client, place: Path, chunks: int) -> tuple[list[f
         root.mkdir()
         if chunks:
             corpus.write(root, chunks, seed=1_000_000 + nth)
-    before, times = cpu_seconds(list(processes(home.pid))), []
+    before, times = home.cpu_seconds(), []
     for root in roots:
         started = time.monotonic()
         client.workspace_add(root)
         times.append((time.monotonic() - started) * 1000)
-    spent = cpu_seconds(list(processes(home.pid))) - before
+    spent = home.cpu_seconds() - before
     for root in roots:
         client.workspace_rm(path=root)
     return times, spent

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -37,15 +36,9 @@ from memd.indexer.store.stores import Stores
 from memd.models import Ask
 from memd.protocol.client import Client
 from tests.conftest import Home
+from tests.faults.agreement import eventually
 
 READERS = "[daemon]\nreaders = 2\n"
-
-
-def until(true: object, what: str, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not true():  # type: ignore[operator]
-        assert time.monotonic() < end, f"{what} took longer than {seconds} s"
-        time.sleep(0.02)
 
 
 def readers(client: Client) -> list[int]:
@@ -59,7 +52,7 @@ def ask_until_read(client: Client, count: int = 2) -> list[int]:
         client.query("router")
         return len(readers(client)) == count
 
-    until(started, "the start of the readers")
+    eventually(started, 30)
     return readers(client)
 
 
@@ -178,7 +171,7 @@ def test_questions_go_on_while_readers_are_killed(asked: Client) -> None:
             assert asked.query(f"apple trees {nth}")["hits"]
         os.kill(pids[1], signal.SIGKILL)
         assert asked.query("router")["hits"]
-        until(lambda pids=pids: not set(pids) & set(readers(asked)), "the end of the killed readers")
+        eventually(lambda pids=pids: not set(pids) & set(readers(asked)), 30)
     assert asked.status()["degraded"] == []
 
 
@@ -187,14 +180,14 @@ def test_a_reader_that_hangs_is_replaced_and_its_question_answered(asked: Client
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     assert asked.query("apple trees")["hits"]
-    until(lambda: not set(pids) & set(ask_until_read(asked)), "the replacement of the readers")
+    eventually(lambda: not set(pids) & set(ask_until_read(asked)), 30)
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
 def test_they_end_with_the_daemon(asked: Client, home: Home, how: str) -> None:
     pids = readers(asked)
     home.kill() if how == "kill" else home.stop()
-    until(lambda: not any(alive(pid) for pid in pids), "the end of the readers")
+    eventually(lambda: not any(alive(pid) for pid in pids), 30)
 
 
 # --- the parts --------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from memd.child import receive_exactly
 from memd.indexer.store.followed import DaemonState
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 
@@ -107,16 +108,6 @@ def encode(message: Any) -> bytes:
 
 
 def receive(connection: socket.socket) -> Any:
-    """The next message; EOFError when the other end has gone."""
-    (length,) = LENGTH.unpack(_exactly(connection, LENGTH.size))
-    return pickle.loads(_exactly(connection, length))
-
-
-def _exactly(connection: socket.socket, length: int) -> bytes:
-    content = bytearray()
-    while len(content) < length:
-        part = connection.recv(length - len(content))
-        if not part:
-            raise EOFError
-        content += part
-    return bytes(content)
+    """The next message; ConnectionResetError when the other end has gone."""
+    (length,) = LENGTH.unpack(receive_exactly(connection, LENGTH.size))
+    return pickle.loads(receive_exactly(connection, length))

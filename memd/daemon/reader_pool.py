@@ -9,7 +9,6 @@ import os
 import pickle
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memd.child import start_child
 from memd.daemon.reader_messages import (
     LENGTH,
     DaemonCall,
@@ -45,7 +45,6 @@ PAUSE, LONGEST_PAUSE = 0.5, 60.0
 
 PATIENCE, LOOK_SECONDS = 3.0, 0.5
 """A reader whose call takes so long is asked for a sign of life, and killed without one."""
-
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Several readers use the cores better than the threads of one, which wait for each other in a loop."""
@@ -185,14 +184,7 @@ class ReaderPool:
             self._end(reader)
 
     def _spawn(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            module = [sys.executable, "-P", "-W", "ignore", "-m", "memd.daemon.reader_process"]
-            arguments = [str(theirs.fileno()), str(self._stores.folder)]
-            process = subprocess.Popen(
-                [*module, *arguments], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=os.environ | ONE_THREAD
-            )
-        return process, ours
+        return start_child("memd.daemon.reader_process", str(self._stores.folder), env=ONE_THREAD)
 
     async def _listen(self, reader: Reader, incoming: asyncio.StreamReader) -> None:
         while True:

@@ -115,7 +115,7 @@ def main(descriptor: str, state: str) -> None:
     gc.freeze()
     try:
         ReaderProcess(socket.socket(fileno=int(descriptor)), Path(state)).serve()
-    except (EOFError, OSError):
+    except OSError:
         # The daemon has gone. Its threads may still compute for nobody.
         os._exit(0)
 

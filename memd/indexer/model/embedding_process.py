@@ -12,7 +12,6 @@ import os
 import select
 import socket
 import struct
-import subprocess
 import sys
 import threading
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from memd.child import receive_exactly, start_child
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model.pooling import Vectors
@@ -37,12 +37,9 @@ class EmbeddingProcess:
     """The daemon's end."""
 
     def __init__(self, settings: EmbeddingSettings, cache: Path) -> None:
-        self._socket, theirs = socket.socketpair()
+        arguments = json.dumps(asdict(settings)), str(cache)
+        self._child, self._socket = start_child("memd.indexer.model.embedding_process", *arguments)
         self._socket.settimeout(PATIENCE)
-        arguments = [json.dumps(asdict(settings)), str(cache), str(theirs.fileno())]
-        module = [sys.executable, "-W", "ignore", "-m", "memd.indexer.model.embedding_process"]
-        with theirs:
-            self._child = subprocess.Popen([*module, *arguments], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
 
     @property
     def pid(self) -> int:
@@ -53,8 +50,8 @@ class EmbeddingProcess:
         data = json.dumps(texts).encode()
         try:
             self._socket.sendall(HEAD.pack(len(texts), len(data)) + data)
-            rows, columns = HEAD.unpack(_received(self._socket, HEAD.size))
-            raw = _received(self._socket, rows * columns * 4)
+            rows, columns = HEAD.unpack(receive_exactly(self._socket, HEAD.size))
+            raw = receive_exactly(self._socket, rows * columns * 4)
         except OSError as error:
             raise ModelUnavailable(f"the process that embeds has ended or hangs: {error}") from error
         if rows != len(texts):
@@ -74,17 +71,6 @@ class EmbeddingProcess:
         self._child.wait()
 
 
-def _received(connection: socket.socket, size: int) -> bytearray:
-    data = bytearray(size)
-    view = memoryview(data)
-    while view:
-        count = connection.recv_into(view)
-        if not count:
-            raise ConnectionResetError("it closed the connection")
-        view = view[count:]
-    return data
-
-
 def _end_with_the_daemon(connection: socket.socket) -> None:
     """Not only between two batches: nobody wants the rest of one."""
     closed = select.poll()
@@ -93,7 +79,7 @@ def _end_with_the_daemon(connection: socket.socket) -> None:
     os._exit(0)
 
 
-def main(settings: str, cache: str, descriptor: str) -> None:
+def main(descriptor: str, settings: str, cache: str) -> None:
     """Embed what comes, until the other end is closed."""
     from memd.indexer.model.embedder import load_embedder
 
@@ -104,8 +90,8 @@ def main(settings: str, cache: str, descriptor: str) -> None:
     assert embedder is not None, "the daemon asks for a process only where it has a model"
     with suppress(ConnectionResetError, BrokenPipeError):
         while True:
-            _, size = HEAD.unpack(_received(connection, HEAD.size))
-            rows = embedder.embed(json.loads(_received(connection, size)))
+            _, size = HEAD.unpack(receive_exactly(connection, HEAD.size))
+            rows = embedder.embed(json.loads(receive_exactly(connection, size)))
             connection.sendall(HEAD.pack(*rows.shape) + rows.astype("<f4").tobytes())
 
 

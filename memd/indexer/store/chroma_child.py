@@ -7,7 +7,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from memd.child import start_child
 from memd.errors import DiskFull, StoreBroken
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import chroma_folder
@@ -211,15 +211,8 @@ class ChromaChild:
 
 
 def _started(folder: Path) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    ours, theirs = socket.socketpair()
+    process, ours = start_child("memd.indexer.store.chroma_process", str(folder))
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(ANSWER_SECONDS), 0))
-    # As safe from files in the current directory as the daemon is.
-    safe = ["-P"] if sys.flags.safe_path else []
-    module = [sys.executable, *safe, "-m", "memd.indexer.store.chroma_process"]
-    with theirs:
-        process = subprocess.Popen(
-            [*module, str(theirs.fileno()), str(folder)], pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL
-        )
     return ours, process
 
 

@@ -7,8 +7,9 @@ import socket
 import struct
 from typing import Any
 
+from memd.child import receive_exactly
+
 LENGTHS = struct.Struct("!II")
-PIECE = 1 << 20
 
 Header = dict[str, Any]
 
@@ -20,22 +21,9 @@ def write_message(link: socket.socket, header: Header, numbers: bytes = b"") -> 
 
 def read_message(link: socket.socket) -> tuple[Header, bytes] | None:
     """The next message; None when the other end is closed."""
-    lengths = _exactly(link, LENGTHS.size)
-    if lengths is None:
+    try:
+        lengths = LENGTHS.unpack(receive_exactly(link, LENGTHS.size))
+        header, numbers = (receive_exactly(link, length) for length in lengths)
+    except ConnectionError:
         return None
-    header, numbers = (_exactly(link, length) for length in LENGTHS.unpack(lengths))
-    return None if header is None or numbers is None else (json.loads(header), numbers)
-
-
-def _exactly(link: socket.socket, length: int) -> bytes | None:
-    parts = []
-    while length:
-        try:
-            part = link.recv(min(length, PIECE))
-        except ConnectionError:
-            return None
-        if not part:
-            return None
-        parts.append(part)
-        length -= len(part)
-    return b"".join(parts)
+    return json.loads(header), bytes(numbers)
