@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import zlib
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from memd.errors import Conflict, MemdError, NotFound, Refused, UsageError
+from memd.indexer.indexing import ingest
 from memd.indexer.record import actions, history
 from memd.protocol.client import Client
 from tests.conftest import NOTES, Home, write_notes
@@ -316,6 +318,23 @@ def test_get_as_of_gives_the_version_of_then(client: Client, workspace: Path) ->
         client.get(GARDEN, as_of=now())
     with pytest.raises(UsageError, match="as_of"):
         client.get(GARDEN, as_of="yesterday")
+
+
+def test_a_version_begins_after_its_text_was_read(tmp_path: Path) -> None:
+    root = write_notes(tmp_path / "agent")
+    stores, index = opened(tmp_path / "state", root)
+    read: list[str] = []
+
+    def restless(path: str, mtime_ns: int) -> bool:
+        time.sleep(0.005)
+        read.append(actions.now())
+        return False
+
+    options = ingest.IngestOptions(1_000_000, restless=restless)
+    for _ in ingest.apply_in_pieces(stores, index, [DAY], options, lambda: False):
+        pass
+    (first,) = stores.ledger.reader.execute("SELECT MIN(at) FROM versions").fetchone()
+    assert read and first >= read[-1]
 
 
 # --- on the command line ----------------------------------------------------------------------------------------

@@ -149,7 +149,6 @@ class _Batches:
         self.report = IngestReport()
         """What was done since it last settled."""
         self._since = time.monotonic()
-        self.now = actions.in_utc(options.now) if options.now else actions.now()
         self._behind = LedgerChanges()
         """What the ledger has and the caches have not."""
         self._ticks = False
@@ -162,8 +161,10 @@ class _Batches:
         elif self.options.accept_missing:
             self.index.held = frozenset()
         if batch.notes or batch.removed or batch.emptied:
+            # Taken after the files were read: a version never begins before its text was written.
+            now = actions.in_utc(self.options.now) if self.options.now else actions.now()
             try:
-                for changes in decide(self.stores, self.index, batch, self.now):
+                for changes in decide(self.stores, self.index, batch, now):
                     self._add(changes)
                     yield
             except ChangedMeanwhile:
