@@ -51,6 +51,19 @@ def test_the_files_that_the_architecture_names_exist() -> None:
     assert len(named) > 80 and not missing
 
 
+def test_the_tests_that_the_page_on_reliability_names_exist() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/]+\.py)::(\w+)`", page))
+    missing = [f"{file}::{name}" for file, name in sorted(named) if not defines(ROOT / "tests" / file, name)]
+    assert len(named) > 80 and not missing
+
+
+def defines(file: Path, name: str) -> bool:
+    """Whether a file of the tests has a test of this name."""
+    found = file.is_file() and re.search(rf"^(def {name}\(|{name} = )", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return bool(found)
+
+
 # --- the protocol -----------------------------------------------------------------------------------------------
 
 

@@ -150,7 +150,7 @@ class FilesAndDaemon(RuleBasedStateMachine):
 
 
 FilesAndDaemon.TestCase.settings = settings(
-    max_examples=rounds(4, 200),
+    max_examples=rounds(4, 250),
     stateful_step_count=rounds(15, 40),
     deadline=None,
     derandomize=rounds(1, 0) == 1,
