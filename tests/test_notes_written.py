@@ -15,12 +15,18 @@ from pathlib import Path
 
 import pytest
 
+from memd.config.schema import Settings
+from memd.daemon.health import Health
+from memd.daemon.tasks.writing import UndoFileChanges, WriteFiles
+from memd.daemon.worker import Worker
 from memd.errors import MemdError, NotFound, Refused, SecretFound, UsageError
+from memd.indexer.writing.write_files import FileChange, WriteAction
 from memd.notes.layout import layout_of
 from memd.notes.parse import parse
 from memd.protocol.client import Client
-from tests.conftest import ROOT, Home
+from tests.conftest import ROOT, Home, write_notes
 from tests.faults.agreement import eventually, rounds, serve
+from tests.written import opened, sync
 
 NOW = "2026-02-07T14:27"
 DAILY = "memory/2026-02-07.md"
@@ -312,6 +318,36 @@ def test_at_the_promised_clock_it_is_there(home: Home, workspace: Path) -> None:
                 eventually(lambda visible=visible: seq(client.ping()["clock"]) >= visible)
                 hits = client.query(f"okapi{nth}{ns}", ns=ns, mode="text", sync="none")["hits"]
                 assert any(f"okapi{nth}{ns} " in hit["text"] for hit in hits), (nth, ns)
+
+
+def test_what_moves_the_clock_comes_after_what_was_promised(client: Client) -> None:
+    """An undo that changes no file, between a write and its place in the index."""
+    for nth in range(3):
+        useful = client.useful("2026-02-15#garden")
+        told = client.note(f"the tapir{nth} swims", now=NOW)
+        client.undo(useful["action"])
+        eventually(lambda told=told: seq(client.ping()["clock"]) >= seq(told["visible"]))
+        hits = client.query(f"tapir{nth}", mode="text", sync="none")["hits"]
+        assert any(f"tapir{nth} " in hit["text"] for hit in hits), nth
+
+
+def test_the_promised_clock_comes_though_the_file_is_as_it_was_indexed(tmp_path: Path) -> None:
+    """Of a text that was undone before anybody looked there is nothing to index."""
+    stores, index = opened(tmp_path / "state", write_notes(tmp_path / "agent"))
+    sync(stores, index)
+    worker = Worker(stores, Settings(), Health())
+    note = WriteAction("note", "cli", (FileChange("memory/2026-02-15.md", append="## Vicuna\n\nIt grazes.\n"),))
+    worker.submit(WriteFiles("agent", note))
+    (number,) = stores.ledger.reader.execute("SELECT COALESCE(MAX(id), 0) + 1 FROM actions").fetchone()
+    undone = worker.submit(UndoFileChanges("agent", number, "cli"))
+    worker.start()
+    try:
+        promised = undone.result().visible
+        worker.applied().result()
+        assert stores.ledger.clock == promised
+    finally:
+        worker.stop(10)
+        stores.close()
 
 
 # --- once -------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class Task(ABC, Generic[T]):
 
 
 class WriteTask(Task[T]):
-    """A task that changes files and leaves indexing them to the hints."""
+    """A task that changes files and leaves indexing them to the hints: it must not move the clock itself."""
 
 
 class BackgroundTask(Task[T]):

@@ -316,8 +316,7 @@ class Worker:
             return IngestReport()
         try:
             if own:
-                # In one piece: the clock's next tick is promised to it.
-                return self.index_paths(index, batch.paths, options, own)
+                return self._index_own(index, batch.paths, options, own)
             if batch.work is None:
                 batch.work = self._indexing(index, batch.paths, options, own, self._somebody_waits)
             return self._next_piece(index, batch.work)
@@ -332,6 +331,18 @@ class Worker:
             self.stores.renew_text(index)
             reconcile_text(self.stores, index)
         return IngestReport()
+
+    def _index_own(
+        self, index: WorkspaceIndex, paths: tuple[str, ...], options: IndexingOptions, own: frozenset[str]
+    ) -> IngestReport:
+        """Index what memd wrote itself in one piece: the clock's next tick is promised to it."""
+        ledger, before = self.stores.ledger, self.stores.ledger.seq
+        report = self.index_paths(index, paths, options, own)
+        if ledger.seq == before:
+            # An undo may leave what was indexed last; whoever waits for the tick must not wait for another change.
+            with ledger.write() as connection:
+                ledger.tick(connection)
+        return report
 
     def index_paths(
         self,

@@ -7,7 +7,7 @@ from sqlite3 import Row
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.handlers.workspace_writer import workspace_writer, written
-from memd.daemon.tasks.writing import UndoAction
+from memd.daemon.tasks.writing import UndoFileChanges, UndoLifeChanges
 from memd.errors import Conflict, NotFound, Refused
 from memd.indexer.record.actions import in_utc
 from memd.indexer.store.stores import WorkspaceIndex
@@ -54,7 +54,8 @@ async def _restore_file(ctx: HandlerContext, index: WorkspaceIndex, path: str, w
     rows = await ctx.read(past.lost, ctx.stores, index, path)
     if not rows:
         raise NotFound(f"{path} was not removed while memd watched, or is back already", "memd trash")
-    return {**await _undo(ctx, index, rows[0]["id"], who), "key": "", "path": path, "version": None, "was_gone": True}
+    undoing = UndoFileChanges(index.workspace.ns, rows[0]["id"], who)
+    return {**await _undo(ctx, index, undoing), "key": "", "path": path, "version": None, "was_gone": True}
 
 
 @handles(methods.UndoRequest)
@@ -63,14 +64,15 @@ async def undo(ctx: HandlerContext, request: methods.UndoRequest, call: Incoming
     row = await ctx.read(_action_to_undo, ctx, indexes, request.action or 0, who)
     index = next(index for index in indexes if index.id == row["workspace"])
     undid = {"action": row["id"], **{name: row[name] for name in ("what", "who", "at")}}
-    return {**await _undo(ctx, index, row["id"], who), "undid": undid, "key": row["key"]}
+    task = UndoFileChanges if row["spliced"] else UndoLifeChanges
+    return {**await _undo(ctx, index, task(index.workspace.ns, row["id"], who)), "undid": undid, "key": row["key"]}
 
 
-async def _undo(ctx: HandlerContext, index: WorkspaceIndex, action: int, who: str) -> Result:
+async def _undo(ctx: HandlerContext, index: WorkspaceIndex, undoing: UndoFileChanges | UndoLifeChanges) -> Result:
     try:
-        done = await ctx.run(UndoAction(index.workspace.ns, action, who))
+        done = await ctx.run(undoing)
     except Conflict as error:
-        since = await ctx.read(past.since, ctx.stores, index.id, action)
+        since = await ctx.read(past.since, ctx.stores, index.id, undoing.action)
         hint = f"since then: {since}; " if since else ""
         raise Conflict(error.message, f"{hint}nothing was overwritten. memd log shows all of it") from error
     return {**written(index, done), "back": done.back}

@@ -35,18 +35,33 @@ class WriteFiles(WriteTask[ActionResult]):
         return _with_tick(worker, self.ns, done)
 
 
-class UndoAction(WriteTask[ActionResult]):
-    """Take back what an action changed."""
+class UndoFileChanges(WriteTask[ActionResult]):
+    """Undo what an action wrote to files."""
 
     ns: str
     action: int
     who: str
 
     def run(self, worker: Worker) -> ActionResult:
-        done = undo(worker.stores, worker.stores.index(self.ns), self.action, self.who)
-        worker.events.tell(WRITTEN, ns=self.ns, **written(self.who, "undo", done))
-        announce_moved_by(worker, done.action)
-        return _with_tick(worker, self.ns, done)
+        return _undo(worker, self.ns, self.action, self.who)
+
+
+class UndoLifeChanges(Task[ActionResult]):
+    """Undo what an action changed of memories' lives. It moves the clock, so it comes after memd's own writes."""
+
+    ns: str
+    action: int
+    who: str
+
+    def run(self, worker: Worker) -> ActionResult:
+        return _undo(worker, self.ns, self.action, self.who)
+
+
+def _undo(worker: Worker, ns: str, action: int, who: str) -> ActionResult:
+    done = undo(worker.stores, worker.stores.index(ns), action, who)
+    worker.events.tell(WRITTEN, ns=ns, **written(who, "undo", done))
+    announce_moved_by(worker, done.action)
+    return _with_tick(worker, ns, done)
 
 
 def _with_tick(worker: Worker, ns: str, done: ActionResult) -> ActionResult:
