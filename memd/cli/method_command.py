@@ -146,6 +146,8 @@ def show_result(result: Result, args: Args, show: Callable[[Any, Args], None]) -
     """Print the result as JSON or for a person, and say where a text was put that could not be joined."""
     for copied in result.get("conflicts", ()):
         console.note(f"someone else changed the file at the same moment; their text is in {copied}")
+    if result.get("repeated"):
+        console.note("this had been carried out already, before the answer was lost; it was not done again")
     if args["json"]:
         console.json(result)
     else:

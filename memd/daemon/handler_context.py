@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -37,6 +38,8 @@ from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.protocol.methods.base import Progressing
 
+log = logging.getLogger("memd.handlers")
+
 THREADS = 4
 ALONE = 8
 """Questions that the daemon answers by itself before it starts readers, unless it is busy: a start is not slowed
@@ -59,6 +62,10 @@ ReportProgress = Callable[[str, int, int], Awaitable[None]]
 
 answered_at: ContextVar[int | None] = ContextVar("answered_at", default=None)
 """The clock's count of the snapshot that the answer under way was read from; None while it was not read from one."""
+
+
+writing_call: ContextVar[IncomingCall | None] = ContextVar("writing_call", default=None)
+"""The call that is being answered, if it is a write that can be repeated."""
 
 
 class InWorkspace(Protocol):
@@ -196,7 +203,8 @@ class HandlerContext:
     async def run(self, task: Task[T]) -> T:
         """Have the writer do something, and wait for the result."""
         answered_at.set(None)
-        return await asyncio.wrap_future(self.worker.submit(task))
+        call = writing_call.get()
+        return await asyncio.wrap_future(self.worker.submit(task, AwaitedWrite(call) if call else None))
 
     def in_background(self, work: Coroutine[Any, Any, Any]) -> None:
         """Go on with something nobody waits for."""
@@ -259,6 +267,21 @@ class HandlerContext:
             if report:
                 await report("vectors", total - self.embedding.pending, total)
             await asyncio.sleep(PROGRESS_SECONDS)
+
+
+class AwaitedWrite(Future[T]):
+    """The result of a task of a write, which is dropped if its client goes before the writer begins with it."""
+
+    def __init__(self, call: IncomingCall) -> None:
+        super().__init__()
+        self._call = call
+
+    def set_running_or_notify_cancel(self) -> bool:
+        if not self._call.begun and self._call.abandoned:
+            log.info("a write was dropped: its client had gone before it began")
+            self.cancel()
+        self._call.begun = super().set_running_or_notify_cancel()
+        return self._call.begun
 
 
 async def wait_reporting(

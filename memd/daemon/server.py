@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import select
 import socket
 import struct
 import sys
@@ -74,7 +75,8 @@ class Server:
             connection.end_subscriptions()
             await connection.close()
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
-            # Cancelled only by `stop`; Python 3.11 would log a conversation that ends so as an error.
+            # Cancelled by `stop`, or since the client had gone before its write began. Python 3.11 would log a
+            # conversation that ends so as an error.
             pass
         finally:
             self._clients.discard(task)
@@ -132,6 +134,13 @@ class IncomingCall:
     def __init__(self, request: RpcRequest, connection: ClientConnection) -> None:
         self._request = request
         self.connection = connection
+        self.begun = False
+        """Whether the writer has begun with it."""
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether nobody waits for the answer any more; an MCP session and a notification never do."""
+        return self._request.wants_answer and self.connection.successor is None and self.connection.gone
 
     async def progress(self, phase: str, done: int, total: int) -> None:
         """Tell the caller how far it is."""
@@ -184,6 +193,16 @@ class ClientConnection:
         self.successor: Callable[[LineReader], Awaitable[None]] | None = None
         """Takes over the connection, in a protocol of its own, once the answer is out."""
         writer.transport.set_write_buffer_limits(high=WRITE_BUFFER)
+
+    @property
+    def gone(self) -> bool:
+        """Whether the client has closed its end; one that has merely finished sending has not. For any thread."""
+        number = self._writer.get_extra_info("socket").fileno()
+        if number < 0:
+            return True
+        hung_up = select.poll()
+        hung_up.register(number, 0)
+        return bool(hung_up.poll(0))
 
     async def send(self, line: bytes) -> None:
         """Send an answer; a client that asked and does not read is cut off."""

@@ -107,8 +107,8 @@ class Worker:
             self._hints.mark_changed(ns, path)
             self._wake.notify()
 
-    def submit(self, task: Task[T]) -> Future[T]:
-        future: Future[T] = Future()
+    def submit(self, task: Task[T], future: Future[T] | None = None) -> Future[T]:
+        future = future or Future()
         with self._wake:
             if self._stopping:
                 future.set_exception(MemdError("memd is stopping"))

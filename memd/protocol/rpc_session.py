@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from typing import Any, Self, TypeVar
 
+    from memd.protocol.unanswered import UnansweredWrite
+
     R = TypeVar("R")
     Progress = Callable[[dict[str, Any]], None]
 
@@ -88,7 +90,30 @@ class RpcSession:
         self._subscribed = False
 
     async def _answer(self, asked: Call) -> dict[str, Any]:
-        """The answer to a call; where that does no harm, it is asked again when the connection was lost."""
+        """The answer to a call; what may have been carried out without one is remembered."""
+        try:
+            result = await self._answer_or_retry(asked)
+        except BaseException as error:
+            if not asked.in_doubt:
+                raise
+            hint = "see whether it was: memd log"
+            if asked.params.get("request_id"):
+                self._unanswered(asked.method, asked.params).remember(asked.params["request_id"])
+                hint += "; the same again within ten minutes is not carried out twice"
+            if isinstance(error, NoDaemon):
+                raise NoDaemon(f"{error.message}; this may still be carried out", hint) from None
+            raise
+        if asked.known.writes:
+            self._unanswered(asked.method, asked.params).forget()
+        return result
+
+    def _unanswered(self, method: str, params: dict[str, Any]) -> UnansweredWrite:
+        from memd.protocol.unanswered import UnansweredWrite
+
+        return UnansweredWrite(self.path, method, params)
+
+    async def _answer_or_retry(self, asked: Call) -> dict[str, Any]:
+        """Where that does no harm, a call is sent again when the connection was lost."""
         # The daemon may have stopped since the last call, or be stopping just now.
         left = self._retries if asked.repeatable and (self._link or self._autostart) else 0
         lost = 0
@@ -119,6 +144,7 @@ class RpcSession:
         if self.daemon is None and (asked.method not in UNGREETED or (self._bind and asked.method != "hello")):
             return await self._ask_and_greet(asked)
         call_id, line = self._line(asked.method, asked.params)
+        asked.in_doubt = asked.known.writes
         await self._send(line)
         return await self._receive(call_id, asked)
 
@@ -161,6 +187,8 @@ class RpcSession:
             else:
                 self._keep(message)
         answer = self._early.pop(call_id)
+        if asked:
+            asked.in_doubt = False
         if "error" in answer:
             wire.raise_error(answer["error"])
         return dict(answer["result"])
@@ -233,7 +261,10 @@ class RpcSession:
                 params[name] = _absolute(params[name])
         if method == "hello":
             params = {**self._greeting(), **params}
-        return {"request_id": os.urandom(8).hex(), **params} if known.writes else params
+        if not known.writes or "request_id" in params:
+            return params
+        before = self._unanswered(method, {"who": self._who, **params}).request_id
+        return {"request_id": before or os.urandom(8).hex(), **params}
 
 
 class BlockingSession(RpcSession):
@@ -307,7 +338,7 @@ def _at_once(work: Coroutine[Any, Any, R]) -> R:
 class Call:
     """What was asked, for when it must be asked again."""
 
-    __slots__ = ("known", "method", "on_progress", "params", "patience")
+    __slots__ = ("in_doubt", "known", "method", "on_progress", "params", "patience")
 
     def __init__(self, method: str, params: dict[str, Any], on_progress: Progress | None, patience: float) -> None:
         self.method = method
@@ -315,6 +346,8 @@ class Call:
         self.params = {**params, "progress": True} if on_progress else params
         self.on_progress = on_progress
         self.patience = patience
+        self.in_doubt = False
+        """Whether it is a write that was sent and has no answer."""
 
     @property
     def repeatable(self) -> bool:

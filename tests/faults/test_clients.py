@@ -21,6 +21,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memd.errors import NoDaemon
+from memd.protocol.client import Client
 from memd.protocol.methods import METHODS
 from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST
 from tests.conftest import Home, write_notes
@@ -523,6 +525,86 @@ def test_one_client_too_many_is_told_busy_and_may_come_again(home: Home, workspa
     for caller in crowd:
         caller.leave()
     eventually(lambda: home.wait().ping()["pong"])
+
+
+# --- writes whose answer does not come --------------------------------------------------------------------------
+
+
+class Forgetful:
+    """Stands between clients and the daemon, and hangs up instead of passing on the answer to a note."""
+
+    def __init__(self, daemon: Home, place: Path) -> None:
+        self.losing = True
+        self._daemon = daemon
+        place.mkdir(parents=True, mode=0o700)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(place / "memd.sock"))
+        self._listener.listen()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            client, _ = self._listener.accept()
+            with client, client.makefile("rb") as lines, Caller(self._daemon) as daemon:
+                for line in lines:
+                    answer = daemon.ask(line)
+                    if self.losing and b'"note"' in line:
+                        break
+                    client.sendall(json.dumps(answer).encode() + b"\n")
+
+
+def told(home: Home, text: str) -> int:
+    """How often a text stands in the notes of the workspace."""
+    return sum(file.read_text().count(text) for file in (home.path.parent / "agent").rglob("*.md"))
+
+
+def test_a_write_that_timed_out_is_done_once_when_it_is_repeated(common: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert common.daemon is not None
+    monkeypatch.setenv("MEMD_HOME", str(common.path))
+    with Client(timeout=0.3) as impatient, Client() as patient:
+        impatient.ping(), patient.ping()
+        impatient.status(), patient.status()
+        common.daemon.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(NoDaemon, match="may still be carried out") as caught:
+                impatient.note("the okapi came at noon", now="2026-02-17T23:59", ns="agent")
+            assert "memd log" in caught.value.hint
+        finally:
+            common.daemon.send_signal(signal.SIGCONT)
+        # The client hung up before the daemon had read its line.
+        eventually(lambda: "its client had gone before it began" in common.log)
+        assert told(common, "okapi") == 0
+        assert not patient.note("the okapi came at noon", now="2026-02-18T00:00", ns="agent")["repeated"]
+        assert told(common, "okapi") == 1
+        # It was answered, so that the next one is meant.
+        assert not patient.note("the okapi came at noon", now="2026-02-18T00:01", ns="agent")["repeated"]
+
+
+def test_a_command_whose_answer_was_lost_finds_what_it_did(common: Home) -> None:
+    behind = Home(common.path.parent / "f")
+    between = Forgetful(common, behind.path / "run")
+    lost = behind.run("note", "the tapir sleeps", "-n", "agent")
+    assert lost.returncode == 3 and "this may still be carried out" in lost.stderr and "memd log" in lost.stderr
+    assert told(common, "tapir") == 1
+    between.losing = False
+    other = behind.run("note", "the tapir sleeps", "soundly", "-n", "agent")
+    again = behind.run("note", "the tapir sleeps", "-n", "agent")
+    assert other.returncode == again.returncode == 0
+    assert "carried out already" in again.stderr and "carried out already" not in other.stderr
+    assert told(common, "tapir") == 2
+    assert not any((behind.state / "unanswered").iterdir()), "nothing is left of what was answered"
+
+
+def test_one_who_has_finished_sending_and_one_who_wants_no_answer_are_served(common: Home) -> None:
+    """`nc -U` ends its side when its input ends; that is not the same as leaving."""
+    with Caller(common) as caller:
+        caller.send(call("note", text="the kudu stays", ns="agent"))
+        caller.socket.shutdown(socket.SHUT_WR)
+        answer = caller.answer()
+        assert answer and "result" in answer
+    with Caller(common) as caller:
+        caller.send({"jsonrpc": "2.0", "method": "note", "params": {"text": "the gnu left", "ns": "agent"}})
+    eventually(lambda: told(common, "the gnu left") == 1)
 
 
 # --- somebody else ----------------------------------------------------------------------------------------------

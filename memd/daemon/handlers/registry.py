@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from memd.daemon import binding
-from memd.daemon.handler_context import HandlerContext, InWorkspace, Result, answered_at, namespaces
+from memd.daemon.handler_context import HandlerContext, InWorkspace, Result, answered_at, namespaces, writing_call
 from memd.daemon.server import IncomingCall
 from memd.errors import UnknownMethod
 from memd.protocol.methods import METHODS, Request
@@ -42,5 +42,6 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
     request = parse(declared, binding.bound_params(ctx, call.connection, declared, params))
     binding.check_files(ctx, call.connection, declared, request)
     answered_at.set(None)
+    writing_call.set(call if declared.writes else None)
     result = await HANDLERS[declared.request](ctx, request, call)
     return {**binding.visible_part(ctx, call.connection, result), **ctx.freshness()}
