@@ -215,6 +215,21 @@ def test_undo_takes_back_this_clients_last_change(client: Client, workspace: Pat
     assert (workspace / DAY).read_bytes() == edited
 
 
+def test_a_repeated_undo_takes_back_one_change(client: Client, workspace: Path) -> None:
+    client.note("the first of two", ns="agent")
+    client.note("the second of two", ns="agent")
+    once, again = (client.undo(request_id="u-1") for _ in range(2))
+    assert (once["repeated"], again["repeated"]) == (False, True) and once["undid"] == again["undid"]
+    notes = "".join(file.read_text() for file in workspace.rglob("*.md"))
+    assert "the first of two" in notes and "the second of two" not in notes
+    client.useful("2026-02-15#garden", ns="agent")
+    vote = client.log(what="useful")["entries"][0]["action"]
+    assert [client.undo(vote, request_id="u-2")["back"] for _ in range(2)] == [1, 1]
+    (workspace / DAY).unlink()
+    client.sync()
+    assert [client.restore(path=DAY, request_id="u-3")["repeated"] for _ in range(2)] == [False, True]
+
+
 def test_a_job_is_never_undone_by_accident(client: Client, workspace: Path) -> None:
     change(client, workspace / DAY, "two apple trees", "three pear trees")
     done = client.restore(GARDEN, 1, who="job:reflect")

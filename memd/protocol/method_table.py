@@ -61,7 +61,7 @@ METHODS = {
     "diff": LightMethod("diff", args="key old new", facts="reads"),
     "restore": LightMethod("restore", args="key version", facts="writes signed"),
     "log": LightMethod("log", facts="reads"),
-    "undo": LightMethod("undo", args="action", facts="signed"),
+    "undo": LightMethod("undo", args="action", facts="writes signed"),
     "trash": LightMethod("trash", facts="reads"),
     "note": LightMethod("note", args="text", facts="writes signed"),
     "save": LightMethod("save", args="text target", facts="writes signed"),

@@ -6,10 +6,10 @@ from datetime import datetime
 from sqlite3 import Row
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
-from memd.daemon.handlers.workspace_writer import workspace_writer, written
+from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer, written
 from memd.daemon.tasks.writing import UndoFileChanges, UndoLifeChanges
 from memd.errors import Conflict, NotFound, Refused
-from memd.indexer.record.actions import in_utc
+from memd.indexer.record.actions import by_request, in_utc
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import past
 from memd.indexer.writing.undo import restoring_change
@@ -42,7 +42,7 @@ async def restore(ctx: HandlerContext, request: methods.RestoreRequest, call: In
     writer, key = workspace_writer(ctx, request), request.key
     await ctx.catch_up()
     if request.path:
-        return await _restore_file(ctx, writer.index, request.path, writer.who)
+        return await _restore_file(writer, request.path)
     memory = await ctx.read(past.known, ctx.stores, [writer.index], key)
     version, text = await ctx.read(past.text_of, ctx.stores, memory, key, request.version or 0)
     change = await ctx.read(restoring_change, ctx.stores, memory, text)
@@ -50,22 +50,27 @@ async def restore(ctx: HandlerContext, request: methods.RestoreRequest, call: In
     return {**done, "key": key, "path": memory.path, "version": version.number, "was_gone": memory.gone is not None}
 
 
-async def _restore_file(ctx: HandlerContext, index: WorkspaceIndex, path: str, who: str) -> Result:
-    rows = await ctx.read(past.lost, ctx.stores, index, path)
-    if not rows:
-        raise NotFound(f"{path} was not removed while memd watched, or is back already", "memd trash")
-    undoing = UndoFileChanges(index.workspace.ns, rows[0]["id"], who)
+async def _restore_file(writer: WorkspaceWriter, path: str) -> Result:
+    ctx, index = writer.ctx, writer.index
+    action = await ctx.read(_undone_by, ctx, writer.request_id)
+    if not action:
+        rows = await ctx.read(past.lost, ctx.stores, index, path)
+        if not rows:
+            raise NotFound(f"{path} was not removed while memd watched, or is back already", "memd trash")
+        action = rows[0]["id"]
+    undoing = UndoFileChanges(writer.ns, action, writer.who, writer.request_id)
     return {**await _undo(ctx, index, undoing), "key": "", "path": path, "version": None, "was_gone": True}
 
 
 @handles(methods.UndoRequest)
 async def undo(ctx: HandlerContext, request: methods.UndoRequest, call: IncomingCall) -> Result:
     indexes, who = ctx.indexes(request), request.who or "socket"
-    row = await ctx.read(_action_to_undo, ctx, indexes, request.action or 0, who)
+    row = await ctx.read(_action_to_undo, ctx, indexes, request)
     index = next(index for index in indexes if index.id == row["workspace"])
     undid = {"action": row["id"], **{name: row[name] for name in ("what", "who", "at")}}
     task = UndoFileChanges if row["spliced"] else UndoLifeChanges
-    return {**await _undo(ctx, index, task(index.workspace.ns, row["id"], who)), "undid": undid, "key": row["key"]}
+    undoing = task(index.workspace.ns, row["id"], who, request.request_id)
+    return {**await _undo(ctx, index, undoing), "undid": undid, "key": row["key"]}
 
 
 async def _undo(ctx: HandlerContext, index: WorkspaceIndex, undoing: UndoFileChanges | UndoLifeChanges) -> Result:
@@ -78,8 +83,17 @@ async def _undo(ctx: HandlerContext, index: WorkspaceIndex, undoing: UndoFileCha
     return {**written(index, done), "back": done.back}
 
 
-def _action_to_undo(ctx: HandlerContext, indexes: list[WorkspaceIndex], number: int, who: str) -> Row:
+def _undone_by(ctx: HandlerContext, request_id: str) -> int:
+    """The action that this request undid when it was carried out before; 0 where it was not."""
+    before = by_request(ctx.stores.ledger.reader, request_id)
+    return int(before["key"]) if before is not None and before["what"] == "undo" else 0
+
+
+def _action_to_undo(ctx: HandlerContext, indexes: list[WorkspaceIndex], request: methods.UndoRequest) -> Row:
     """The action that is named, else this client's last change of text."""
+    number, who = request.action or 0, request.who or "socket"
+    if (before := _undone_by(ctx, request.request_id)) and (row := past.action(ctx.stores, indexes, before)):
+        return row
     row = past.action(ctx.stores, indexes, number) if number else past.last(ctx.stores, indexes, who)
     if row is None:
         missing = f"there is no action {number} here" if number else f"nothing that {who} wrote is left to undo"

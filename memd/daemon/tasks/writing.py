@@ -41,9 +41,10 @@ class UndoFileChanges(WriteTask[ActionResult]):
     ns: str
     action: int
     who: str
+    request_id: str = ""
 
     def run(self, worker: Worker) -> ActionResult:
-        return _undo(worker, self.ns, self.action, self.who)
+        return _undo(worker, self)
 
 
 class UndoLifeChanges(Task[ActionResult]):
@@ -52,16 +53,18 @@ class UndoLifeChanges(Task[ActionResult]):
     ns: str
     action: int
     who: str
+    request_id: str = ""
 
     def run(self, worker: Worker) -> ActionResult:
-        return _undo(worker, self.ns, self.action, self.who)
+        return _undo(worker, self)
 
 
-def _undo(worker: Worker, ns: str, action: int, who: str) -> ActionResult:
-    done = undo(worker.stores, worker.stores.index(ns), action, who)
-    worker.events.tell(WRITTEN, ns=ns, **written(who, "undo", done))
-    announce_moved_by(worker, done.action)
-    return _with_tick(worker, ns, done)
+def _undo(worker: Worker, task: UndoFileChanges | UndoLifeChanges) -> ActionResult:
+    done = undo(worker.stores, worker.stores.index(task.ns), task.action, task.who, task.request_id)
+    if not done.repeated:
+        worker.events.tell(WRITTEN, ns=task.ns, **written(task.who, "undo", done))
+        announce_moved_by(worker, done.action)
+    return _with_tick(worker, task.ns, done)
 
 
 def _with_tick(worker: Worker, ns: str, done: ActionResult) -> ActionResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,19 +20,21 @@ from memd.notes.entries import daily_head
 from memd.notes.parse import parse
 
 
-def undo(stores: Stores, index: WorkspaceIndex, action: int, who: str) -> ActionResult:
-    """Undo an action, as an action that can be undone itself."""
+def undo(stores: Stores, index: WorkspaceIndex, action: int, who: str, request: str = "") -> ActionResult:
+    """Undo an action, as an action that can be undone itself; a repeated request is carried out once."""
     kept = splices.of(stores.ledger.reader, action)
     if not kept:
-        return _undo_life_changes(stores, index, action, who)
+        return _undo_life_changes(stores, index, action, who, request)
     changes = tuple(FileChange(splice.path, edit=partial(splices.undo_splice, splice)) for splice in reversed(kept))
-    return perform(stores, index, WriteAction("undo", who, changes, key=str(action), undoes=action))
+    return perform(stores, index, WriteAction("undo", who, changes, key=str(action), request=request, undoes=action))
 
 
-def _undo_life_changes(stores: Stores, index: WorkspaceIndex, action: int, who: str) -> ActionResult:
+def _undo_life_changes(stores: Stores, index: WorkspaceIndex, action: int, who: str, request: str) -> ActionResult:
     """Undo an action that changed no file. What a person put back ages anew, or the next reflect would redo it."""
+    if (before := actions.by_request(stores.ledger.reader, request)) is not None:
+        return ActionResult(before["id"], repeated=True, key=before["key"], back=json.loads(before["detail"])["back"])
     with stores.ledger.write() as connection:
-        number = actions.begin(connection, index.id, who, "undo", str(action))
+        number = actions.begin(connection, index.id, who, "undo", str(action), request)
         changes = actions.changes_of(connection, action)
         undoing = _LifeUndo(connection, action, number, who, datetime.now(UTC))
         for change in reversed(changes):

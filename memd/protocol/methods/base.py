@@ -161,11 +161,16 @@ class OneWorkspace(Request):
     """Without `ns`: the innermost workspace around this directory; exactly one must be meant."""
 
 
-class Writing(OneWorkspace, Signed):
-    """Changes one workspace; a repeated `request_id` is carried out once."""
+class Numbered(Request):
+    """Changes something; a repeated `request_id` is carried out once."""
 
     request_id: Annotated[str, unset("none")] = ""
     """An id of your own; a call that repeats it is not carried out again."""
+
+
+class Writing(OneWorkspace, Signed, Numbered):
+    """Changes one workspace."""
+
     allow_secret: bool = False
     """Write it even if it seems to hold a key, a token or a password."""
 

@@ -138,7 +138,7 @@ class UndoResult(base.Written):
 
 
 @method("undo", UndoResult, "action")
-class UndoRequest(base.Scoped, base.Signed):
+class UndoRequest(base.Scoped, base.Signed, base.Numbered):
     """Takes a change back, or explains why that would overwrite someone."""
 
     action: Annotated[base.Version, unset("the last change of text by `who`")] = None
