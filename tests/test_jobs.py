@@ -215,6 +215,17 @@ def test_missed_jobs_come_soon_one_after_the_other_and_the_others_as_ever(schedu
     assert states["off"] is None
 
 
+def test_jobs_are_planned_again_when_the_clock_was_put_back(scheduler: Callable[..., Scheduler]) -> None:
+    jobs = scheduler(ScheduledJob("hourly", "1h", str, last=ago(minutes=-50)))
+    jobs._scheduler.get_job("hourly").modify(next_run_time=datetime.now(UTC) + timedelta(days=1))
+    jobs.follow_clock()
+    assert in_time(jobs.states()[0]["next"]) > timedelta(hours=20)
+    # As if it had been a day later until now.
+    jobs._clock += 86_400
+    jobs.follow_clock()
+    assert timedelta(0) < in_time(jobs.states()[0]["next"]) <= timedelta(hours=1)
+
+
 # --- with a daemon ----------------------------------------------------------------------------------------------
 
 

@@ -138,11 +138,13 @@ def _weekday_names(field: str) -> str:
 def first_run(schedule: Schedule, last: datetime | None, now: datetime, soon: datetime, zone: tzinfo) -> datetime:
     """When a job that last ran at `last` is due for the first time after a start.
 
-    A job that never ran, or whose time passed while the daemon was down, runs once, soon. A `last` in the future is
-    ignored.
+    A job that never ran, or whose time passed while the daemon was down, runs once, soon. A `last` in the future means
+    that the clock was put back since: a time that it had come to is not due again, further ones are.
     """
     if last is not None and last > now:
-        return schedule.after(now, zone)
+        due = schedule.after(now, zone)
+        following = schedule.after(due, zone)
+        return following if due <= last < following else due
     due = schedule.after(last, zone) if last is not None else now
     return due if due > now else min(soon, schedule.after(now, zone))
 

@@ -36,6 +36,9 @@ log = logging.getLogger("memd")
 STOP_SECONDS = 4.0
 """Every store survives being killed; so a stop that takes longer is cut short."""
 
+CLOCK_SECONDS = 30.0
+"""How often somebody looks whether the clock was put back."""
+
 RESTART = 75
 """The exit code that asks for a new process: the package was upgraded."""
 
@@ -149,13 +152,15 @@ class App:
     # --- while it runs --------------------------------------------------------------------------------------------
 
     async def _serve_until_stopped(self) -> None:
-        every = systemd.watchdog_seconds()
+        watchdog = systemd.watchdog_seconds()
+        every = min(watchdog or CLOCK_SECONDS, CLOCK_SECONDS, self.settings.watch.scan_seconds)
         while not self._stop.is_set():
-            if every:
+            if watchdog:
                 # Sent from the loop itself: when the loop hangs, the watchdog hears nothing.
                 systemd.notify("WATCHDOG=1")
+            self.ctx.scheduler.follow_clock()
             try:
-                await asyncio.wait_for(self._stop.wait(), every or None)
+                await asyncio.wait_for(self._stop.wait(), every)
             except TimeoutError:
                 continue
 

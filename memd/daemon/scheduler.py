@@ -29,6 +29,9 @@ APART = timedelta(minutes=1)
 
 FAILED = "failed: "
 
+PUT_BACK_S = 30.0
+"""A clock that was put back by more than this is followed; less delays a job by no more."""
+
 
 @dataclass(slots=True)
 class ScheduledJob:
@@ -84,6 +87,7 @@ class Scheduler:
         self._events = events
         self._keep: Keep = lambda job: None
         self._asked = count(1)
+        self._clock = _clock_ahead()
 
     def start(self, jobs: Sequence[ScheduledJob], keep: Keep, jitter_s: float) -> None:
         """Begin with these jobs; `keep` is called for every run, when it begins and when it has ended."""
@@ -142,6 +146,22 @@ class Scheduler:
         if planned is not None:
             planned.modify(next_run_time=planned.trigger.get_next_fire_time(None, datetime.now(UTC)))
 
+    def follow_clock(self) -> None:
+        """Plan every job again when the clock was put back: what was due in a minute would come as much later."""
+        ahead, before = _clock_ahead(), self._clock
+        if ahead > before - PUT_BACK_S:
+            self._clock = max(ahead, before)
+            return
+        self._clock = ahead
+        log.warning("the clock was put back by %d s; jobs are planned again", before - ahead)
+        now = datetime.now(UTC)
+        for job in self._jobs.values():
+            if planned := self._scheduler.get_job(job.name):
+                last = datetime.fromisoformat(job.last) if job.last else None
+                trigger = planned.trigger
+                due = schedules.first_run(trigger.schedule, last, now, now + SOON, trigger.zone)
+                planned.modify(next_run_time=trigger.jittered(due))
+
     def _run(self, job: ScheduledJob) -> None:
         started, job.running = time.monotonic(), True
         job.last, job.took_ms, job.result = datetime.now(UTC).isoformat(timespec="milliseconds"), 0.0, ""
@@ -169,6 +189,11 @@ class Scheduler:
     def _state(self, job: ScheduledJob) -> dict[str, Any]:
         planned = self._scheduler.get_job(job.name)
         return job.state(planned.next_run_time if planned else None)
+
+
+def _clock_ahead() -> float:
+    """How far the time of day is ahead of the seconds that passed: it changes only when somebody sets the clock."""
+    return time.time() - time.monotonic()
 
 
 def local_zone() -> tzinfo:

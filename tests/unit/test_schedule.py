@@ -170,6 +170,9 @@ NOW, SOON = at("2026-02-15T12:00"), at("2026-02-15T12:03")
         ("1 13 * * *", "2026-02-01T12:00", "2026-02-15T12:01"),
         # The clock was put back since.
         ("1h", "2027-01-01T00:00", "2026-02-15T13:00"),
+        ("15 3 * * *", "2027-01-01T00:00", "2026-02-16T02:15"),
+        # By so little that it has run at the time that comes again.
+        ("30 13 * * *", "2026-02-15T12:30:07", "2026-02-16T12:30"),
     ],
 )
 def test_a_missed_run_is_caught_up_once(text: str, last: str | None, expected: str) -> None:
