@@ -297,11 +297,16 @@ def file_of(path: str, text: str) -> dict[str, Any]:
 def test_paths_that_lead_elsewhere_are_left_out(home: Home, client: Client) -> None:
     there = fresh(home, client)
     evil = ["../out.md", "/tmp/out.md", "memory/../../out.md", "notes/out.md", "memory/.hidden.md", "memory//a.md", ""]
+    evil += ["memory/two\nlines.md", "memory/\u202egnp.md", "memory/half\ud800.md", "memory/\x1b[2J.md"]
+    evil += ["memory/" + "deep/" * 200 + "a.md", "memory/" + "long" * 80 + ".md", "memory/out/a.md"]
+    (there / "memory").mkdir()
+    (there / "memory" / "out").symlink_to(home.path.parent)
     file = home.path / "evil.json"
     file.write_text(export_of(*(file_of(path, "x") for path in evil), file_of("memory/good.md", "good")))
     told = client.import_(file, ns="fresh")
     assert [problem["path"] for problem in told["problems"]] == evil
-    assert list(tree(there)) == ["memory/good.md"] and not (home.path.parent / "out.md").exists()
+    assert list(tree(there)) == ["memory/good.md"]
+    assert not any((home.path.parent / name).exists() for name in ("out.md", "a.md"))
 
 
 def test_secrets_are_refused_by_place_and_never_repeated(home: Home, client: Client) -> None:
@@ -352,12 +357,12 @@ def test_two_workspaces_go_to_those_of_the_same_name(home: Home, workspace: Path
     assert "blue" in (other / "MEMORY.md").read_text() and "fjord" in (workspace / "MEMORY.md").read_text()
 
 
-def test_pages_of_any_size_are_the_same_export(client: Client, workspace: Path) -> None:
-    lived_in(client, workspace)
-    whole = exported(client, "agent")
-    assert exported(client, "agent", limit=1) == whole == exported(client, "agent", limit=2)
+def test_pages_of_any_size_are_the_same_export(plain: Client, workspace: Path) -> None:
+    lived_in(plain, workspace)
+    whole = exported(plain, "agent")
+    assert exported(plain, "agent", limit=1) == whole == exported(plain, "agent", limit=2)
     with pytest.raises(UsageError):
-        client.export(ns="agent", after="nonsense")
+        plain.export(ns="agent", after="nonsense")
 
 
 def test_a_page_stays_below_a_mebibyte(client: Client, workspace: Path) -> None:
@@ -383,6 +388,23 @@ def test_export_goes_to_standard_output_and_is_private_in_a_file(home: Home, wor
     home.run("export", "--out", str(home.path / "x.json"), cwd=workspace)
     assert (home.path / "x.json").stat().st_mode & 0o777 == 0o600
     assert json.loads((home.path / "x.json").read_text())["workspaces"] == told["workspaces"]
+
+
+def test_an_export_and_a_backup_do_not_write_through_links(home: Home, workspace: Path, client: Client) -> None:
+    victim = home.path / "victim"
+    victim.write_text("mine")
+    for link in (".x.json.part", "x.json"):
+        (home.path / link).symlink_to(victim)
+    assert home.run("export", "--out", str(home.path / "x.json"), cwd=workspace).returncode == 0
+    assert victim.read_text() == "mine" and json.loads((home.path / "x.json").read_text())["memd_export"] == 1
+    now = datetime(2026, 2, 15, 3, 15, tzinfo=UTC)
+    for link in (".state-20260215T031500.db.part", "state-20260215T031500.db"):
+        (home.path / link).symlink_to(victim)
+    ledger = Ledger(home.path / "other.db")
+    made = backups.make(ledger, home.path, now)
+    ledger.close()
+    backups.check(made.file)
+    assert victim.read_text() == "mine" and not made.file.is_symlink()
 
 
 def test_the_documented_export_is_one(home: Home, client: Client) -> None:
@@ -509,6 +531,46 @@ def test_other_tools_memories_find_their_places(home: Home, workspace: Path, cli
     assert [problem["path"] for problem in told["problems"]] == [f"{elsewhere}/ghost.jsonl:4"]
     assert client.get("2026-02-15#ersatztv", ns="agent"), "the keys of what was there are as they were"
     assert client.get("MEMORY#home-network", ns="agent")
+
+
+def test_a_link_that_leads_out_of_what_is_ingested_is_left_out(home: Home, workspace: Path, client: Client) -> None:
+    """As the scan does it. What a person names may be a link itself."""
+    outside = write_notes(home.path.parent / "private", {"a.md": "never told\n", "memory/b.md": "never told\n"})
+    vault = write_notes(home.path.parent / "vault", {"real.md": "# Real\n\nof the vault\n", "deep/x.md": "# X\n"})
+    links = {
+        "file.md": outside / "a.md", "folder": outside, "deep/up": "..", "deep/above.md": "../../private/a.md",
+        "nothing.md": outside / "gone.md", "circle.md": vault / "circle.md", ".claude": outside, "same.md": "real.md",
+    }  # fmt: skip
+    for name, target in links.items():
+        (vault / name).symlink_to(target)
+    (vault / ".muxcode").mkdir()
+    (vault / ".muxcode" / "memory").symlink_to(outside)
+    (home.path.parent / "named").symlink_to(vault)
+    told = client.ingest([str(home.path.parent / "named")], ns="agent")
+    left_out = {
+        Path(problem["path"]).relative_to(home.path.parent / "named").as_posix() for problem in told["problems"]
+    }
+    assert left_out == {
+        "file.md", "folder", "deep/up", "deep/above.md", "nothing.md", "circle.md", ".claude/memory/b.md",
+        ".muxcode/memory/a.md", ".muxcode/memory/memory/b.md",
+    }  # fmt: skip
+    notes = "".join(file.read_text() for file in workspace.rglob("*.md"))
+    assert "of the vault" in notes and "never told" not in notes
+
+
+def test_names_that_cannot_be_shown_are_made_plain(home: Home, workspace: Path, client: Client) -> None:
+    vault = home.path.parent / "vault"
+    vault.mkdir()
+    for nth, name in enumerate((b"two\nlines.md", "\u202egnp.md".encode(), b"latin-\xe9.md")):
+        Path(os.fsdecode(os.fsencode(vault) + b"/" + name)).write_text(f"# Odd\n\nnumber {nth}\n")
+    (vault / "keys.jsonl").write_text('{"key": "half \\ud800", "content": "number 3"}\n')
+    told = client.ingest([str(vault)], ns="agent")
+    assert sorted(told["paths"]) == [
+        "memory/ingested/vault/gnp.md",
+        "memory/ingested/vault/latin.md",
+        "memory/ingested/vault/two-lines.md",
+        "memory/topics/half.md",
+    ]
 
 
 def test_facts_come_along(home: Home, workspace: Path, client: Client, elsewhere: Path) -> None:

@@ -38,7 +38,10 @@ def is_empty(value: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None or isinstance(value, dict | list | bool) else str(value).strip()
+    if value is None or isinstance(value, dict | list | bool):
+        return ""
+    # YAML can spell half of a character, which no store takes.
+    return str(value).encode("utf-8", "replace").decode().strip()
 
 
 def _texts(value: Any) -> tuple[str, ...]:

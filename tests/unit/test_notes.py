@@ -130,6 +130,11 @@ def test_front_matter_that_cannot_be_read_costs_nothing_but_itself(front: str):
     assert parse("MEMORY.md", f"---\n{front}\n---\n\n## A\n\na\n").memories[0].chunks[0].text == "## A\n\na"
 
 
+def test_half_of_a_character_in_front_matter_is_replaced():
+    memory = parse("MEMORY.md", '---\ntitle: "half \\ud800"\ntags: ["\\udfff"]\n---\n\na\n').memories[0]
+    assert (memory.declared.title, memory.declared.tags) == ("half ?", ("?",))
+
+
 def test_a_long_paragraph_is_cut_at_sentences_and_a_long_word_anywhere():
     sentences = " ".join(f"Sentence number {n} says something of its own." for n in range(60))
     chunks = parse("MEMORY.md", f"## A\n\n{sentences}\n").memories[0].chunks

@@ -117,7 +117,9 @@ def _write_whole(out: Path, pieces: Iterator[bytes]) -> None:
     """The file has its name only when it is whole, and is its owner's alone."""
     part = out.with_name(f".{out.name}.part")
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        # Never what somebody else has put there: a link would be followed.
+        part.unlink(missing_ok=True)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())

@@ -94,7 +94,7 @@ async def configure(ctx: HandlerContext, change: Callable[P, T], *args: P.args, 
 
 def _index_at(ctx: HandlerContext, directory: Path) -> WorkspaceIndex:
     for index in ctx.stores.indexes.values():
-        if index.workspace.root == directory:
+        if index.workspace.root in (directory, directory.resolve()):
             return index
     raise UnknownWorkspace(f"{directory} is no workspace", "memd workspaces")
 
@@ -115,4 +115,4 @@ def _workspace(request: WorkspaceAddRequest) -> Workspace:
     for glob in globs:
         if not glob_ok(glob):
             raise UsageError(f"the glob {glob!r} leaves the workspace", "globs are relative, such as '**/*.md'")
-    return replace(workspace, root=Path(path.resolve()) if path.exists() else path)
+    return replace(workspace, root=path.resolve())

@@ -39,7 +39,7 @@ def make(ledger: Ledger, folder: Path, now: datetime, nightly: bool = False) -> 
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         part.unlink(missing_ok=True)
-        part.touch(0o600)
+        part.touch(0o600, exist_ok=False)
         with translated():
             ledger.backup(part)
         part.rename(folder / name)

@@ -22,9 +22,12 @@ from memd.indexer.transfer.export import EDGE_STATES, LIFE, SCHEMA
 from memd.models import KINDS, RELATIONS, TIERS, Declared, JsonObject
 from memd.notes import incoming_file, safe_write
 from memd.notes.incoming_file import IncomingFile, IncomingMemory, MergeResult
+from memd.notes.names import UNSEEN
 from memd.notes.secrets import secrets_in
 
 MAX_EXPORT = 512 * 1024 * 1024
+DEEPEST = 32
+"""Folders on the way to a file; other programs have limits too."""
 
 
 # --- reading an export --------------------------------------------------------------------------------------
@@ -168,6 +171,10 @@ def _existing(index: WorkspaceIndex, path: str) -> tuple[str, bytes | None]:
     pure = PurePosixPath(path)
     if not path or pure.is_absolute() or ".." in pure.parts or str(pure) != path or "\0" in path:
         return "it is not a path within a workspace", None
+    if UNSEEN.search(path):
+        return "its name has characters that cannot be seen", None
+    if len(pure.parts) > DEEPEST:
+        return f"it is in more than {DEEPEST} folders", None
     if not is_memory_path(index.workspace, path):
         return "the workspace's globs do not take it in", None
     try:

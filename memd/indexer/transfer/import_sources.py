@@ -16,7 +16,7 @@ from memd.indexer.transfer.import_plan import seconds_of
 from memd.models import KINDS, JsonObject
 from memd.notes import incoming_file, metadata
 from memd.notes.layout import Layout
-from memd.notes.names import DATE, slug
+from memd.notes.names import DATE, UNSEEN, slug
 from memd.notes.read import SkippedFile, UnreadableFile, decode, read
 from memd.notes.topics import GENERAL, read_index, topic_file, topic_name
 
@@ -36,6 +36,7 @@ HIDDEN = {
 LEFT_OUT = frozenset({"raw_memories.md"})
 """The raw material of Codex's MEMORY.md."""
 
+LINK = "a symbolic link that leads elsewhere; name what it points to, if that is meant"
 HOME = "memory/ingested"
 FACT = r"^[ \t]*%s:[ \t]*[\"']?([^\n]+?)[\"']?[ \t\r]*$"
 
@@ -69,8 +70,19 @@ def gather(places: Iterable[Path], layout: Layout, files: Iterable[str], root: P
             raise NotFound(f"there is no {place}", "name a folder, a Markdown file or a file of JSON lines")
         mapping = PathMapping(name_of(place), layout, taken, root.resolve(), max_bytes)
         for file, path in _files(place):
-            _take(result, mapping, file, path, targets)
+            if why := _refusal(place, file):
+                result.problems.append({"path": str(file), "why": why})
+            else:
+                _take(result, mapping, file, path, targets)
     return result
+
+
+def _refusal(place: Path, file: Path) -> str:
+    """Why something in a place is not read: a link there leads out of it, or to a folder. The place may be a link."""
+    if file == place:
+        return ""
+    inside = os.path.realpath(file).startswith(os.path.realpath(place).rstrip("/") + "/")
+    return "" if inside and not file.is_dir() else LINK
 
 
 def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosixPath, targets: set[str]) -> None:
@@ -93,7 +105,7 @@ def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosix
 
 
 def _files(place: Path) -> Iterator[tuple[Path, PurePosixPath]]:
-    """The files of a place that can hold memories, in order, each with its path in the place."""
+    """The files of a place that can hold memories, in order, each with its path in the place; and links to folders."""
     # The place may itself be inside the folder of another tool.
     above = next((part for part in place.parts[:-1] if part in HIDDEN), "")
     if place.is_file():
@@ -109,8 +121,9 @@ def _files(place: Path) -> Iterator[tuple[Path, PurePosixPath]]:
             for file in _matching(here / name, HIDDEN[name]):
                 yield file, PurePosixPath(file.relative_to(place).as_posix())
         names[:] = sorted(name for name in names if not name.startswith(".") and name not in NEVER)
-        for name in sorted(files):
-            if _wanted(name) and Path(name).suffix != ".json":
+        links = {name for name in names if (here / name).is_symlink()}
+        for name in sorted(links.union(files)):
+            if name in links or (_wanted(name) and Path(name).suffix != ".json"):
                 yield here / name, PurePosixPath(above) / (here / name).relative_to(place).as_posix()
 
 
@@ -179,7 +192,7 @@ def _folders(path: PurePosixPath) -> tuple[str, ...]:
 
 def _file_name(text: str) -> str:
     """A file name that any workspace takes: not hidden, not too long, no separators."""
-    plain = re.sub(r"[\x00-\x1f/\\#:]+", "-", text).strip().strip(".-") or "memory"
+    plain = re.sub(r"[/\\#:]+", "-", UNSEEN.sub("-", text)).strip().strip(".-") or "memory"
     while len(plain.encode()) > 150:
         plain = plain[:-1]
     return topic_name(f"{plain}-" if SWAP.search(plain) else plain)
@@ -203,6 +216,8 @@ def _fact(head: str, name: str) -> str:
 
 
 def _summaries(index: Path) -> dict[str, str]:
+    if index.is_symlink():
+        return {}
     try:
         text = decode(index.read_bytes())
     except OSError:
