@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from memd.config.schema import WatchSettings
 from memd.daemon import watcher as watching
+from memd.daemon.folder_watch import FolderWatch
+from memd.daemon.health import Health, log_failure
 from memd.daemon.watcher import Watcher
 from memd.models import Workspace
 
@@ -252,3 +257,54 @@ def test_a_thousand_workspaces_are_looked_at_in_turn(heard: Heard, tmp_path: Pat
         looks.append({watched.workspace.ns for watched in heard.watcher._next_in_turn()})
     assert max(len(look) for look in looks) == watching.EACH_TICK
     assert set().union(*looks) == {f"agent{nth}" for nth in range(90)}
+
+
+# --- single folders, and threads that die ---------------------------------------------------------------------
+
+
+def test_descriptors_above_a_thousand_are_watched_too(tmp_path: Path) -> None:
+    """`select` takes none from 1,024 on; a daemon with many clients has them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 1_200:
+        pytest.skip(f"only {hard} open files are allowed here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1_200), hard))
+    changed = threading.Event()
+    with ExitStack() as opened:
+        opened.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        while opened.enter_context(Path(os.devnull).open("rb")).fileno() < 1_050:
+            pass
+        folders = FolderWatch(changed.set)
+        opened.callback(folders.stop)
+        for name in ("a.py", "b.py"):
+            folders.watch(tmp_path, [""])
+            (tmp_path / name).touch()
+            assert changed.wait(20), name
+            changed.clear()
+        assert not folders.blind
+
+
+def test_a_thread_that_dies_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    health = Health()
+    health.watch_threads()
+
+    def fail() -> None:
+        raise RuntimeError("nobody expects this")
+
+    folders = FolderWatch(fail)
+    folders.watch(tmp_path, [""])
+    (tmp_path / "a.py").touch()
+    assert folders._thread is not None
+    folders._thread.join(20)
+    folders.stop()
+    (trouble,) = health.troubles
+    assert trouble.what == "thread:memd-folders" and "RuntimeError: nobody expects this" in trouble.why
+    assert "memd restart" in trouble.fix
+
+
+def test_work_that_nobody_waits_for_does_not_fail_in_silence(caplog: pytest.LogCaptureFixture) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int, "no number").add_done_callback(log_failure)
+        pool.submit(int, "1").add_done_callback(log_failure)
+    (record,) = caplog.records
+    assert record.name == "memd.health" and record.exc_info and "no number" in str(record.exc_info[1])

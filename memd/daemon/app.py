@@ -18,6 +18,7 @@ from memd.config import paths
 from memd.config.schema import Settings
 from memd.daemon import handlers, logs, systemd
 from memd.daemon.handler_context import HandlerContext
+from memd.daemon.health import log_failure
 from memd.daemon.indexing import IndexingOptions
 from memd.daemon.jobs import BuiltInJobs
 from memd.daemon.lock import Lock
@@ -103,6 +104,7 @@ class App:
 
     def _start_writer(self) -> None:
         self.ctx = HandlerContext(self.settings, self.stores, self._loop, self.stop_soon)
+        self.ctx.health.watch_threads()
         self._stack.callback(self.ctx.outlines.stop)
         self.maintenance = IndexMaintenance(self.ctx.worker, self.ctx.embedding)
         self.worker = self.ctx.worker
@@ -113,8 +115,10 @@ class App:
     def _scan_at_start(self) -> None:
         """Find what changed while nobody watched; a new way of cutting notes cuts all of them again."""
         deep = self.stores.ledger.setting(NOTES_FORMAT) != str(parse.FORMAT)
-        self.worker.submit(RecoverActions())
+        self.worker.submit(RecoverActions()).add_done_callback(log_failure)
         scan = self.worker.submit(ScanWorkspaces(options=IndexingOptions(deep=deep)))
+
+        scan.add_done_callback(log_failure)
 
         def parsed(scan: Future[IngestReport]) -> None:
             if not scan.exception():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from memd.config import paths
 from memd.config.schema import OutlineSettings
 from memd.daemon.folder_watch import FolderWatch
+from memd.daemon.health import log_failure
 from memd.errors import MemdError, Refused
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 
@@ -107,7 +108,7 @@ class CodeOutlines:
 
     def _submit(self, ns: str) -> None:
         with suppress(RuntimeError):  # the pool has just been shut down
-            self._pool.submit(self._refresh_unasked, ns)
+            self._pool.submit(self._refresh_unasked, ns).add_done_callback(log_failure)
 
     # --- in the outline's own thread ------------------------------------------------------------------------
 

@@ -5,23 +5,14 @@ Events are hints, as everywhere: whoever is called looks at the files.
 
 from __future__ import annotations
 
-import ctypes
-import logging
 import os
-import select
-import struct
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-log = logging.getLogger("memd.folders")
+from memd.daemon.inotify import Inotify
 
-CHANGES = 0x2 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
-"""IN_MODIFY, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE, DELETE_SELF, MOVE_SELF."""
-ONLY_FOLDERS = 0x01000000
-IGNORED = 0x8000
-EVENT = struct.Struct("iIII")
-BUFFER = 65_536
+TURN_SECONDS = 3600.0
 
 
 class FolderWatch:
@@ -29,61 +20,50 @@ class FolderWatch:
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self._descriptor = self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
         self._watches: dict[str, int] = {}
         self._lock = threading.Lock()
-        self.blind = self._descriptor < 0
-        """Whether changes may go unnoticed: the limit of watches is reached, or there is no inotify."""
-        self._wake, self._woken = os.pipe()
-        self._thread = threading.Thread(target=self._listen, name="memd-folders", daemon=True)
-        if not self.blind:
+        self._stopping = False
+        self._inotify: Inotify | None = None
+        self._thread: threading.Thread | None = None
+        try:
+            self._inotify = Inotify()
+        except OSError:
+            pass
+        else:
+            self._thread = threading.Thread(
+                target=self._listen, args=(self._inotify,), name="memd-folders", daemon=True
+            )
             self._thread.start()
+        self.blind = self._inotify is None
+        """Whether changes may go unnoticed: the limit of watches is reached, or there is no inotify."""
 
     def watch(self, root: Path, folders: Iterable[str]) -> None:
         """Watch these folders and no others."""
         paths = {os.fspath(root / folder) for folder in folders}
         with self._lock:
-            if self._descriptor < 0:
+            if self._inotify is None:
                 return
             for gone in self._watches.keys() - paths:
-                self._libc.inotify_rm_watch(self._descriptor, self._watches.pop(gone))
+                self._inotify.forget(self._watches.pop(gone))
             self.blind = False
             for path in paths:
                 # Added again each time: a folder that was made anew under its old name is another one.
-                number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), CHANGES | ONLY_FOLDERS)
-                if number >= 0:
-                    self._watches[path] = number
-                else:
+                try:
+                    self._watches[path] = self._inotify.watch(path)
+                except OSError:
                     self.blind = self.blind or Path(path).is_dir()
 
     def stop(self) -> None:
         """End the thread and give the watches back."""
-        os.write(self._woken, b".")
-        if self._thread.is_alive():
-            self._thread.join(2)
         with self._lock:
-            for descriptor in (self._descriptor, self._wake, self._woken):
-                if descriptor >= 0:
-                    os.close(descriptor)
-            self._descriptor = -1
+            self._stopping, inotify, self._inotify = True, self._inotify, None
+        if inotify is not None and self._thread is not None:
+            inotify.wake()
+            self._thread.join(2)
+            inotify.close()
 
-    def _listen(self) -> None:
-        while True:
-            ready, _, _ = select.select([self._descriptor, self._wake], [], [])
-            if self._wake in ready:
-                return
-            try:
-                data = os.read(self._descriptor, BUFFER)
-            except BlockingIOError:
-                continue
-            if any(not mask & IGNORED for mask in _masks(data)):
+    def _listen(self, inotify: Inotify) -> None:
+        while not self._stopping:
+            events = inotify.read(TURN_SECONDS)
+            if any(not event.ended for event in events):
                 self._changed()
-
-
-def _masks(data: bytes) -> Iterable[int]:
-    at = 0
-    while at < len(data):
-        _, mask, _, length = EVENT.unpack_from(data, at)
-        yield mask
-        at += EVENT.size + length

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
+
+from memd.errors import MemdError
+
+log = logging.getLogger("memd.health")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,18 @@ class Health:
         with self._lock:
             return self._troubles.pop(what, None) is not None
 
+    def watch_threads(self) -> None:
+        """From now on a thread that dies of an error is a trouble with its name."""
+        threading.excepthook = self._thread_died
+
+    def _thread_died(self, death: threading.ExceptHookArgs) -> None:
+        if death.exc_type is SystemExit or death.exc_value is None:
+            return
+        name = death.thread.name if death.thread else "of unknown name"
+        log.critical("the thread %s died", name, exc_info=death.exc_value)
+        why = f"the thread {name} died: {death.exc_type.__name__}: {death.exc_value}"
+        self.set(f"thread:{name}", why, "memd restart starts it again; memd logs tells more")
+
     @property
     def names(self) -> list[str]:
         with self._lock:
@@ -42,3 +61,12 @@ class Health:
     def troubles(self) -> list[Trouble]:
         with self._lock:
             return [self._troubles[name] for name in sorted(self._troubles)]
+
+
+def log_failure(work: Future[Any]) -> None:
+    """The end of something that nobody waits for: an error in it must not go unnoticed."""
+    error = None if work.cancelled() else work.exception()
+    if isinstance(error, MemdError):
+        log.error("%s", error)
+    elif error is not None:
+        log.error("work that nobody waits for failed", exc_info=error)

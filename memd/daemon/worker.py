@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from memd.config.schema import Settings
 from memd.daemon.events import INDEXED, NO_EVENTS, NullEvents
-from memd.daemon.health import Health
+from memd.daemon.health import Health, log_failure
 from memd.daemon.hints import DuePaths, Hints
 from memd.daemon.indexing import PLAIN, SETTLED, IndexingJob, IndexingOptions, IndexingSlice, slices
 from memd.daemon.task_queue import Task, TaskQueue
@@ -121,7 +121,7 @@ class Worker:
         """Submit a task unless an equal one waits already; one that has begun may have missed what this one is for."""
         with self._wake:
             if task not in self._tasks:
-                self.submit(task)
+                self.submit(task).add_done_callback(log_failure)
 
     def applied(self) -> Future[None]:
         """Done when every change noted so far is in the stores."""
