@@ -176,6 +176,8 @@ class Hit:
     explain: dict[str, object] | None = None
     version: int | None = None
     """Which version of its memory it is of, where the past was asked."""
+    written_by: list[str] | None = None
+    """Who wrote some of it, where that was not only a person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,12 +159,12 @@ OUTLINE_CALLS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 """The same for the tools that `--experimental` adds, in a workspace that has `CODE`."""
 
 WRITTEN = {"ns", "key", "paths", "action", "version"}
-MEMORY = {"ns", "key", "path", "start_line", "end_line", "kind", "tier", "tags", "date", "content"}
+MEMORY = {"ns", "key", "path", "start_line", "end_line", "kind", "tier", "tags", "date", "content", "written_by"}
 CONTEXT = {"text", "memories", "tokens", "budget", "compaction_suggested"}
 TOPIC_WRITTEN = {"topic", "path", "action"}
 FIELDS: dict[str, set[str]] = {
     "memory_search": {"results", "verdict"},
-    "memory_get": {"path", "startLine", "endLine", "text"},
+    "memory_get": {"path", "startLine", "endLine", "text", "writtenBy"},
     "memory_save": {"saved", "path", "key", "target", "action"},
     "memory_context": CONTEXT,
     "ghost_put": {*WRITTEN, "similar"},
@@ -178,8 +178,8 @@ FIELDS: dict[str, set[str]] = {
     "ghost_edge": {"op", "edges", "action"},
     "ghost_edge_candidates": {"candidates"},
     "ghost_patch": WRITTEN,
-    "recall_general_memory": {"content", "topics", "path"},
-    "recall_memory": {"topic", "title", "tags", "summary", "last_updated", "path", "content"},
+    "recall_general_memory": {"content", "topics", "path", "written_by"},
+    "recall_memory": {"topic", "title", "tags", "summary", "last_updated", "path", "content", "written_by"},
     "search_memories": {"topics"},
     "list_memories": {"topics"},
     "memorize_new_topic": TOPIC_WRITTEN,
@@ -192,13 +192,13 @@ FIELDS: dict[str, set[str]] = {
 OPTIONAL: dict[str, set[str]] = {"memory_get": {"key"}, **{name: {"text", "symbols"} for name in OUTLINE}}
 ROWS: dict[tuple[str, str], set[str]] = {
     ("memory_search", "results"): {
-        *("path", "startLine", "endLine", "score", "vectorScore", "textScore", "snippet", "source", "key")
+        *("path", "startLine", "endLine", "score", "vectorScore", "textScore", "snippet", "source", "key", "writtenBy")
     },
-    ("memory_context", "memories"): {"key", "path", "start_line", "end_line", "date", "tokens"},
-    ("ghost_context", "memories"): {"key", "path", "start_line", "end_line", "date", "tokens"},
+    ("memory_context", "memories"): {"key", "path", "start_line", "end_line", "date", "tokens", "written_by"},
+    ("ghost_context", "memories"): {"key", "path", "start_line", "end_line", "date", "tokens", "written_by"},
     ("ghost_put", "similar"): {"key", "path"},
     ("ghost_search", "results"): {*MEMORY, "score"},
-    ("ghost_expand", "nodes"): {"key", "path", "title", "children", "content"},
+    ("ghost_expand", "nodes"): {"key", "path", "title", "children", "content", "written_by"},
     ("ghost_edge", "edges"): {"from", "rel", "to", "weight"},
     ("ghost_edge_candidates", "candidates"): {"from", "to", "weight", "from_text", "to_text"},
     ("recall_general_memory", "topics"): {"topic", "summary"},

@@ -157,7 +157,8 @@ def test_memory_get_gives_lines_of_memory_files_and_of_nothing_else(served: Home
             )
             keyed = (await client.call_tool("memory_get", {"key": "2026-02-15#garden", "from": 10})).structured_content
             assert keyed == {"path": "memory/2026-02-15.md", "key": "2026-02-15#garden", "startLine": 10, "endLine": 10,
-                             "text": "Planted two apple trees behind the shed.", "notes": []}  # fmt: skip
+                             "text": "Planted two apple trees behind the shed.", "writtenBy": [],
+                             "notes": []}  # fmt: skip
             for path in ("secret.txt", "../outside.md", str(workspace.parent / "outside.md"), "/etc/passwd",
                          "memory/link.md", "memory/../../outside.md"):  # fmt: skip
                 refused = await client.call_tool("memory_get", {"path": path})

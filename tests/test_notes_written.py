@@ -216,11 +216,11 @@ def test_what_nobody_wrote_is_not_found_and_near_names_are_told(client: Client) 
 
 
 def test_recent_has_the_newest_first_within_days_and_budget(client: Client) -> None:
-    client.write("Old", "too old", shared=True, now="2026-01-30T10:00")
-    client.write("One", "first", shared=True, now="2026-02-05T10:00")
-    client.write("Two", "second", shared=True, now="2026-02-06T10:00")
-    client.write("Mine", "own", role="edit", now="2026-02-07T09:00")
-    client.write("Long", "x" * 2_000, role="edit", now="2026-02-07T10:00")
+    client.write("Old", "too old", shared=True, now="2026-01-30T10:00", who="cli")
+    client.write("One", "first", shared=True, now="2026-02-05T10:00", who="cli")
+    client.write("Two", "second", shared=True, now="2026-02-06T10:00", who="cli")
+    client.write("Mine", "own", role="edit", now="2026-02-07T09:00", who="cli")
+    client.write("Long", "x" * 2_000, role="edit", now="2026-02-07T10:00", who="cli")
     told = client.recent("edit", now=NOW)
     assert [entry["title"] for entry in told["entries"]] == ["Long", "Mine", "Two", "One"] and told["left_out"] == 0
     told = client.recent("edit", now=NOW, budget=100)

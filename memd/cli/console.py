@@ -76,6 +76,12 @@ def note(text: str) -> None:
     _write(sys.stderr, f"memd: {neutralise(text)}\n")
 
 
+def note_author(result: Mapping[str, Any]) -> None:
+    """Tell who wrote some of what was shown, where that was not only a person."""
+    if result.get("written_by"):
+        note(f"written by {', '.join(result['written_by'])}")
+
+
 def report(error: MemdError) -> int:
     """Say what happened and what to do; the exit code."""
     note(error.message)

@@ -67,7 +67,7 @@ def memory(row: Mapping[str, Any]) -> str:
     """One memory with its place, for a terminal."""
     place = f"{row['path']}:{row['start_line']}" if "start_line" in row else row["path"]
     facts = [place, row.get("heading") or "", row.get("date") or row.get("at") or "", _aside(row),
-             *_life(row)]  # fmt: skip
+             by(row), *_life(row)]  # fmt: skip
     return _dim("  ".join(one_line(fact) for fact in facts if fact), True) + "\n" + neutralise(row["text"]).rstrip("\n")
 
 
@@ -117,13 +117,22 @@ def _headline(hit: dict[str, Any], several: bool, colour: bool) -> str:
         place = _link(f"{PLACE}{place}{END}", os.path.join(hit.get("root") or "", hit["path"]))  # noqa: PTH118
         heading = heading and f"{BOLD}{heading}{END}"
         date, score, workspace = (text and f"{DIM}{text}{END}" for text in (date, score, workspace))
-    parts = [workspace if several else "", place, heading, date, score, _aside(hit)]
+    parts = [workspace if several else "", place, heading, date, score, _aside(hit), by(hit)]
     return "  ".join(part for part in parts if part)
 
 
 def _aside(row: Mapping[str, Any]) -> str:
     """A mark for a memory that was laid aside, or never became more than a capture."""
     return f"({row['tier']})" if row.get("tier") in ("dormant", "sensory") else ""
+
+
+def by(row: Mapping[str, Any]) -> str:
+    """Who wrote some of it, where that was not only a person."""
+    return f"by {', '.join(map(one_line, row['written_by']))}" if row.get("written_by") else ""
+
+
+def _with_author(place: str, row: Mapping[str, Any]) -> str:
+    return f"{place}, {by(row)}" if row.get("written_by") else place
 
 
 def _dim(text: str, colour: bool) -> str:
@@ -198,7 +207,9 @@ def blocks(result: Mapping[str, Any], colour: bool) -> str:
     """What `grep` found: each block with its file and the line of its first match."""
     several = len(result["ns"]) > 1
     return "\n".join(
-        _block(_place(block, several), block["line"], _marked_lines(block, colour), colour)
+        _block(
+            _place(block, several), _with_author(f"line {block['line']}", block), _marked_lines(block, colour), colour
+        )
         for block in result["blocks"]
     )
 
@@ -211,17 +222,20 @@ def entries(result: Mapping[str, Any]) -> str:
 def columns(result: Mapping[str, Any]) -> str:
     """Memories, one a line: role, title, time."""
     return "\n".join(
-        f"{one_line(row['role']):<10} {one_line(row['title']):<36} {one_line(row['time'])}"
+        f"{one_line(row['role']):<10} {one_line(row['title']):<36} {one_line(row['time'])}  {by(row)}".rstrip()
         for row in result["memories"]
     )
 
 
 def _memory_result(nth: int, hit: Mapping[str, Any], several: bool) -> str:
-    return f"Memory Result {nth}: [source: {_place(hit, several)}]\n{neutralise(hit['text']).rstrip()}"
+    return (
+        f"Memory Result {nth}: [source: {_with_author(_place(hit, several), hit)}]\n{neutralise(hit['text']).rstrip()}"
+    )
 
 
 def _entry(entry: Mapping[str, Any]) -> str:
-    title = f"[{one_line(entry['role'])}] {one_line(entry['title'])} ({one_line(entry['time'])})"
+    time = _with_author(one_line(entry["time"]), entry)
+    title = f"[{one_line(entry['role'])}] {one_line(entry['title'])} ({time})"
     body = neutralise(entry["text"])
     return f"--- {title} score:{entry['score']:.1f} ---" + (f"\n{body}" if body else "")
 
@@ -234,7 +248,9 @@ def _file(hit: Mapping[str, Any], several: bool) -> str:
 def _hit_as_block(hit: Mapping[str, Any], several: bool, colour: bool) -> str:
     text, marks = hit["text"], hit.get("marks") or []
     line = hit["start_line"] + (text.count("\n", 0, min(mark[0] for mark in marks)) if marks else 0)
-    return _block(_place(hit, several), line, marked(text, marks, colour).rstrip("\n"), colour)
+    return _block(
+        _place(hit, several), _with_author(f"line {line}", hit), marked(text, marks, colour).rstrip("\n"), colour
+    )
 
 
 def _marked_lines(block: Mapping[str, Any], colour: bool) -> str:
@@ -243,8 +259,8 @@ def _marked_lines(block: Mapping[str, Any], colour: bool) -> str:
     return "\n".join(marked(line, spans.get(number), colour) for number, line in numbered)
 
 
-def _block(place: str, line: int, text: str, colour: bool) -> str:
-    head = f"--- {place} (line {line}) ---"
+def _block(place: str, where: str, text: str, colour: bool) -> str:
+    head = f"--- {place} ({where}) ---"
     return f"{PLACE}{head}{END}\n{text}\n---" if colour else f"{head}\n{text}\n---"
 
 

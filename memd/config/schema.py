@@ -146,6 +146,9 @@ class ServerSettings:
     cross_workspace: bool = setting(
         False, "Let a connection that is bound to one workspace, as an agent's is, name others."
     )
+    mask_secrets: bool = setting(
+        True, "Mask what looks like a key, a token or a password in everything that agents are shown, by MCP and hooks."
+    )
     structured_content: bool = setting(
         False,
         "Send the answer of each MCP tool also as data (`structuredContent`). Most clients then show the model the data"

@@ -188,6 +188,8 @@ class ClientConnection:
         self.too_fast = Busy(f"a connection may make {per_second:,} calls a second", "this one was left undone; wait")
         self.bound = ""
         """The one workspace that this connection may speak of; empty means any."""
+        self.mask_secrets = False
+        """A model reads the answers."""
         self.subscriptions: dict[int, Callable[[], None]] = {}
         """How to end each subscription of this connection, by its number."""
         self.successor: Callable[[LineReader], Awaitable[None]] | None = None

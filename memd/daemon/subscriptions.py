@@ -18,6 +18,7 @@ from memd.daemon.server import ClientConnection
 from memd.indexer.indexing.decide import SavedMemory
 from memd.indexer.indexing.subscription_match import AwaitedTerms, chunk_terms
 from memd.indexer.query import lookup
+from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Filters
 
@@ -108,7 +109,8 @@ class Subscriptions(Outboxes[Subscription]):
         passed = {filters: lookup.join(reader, some, filters) for filters, some in chunks.items()}
         rows = {chunk: row for some in passed.values() for chunk, row in some.items()}
         shared = lookup.shared_stems(reader, index.id, {row["stem"] for row in rows.values()})
-        hits = {chunk: _hit(row, index, shared) for chunk, row in rows.items()}
+        shown = [(row["memory"], _hit(row, index, shared)) for row in rows.values()]
+        hits = dict(zip(rows, history.with_authors(reader, shown), strict=True))
         return {filters: {chunk: hits[chunk] for chunk in some} for filters, some in passed.items()}
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from memd.errors import UsageError
 from memd.mcp.search_tools import MAX_BUDGET, MAX_PASSAGES, answering_hits, context_reply
-from memd.mcp.tool_text import MAX_EXCERPT, MAX_TEXT, with_source
+from memd.mcp.tool_text import MAX_EXCERPT, MAX_TEXT, source_of, with_source, written_by
 from memd.mcp.tools import Arguments, Call, Reply, Result, pick, takes, tool
 from memd.protocol.safe_text import one_line
 
@@ -57,8 +57,8 @@ def ghost_get(result: Result) -> Reply:
     """
     text = result["text"]
     cut = [f"the first {MAX_TEXT:,} of {len(text):,} characters"] if len(text) > MAX_TEXT else []
-    data = {**pick(result, *MEMORY, "version"), "content": text[:MAX_TEXT]}
-    return Reply(with_source(f"{result['path']}, {result['key']}", text[:MAX_TEXT]), data, cut)
+    data = {**pick(result, *MEMORY, "version"), **written_by(result), "content": text[:MAX_TEXT]}
+    return Reply(with_source(source_of(result, result["key"]), text[:MAX_TEXT]), data, cut)
 
 
 @tool(
@@ -74,10 +74,9 @@ def ghost_search(result: Result) -> Reply:
     """
     hits = answering_hits(result)
     text = "\n\n".join(
-        with_source(", ".join((hit["path"], hit["key"], hit["kind"], hit["tier"])), hit["text"], MAX_EXCERPT)
-        for hit in hits
+        with_source(source_of(hit, hit["key"], hit["kind"], hit["tier"]), hit["text"], MAX_EXCERPT) for hit in hits
     )
-    rows = [{**pick(hit, *MEMORY, "score"), "content": hit["text"][:MAX_EXCERPT]} for hit in hits]
+    rows = [{**pick(hit, *MEMORY, "score"), **written_by(hit), "content": hit["text"][:MAX_EXCERPT]} for hit in hits]
     return Reply(text or "No memory answers this.", {"results": rows, "verdict": result["verdict"]})
 
 
@@ -113,12 +112,13 @@ def ghost_expand(result: Result) -> Reply:
 
 def _node(row: dict[str, Any]) -> dict[str, Any]:
     content = row.get("text", "")[:MAX_EXCERPT]
-    return {**pick(row, "key", "path", "title"), "children": row.get("children", 0), "content": content}
+    names = pick(row, "key", "path", "title")
+    return {**names, "children": row.get("children", 0), **written_by(row), "content": content}
 
 
 def _node_text(node: dict[str, Any]) -> str:
-    contains = f", contains {node['children']}" if node["children"] else ""
-    return with_source(f"{node['path']}, {node['key']}{contains}", node["content"] or node["title"], MAX_EXCERPT)
+    contains = f"contains {node['children']}" if node["children"] else ""
+    return with_source(source_of(node, node["key"], contains), node["content"] or node["title"], MAX_EXCERPT)
 
 
 @tool(
@@ -229,7 +229,7 @@ def ghost_edge_candidates(result: Result) -> Reply:
     you find with `ghost_edge`. Returns both texts of every pair, shortened.
     """
     pairs = [_pair(row) for row in result["candidates"]]
-    text = "\n\n".join(_pair_text(pair) for pair in pairs)
+    text = "\n\n".join(map(_pair_text, result["candidates"]))
     return Reply(text or "No pair needs a typed edge.", {"candidates": pairs})
 
 
@@ -239,9 +239,10 @@ def _pair(row: dict[str, Any]) -> dict[str, Any]:
     return {"from": first["key"], "to": second["key"], "weight": row["weight"], **texts}
 
 
-def _pair_text(pair: dict[str, Any]) -> str:
-    ends = [with_source(pair[end], pair[f"{end}_text"], PAIR_EXCERPT) for end in ("from", "to")]
-    return "\n".join([one_line(f"{pair['from']} ~ {pair['to']} ({pair['weight']:.2f})"), *ends])
+def _pair_text(row: dict[str, Any]) -> str:
+    first, second = row["from"], row["to"]
+    ends = [with_source(source_of(end, end["key"]), end["text"], PAIR_EXCERPT) for end in (first, second)]
+    return "\n".join([one_line(f"{first['key']} ~ {second['key']} ({row['weight']:.2f})"), *ends])
 
 
 # --- patches ------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The tools of the profile `knowledge`: topics and the general knowledge, under the names that their users know."""
 
-from memd.mcp.tool_text import MAX_ANSWER, quote, with_source
+from memd.mcp.tool_text import MAX_ANSWER, quote, source_of, with_source, written_by
 from memd.mcp.tools import Reply, Result, pick, takes, tool
 from memd.protocol.safe_text import one_line
 
@@ -15,8 +15,8 @@ def recall_general_memory(result: Result) -> Reply:
     topics = "\n".join(f"- {row['topic']}: {one_line(row['summary'])}" for row in result["topics"])
     listed = f"Topics:\n{quote(topics, MAX_ANSWER)}" if topics else ""
     text = "\n\n".join(part for part in (quote(result["content"], MAX_ANSWER), listed) if part)
-    data = {**pick(result, "topics", "path"), "content": result["content"][:MAX_ANSWER]}
-    source = f"[source: {one_line(result['path'])}]"
+    data = {**pick(result, "topics", "path"), **written_by(result), "content": result["content"][:MAX_ANSWER]}
+    source = f"[source: {one_line(source_of(result))}]"
     return Reply(f"{source}\n{text}" if text else "There is no general knowledge yet.", data)
 
 
@@ -26,8 +26,8 @@ def recall_memory(result: Result) -> Reply:
     names. Returns Markdown: title, tags, when it was last updated, content.
     """
     names = ("topic", "title", "tags", "summary", "last_updated", "path")
-    data = {**pick(result, *names), "content": result["content"][:MAX_ANSWER]}
-    return Reply(with_source(result["path"], result["markdown"]), data)
+    data = {**pick(result, *names), **written_by(result), "content": result["content"][:MAX_ANSWER]}
+    return Reply(with_source(source_of(result), result["markdown"]), data)
 
 
 @tool("topic.search", "Search topics by tag", tags=takes("Tags to match.", required=True, low=1))

@@ -3,6 +3,7 @@ both) and the prompt `recall`, a question with what memory says to it."""
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 from urllib.parse import quote, unquote
 
 from memd.errors import NotFound, UsageError
@@ -65,11 +66,11 @@ async def read(call: Call, uri: str) -> str:
         rows = (await call("topic.list", {}))["topics"]
         return "\n".join(one_line(f"{row['topic']}: {row['summary']}") for row in rows)
     if uri == FILES:
-        return _fit("\n".join(map(one_line, await _all_files(call))))
+        return _fit({"text": "\n".join(map(one_line, await _all_files(call)))}, "text")
     if uri.startswith(TOPIC):
-        return _fit((await call("topic.recall", {"topic": unquote(uri.removeprefix(TOPIC))}))["markdown"])
+        return _fit(await call("topic.recall", {"topic": unquote(uri.removeprefix(TOPIC))}), "markdown")
     if uri.startswith(FILE):
-        return _fit((await call("get", {"path": unquote(uri.removeprefix(FILE))}))["text"])
+        return _fit(await call("get", {"path": unquote(uri.removeprefix(FILE))}), "text")
     raise NotFound(
         f"there is no resource {one_line(uri)}", f"there are {FILE}<path>, {TOPIC}<name>, {FILES} and {TOPICS}"
     )
@@ -84,8 +85,11 @@ async def _all_files(call: Call) -> list[str]:
     return files
 
 
-def _fit(text: str) -> str:
-    return with_notes(*truncate(neutralise(text)))
+def _fit(result: dict[str, Any], name: str) -> str:
+    """The text of a result as far as a model should get it, and who wrote it where that was not only a person."""
+    text, cut = truncate(neutralise(result[name]))
+    authors = [f"written by {', '.join(result['written_by'])}"] if result.get("written_by") else []
+    return with_notes(text, [*authors, *cut])
 
 
 def uris_of(path: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from memd.errors import NotFound, UsageError
-from memd.mcp.tool_text import MAX_ANSWER, MAX_EXCERPT, MAX_TEXT, quote, with_source
+from memd.mcp.tool_text import MAX_ANSWER, MAX_EXCERPT, MAX_TEXT, quote, source_of, with_source, written_by
 from memd.mcp.tools import Arguments, Call, Reply, Result, pick, takes, tool
 from memd.protocol.safe_text import neutralise, one_line
 
@@ -45,7 +45,8 @@ def answering_hits(result: Result) -> list[dict[str, Any]]:
 
 def memory_results(hits: list[dict[str, Any]]) -> str:
     return "\n\n".join(
-        f"Memory Result {nth}: {with_source(hit['path'], hit['text'], MAX_EXCERPT)}" for nth, hit in enumerate(hits, 1)
+        f"Memory Result {nth}: {with_source(source_of(hit), hit['text'], MAX_EXCERPT)}"
+        for nth, hit in enumerate(hits, 1)
     )
 
 
@@ -60,6 +61,7 @@ def _passage(hit: dict[str, Any]) -> dict[str, Any]:
         "snippet": hit["text"][:MAX_EXCERPT],
         "source": "memory",
         "key": hit["key"],
+        "writtenBy": hit.get("written_by", []),
     }
 
 
@@ -109,8 +111,9 @@ def memory_get(result: Result) -> Reply:
     text, end = _whole_lines(result["text"], start)
     cut = [f"cut after line {end} of {last}; for more, call again with from = {end + 1}"] if end < last else []
     names = [name for name in ("path", "key") if name in result]
-    data = {**pick(result, *names), "startLine": start, "endLine": end, "text": text}
-    return Reply(with_source(f"{result['path']}, lines {start}-{end}", text), data, cut)
+    authors = result.get("written_by", [])
+    data = {**pick(result, *names), "startLine": start, "endLine": end, "text": text, "writtenBy": authors}
+    return Reply(with_source(source_of(result, f"lines {start}-{end}"), text), data, cut)
 
 
 def _whole_lines(text: str, start: int) -> tuple[str, int]:
@@ -145,7 +148,8 @@ def memory_save(result: Result) -> Reply:
 def context_reply(result: Result) -> Reply:
     """The context; its text names the source and the date of every memory."""
     text = quote(result["text"], MAX_ANSWER)
-    memories = [pick(row, "key", "path", "start_line", "end_line", "date", "tokens") for row in result["memories"]]
+    columns = ("key", "path", "start_line", "end_line", "date", "tokens")
+    memories = [{**pick(row, *columns), **written_by(row)} for row in result["memories"]]
     data = {"text": text, "memories": memories, **pick(result, "tokens", "budget", "compaction_suggested")}
     compact = result["compaction_suggested"] and memories
     notes = ["several of these belong together and could be consolidated into one summary"] if compact else []

@@ -24,6 +24,17 @@ def quote(text: str, limit: int = MAX_EXCERPT) -> str:
     return safe if len(safe) <= limit else f"{safe[:limit]}… [cut: {limit:,} of {len(safe):,} characters]"
 
 
+def source_of(row: dict[str, Any], *facts: str) -> str:
+    """Where a text comes from, and who wrote some of it where that was not only a person."""
+    authors = f"written by {', '.join(row['written_by'])}" if row.get("written_by") else ""
+    return ", ".join(part for part in (row["path"], *facts, authors) if part)
+
+
+def written_by(row: dict[str, Any]) -> dict[str, list[str]]:
+    """The same as data, always there."""
+    return {"written_by": row.get("written_by", [])}
+
+
 def with_source(source: str, text: str, limit: int = MAX_ANSWER) -> str:
     """A note's text under a line that names where it comes from."""
     return f"[source: {one_line(source)}]\n{quote(text, limit)}"

@@ -1,6 +1,7 @@
 """Entries of a note: composing new ones, quoting old ones, and reading those of the role files. Pure."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memd.errors import UsageError
@@ -125,6 +126,8 @@ class RoleEntry:
     time: str
     """`2026-02-21 14:27` if the entry has a timestamp, else its day."""
     text: str
+    written_by: Sequence[str] = ()
+    """Who wrote some of it, where that was not only a person."""
 
     @property
     def tokens(self) -> int:
@@ -169,7 +172,10 @@ def render(entries: list[RoleEntry], roles: tuple[str, ...], left_out: int, budg
     parts: list[str] = []
     for role in roles:
         parts.append(f"# {'Shared' if role == SHARED else role} Memory")
-        parts += [entry.text.strip("\n") for entry in entries if entry.role == role]
+        for entry in (entry for entry in entries if entry.role == role):
+            parts.append(entry.text.strip("\n"))
+            if entry.written_by:
+                parts.append(f"(written by {', '.join(entry.written_by)})")
     if left_out:
         noun = "entry was" if left_out == 1 else "entries were"
         parts.append(f"({left_out} {noun} left out to stay within {budget} tokens.)")

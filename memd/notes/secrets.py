@@ -1,4 +1,4 @@
-"""Finds what looks like a key, a token or a password, without ever repeating it. Pure.
+"""Finds what looks like a key, a token or a password, without ever repeating it, and masks it. Pure.
 
 It looks for three things: the formats of providers' keys, a word such as `password` followed by something that is
 hardly a word, and the parts of URLs and commands that hold credentials. It would rather miss a password that is a
@@ -139,9 +139,19 @@ def secrets_in(text: str) -> list[Secret]:
     """Every line that seems to hold a secret, once."""
     kinds: dict[int, str] = {}
     starts = [0, *(at.end() for at in re.finditer("\n", text))]
-    for kind, offset in (*_shaped(text), *_carried(text), *_named(text)):
-        kinds.setdefault(bisect_right(starts, offset), kind)
+    for kind, start, _ in _found(text):
+        kinds.setdefault(bisect_right(starts, start), kind)
     return [Secret(line, kind) for line, kind in sorted(kinds.items())]
+
+
+Span = tuple[str, int, int]
+"""The kind of a secret, where it begins, and where it is known to reach at least."""
+
+
+def _found(text: str) -> Iterator[Span]:
+    yield from _shaped(text)
+    yield from _carried(text)
+    yield from _named(text)
 
 
 def _matches(text: str, patterns: tuple[Pattern, ...]) -> Iterator[tuple[str, re.Match[str]]]:
@@ -151,24 +161,24 @@ def _matches(text: str, patterns: tuple[Pattern, ...]) -> Iterator[tuple[str, re
                 yield kind, match
 
 
-def _shaped(text: str) -> Iterator[tuple[str, int]]:
+def _shaped(text: str) -> Iterator[Span]:
     for kind, match in _matches(text, SHAPES):
         if len(set(match[0][-16:])) > FEW:
-            yield kind, match.start()
+            yield kind, *match.span()
 
 
-def _carried(text: str) -> Iterator[tuple[str, int]]:
+def _carried(text: str) -> Iterator[Span]:
     for kind, match in _matches(text, CARRIED):
         value, user = match["value"], match.groupdict().get("user")
         if value != user and not _compiled(PLACEHOLDER).match(value) and (kind not in MADE or looks_made(value)):
-            yield kind, match.start()
+            yield kind, *match.span("value")
 
 
-def _named(text: str) -> Iterator[tuple[str, int]]:
+def _named(text: str) -> Iterator[Span]:
     for start, end in _lines_with_hints(text):
         for match in _compiled(NAMED).finditer(text, start, end):
             if looks_made(match["value"]):
-                yield "a password or token", match.start("value")
+                yield "a password or token", *match.span("value")
 
 
 def _lines_with_hints(text: str) -> set[tuple[int, int]]:
@@ -206,3 +216,59 @@ def _is_words(value: str) -> bool:
 def _bits(value: str) -> float:
     counts = Counter(value)
     return -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
+
+
+# --- masking ----------------------------------------------------------------------------------------------------
+
+MASK = "[masked: {}]"
+MASKED = re.compile(r"\[masked: an? [\w ]{2,40}\]")
+"""What stands in the place of a secret."""
+
+KEY_LINE = r"(?m)^[ \t>]*(?P<line>[A-Za-z0-9+/]{60,}+={0,2})[ \t]*$"
+KEY_BITS = 4.5
+"""Of a line of base64: a path that is as long has less."""
+REST_OF_KEY = (
+    r"(?s:.*?)-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
+    # Where the end is not shown: as far as it looks like a key.
+    r"|(?>\\[nr]|[\s>|\"'`]|[\w-]+: [^\n]*\n|[A-Za-z0-9+/=]{16,})*+"
+)
+REST_OF_VALUE = r"[^\s\"'`|\\<>)\]}]*"
+LONGEST_KEY = 8_000
+
+
+def masked(text: str) -> str:
+    """The text with what looks like a secret masked; it has as many lines as before."""
+    parts, at = [], 0
+    for kind, start, end in _apart([*_whole(text), *_key_lines(text)]):
+        parts += [text[at:start], MASK.format(kind), "\n" * text.count("\n", start, end)]
+        at = end
+    return "".join([*parts, text[at:]]) if parts else text
+
+
+def _whole(text: str) -> Iterator[Span]:
+    """Every secret to its end: the patterns match no more of it than is needed to recognise it."""
+    for kind, start, end in _found(text):
+        if kind == "a private key":
+            following = text.find("BEGIN", end)
+            limit = end + LONGEST_KEY if following < 0 else min(end + LONGEST_KEY, following)
+            rest = _compiled(REST_OF_KEY).match(text, end, limit)
+        else:
+            rest = None if kind == "a password in a URL" else _compiled(REST_OF_VALUE).match(text, end)
+        yield kind, start, rest.end() if rest else end
+
+
+def _key_lines(text: str) -> Iterator[Span]:
+    """Lines of a key whose beginning is not in this text: an answer may show a part of it."""
+    for match in _compiled(KEY_LINE).finditer(text):
+        if _bits(match["line"]) > KEY_BITS:
+            yield "a key", *match.span("line")
+
+
+def _apart(spans: list[Span]) -> list[Span]:
+    """The spans in order; those that overlap are one."""
+    joined: list[Span] = []
+    for kind, start, end in sorted(spans, key=lambda span: span[1:]):
+        if joined and start < joined[-1][2]:
+            kind, start, end = *joined[-1][:2], max(end, joined.pop()[2])
+        joined.append((kind, start, end))
+    return joined

@@ -20,6 +20,7 @@ class Client(BlockingSession, RemoteMethods):
     `autostart` starts a daemon when none runs, and restarts one that is older than this client. `timeout` is how long
     to wait in silence, in seconds. `notice` is called with what a person might want to know. `bind` is the one
     workspace that this client speaks of; `who` is noted as the author of what it writes. A call is sent again up to
-    `retries` times when the connection is lost; a write is carried out once all the same. Errors are those of
-    memd.errors. One thread at a time may use a client.
+    `retries` times when the connection is lost; a write is carried out once all the same. `mask_secrets` masks what
+    looks like a secret in every answer, as for a model. Errors are those of memd.errors. One thread at a time may use
+    a client.
     """

@@ -53,6 +53,7 @@ class RpcSession:
         bind: str | None = None,
         who: str | None = None,
         retries: int = 1,
+        mask_secrets: bool = False,
     ) -> None:
         self.path = os.fspath(socket) if socket else socket_path_str()
         self.daemon: dict[str, Any] | None = None
@@ -63,6 +64,7 @@ class RpcSession:
         self._bind = bind
         self._who = who or WHO
         self._retries = retries
+        self._mask_secrets = mask_secrets
         self._link: Any = None
         self._awaited: set[int] = set()
         self._early: dict[int, dict[str, Any]] = {}
@@ -163,7 +165,8 @@ class RpcSession:
         return await (self._once(asked) if await self._replace_outdated() else self._receive(call_id, asked))
 
     def _greeting(self) -> dict[str, Any]:
-        return {**greeting(), **({"bind": self._bind} if self._bind else {})}
+        wishes = {"bind": self._bind, "mask_secrets": self._mask_secrets}
+        return {**greeting(), **{name: wish for name, wish in wishes.items() if wish}}
 
     def _line(self, method: str, params: dict[str, Any] | None) -> tuple[int, bytes]:
         self._last_id += 1

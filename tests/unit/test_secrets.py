@@ -10,7 +10,7 @@ import pytest
 
 from memd.indexer.maintenance import doctor
 from memd.models import Workspace
-from memd.notes.secrets import SHAPES, looks_made, secrets_in
+from memd.notes.secrets import MASKED, SHAPES, looks_made, masked, secrets_in
 
 _dice = random.Random(7)
 ALNUM = string.ascii_letters + string.digits
@@ -91,6 +91,17 @@ TOKENS = {
 def test_a_key_is_known_by_its_shape(kind: str, text: str) -> None:
     found = secrets_in(f"first line\n{text}\nlast line\n")
     assert [(secret.line, secret.kind) for secret in found] == [(2, kind)]
+
+
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in TOKENS.items() for text in texts])
+def test_a_mask_covers_a_secret_to_its_end_and_keeps_the_lines(kind: str, text: str) -> None:
+    whole = f"first line\n{text}\nlast line\n"
+    safe = masked(whole)
+    assert f"[masked: {kind}]" in safe and safe.startswith("first line\n") and safe.endswith("last line\n")
+    assert safe.count("\n") == whole.count("\n")
+    assert secrets_in(safe) == [] and masked(safe) == safe
+    # What a generator gave may end anywhere; its last characters are as secret as its first.
+    assert text.rstrip("'\" \\n/")[-5:] not in safe or kind.startswith("a password")
 
 
 def test_every_shape_is_tried_here() -> None:
@@ -274,3 +285,44 @@ def test_a_workspace_without_secrets_is_well(tmp_path: Path) -> None:
     (tmp_path / "MEMORY.md").write_text("# Memory\n\nThe password is in the vault.\n")
     (finding,), places = doctor.find_secrets([Workspace("agent", tmp_path)], 1_000_000)
     assert (finding.state, finding.detail, places) == ("ok", "none seen in 1 file", [])
+
+
+# --- masks ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [HUNTER, PHRASE, made(12), made(40, HEX)])
+@pytest.mark.parametrize("line", ["password: {}", '{{"token": "{}", "user": "pierce"}}', "| router password | {} |"])
+def test_a_named_secret_is_masked_and_what_stands_beside_it_is_not(line: str, value: str) -> None:
+    safe = masked(f"Before.\n{line.format(value)}\nBehind.")
+    assert value not in safe and len(MASKED.findall(safe)) == 1
+    assert safe.startswith("Before.\n") and safe.endswith("\nBehind.")
+    assert ("pierce" in safe) == ("pierce" in line)
+
+
+def test_a_password_in_an_address_leaves_the_address_readable() -> None:
+    assert (
+        masked("postgres://app:" + HUNTER + "@db.local/main")
+        == "postgres://app:[masked: a password in a URL]@db.local/main"
+    )
+
+
+def test_a_part_of_a_private_key_is_masked_wherever_the_answer_cuts_it() -> None:
+    lines = [made(64) for _ in range(20)]
+    key = [armour("RSA PRIVATE KEY"), *lines, armour("RSA PRIVATE KEY").replace("BEGIN", "END")]
+    for first, last in ((0, 22), (0, 9), (5, 12), (15, 22)):
+        safe = masked("\n".join(key[first:last]))
+        assert not [line for line in lines if line in safe], (first, last)
+        assert safe.count("\n") == last - first - 1
+
+
+def test_what_is_no_secret_is_shown_as_it_is() -> None:
+    for file in (Path(__file__).parents[2] / "examples").rglob("*.md"):
+        assert masked(file.read_text()) == file.read_text(), file
+    path = "src/main/java/com/company/Product1/Thing2/AndAnother3/Service4Factory"
+    assert masked(f"{path}\n") == f"{path}\n"
+
+
+def test_many_beginnings_of_keys_take_no_longer_than_their_text() -> None:
+    # Without the bound each of them would read on for thousands of characters.
+    many = f"{armour('PRIVATE KEY')}\n{made(30)}\n" * 3_000
+    assert len(MASKED.findall(masked(many))) == 3_000

@@ -39,6 +39,7 @@ def write(result: Result, args: Args) -> None:
 @method_command(app, "read", role=ROLE)
 def read(result: Result, args: Args) -> None:
     console.quoted(result["text"])
+    console.note_author(result)
 
 
 @method_command(app, "recent", role=ROLE, budget=typer.Option("--budget", metavar="TOKENS"))

@@ -72,6 +72,7 @@ def get(result: Result, args: Args) -> None:
         console.out(hits.memory(result))
     else:
         console.quoted(result["text"])
+        console.note_author(result)
 
 
 def _passage(args: Args) -> None:

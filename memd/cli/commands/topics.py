@@ -42,6 +42,7 @@ def forget(result: Result, args: Args) -> None:
 @method_command(topic_app, "topic.recall")
 def recall(result: Result, args: Args) -> None:
     console.out(neutralise(result["markdown"]).removesuffix("\n"))
+    console.note_author(result)
 
 
 def _general(client: Client, params: Args, args: Args) -> Result:
@@ -64,6 +65,7 @@ def general(result: Result, args: Args) -> None:
         console.line(f"Memorized as general knowledge ({result['path']})")
     elif result["content"]:
         console.out(neutralise(result["content"]))
+        console.note_author(result)
     else:
         console.note("there is no general knowledge yet; begin: memd topic general --set TEXT")
 

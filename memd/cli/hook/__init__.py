@@ -138,7 +138,7 @@ def _end_after(seconds: float, args: dict[str, Any]) -> None:
 def _client() -> Client:
     from memd.protocol.client import Client
 
-    client = Client()
+    client = Client(mask_secrets=True)
     try:
         client.daemon = dict(client.hello())
     except BaseException:

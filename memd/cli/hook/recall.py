@@ -130,7 +130,8 @@ def _word(word: str) -> str:
 def piece(nth: int, memory: dict[str, Any]) -> str:
     """One memory: where it stands, and what it says, each line marked as a quotation."""
     lines = f"{memory['start_line']}-{memory['end_line']}"
-    head = one_line(f"[{nth}] {memory['path']}:{lines} {memory.get('heading') or ''}".rstrip())
+    author = f" (written by {', '.join(memory['written_by'])})" if memory.get("written_by") else ""
+    head = one_line(f"[{nth}] {memory['path']}:{lines} {memory.get('heading') or ''}".rstrip() + author)
     return f"{head}\n{quoted(memory['text'])}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import PurePosixPath
 
@@ -11,6 +12,7 @@ from memd.daemon.handlers.workspace_writer import WorkspaceWriter, did_you_mean,
 from memd.errors import NotFound, UsageError
 from memd.indexer.indexing.scan import refusal
 from memd.indexer.query.lookup import key_of
+from memd.indexer.record import history
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views.keys import content_now
 from memd.indexer.writing.write_files import FileChange
@@ -116,7 +118,9 @@ async def read_role(ctx: HandlerContext, request: ReadRequest, call: IncomingCal
     found = await ctx.read(_content, index, path, ctx.max_bytes)
     if found is None:
         raise NotFound(f"no file of notes has the role {role} ({path})", _role_hint(index, role))
-    return {**index.place, "role": role, "path": path, "text": found.text}
+    await ctx.catch_up()
+    authors = await ctx.read(lambda: history.authors_at(ctx.stores.ledger.reader, index.id, path))
+    return {**index.place, "role": role, "path": path, "text": found.text, **authors}
 
 
 @handles(RecentRequest)
@@ -128,14 +132,28 @@ async def recent(ctx: HandlerContext, request: RecentRequest, call: IncomingCall
     newest = entries.newest_first(await ctx.read(_entries, index, paths, ctx.max_bytes), first)
     kept = entries.within_budget(newest, budget)
     left_out = len(newest) - len(kept)
+    await ctx.catch_up()
+    kept = await ctx.read(_with_authors, ctx, index, kept)
     return {
         **index.place,
         "role": request.role,
-        "entries": [{name: getattr(entry, name) for name in ENTRY_FIELDS} for entry in kept],
+        "entries": [_row(entry) for entry in kept],
         "left_out": left_out,
         "tokens": sum(entry.tokens for entry in kept),
         "text": entries.render(kept, roles, left_out, budget),
     }
+
+
+def _with_authors(ctx: HandlerContext, index: WorkspaceIndex, kept: list[entries.RoleEntry]) -> list[entries.RoleEntry]:
+    reader = ctx.stores.ledger.reader
+    return [
+        replace(one, **history.authors_at(reader, index.id, one.path, one.start_line, one.end_line)) for one in kept
+    ]
+
+
+def _row(entry: entries.RoleEntry) -> Result:
+    row = {name: getattr(entry, name) for name in ENTRY_FIELDS}
+    return row | ({"written_by": entry.written_by} if entry.written_by else {})
 
 
 def _role_path(index: WorkspaceIndex, role: str) -> str:

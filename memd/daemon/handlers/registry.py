@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from memd.daemon import binding
 from memd.daemon.handler_context import HandlerContext, InWorkspace, Result, answered_at, namespaces, writing_call
 from memd.daemon.server import IncomingCall
-from memd.errors import UnknownMethod
+from memd.errors import MemdError, UnknownMethod
+from memd.notes.secrets import masked
 from memd.protocol.methods import METHODS, Request
 from memd.protocol.methods.parameters import parse
 
@@ -43,5 +44,27 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
     binding.check_files(ctx, call.connection, declared, request)
     answered_at.set(None)
     writing_call.set(call if declared.writes else None)
-    result = await HANDLERS[declared.request](ctx, request, call)
+    handler = HANDLERS[declared.request](ctx, request, call)
+    masks = call.connection.mask_secrets and ctx.settings.server.mask_secrets
+    result = await (_without_secrets(ctx, handler) if masks else handler)
     return {**binding.visible_part(ctx, call.connection, result), **ctx.freshness()}
+
+
+async def _without_secrets(ctx: HandlerContext, handler: Awaitable[Result]) -> Result:
+    """What a handler answers, for a model to read; an error may quote a note too."""
+    try:
+        return dict(await ctx.read(_masked, await handler))
+    except MemdError as error:
+        error.message, error.hint = masked(error.message), masked(error.hint)
+        raise
+
+
+def _masked(value: Any) -> Any:
+    """Data with every text in it masked where it looks like a secret; names of fields are memd's own."""
+    if isinstance(value, str):
+        return masked(value)
+    if isinstance(value, list):
+        return [_masked(entry) for entry in value]
+    if isinstance(value, dict):
+        return {name: _masked(entry) for name, entry in value.items()}
+    return value

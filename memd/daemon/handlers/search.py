@@ -18,6 +18,7 @@ from memd.indexer.query import grep as grep_files
 from memd.indexer.query.pattern import Pattern
 from memd.indexer.query.search import search
 from memd.indexer.query.why_not import why_not as explain_absence
+from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import as_of as as_of_view
 from memd.indexer.views import inventory, keys, past
@@ -172,7 +173,8 @@ async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCa
     key, indexes = request.key, await ctx.current_indexes(request)
     if request.path:
         try:
-            return await ctx.read(keys.by_path, indexes, request.path, request.from_, request.lines, ctx.max_bytes)
+            lines = (request.path, request.from_, request.lines, ctx.max_bytes)
+            return await ctx.read(keys.by_path, ctx.stores, indexes, *lines)
         except OSError as error:
             raise NotFound(f"that path cannot be read: {error.strerror}", "memd workspaces") from error
     if moment:
@@ -204,13 +206,25 @@ async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: Incoming
     limit = request.max_results or MAX_ROWS
     query = grep_files.GrepQuery(pattern, request.context, limit, request.path, request.after)
     found = await ctx.read_elsewhere(grep_files.grep, indexes, query, ctx.max_bytes)
+    # Who wrote the lines is known once they are indexed.
+    await ctx.catch_up("auto", tuple(namespaces(indexes)))
     return {
-        "blocks": [asdict(block) for block in found.blocks],
+        "blocks": await ctx.read(_blocks, ctx, found.blocks),
         "next": found.next,
         "skipped": found.skipped[:MAX_SKIPPED],
         "ns": namespaces(indexes),
         "took_ms": _took(started),
     }
+
+
+def _blocks(ctx: HandlerContext, blocks: list[grep_files.GrepBlock]) -> list[Result]:
+    """Blocks as the wire has them, with who wrote them."""
+    reader = ctx.stores.ledger.reader
+    return [
+        asdict(block)
+        | history.authors_at(reader, ctx.stores.index(block.ns).id, block.path, block.start_line, block.end_line)
+        for block in blocks
+    ]
 
 
 @handles(methods.ListRequest)

@@ -31,6 +31,7 @@ MAX_SKIPPED = 50
 async def hello(ctx: HandlerContext, request: HelloRequest, call: IncomingCall) -> Result:
     if request.bind:
         binding.bind(ctx, call.connection, request.bind)
+    call.connection.mask_secrets |= request.mask_secrets
     per_second = ctx.settings.server.calls_per_second
     limits = {"request_bytes": MAX_REQUEST, "hits": MAX_HITS, "query_chars": MAX_QUERY, "calls_per_second": per_second}
     return {
@@ -134,6 +135,7 @@ async def mcp_open(ctx: HandlerContext, request: McpOpenRequest, call: IncomingC
     connection = call.connection
     # The first session waits until the SDK is imported; usually that was done while the daemon was idle.
     module = await asyncio.get_running_loop().run_in_executor(None, ctx.mcp.load)
+    connection.mask_secrets = True
     _bind_early(ctx, connection, request)
     if request.experimental and request.profile in EXPERIMENTAL and not ctx.outlines.on:
         ctx.outlines.turn_on()

@@ -8,7 +8,9 @@ from pathlib import PurePosixPath
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, did_you_mean, workspace_writer
 from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, UsageError
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.query import lookup
+from memd.indexer.record import history
+from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import topics
 from memd.indexer.writing.write_files import FileChange
 from memd.notes import metadata, names, sections
@@ -101,10 +103,15 @@ async def set_general(ctx: HandlerContext, request: methods.TopicSetGeneralReque
     notes.check_general(content)
     writer.refuse_secrets(content)
     path = writer.layout.index
-    stem = PurePosixPath(path).stem
-    key = stem if names.is_topic(path) else f"{stem}#{names.slug(notes.GENERAL)}"
+    key = _general_key(path)
     change = _change_index(writer, lambda text: notes.with_general(text, content))
     return {**await writer.write("topic.set_general", key, change), "path": path}
+
+
+def _general_key(path: str) -> str:
+    """The key of the general knowledge, by the file that lists the topics."""
+    stem = PurePosixPath(path).stem
+    return stem if names.is_topic(path) else f"{stem}#{names.slug(notes.GENERAL)}"
 
 
 def _change_index(writer: WorkspaceWriter, edit: Callable[[str], str]) -> FileChange:
@@ -148,10 +155,11 @@ def _unknown(index: WorkspaceIndex, name: str, known: Iterable[str], listing: st
 
 @handles(methods.TopicRecallRequest)
 async def recall(ctx: HandlerContext, request: methods.TopicRecallRequest, call: IncomingCall) -> Result:
-    return await ctx.read(_recall, ctx.indexes(request), notes.topic_name(request.topic), ctx.max_bytes)
+    await ctx.catch_up()
+    return await ctx.read(_recall, ctx.stores, ctx.indexes(request), notes.topic_name(request.topic), ctx.max_bytes)
 
 
-def _recall(indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Result:
+def _recall(stores: Stores, indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Result:
     having = [(index, path) for index in indexes if (path := topics.paths(index).get(name))]
     if len(having) > 1:
         there = ", ".join(index.workspace.ns for index, _ in having)
@@ -162,7 +170,7 @@ def _recall(indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Result:
         raise _unknown(index, name, topics.paths(index), topics.index_text(index, max_bytes))
     return {**index.place, "path": path, "topic": name, "title": topic.title, "tags": list(topic.tags),
             "summary": topic.summary, "last_updated": topic.last_updated, "content": topic.content,
-            "markdown": topic.markdown()}  # fmt: skip
+            "markdown": topic.markdown(), **history.authors_at(stores.ledger.reader, index.id, path)}  # fmt: skip
 
 
 @handles(methods.TopicGeneralRequest)
@@ -170,8 +178,16 @@ async def general(ctx: HandlerContext, request: methods.TopicGeneralRequest, cal
     index = ctx.only_index(request)
     text = await ctx.read(topics.index_text, index, ctx.max_bytes)
     entries = [{"topic": entry.topic, "summary": entry.summary} for entry in notes.read_index(text).entries]
-    return {**index.place, "path": topics.layout(index).index, "content": notes.general_of(text),
-            "topics": entries}  # fmt: skip
+    path = topics.layout(index).index
+    await ctx.catch_up()
+    authors = await ctx.read(_authors, ctx.stores, index, _general_key(path))
+    return {**index.place, "path": path, "content": notes.general_of(text), "topics": entries, **authors}
+
+
+def _authors(stores: Stores, index: WorkspaceIndex, key: str) -> Result:
+    """Who wrote some of a memory, where that was not only a person."""
+    rows = [(row["id"], Result()) for row in lookup.memories(stores.ledger.reader, index.id, key)]
+    return next(iter(history.with_authors(stores.ledger.reader, rows)), {})
 
 
 @handles(methods.TopicSearchRequest)

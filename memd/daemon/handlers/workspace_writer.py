@@ -20,7 +20,7 @@ from memd.indexer.writing.write_files import ActionResult, FileChange, WriteActi
 from memd.models import Memory
 from memd.notes import sections
 from memd.notes.layout import Layout, layout_of
-from memd.notes.secrets import secrets_in
+from memd.notes.secrets import MASKED, secrets_in
 from memd.protocol.methods.base import Writing
 
 
@@ -43,8 +43,13 @@ class WorkspaceWriter:
         return layout_of(list(self.index.files))
 
     def refuse_secrets(self, *texts: str) -> None:
-        """Refuse what looks like a secret, unless it was allowed."""
+        """Refuse what looks like a secret, unless it was allowed, and masks that would replace one."""
         for text in () if self.allow_secret else texts:
+            if mask := MASKED.search(text):
+                raise Refused(
+                    f"the text has {mask[0]} where a note has a secret, which it would replace",
+                    "leave those lines as they are and change others (patch), or add to the note instead",
+                )
             if secrets := secrets_in(text):
                 kinds = ", ".join(dict.fromkeys(f"{secret.kind} (line {secret.line})" for secret in secrets))
                 raise SecretFound(f"the text seems to hold {kinds}", "leave it out, or say --allow-secret")

@@ -227,6 +227,8 @@ class ContextInputs:
     rows: dict[int, Row] = field(default_factory=dict)
     keys: dict[int, str] = field(default_factory=dict)
     """Of the memories that may be shown."""
+    authors: dict[int, JsonObject] = field(default_factory=dict)
+    """Of the same, where others than a person wrote some of it: `written_by`."""
 
     @property
     def connection(self) -> Connection:
@@ -251,7 +253,10 @@ class ContextInputs:
     def name(self, memories: Iterable[int]) -> None:
         """Look up the keys of memories."""
         rows = [self.rows[memory] for memory in memories]
-        self.keys = dict(zip((row["id"] for row in rows), lookup.keys_of(self.connection, rows), strict=True))
+        numbers = [row["id"] for row in rows]
+        self.keys = dict(zip(numbers, lookup.keys_of(self.connection, rows), strict=True))
+        authors = history.with_authors(self.connection, [(number, {}) for number in numbers])
+        self.authors = dict(zip(numbers, authors, strict=True))
 
     def ns(self, memory: int) -> str:
         return self.indexes[self.rows[memory]["workspace"]].workspace.ns
@@ -328,6 +333,8 @@ def _head(inputs: ContextInputs, memory: int, beside: int | None) -> str:
     parts = [f"{place}:{lines}", row["date"], inputs.keys[memory]]
     if beside is not None:
         parts.append(f"contradicts {inputs.keys[beside]}")
+    if authors := inputs.authors[memory].get("written_by"):
+        parts.append(f"written by {', '.join(authors)}")
     return f"{'#' * QUOTE_LEVEL} {_one_line(title)}\n{_one_line(' · '.join(part for part in parts if part))}\n\n"
 
 
@@ -347,7 +354,7 @@ def _memory(inputs: ContextInputs, one: packing.PackedMemory) -> JsonObject:
     row = inputs.rows[one.memory]
     columns = {name: row[name] for name in ("path", "start_line", "end_line", "date", "tier", "kind")}
     memory = {"ns": inputs.ns(one.memory), "key": inputs.keys[one.memory], **columns, "phase": one.phase,
-              "excerpt": one.excerpt, "tokens": one.tokens}  # fmt: skip
+              "excerpt": one.excerpt, "tokens": one.tokens, **inputs.authors[one.memory]}  # fmt: skip
     return memory | ({"contradicts": inputs.keys[one.against]} if one.against is not None else {})
 
 

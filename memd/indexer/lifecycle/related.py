@@ -73,10 +73,12 @@ def candidates(stores: Stores, indexes: Sequence[WorkspaceIndex], limit: int) ->
     for index in indexes:
         some = edges.untyped(connection, index.id, limit)
         texts = edges.excerpts(connection, _ends(some))
-        ends = {
-            number: {**{part: name[part] for part in ("key", "path", "heading")}, "text": texts.get(number, "")}
-            for number, name in edges.named(connection, index.id, _ends(some)).items()
-        }
+        names = edges.named(connection, index.id, _ends(some))
+        shown = [
+            (number, {**{part: name[part] for part in ("key", "path", "heading")}, "text": texts.get(number, "")})
+            for number, name in names.items()
+        ]
+        ends = dict(zip(names, history.with_authors(connection, shown), strict=True))
         rows += [{"ns": index.workspace.ns, "from": ends[edge.one], "to": ends[edge.other],
                   "weight": round(edge.weight, 4), "origin": edge.origin} for edge in some]  # fmt: skip
     return {"relations": RELATIONS, "candidates": _strongest(rows, limit)}
@@ -148,7 +150,8 @@ def list_summaries(stores: Stores, indexes: Iterable[WorkspaceIndex]) -> dict[st
     for index in indexes:
         contained = edges.contained(connection, index.id)
         entries = inventory.entries(connection, index, Filters(), contained)
-        rows += [{**entry.as_object(), "children": len(contained[entry.id])} for entry in entries]
+        listed = [(entry.id, {**entry.as_object(), "children": len(contained[entry.id])}) for entry in entries]
+        rows += history.with_authors(connection, listed)
     return {"summaries": sorted(rows, key=_by_place)}
 
 
@@ -158,5 +161,6 @@ def children(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> dic
     connection = stores.ledger.reader
     contained = edges.contained(connection, index.id).get(row["id"], [])
     entries = inventory.entries(connection, index, Filters(), contained)
-    rows = [{**one.as_object(), "text": history.text_of(connection, one.row["digest"]) or ""} for one in entries]
+    texts = [{**one.as_object(), "text": history.text_of(connection, one.row["digest"]) or ""} for one in entries]
+    rows = history.with_authors(connection, [(one.id, text) for one, text in zip(entries, texts, strict=True)])
     return {"ns": index.workspace.ns, "key": key, "children": sorted(rows, key=_by_place)}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from sqlite3 import Row
 
 from memd.indexer.language.words import query_terms, terms_of, words
 from memd.indexer.query import certainty, lookup, ranking
 from memd.indexer.query.candidates import Candidate
 from memd.indexer.query.lines import units_of
+from memd.indexer.record import history
 from memd.indexer.store.stores import Stores
 from memd.models import Answer, Ask, Hit
 
@@ -41,6 +43,8 @@ def answer(stores: Stores, ask: Ask, candidates: Sequence[Candidate], confidence
     # As typed: the words of operators are marked too.
     terms = frozenset(query_terms(ask.query)) if ask.marks else frozenset()
     hits = [_hit(candidate, also, shared[candidate.index.id], ask, terms) for candidate, also in folded]
+    authors = history.with_authors(stores.ledger.reader, [(candidate.row["memory"], {}) for candidate, _ in folded])
+    hits = [replace(hit, **written_by) for hit, written_by in zip(hits, authors, strict=True)]
     confidence = confidence if hits else 0.0
     return Answer(hits, certainty.verdict(bool(hits), confidence), confidence, len(candidates))
 

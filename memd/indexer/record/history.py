@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import sys
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
+
+from memd.models import JsonObject
+
+PEOPLE = ("cli", "editor")
+"""Authors that are a person: whoever types commands, and whoever edits the files."""
+BY_OTHERS = f"v.digest IS NOT NULL AND v.who NOT IN {PEOPLE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,32 @@ def versions(connection: sqlite3.Connection, memory: int) -> list[MemoryVersion]
     """All versions of a memory, oldest first."""
     rows = connection.execute("SELECT * FROM versions WHERE memory = ? ORDER BY number", (memory,))
     return [MemoryVersion(**dict(row)) for row in rows]
+
+
+def with_authors(connection: sqlite3.Connection, rows: Sequence[tuple[int, JsonObject]]) -> list[JsonObject]:
+    """The rows of some memories; with `written_by` where others than a person wrote a version, in that order."""
+    found = connection.execute(
+        f"SELECT v.memory, v.who FROM versions v WHERE v.memory IN (SELECT value FROM json_each(?)) AND {BY_OTHERS}"
+        " GROUP BY v.memory, v.who ORDER BY v.memory, MIN(v.number)",
+        (json.dumps([memory for memory, _ in rows]),),
+    )
+    authors: dict[int, list[str]] = {}
+    for memory, who in found:
+        authors.setdefault(memory, []).append(who)
+    return [{**row, "written_by": authors[memory]} if memory in authors else row for memory, row in rows]
+
+
+def authors_at(
+    connection: sqlite3.Connection, workspace: int, path: str, first: int = 1, last: int = sys.maxsize
+) -> JsonObject:
+    """`written_by`, as `with_authors` has it, of everything in some lines of a file; empty where a person wrote it."""
+    found = connection.execute(
+        "SELECT DISTINCT v.who FROM files f JOIN memories m ON m.file = f.id JOIN versions v ON v.memory = m.id"
+        f" WHERE f.workspace = ? AND f.path = ? AND m.start_line <= ? AND m.end_line >= ? AND {BY_OTHERS} ORDER BY 1",
+        (workspace, path, last, first),
+    )
+    names = [row[0] for row in found]
+    return {"written_by": names} if names else {}
 
 
 def text_of(connection: sqlite3.Connection, digest: str | None) -> str | None:

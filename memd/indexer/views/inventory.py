@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from memd.indexer.indexing.read_files import read_or_none
 from memd.indexer.query import grep, lookup
 from memd.indexer.query.lookup import ALIVE
+from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import PINNED, Filters, JsonObject
 from memd.notes.read import digest_of
@@ -81,7 +82,7 @@ def list_memories(
     else:
         page = _stamped(connection, sorted(found, key=SORTS[sort])[offset : offset + limit])
     return {
-        "memories": [entry.as_object() for entry in page],
+        "memories": history.with_authors(connection, [(entry.id, entry.as_object()) for entry in page]),
         "total": len(found),
         "roles": _roles(connection, indexes),
     }
@@ -203,10 +204,11 @@ def ranked_entries(
         ]
         page = newest(connection, rows, offset, limit, lambda entry: scores[entry.id])
         texts = _texts(connection, page, max_bytes)
-    shown = [
-        {**entry.as_object(), "score": float(scores[entry.id]), "text": body_of(texts[entry.id])} for entry in page
-    ]
-    return {"entries": shown, "total": len(scores)}
+        shown = [
+            (entry.id, {**entry.as_object(), "score": float(scores[entry.id]), "text": body_of(texts[entry.id])})
+            for entry in page
+        ]
+        return {"entries": history.with_authors(connection, shown), "total": len(scores)}
 
 
 def body_of(text: str) -> str:

@@ -44,7 +44,7 @@ def by_key(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, max_byte
     last = history.latest(stores.ledger.reader, row["id"])
     # None: the ledger has not heard of the text that the file has.
     number = last.number if last is not None and last.digest == digest_of_memory(memory) else None
-    return row["id"], {
+    shown = {
         **index.place,
         "path": note.path,
         **{name: getattr(memory, name) for name in ("start_line", "end_line", "heading", "text", "kind", "date")},
@@ -57,6 +57,7 @@ def by_key(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, max_byte
         "life": {name: row[name] for name in LIFE},
         **version_facts(number, memory.text),
     }
+    return row["id"], *history.with_authors(stores.ledger.reader, [(row["id"], shown)])
 
 
 def find_memory(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> tuple[WorkspaceIndex, Row]:
@@ -101,12 +102,15 @@ def declared_facts(declared: JsonObject) -> JsonObject:
 # --- lines of a file ----------------------------------------------------------------------------------------
 
 
-def by_path(indexes: Sequence[WorkspaceIndex], path: str, first: int, count: int, max_bytes: int) -> JsonObject:
+def by_path(
+    stores: Stores, indexes: Sequence[WorkspaceIndex], path: str, first: int, count: int, max_bytes: int
+) -> JsonObject:
     """Lines of a file; all of them when `count` is 0."""
     for index in indexes:
         inner = inside(index, path)
         if inner and (index.workspace.root / inner).exists():
-            return _lines(index, inner, first, count, max_bytes)
+            lines = _lines(index, inner, first, count, max_bytes)
+            return lines | history.authors_at(stores.ledger.reader, index.id, inner, first, lines["end_line"])
     names = sorted(name for index in indexes for name in index.files)
     similar = ", ".join(difflib.get_close_matches(path, names, n=3, cutoff=0.4))
     raise NotFound(f"no memory file is called {path}", f"similar names: {similar}" if similar else "memd workspaces")

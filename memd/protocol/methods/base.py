@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypedDict, TypeVar, dataclass_transform
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar, dataclass_transform
 
 from msgspec import Meta
 
@@ -183,6 +183,13 @@ class Progressing(Request):
 
 
 # --- results ------------------------------------------------------------------------------------------------------
+
+
+class Shown(TypedDict):
+    """Text of memories that someone is shown."""
+
+    written_by: NotRequired[list[str]]
+    """Who wrote some of it, where that was not only a person: `mcp:claude-code`, `hook:stop`, …."""
 
 
 class Fresh(TypedDict):

@@ -67,7 +67,7 @@ class WriteRequest(base.Timed, base.Writing):
             raise UsageError("`write` needs a `role`, or `shared`", "memd write TITLE TEXT --role edit, or --shared")
 
 
-class ReadResult(base.WithinWorkspace):
+class ReadResult(base.WithinWorkspace, base.Shown):
     """The answer of `read`."""
 
     role: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired
 
 from msgspec import Meta
 
@@ -24,7 +24,7 @@ AsOf = Annotated[
 ]
 
 
-class MemoryPlace(TypedDict):
+class MemoryPlace(base.Shown):
     """A memory or a piece of one: where it is and of what sort."""
 
     ns: str
@@ -120,7 +120,7 @@ class WhyNotRequest(Search):
     """A line of the passage."""
 
 
-class GetResult(base.WithinWorkspace):
+class GetResult(base.WithinWorkspace, base.Shown):
     """The answer of `get`: a memory, or lines of a file, which has no more than a text."""
 
     path: str

@@ -64,7 +64,7 @@ class TopicForgetRequest(base.Writing):
     topic: Topic
 
 
-class TopicRecallResult(base.WithinWorkspace):
+class TopicRecallResult(base.WithinWorkspace, base.Shown):
     """The answer of `topic.recall`."""
 
     path: str
@@ -84,7 +84,7 @@ class TopicRecallRequest(base.Scoped):
     topic: Topic
 
 
-class TopicGeneralResult(base.WithinWorkspace):
+class TopicGeneralResult(base.WithinWorkspace, base.Shown):
     """The answer of `topic.general`."""
 
     path: str

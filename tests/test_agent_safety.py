@@ -1,0 +1,161 @@
+"""What agents are shown: secrets are masked, and what an agent wrote says so in every answer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memd.errors import ContextMismatch, Refused
+from memd.protocol.client import Client
+from tests.agents import NAME, agent, played, text_of
+from tests.conftest import Home, write_notes
+from tests.test_hooks import context, hook
+
+VALUE = "hunt" + "er2x9"
+LINE = f"The door password is {VALUE} since May."
+NOTE = f"# Locks\n\n## Door\n\nThe front door was changed.\n{LINE}\nKeys hang in the hall.\n"
+AUTHOR = f"mcp:{NAME}"
+ASKED = "since when is the door password so"
+
+
+@pytest.fixture
+def locked(workspace: Path, memory: Client) -> Path:
+    write_notes(workspace, {"memory/2026-02-18.md": NOTE, "memory/topics/locks.md": f"Door.\n{LINE}\n"})
+    memory.sync()
+    return workspace
+
+
+def test_a_secret_is_masked_for_agents_and_not_for_its_owner(home: Home, locked: Path, memory: Client) -> None:
+    patch = f"@@ -1,1 +1,1 @@\n-{LINE.replace(VALUE, 'x')}\n+Door.\n"
+
+    async def scene() -> None:
+        async with agent(home, "--profile", "all", cwd=locked) as client:
+            shown = [
+                text_of(await client.call_tool(name, arguments))
+                for name, arguments in (
+                    ("memory_search", {"query": ASKED}),
+                    ("memory_get", {"path": "memory/2026-02-18.md"}),
+                    ("memory_context", {"task": ASKED}),
+                    ("ghost_search", {"query": ASKED}),
+                    ("ghost_get", {"key": "2026-02-18#door"}),
+                    ("recall_memory", {"topic": "locks"}),
+                    ("ghost_patch", {"key": "locks", "patch": patch.replace("-1,1 +1,1", "-2,1 +2,1")}),
+                )
+            ]
+            shown.append((await client.read_resource("memory://file/memory/2026-02-18.md")).contents[0].text)
+            shown.append((await client.get_prompt("recall", {"about": ASKED})).messages[0].content.text)
+            for text in shown:
+                assert VALUE not in text and "[masked: a password or token] since May" in text, text
+            lines = text_of(await client.call_tool("memory_get", {"path": "memory/2026-02-18.md", "from": 7}))
+            assert lines.endswith("Keys hang in the hall.")
+
+    played(scene)
+    prompted = context(hook(home, "user-prompt-submit", {"cwd": str(locked), "prompt": ASKED}, CONFIDENCE="0.6"))
+    assert VALUE not in prompted and "[masked: a password or token] since May" in prompted
+    assert VALUE in home.run("query", ASKED, cwd=locked).stdout
+    assert VALUE in memory.get("2026-02-18#door")["text"]
+
+
+def test_a_connection_asks_for_masks_and_keeps_them(locked: Path, memory: Client) -> None:
+    with Client(memory.path, mask_secrets=True) as masking:
+        assert VALUE not in json.dumps(masking.query(ASKED))
+        masking.close()
+        assert VALUE not in json.dumps(masking.get("2026-02-18#door"))
+        masking.hello(mask_secrets=False)
+        assert VALUE not in json.dumps(masking.grep("password"))
+        with pytest.raises(ContextMismatch) as refused:
+            masking.patch("locks", "@@ -2,1 +2,1 @@\n-nothing\n+else\n")
+        assert VALUE not in f"{refused.value.message} {refused.value.hint}" and "[masked: " in refused.value.message
+
+
+def test_the_owner_can_turn_the_masks_off(home: Home, workspace: Path) -> None:
+    write_notes(workspace, {"memory/2026-02-18.md": NOTE})
+    home.configure("[server]\nmask_secrets = false\n")
+    with home.start() as memory:
+        memory.workspace_add(str(workspace))
+        with Client(memory.path, mask_secrets=True) as asking:
+            assert VALUE in asking.get("2026-02-18#door")["text"]
+
+
+def test_a_text_with_a_mask_does_not_replace_the_secret(locked: Path, memory: Client) -> None:
+    with Client(memory.path, mask_secrets=True) as masking:
+        shown = masking.topic_recall("locks")["content"]
+        with pytest.raises(Refused, match="which it would replace"):
+            masking.topic_refine("locks", content=f"{shown}\nMore.")
+        with pytest.raises(Refused, match="which it would replace"):
+            masking.put("2026-02-18#door", masking.get("2026-02-18#door")["text"])
+    assert VALUE in (locked / "memory/topics/locks.md").read_text()
+
+
+# --- who wrote it -----------------------------------------------------------------------------------------------
+
+
+def test_what_an_agent_wrote_is_marked_wherever_it_is_shown(
+    home: Home, workspace: Path, memory: Client, run: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    marked = f"written by {AUTHOR}"
+
+    async def scene() -> None:
+        async with agent(home, "--profile", "all", cwd=workspace) as client:
+            await client.call_tool("memory_save", {"content": "## Falcon\n\nThe falcon nests in March."})
+            topic = {"topic": "bees", "tags": ["garden"], "summary": "Hives.", "content": "They fly in March."}
+            await client.call_tool("memorize_new_topic", topic)
+            path = memory.query("falcon nests")["hits"][0]["path"]
+            for name, arguments in (
+                ("memory_search", {"query": "falcon nests"}),
+                ("memory_get", {"path": path}),
+                ("memory_context", {"task": "when does the falcon nest"}),
+                ("ghost_search", {"query": "falcon nests"}),
+                ("ghost_get", {"key": "bees"}),
+                ("recall_memory", {"topic": "bees"}),
+            ):
+                assert marked in text_of(await client.call_tool(name, arguments)), name
+            apple = {"query": "apple trees", "max_results": 1}
+            assert marked not in text_of(await client.call_tool("memory_search", apple))
+            assert marked in (await client.read_resource("memory://topic/bees")).contents[0].text
+            assert marked in (await client.get_prompt("recall", {"about": "falcon"})).messages[0].content.text
+
+    played(scene)
+    prompted = context(hook(home, "user-prompt-submit", {"cwd": str(workspace), "prompt": "when does the falcon nest"}))
+    assert marked in prompted
+
+    rows = [
+        memory.query("falcon nests")["hits"][0],
+        next(row for row in memory.list()["memories"] if "Falcon" in row["title"]),
+        memory.bus("falcon")["entries"][0],
+        memory.grep("falcon")["blocks"][0],
+        memory.get("bees"),
+        memory.topic_recall("bees"),
+    ]
+    assert [row["written_by"] for row in rows] == [[AUTHOR]] * len(rows)
+    others = (memory.query("apple trees")["hits"][0], memory.grep("apple")["blocks"][0], memory.get("sourdough"))
+    assert not any("written_by" in row for row in others)
+
+    for form in ("text", "memory-search", "grep", "bus"):
+        assert f"by {AUTHOR}" in run("query", "falcon nests", "--format", form, cwd=workspace).stdout, form
+    for command in (("grep", "falcon"), ("list",)):
+        assert f"by {AUTHOR}" in run(*command, cwd=workspace).stdout, command
+    for command in (("get", "bees"), ("topic", "recall", "bees")):
+        assert f"by {AUTHOR}" in run(*command, cwd=workspace).stderr, command
+
+
+def test_a_persons_edit_does_not_hide_who_wrote_the_rest(workspace: Path, memory: Client) -> None:
+    with Client(memory.path, who="mcp:other") as writing:
+        key = writing.note("The falcon nests in March.", title="Falcon", ns="agent")["key"]
+    memory.sync()
+    path = memory.get(key)["path"]
+    file = workspace / path
+    file.write_text(file.read_text().replace("March", "April"))
+    memory.sync()
+    (last, *_) = memory.history(key)["versions"]
+    assert last["who"] == "editor" and memory.get(key)["written_by"] == ["mcp:other"]
+    with Client(memory.path, who="cli") as person:
+        person.write("Rota", "The falcon is fed by Pierce.", role="edit", ns="agent")
+        writing.write("Diet", "The falcon eats mice.", role="edit", ns="agent")
+        entries = person.recent("edit", ns="agent")
+    assert [entry.get("written_by") for entry in entries["entries"]] == [["mcp:other"], None]
+    assert entries["text"].count("(written by mcp:other)") == 1
