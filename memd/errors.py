@@ -21,6 +21,7 @@ MemdError                 failed                exit 6
 ├── Busy                  busy                  exit 6, worth trying again
 ├── StoreBroken           store_broken          exit 6
 ├── DiskFull              disk_full             exit 6, worth trying again
+├── LedgerMoved           ledger_moved          exit 6, worth trying again
 └── ModelUnavailable      model_unavailable     exit 6
 """
 
@@ -199,6 +200,14 @@ class DiskFull(MemdError):
 
     code = "disk_full"
     rpc_code = -32014
+    retryable = True
+
+
+class LedgerMoved(MemdError):
+    """`state.db` is no longer where it was opened; nothing is written."""
+
+    code = "ledger_moved"
+    rpc_code = -32021
     retryable = True
 
 

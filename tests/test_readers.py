@@ -31,6 +31,7 @@ from memd.daemon.reader_pool import ReaderPool
 from memd.errors import MemdError, UnknownWorkspace
 from memd.indexer.query.search import search
 from memd.indexer.store.followed import DaemonState
+from memd.indexer.store.ledger import file_id
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.stores import Stores
 from memd.models import Ask
@@ -219,7 +220,8 @@ def test_work_is_sent_by_name_and_runs_with_the_stores_of_the_other_end() -> Non
 
 def test_a_reader_answers_also_when_what_it_read_cannot_be_sent(asked: Client, home: Home) -> None:
     ours, theirs = socket.socketpair()
-    module = [sys.executable, "-m", "memd.daemon.reader_process", str(theirs.fileno()), str(home.state)]
+    ledger = [str(number) for number in file_id(home.state / "state.db") or ()]
+    module = [sys.executable, "-m", "memd.daemon.reader_process", str(theirs.fileno()), str(home.state), *ledger]
     with ours, theirs, subprocess.Popen(module, env=home.env, pass_fds=[theirs.fileno()]):
         assert receive(ours) == Ready()
         ours.sendall(encode(StateChanged(DaemonState((), None, None))))

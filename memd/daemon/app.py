@@ -41,7 +41,7 @@ CLOCK_SECONDS = 30.0
 """How often somebody looks whether the clock was put back."""
 
 RESTART = 75
-"""The exit code that asks for a new process: the package was upgraded."""
+"""The exit code that asks for a new process: the package was upgraded, or `state.db` had to be put back."""
 
 
 class App:
@@ -109,6 +109,7 @@ class App:
         self.maintenance = IndexMaintenance(self.ctx.worker, self.ctx.embedding)
         self.worker = self.ctx.worker
         self.worker.on_idle = self._when_idle
+        self.worker.guard.on_put_back = self._start_again
         self.worker.start()
         self._stack.callback(self.worker.stop, STOP_SECONDS)
 
@@ -189,6 +190,11 @@ class App:
         self._installed = [*self._installed[-1:], installed]
         if installed != __version__ and self._installed == [installed] * 2:
             log.warning("memd %s was installed over %s; starting again", installed, __version__)
+            self._start_again()
+
+    def _start_again(self) -> None:
+        """Stop, and start anew, unless it is to stop anyway."""
+        if not self._stop.is_set():
             self.exit_code = RESTART
             self.stop_soon()
 

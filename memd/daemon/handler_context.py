@@ -32,7 +32,7 @@ from memd.daemon.tasks.indexing import ScanWorkspaces
 from memd.daemon.tasks.lifecycle import ResolveMentions, ResolveMentionsSoon
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
-from memd.errors import StoreBroken, UnknownWorkspace, UsageError
+from memd.errors import LedgerMoved, StoreBroken, UnknownWorkspace, UsageError
 from memd.indexer.context.code_names import CodeNames
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.store.stores import Stores, WorkspaceIndex
@@ -186,7 +186,7 @@ class HandlerContext:
         try:
             result = await self.readers.run(work, args, kwargs)
             seq, value = result.seq, cast(T, result.value)
-        except (ReaderGone, StoreBroken):
+        except (ReaderGone, StoreBroken, LedgerMoved):
             # A text index may seem broken to a reader whose files the daemon has just replaced.
             seq, value = await self.read(self._in_snapshot, partial(work, *args, **kwargs))
         answered_at.set(seq)

@@ -184,7 +184,9 @@ class ReaderPool:
             self._end(reader)
 
     def _spawn(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
-        return start_child("memd.daemon.reader_process", str(self._stores.folder), env=ONE_THREAD)
+        device, inode = self._stores.ledger.file or (0, 0)
+        arguments = str(self._stores.folder), str(device), str(inode)
+        return start_child("memd.daemon.reader_process", *arguments, env=ONE_THREAD)
 
     async def _listen(self, reader: Reader, incoming: asyncio.StreamReader) -> None:
         while True:

@@ -25,10 +25,11 @@ from memd.daemon.reader_messages import (
     load_work,
     receive,
 )
-from memd.errors import MemdError
+from memd.errors import LedgerMoved, MemdError
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.query import search
 from memd.indexer.store.followed import FollowedStores
+from memd.indexer.store.ledger import FileId
 
 log = logging.getLogger("memd.reader")
 
@@ -39,12 +40,12 @@ THREADS = 4
 class ReaderProcess:
     """Runs what the daemon sends, each in a snapshot of the ledger."""
 
-    def __init__(self, connection: socket.socket, state: Path) -> None:
+    def __init__(self, connection: socket.socket, state: Path, ledger: FileId) -> None:
         self._connection = connection
         self._sending = threading.Lock()
         self._numbers = itertools.count()
         self._waiting: dict[int, Future[Any]] = {}
-        self._stores = FollowedStores(state, self)
+        self._stores = FollowedStores(state, self, ledger)
         self._threads = ThreadPoolExecutor(THREADS, "memd-reader")
 
     def serve(self) -> None:
@@ -108,15 +109,15 @@ class ReaderProcess:
         return found
 
 
-def main(descriptor: str, state: str) -> None:
+def main(descriptor: str, state: str, device: str, inode: str) -> None:
     sys.setswitchinterval(0.001)
     # Loaded by now, and what a question needs: no need to look through it again and again.
     assert search
     gc.freeze()
     try:
-        ReaderProcess(socket.socket(fileno=int(descriptor)), Path(state)).serve()
-    except OSError:
-        # The daemon has gone. Its threads may still compute for nobody.
+        ReaderProcess(socket.socket(fileno=int(descriptor)), Path(state), (int(device), int(inode))).serve()
+    except (OSError, LedgerMoved):
+        # The daemon has gone, or its ledger has. Its threads may still compute for nobody.
         os._exit(0)
 
 

@@ -23,8 +23,9 @@ from memd.daemon.events import INDEXED, NO_EVENTS, NullEvents
 from memd.daemon.health import Health, log_failure
 from memd.daemon.hints import DuePaths, Hints
 from memd.daemon.indexing import PLAIN, SETTLED, IndexingJob, IndexingOptions, IndexingSlice, slices
+from memd.daemon.ledger_guard import LedgerGuard
 from memd.daemon.task_queue import Task, TaskQueue
-from memd.errors import DiskFull, MemdError, StoreBroken
+from memd.errors import DiskFull, LedgerMoved, MemdError, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
 from memd.indexer.indexing.ingest import IngestOptions, IngestReport
@@ -54,6 +55,7 @@ class Worker:
         self.stores = stores
         self.settings = settings
         self.health = health
+        self.guard = LedgerGuard(stores, health)
         self.events = events
         self.max_bytes = settings.index.max_file_kb * 1024
         self.on_unembedded: Callable[[int], None] = lambda count: None
@@ -81,7 +83,7 @@ class Worker:
         self._last_change = time.monotonic()
         self._last_slice = self._piece_began = time.monotonic()
         self._looked = 0.0
-        """When it was last checked how many indexes are open."""
+        """When it last looked around."""
         self._thread = threading.Thread(target=self._run, name="memd-writer", daemon=True)
 
     # --- what other threads call ------------------------------------------------------------------------------
@@ -170,19 +172,22 @@ class Worker:
                 log.error("%s", error)
             except Exception:
                 log.exception("the writer goes on after an unexpected error")
-            self._close_unused()
+        self.guard.look()
 
-    def _close_unused(self) -> None:
-        """Between two steps, now and then: a task may have opened many workspaces."""
-        if time.monotonic() - self._looked > IDLE_SECONDS:
-            self._looked = time.monotonic()
-            if self.stores.crowded:
-                self.stores.close_unused()
+    def _look_around(self) -> None:
+        """Between two steps, twice a second: what was opened may be too much, or gone."""
+        self._looked = time.monotonic()
+        if not self.guard.look():
+            self._looked += RETRY_SECONDS
+        if self.stores.crowded:
+            self.stores.close_unused()
 
     def _next(self) -> Callable[[], None] | None:
         """Wait for the next thing to do; None when it is time to stop."""
         with self._wake:
             while not self._stopping:
+                if time.monotonic() - self._looked > IDLE_SECONDS:
+                    return self._look_around
                 if step := self._waiting_step():
                     return step
                 wait = self._hints.seconds_until_due()
@@ -324,13 +329,19 @@ class Worker:
             if self.health.set("disk", error.message, error.hint):
                 log.error("%s", error)
             self._behind.add(index.id)
-            with self._wake:
-                self._hints.retry_later(index.workspace.ns, batch.paths, RETRY_SECONDS)
+            self._retry(batch)
+        except LedgerMoved as error:
+            log.error("%s", error)
+            self._retry(batch)
         except StoreBroken as error:
             log.error("%s", error)
             self.stores.renew_text(index)
             reconcile_text(self.stores, index)
         return IngestReport()
+
+    def _retry(self, batch: DuePaths | IndexingSlice) -> None:
+        with self._wake:
+            self._hints.retry_later(batch.ns, batch.paths, RETRY_SECONDS)
 
     def _index_own(
         self, index: WorkspaceIndex, paths: tuple[str, ...], options: IndexingOptions, own: frozenset[str]

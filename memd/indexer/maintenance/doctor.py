@@ -19,7 +19,7 @@ from memd.indexer.maintenance.backups import set_aside
 from memd.indexer.maintenance.reconcile import collection_difference, reconcile_collection, reconcile_text
 from memd.indexer.store import catalog
 from memd.indexer.store.chroma_child import ChromaFolder
-from memd.indexer.store.ledger import Ledger, newest_backup
+from memd.indexer.store.ledger import Ledger, LedgerPlace, newest_backup
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.store.vectors import VectorStore
 from memd.models import Workspace
@@ -86,6 +86,8 @@ def examine_collections(stores: Stores, fix: bool, waiting: AbstractSet[int] = f
 
 
 def _ledger(ledger: Ledger) -> DoctorFinding:
+    if (place := ledger.place) is not LedgerPlace.HERE:
+        return DoctorFinding("state.db", "broken", place.value, "memd status")
     problem = ledger.check()
     if problem:
         return DoctorFinding("state.db", "broken", problem, "memd stop && memd doctor --fix")

@@ -14,7 +14,7 @@ from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, remember_scale
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
-from memd.indexer.store.ledger import FollowedLedger
+from memd.indexer.store.ledger import FileId, FollowedLedger
 from memd.indexer.store.loaded import Loaded
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex, named_files
@@ -160,12 +160,12 @@ def _follow(text: TextIndex) -> None:
 class FollowedStores(Stores):
     """The stores of the daemon, for reading."""
 
-    def __init__(self, folder: Path, daemon: Daemon) -> None:
+    def __init__(self, folder: Path, daemon: Daemon, ledger: FileId | None = None) -> None:
         self.daemon = daemon
         self._workspaces: dict[str, tuple[int, Workspace]] = {}
         self._followed: dict[str, FollowedIndex] = {}
         self._opening = threading.Lock()
-        self._prepare(folder, FollowedLedger(folder / "state.db"))
+        self._prepare(folder, FollowedLedger(folder / "state.db", ledger))
 
     def follow(self, state: DaemonState) -> None:
         """Take over which workspaces and models there are."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from enum import Enum
 from pathlib import Path
 
-from memd.errors import DiskFull, MemdError, StoreBroken
+from memd.errors import DiskFull, LedgerMoved, MemdError, StoreBroken
 from memd.failpoints import failpoint
 from memd.indexer.store.migrations import STEPS, VERSION
+from memd.notes import safe_write
 
 FIX = "memd doctor --fix"
 PATIENCE = 5.0
@@ -20,6 +23,18 @@ PATIENCE = 5.0
 
 
 MAPPED = 1 << 31
+
+FileId = tuple[int, int]
+"""Device and inode: which file it is, whatever its name."""
+
+
+class LedgerPlace(Enum):
+    """Whether the file that was opened still stands under its name; each value is a sentence for a person."""
+
+    HERE = "state.db is where it was opened"
+    GONE = "state.db, or what belongs to it, was removed or moved away while memd runs"
+    TAKEN = "another file took the place of state.db while memd runs"
+    PUT_BACK = "state.db was removed while memd ran and has just been put back; memd starts again with it"
 
 
 class Ledger:
@@ -32,28 +47,52 @@ class Ledger:
                 self._writer = self._connect()
                 self._migrate()
                 self.id, self.seq = self._identity()
+                # The log beside it counts: what was committed last stands only there.
+                self._companions = {name: known for name in companions(path) if (known := file_id(name))}
         except StoreBroken as error:
             raise _pointing_to_backup(error, path.parent) from error
 
-    def _prepare(self, path: Path) -> None:
+    def _prepare(self, path: Path, file: FileId | None = None) -> None:
         self.path = path
+        self.file = file
+        """Which file it is, once it is open."""
+        self._companions = dict[Path, FileId]()
+        self._put_back = False
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
+        connection = self.unshared_connection()
+        with self._lock:
+            self._opened.append(connection)
+        return connection
+
+    def unshared_connection(self) -> sqlite3.Connection:
+        """A connection to the file that is open, which the caller closes; none to another file of its name."""
+        self.confirm_place()
+        connection = self._open("rw" if self.file else "rwc")
+        self.file = self.file or file_id(self.path)
+        try:
+            self.confirm_place()
+            self._set_up(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _open(self, mode: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{self.path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False,
+            timeout=10,
+        )  # fmt: skip
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
-        return self._opened_now(connection)
-
-    def _opened_now(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         connection.execute("PRAGMA temp_store = MEMORY")
-        with self._lock:
-            self._opened.append(connection)
-        return connection
 
     def _migrate(self) -> None:
         found = self._writer.execute("PRAGMA user_version").fetchone()[0]
@@ -116,7 +155,8 @@ class Ledger:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """One transaction of the writer thread: all of it or nothing."""
+        """One transaction of the writer thread: all of it or nothing, and never into a file that is gone."""
+        self.confirm_place()
         with translated():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -127,6 +167,7 @@ class Ledger:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
                 raise
+        self.confirm_place()
 
     @contextmanager
     def forgetting(self) -> Iterator[sqlite3.Connection]:
@@ -140,6 +181,7 @@ class Ledger:
 
     def compact(self) -> str:
         """Rewrite the file without its free pages and empty the write-ahead log; returns why if that failed."""
+        self.confirm_place()
         with translated():
             self._writer.execute("VACUUM")
             until = time.monotonic() + PATIENCE
@@ -177,11 +219,46 @@ class Ledger:
 
     def backup(self, target: Path) -> None:
         """A consistent copy by SQLite itself; it gets an id of its own, since its numbers will diverge."""
-        with sqlite3.connect(target) as copy:
+        with closing(sqlite3.connect(target)) as copy, copy:
             # By a reader: an open transaction of the writer is neither copied nor held up.
             self.reader.backup(copy)
             copy.execute("UPDATE meta SET value = ? WHERE key = 'id'", (uuid.uuid4().hex[:8],))
-        copy.close()
+
+    # --- its place --------------------------------------------------------------------------------------------
+
+    @property
+    def place(self) -> LedgerPlace:
+        """Whether the file that was opened, with its log, still stands under its name."""
+        if self._put_back:
+            return LedgerPlace.PUT_BACK
+        found = file_id(self.path)
+        if found is not None and found != self.file:
+            return LedgerPlace.TAKEN
+        whole = found is not None and all(file_id(name) == known for name, known in self._companions.items())
+        return LedgerPlace.HERE if whole else LedgerPlace.GONE
+
+    def confirm_place(self) -> None:
+        """Refuse to go on in a file that nobody would find again."""
+        if self.file is not None and (place := self.place) is not LedgerPlace.HERE:
+            raise LedgerMoved(f"{place.value}; nothing is written", "memd status")
+
+    def put_back(self) -> None:
+        """Put a copy of what the open file holds where it stood; then this process must start again."""
+        fresh = self.path.with_name(".state.db.restoring")
+        fresh.unlink(missing_ok=True)
+        fresh.touch(0o600)
+        with translated(), closing(sqlite3.connect(fresh)) as copy:
+            self._writer.backup(copy)
+        for name in companions(self.path):
+            name.unlink(missing_ok=True)
+        if file_id(self.path) is None:
+            # Not by renaming: what somebody puts there in this moment must stay.
+            os.link(fresh, self.path)
+            fresh.unlink()
+        else:
+            fresh.rename(self.path)
+        safe_write.sync(self.path)
+        self._put_back = True
 
     def check(self) -> str:
         """What SQLite finds wrong with its file; empty when it is sound."""
@@ -202,20 +279,34 @@ class Ledger:
 class FollowedLedger(Ledger):
     """The ledger of another process, for reading."""
 
-    def __init__(self, path: Path) -> None:
-        self._prepare(path)
+    def __init__(self, path: Path, file: FileId | None = None) -> None:
+        self._prepare(path, file)
         with translated():
             self.id = str(self.reader.execute("SELECT value FROM meta WHERE key = 'id'").fetchone()[0])
             self.seq = self.seq_seen()
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"{self.path.as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False, timeout=10
-        )
+    def _open(self, mode: str) -> sqlite3.Connection:
+        return super()._open("ro")
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
         connection.row_factory = sqlite3.Row
         # Pages are read where the file is mapped, which all readers share, instead of copied into a cache of each.
         connection.execute(f"PRAGMA mmap_size = {MAPPED}")
-        return self._opened_now(connection)
+        connection.execute("PRAGMA temp_store = MEMORY")
+
+
+def file_id(path: Path) -> FileId | None:
+    """Which file stands under a name; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def companions(path: Path) -> tuple[Path, Path]:
+    """The write-ahead log of a ledger and the index of it, which belong to the file."""
+    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
 
 
 def backups(folder: Path) -> list[Path]:

@@ -129,9 +129,7 @@ def _exact(then: Stores, ask: Ask) -> Answer:
 
 def _shadow(stores: Stores) -> sqlite3.Connection:
     """A new connection in which temporary tables shadow the real ones of the same name."""
-    connection = sqlite3.connect(stores.ledger.path, isolation_level=None, check_same_thread=False, timeout=10)
-    connection.row_factory = sqlite3.Row
-    connection.execute("PRAGMA temp_store = MEMORY")
+    connection = stores.ledger.unshared_connection()
     for table in SHADOWED:
         connection.execute(f"CREATE TEMP TABLE {table} AS SELECT * FROM main.{table} WHERE 0")
         connection.execute(f"CREATE UNIQUE INDEX temp.{table}_id ON {table} (id)")
