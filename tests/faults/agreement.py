@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import tempfile
 import time
@@ -45,6 +46,14 @@ def eventually(holds: Callable[[], Any], seconds: float = 10, every: float = 0.0
         if time.monotonic() > until:
             raise AssertionError(f"this did not come true within {seconds} s")
         time.sleep(every)
+
+
+def stand_still(home: Home) -> None:
+    """Stop the daemon, every thread of it."""
+    assert home.daemon is not None
+    home.daemon.send_signal(signal.SIGSTOP)
+    threads = Path(f"/proc/{home.daemon.pid}/task")
+    eventually(lambda: all((one / "stat").read_text().rpartition(") ")[2][0] == "T" for one in threads.iterdir()))
 
 
 def serve(home: Home, workspace: Path, more: str = "", **env: str) -> Client:

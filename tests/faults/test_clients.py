@@ -96,19 +96,24 @@ def alive(home: Home) -> bool:
     return home.daemon is not None and home.daemon.poll() is None and served(home)
 
 
-def descriptors(home: Home) -> int:
+def opened_by(home: Home) -> list[str]:
+    """What the daemon has open."""
     assert home.daemon is not None
-    return len(list(Path(f"/proc/{home.daemon.pid}/fd").iterdir()))
+    targets = []
+    for entry in Path(f"/proc/{home.daemon.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            targets.append(os.readlink(entry))
+    return targets
+
+
+def descriptors(home: Home) -> int:
+    """How much the daemon has open. A file counts once: each thread opens the ledger when it first reads it."""
+    return len(set(opened_by(home)))
 
 
 def connections(home: Home) -> int:
     """The daemon's sockets; other files come and go with what it does meanwhile."""
-    assert home.daemon is not None
-    count = 0
-    for entry in Path(f"/proc/{home.daemon.pid}/fd").iterdir():
-        with contextlib.suppress(OSError):
-            count += os.readlink(entry).startswith("socket:")
-    return count
+    return sum(target.startswith("socket:") for target in opened_by(home))
 
 
 def memory_mb(home: Home) -> float:

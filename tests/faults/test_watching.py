@@ -17,7 +17,7 @@ import pytest
 from memd.notes.parse import parse
 from memd.protocol.client import Client
 from tests.conftest import Home
-from tests.faults.agreement import assert_agreement, eventually, rounds, serve, shown
+from tests.faults.agreement import assert_agreement, eventually, rounds, serve, shown, stand_still
 
 LOADED = True
 
@@ -206,11 +206,13 @@ def test_a_burst_of_saves_is_one_re_index(home: Home, workspace: Path) -> None:
 
 
 def test_a_checkout_of_a_thousand_files_is_one_batch(home: Home, workspace: Path) -> None:
-    client = serve(home, workspace, "[watch]\nscan_seconds = 3600\nsettle_ms = 500\n")
+    client = serve(home, workspace, "[watch]\nscan_seconds = 3600\nsettle_ms = 2000\n")
     client.sync()
     before = indexed(home)
+    stand_still(home)  # Else whether a pause among the writes ends a batch is up to the machine.
     for nth in range(1_000):
         (workspace / "memory" / f"note-{nth}.md").write_text(f"## Note\n\nsanderling number{nth}\n")
+    home.daemon.send_signal(signal.SIGCONT)
     eventually(lambda: found(client, "number999") and the(client)["files"] == 1_004, 60)
     assert indexed(home) == before + 1, home.log
 
@@ -279,8 +281,7 @@ def test_lost_events_are_made_up_for(home: Home, workspace: Path) -> None:
         pytest.skip(f"fs.inotify.max_queued_events = {queue} would take too long to fill")
     client = serve(home, workspace, CALM)
     client.sync()
-    assert home.daemon is not None
-    home.daemon.send_signal(signal.SIGSTOP)
+    stand_still(home)
     notes = [workspace / "memory" / f"flood-{nth}.md" for nth in range(200)]
     for nth in range(20_000):
         notes[nth % 200].write_text(f"## Flood\n\nrising water{nth // 200} in file{nth % 200}\n")
@@ -521,8 +522,7 @@ def _unreadable(place: Path) -> None:
 def test_changes_while_the_daemon_stands_still(home: Home, workspace: Path) -> None:
     client = serve(home, workspace, CALM)
     client.sync()
-    assert home.daemon is not None
-    home.daemon.send_signal(signal.SIGSTOP)
+    stand_still(home)
     (workspace / "memory" / "still.md").write_text("## Still\n\nthe silent bittern\n")
     (workspace / "memory" / "2026-02-16.md").unlink()
     threading.Timer(0.2, home.daemon.send_signal, [signal.SIGCONT]).start()
