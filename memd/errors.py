@@ -17,7 +17,8 @@ MemdError                 failed                exit 6
 │   ├── Conflict          conflict                  someone else changed it
 │   │   ├── VersionConflict  version_conflict
 │   │   └── ContextMismatch  context_mismatch       a patch that does not fit
-│   └── SecretFound       secret                    needs `allow_secret`
+│   ├── SecretFound       secret                    needs `allow_secret`
+│   └── Proposed          proposed                  it waits for a person, as `server.trust` says
 ├── Busy                  busy                  exit 6, worth trying again
 ├── StoreBroken           store_broken          exit 6
 ├── DiskFull              disk_full             exit 6, worth trying again
@@ -178,6 +179,13 @@ class SecretFound(Refused):
 
     code = "secret"
     rpc_code = -32019
+
+
+class Proposed(Refused):
+    """It was not written: it waits for a person to accept it."""
+
+    code = "proposed"
+    rpc_code = -32022
 
 
 class Busy(MemdError):

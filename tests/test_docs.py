@@ -134,7 +134,10 @@ def documented(home: Home) -> Home:
     """A daemon on the workspace that the protocol's page describes."""
     root = home.path.parent
     write_files(PROTOCOL_PAGE.read_text(encoding="utf-8"), root)
-    home.configure(f'[[workspace]]\npath = "{root}/agent"\nns = "agent"\n\n[outline]\nenabled = true\n')
+    home.configure(
+        f'[[workspace]]\npath = "{root}/agent"\nns = "agent"\n\n[outline]\nenabled = true\n\n'
+        '[server]\ntrust = "propose"\ntrusted = "socket mcp:example"\n'
+    )
     home.start().sync(vectors=True)
     return home
 

@@ -31,6 +31,7 @@ MODULES = {
     "overview": "peek stats tree timeline",
     "topics": "topic",
     "outline": "outline",
+    "proposals": "proposal",
     "workspaces": "add remove workspaces ns",
     "maintenance": "sync rebuild doctor jobs",
     "server": "status start stop restart daemon logs mcp",

@@ -21,6 +21,7 @@ def status(result: Mapping[str, Any]) -> str:
             *_fact("pending", _pending(result)),
             *_fact("model", _model(result)),
             *_fact("listeners", result.get("subscriptions")),
+            *_fact("proposals", _proposals(result)),
             *(line for job in result["jobs"] for line in _fact("job", _job(job))),
         ],
         _exams(result["workspaces"]),
@@ -86,6 +87,11 @@ def _pending(result: Mapping[str, Any]) -> str:
     parts = [count(files, "file") if files else "", count(vectors, "vector") if vectors else ""]
     left = f", about {duration(result['eta_s'])} left" if result.get("eta_s") else ""
     return " and ".join(part for part in parts if part) + left
+
+
+def _proposals(result: Mapping[str, Any]) -> str:
+    waiting = result.get("proposals") or 0
+    return f"{count(waiting, 'write')} of agents to decide about: memd proposal list" if waiting else ""
 
 
 def _model(result: Mapping[str, Any]) -> str:

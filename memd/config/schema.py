@@ -146,6 +146,15 @@ class ServerSettings:
     cross_workspace: bool = setting(
         False, "Let a connection that is bound to one workspace, as an agent's is, name others."
     )
+    trust: str = setting(
+        "write",
+        "What becomes of writes by others than a person: `write` carries them out at once; `propose` keeps them until a"
+        " person says `memd proposal accept`.",
+        choices=("write", "propose"),
+    )
+    trusted: str = setting(
+        "", "With `propose`: authors whose writes are carried out at once, with spaces between: `mcp:codex hook:*`."
+    )
     mask_secrets: bool = setting(
         True, "Mask what looks like a key, a token or a password in everything that agents are shown, by MCP and hooks."
     )

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from memd.daemon.embedding import NICE
 from memd.daemon.server import ClientConnection
 from memd.errors import MemdError, UnknownWorkspace
+from memd.indexer.record.history import PEOPLE
 from memd.mcp.tools import Call
 from memd.protocol.methods import METHODS
 
@@ -99,6 +100,9 @@ class SessionIdentity:
     def author(self, client: str) -> str:
         """Who calls, for the log: `mcp:claude-code`."""
         name = "".join(char for char in client if char.isprintable() and not char.isspace())[:MAX_CLIENT_NAME]
+        if self.who in PEOPLE:
+            # Whoever speaks MCP is none.
+            return f"mcp:{self.who}"
         return self.who or (f"mcp:{name}" if name else "mcp")
 
     def sign(self, method: str, params: dict[str, Any], client: str, request_id: str) -> dict[str, Any]:

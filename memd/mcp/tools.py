@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from memd.errors import ConfigError, MemdError, UnknownMethod, UnknownWorkspace, UsageError
+from memd.errors import ConfigError, MemdError, Proposed, UnknownMethod, UnknownWorkspace, UsageError
 from memd.mcp.tool_text import degraded_note, sanitize, truncate, with_notes
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.base import wire_name
@@ -107,6 +107,8 @@ class Tool:
             params = self._params(check(self.name, self.parameters, arguments))
             result = await (self.run(call, params) if self.run else call(self.method, params))
             reply = self.reply(result)
+        except Proposed as error:
+            return Reply(f"Not written: {one_line(error.message)}.", {"proposed": error.message})
         except MemdError as error:
             return self.failure(error)
         text, cut = truncate(reply.text)

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from memd.errors import Refused, SecretFound
+
 Pattern = tuple[str, str, str]
 """What it finds, the expression, and hints: only a text that has one of these is searched."""
 
@@ -234,6 +236,19 @@ REST_OF_KEY = (
 )
 REST_OF_VALUE = r"[^\s\"'`|\\<>)\]}]*"
 LONGEST_KEY = 8_000
+
+
+def refuse(*texts: str) -> None:
+    """Refuse to write what looks like a secret, and masks, each of which would replace one."""
+    for text in texts:
+        if mask := MASKED.search(text):
+            raise Refused(
+                f"the text has {mask[0]} where a note has a secret, which it would replace",
+                "leave those lines as they are and change others (patch), or add to the note instead",
+            )
+        if secrets := secrets_in(text):
+            kinds = ", ".join(dict.fromkeys(f"{secret.kind} (line {secret.line})" for secret in secrets))
+            raise SecretFound(f"the text seems to hold {kinds}", "leave it out, or say --allow-secret")
 
 
 def masked(text: str) -> str:

@@ -86,4 +86,7 @@ METHODS = {
     "outline.file": LightMethod("outline_file", args="file", facts="reads slow"),
     "outline.project": LightMethod("outline_project", facts="reads slow"),
     "outline.map": LightMethod("outline_map", facts="reads slow"),
+    "proposal.list": LightMethod("proposal_list", facts="reads"),
+    "proposal.accept": LightMethod("proposal_accept", args="proposal", facts="signed"),
+    "proposal.reject": LightMethod("proposal_reject", args="proposal", facts="signed"),
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 from memd.cli.hook import INSIDE, LINES, learned, transcript
 from memd.config import paths
-from memd.errors import SecretFound
+from memd.errors import Proposed, SecretFound
 from memd.protocol.client import Client
 
 KEPT_DAYS = 60
@@ -73,6 +73,9 @@ class Saver:
         """As one section; where memd's own look finds a secret in it, each for itself and without that one."""
         try:
             self._note(texts)
+        except Proposed:
+            # A person decides about it; to propose it again would change nothing.
+            return len(texts)
         except SecretFound:
             if len(texts) == 1:
                 return 0

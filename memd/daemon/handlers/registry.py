@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from memd.daemon import binding
+from memd.daemon import binding, trust
 from memd.daemon.handler_context import HandlerContext, InWorkspace, Result, answered_at, namespaces, writing_call
 from memd.daemon.server import IncomingCall
 from memd.errors import MemdError, UnknownMethod
@@ -42,6 +42,7 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
         raise UnknownMethod(f"there is no method `{method}`", f"known: {', '.join(METHODS)}")
     request = parse(declared, binding.bound_params(ctx, call.connection, declared, params))
     binding.check_files(ctx, call.connection, declared, request)
+    await trust.propose_untrusted(ctx, declared, request, params)
     answered_at.set(None)
     writing_call.set(call if declared.writes else None)
     handler = HANDLERS[declared.request](ctx, request, call)

@@ -14,6 +14,7 @@ from memd.daemon import binding
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, dispatch, handles
 from memd.daemon.mcp_sessions import SessionCalls, SessionIdentity, only_workspace, time_zone
 from memd.daemon.server import ClientConnection, LineReader
+from memd.indexer.record import proposals
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import exams
@@ -72,6 +73,7 @@ def _status(ctx: HandlerContext) -> Result:
         "pending_vectors": ctx.embedding.pending,
         "eta_s": ctx.embedding.eta_s,
         "embedded": ctx.stores.embedded,
+        "proposals": proposals.count(ctx.stores.ledger.reader),
         "subscriptions": len(ctx.subscriptions) + len(ctx.events.watching),
         "memory_mb": _memory_mb(),
         "degraded_details": [asdict(trouble) for trouble in ctx.health.troubles],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.tasks.writing import WriteFiles
-from memd.errors import Conflict, Refused, SecretFound, UsageError
+from memd.errors import Conflict, Refused, UsageError
 from memd.indexer.indexing.scan import is_memory_path
 from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
@@ -18,9 +18,8 @@ from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction
 from memd.models import Memory
-from memd.notes import sections
+from memd.notes import secrets, sections
 from memd.notes.layout import Layout, layout_of
-from memd.notes.secrets import MASKED, secrets_in
 from memd.protocol.methods.base import Writing
 
 
@@ -44,15 +43,8 @@ class WorkspaceWriter:
 
     def refuse_secrets(self, *texts: str) -> None:
         """Refuse what looks like a secret, unless it was allowed, and masks that would replace one."""
-        for text in () if self.allow_secret else texts:
-            if mask := MASKED.search(text):
-                raise Refused(
-                    f"the text has {mask[0]} where a note has a secret, which it would replace",
-                    "leave those lines as they are and change others (patch), or add to the note instead",
-                )
-            if secrets := secrets_in(text):
-                kinds = ", ".join(dict.fromkeys(f"{secret.kind} (line {secret.line})" for secret in secrets))
-                raise SecretFound(f"the text seems to hold {kinds}", "leave it out, or say --allow-secret")
+        if not self.allow_secret:
+            secrets.refuse(*texts)
 
     def refuse_unindexed(self, path: str, size: int) -> None:
         """Refuse to write a file that memd itself would never read."""

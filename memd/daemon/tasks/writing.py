@@ -13,7 +13,7 @@ from memd.daemon.events import WRITTEN, written
 from memd.daemon.task_queue import Task, WriteTask
 from memd.daemon.tasks.lifecycle import announce_moved_by
 from memd.daemon.worker import Worker
-from memd.indexer.record import history
+from memd.indexer.record import history, proposals
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.transfer import import_plan
 from memd.indexer.writing import purge, write_files
@@ -123,6 +123,32 @@ class RestoreLives(Task[None]):
         import_plan.restore_lives(worker.stores, self.index, self.lives, self.paths)
         import_plan.restore_gone(worker.stores, self.index, self.gone)
         import_plan.restore_edges(worker.stores, self.index, self.lives, self.edges)
+
+
+# --- proposals ------------------------------------------------------------------------------------------------
+
+
+class KeepProposal(Task[int]):
+    """Keep a write until a person decides about it; returns its number."""
+
+    workspace: int
+    who: str
+    method: str
+    params: dict[str, Any]
+
+    def run(self, worker: Worker) -> int:
+        with worker.stores.ledger.write() as connection:
+            return proposals.add(connection, self.workspace, self.who, self.method, self.params)
+
+
+class DropProposal(Task[None]):
+    """Forget a proposal that was decided about."""
+
+    proposal: int
+
+    def run(self, worker: Worker) -> None:
+        with worker.stores.ledger.write() as connection:
+            proposals.drop(connection, self.proposal)
 
 
 # --- forgetting -----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ GROUPS = tuple(
     importlib.import_module(f"{__name__}.{subject}")
     for subject in (
         *("server", "search", "context", "overview", "exam", "transfer", "maintenance", "workspaces"),
-        *("lifecycle", "events", "memories", "history", "notes", "topics", "edges", "outline"),
+        *("lifecycle", "events", "memories", "history", "notes", "topics", "edges", "outline", "proposals"),
     )
 )
 """The subjects, a module each, in the order of the documentation; importing one declares its methods."""

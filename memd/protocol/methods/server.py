@@ -84,6 +84,8 @@ class StatusResult(Fresh):
     pending_vectors: int
     eta_s: float | None
     embedded: int
+    proposals: int
+    """Writes that wait for a person."""
     subscriptions: int
     memory_mb: float
     degraded_details: list[dict[str, Any]]
