@@ -10,27 +10,14 @@ from pathlib import Path
 
 from memd.protocol.client import Client
 from tests.conftest import Home
-from tests.faults.agreement import assert_agreement, eventually, serve, shown, wait_for_collections
+from tests.faults.agreement import assert_agreement, chroma_processes, eventually, serve, shown, wait_for_collections
 
 BEAT = "\n\n".join(["## Heartbeat\n\nHEARTBEAT_OK"] * 2_000) + "\n"
 WORD = "marmalade " * 30_000
 
 
-def children(home: Home) -> list[int]:
-    """The processes that have Chroma open for this home."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"chroma_process" in command and str(home.state).encode() in command:
-            found.append(int(process.name))
-    return found
-
-
 def child_of(home: Home) -> int:
-    (child,) = eventually(lambda: children(home), 60)
+    (child,) = eventually(lambda: chroma_processes(home), 60)
     return int(child)
 
 
@@ -61,10 +48,10 @@ def test_boilerplate_costs_one_row_and_no_question(home: Home, workspace: Path) 
     ask(client)
     chunks = assert_agreement(home, workspace)
     assert chunks > 2_000 and texts(home) < chunks - 1_990
-    assert len(children(home)) == 1 and not has_chroma(home)
+    assert len(chroma_processes(home)) == 1 and not has_chroma(home)
     ask(client)
     assert home.stop() == 0
-    eventually(lambda: not children(home), 60)
+    eventually(lambda: not chroma_processes(home), 60)
 
 
 def test_what_happens_to_chroma_costs_the_daemon_nothing(home: Home, workspace: Path) -> None:
@@ -105,5 +92,5 @@ def test_a_start_with_nothing_new_leaves_chroma_alone(home: Home, workspace: Pat
     client = serve(home, workspace)
     client.sync(vectors=True)
     assert "apple trees" in shown(client, "Planted two apple trees behind the shed", mode="vector")
-    assert client.status()["degraded"] == [] and not children(home)
-    assert client.doctor()["ok"] and len(children(home)) == 1
+    assert client.status()["degraded"] == [] and not chroma_processes(home)
+    assert client.doctor()["ok"] and len(chroma_processes(home)) == 1

@@ -91,6 +91,31 @@ def test_what_changed_between_two_pieces_is_not_overwritten_by_what_was_read_bef
     assert left[-1].restless == [LARGE], "whoever goes on must look at it once more"
 
 
+SMALL = ("memory/2026-02-01.md", "memory/2026-02-02.md", "memory/2026-02-03.md")
+
+
+def test_what_somebody_else_indexed_since_it_was_read_is_left_alone(place, root: Path) -> None:
+    """One file goes, one changes, one stays, between the moment when they are read and the one when they are saved."""
+    stores, index = place
+    for path in SMALL:
+        (root / path).write_text("## Smew\n\nthe old smew\n")
+    sync(stores, index)
+    gone, changed, read_only_here = SMALL
+    (root / gone).unlink()
+    (root / changed).write_text("## Half\n\nthe half\n")
+    (root / read_only_here).write_text("## Eider\n\nthe new eider\n")
+    (root / LARGE).write_text(large(10))
+    work = ingest.apply_in_pieces(stores, index, [*SMALL, LARGE], IngestOptions(MAX_BYTES), lambda: True)
+    for _ in SMALL[:2]:
+        assert not next(work).changed, "read, and nothing of it saved"
+    (root / changed).write_text("## Whole\n\nthe whole\n")
+    ingest.apply(stores, index, [gone, changed], MAX_BYTES)
+    reports = list(work)
+    assert {"whole", "eider", "entry-9"} < set(held(stores, index)[0])
+    assert not {"smew", "half"} & set(held(stores, index)[0])
+    assert sorted(path for report in reports for path in report.restless) == [gone, changed]
+
+
 class ScanAgain(Task[tuple[int, int]]):
     """How many files wait after a scan, and after five more of them."""
 
@@ -102,8 +127,12 @@ class ScanAgain(Task[tuple[int, int]]):
         return once, worker.pending_files
 
 
-def test_files_that_wait_are_not_queued_again_and_every_scan_waits_for_them(place, root: Path) -> None:
+def test_files_that_wait_are_not_queued_again_and_every_scan_waits_for_them(
+    place, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stores, _ = place
+    # However slow the scans are, the import begins after them.
+    monkeypatch.setattr("memd.daemon.worker.IMPORT_SECONDS", 3_600)
     for nth in range(600):
         (root / "memory" / f"note-{nth}.md").write_text(f"## Note\n\nsanderling number{nth}\n")
     worker = Worker(stores, Settings(), Health())

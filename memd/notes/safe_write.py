@@ -96,7 +96,12 @@ def append(file: Path, text: str, head: str = "", intend: Intend = lambda old, n
             before = os.pread(descriptor, size, 0) if size else None
             after = (before or b"") + data
             intend(before, after)
-            _write_all(descriptor, data)
+            try:
+                _write_all(descriptor, data)
+            except OSError:
+                if new and not os.fstat(descriptor).st_size:
+                    file.unlink(missing_ok=True)
+                raise
             failpoint("safe-write-appended")
             os.fsync(descriptor)
         if new:

@@ -68,6 +68,19 @@ def shown(client: Client, question: str, **how: Any) -> str:
     return "\n".join(f"{hit['path']}:{hit['start_line']} {hit['text']}" for hit in hits)
 
 
+def chroma_processes(home: Home) -> list[int]:
+    """The processes that have Chroma open for this home."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"chroma_process" in command and str(home.state).encode() in command:
+            found.append(int(process.name))
+    return found
+
+
 def naive_reading(root: Path) -> Counter[Piece]:
     """Parse every memory file there is, without any help from the indexer."""
     files = [root / "MEMORY.md", *(root / "memory").rglob("*.md"), *(root / "daily").rglob("*.md")]

@@ -3,42 +3,61 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memd.errors import DiskFull, MemdError
-from tests.conftest import NOTES, Home
-from tests.faults.agreement import assert_agreement, eventually, rounds, serve, shown
+from memd.notes import safe_write
+from tests.conftest import NOTES, ROOT, Home, write_notes
+from tests.faults.agreement import SOAK, assert_agreement, eventually, rounds, serve, shown
+from tests.written import expected, opened, sync
 
-SIZE_MB = 16
 
-
-@pytest.fixture
-def cramped(home: Home) -> Iterator[Path]:
-    """The state directory on a file system of its own, of a few megabytes."""
+@contextlib.contextmanager
+def small_disk(home: Home, place: Path, megabytes: int) -> Iterator[Path]:
+    """A file system of its own, of a few megabytes, for one directory."""
     if os.getuid() != 0:
         pytest.skip("only root can mount a small file system")
-    home.state.mkdir(mode=0o700)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m,mode=700", "memd-test", str(home.state)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=700", "memd-test", str(place)]
     done = subprocess.run(mount, capture_output=True, text=True)
     if done.returncode:
         pytest.skip(f"no small file system can be mounted: {done.stderr.strip()}")
     try:
-        yield home.state
+        yield place
     finally:
         home.close()
-        subprocess.run(["umount", "-l", str(home.state)], check=True)
+        subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-def fill(state: Path) -> Path:
+@pytest.fixture
+def cramped(home: Home) -> Iterator[Path]:
+    """The state directory on a small disk."""
+    home.state.mkdir(mode=0o700)
+    with small_disk(home, home.state, 16) as place:
+        yield place
+
+
+@pytest.fixture
+def cramped_notes(home: Home, workspace: Path) -> Iterator[Path]:
+    """The folder of the notes on a small disk."""
+    shutil.rmtree(workspace / "memory")
+    (workspace / "memory").mkdir()
+    with small_disk(home, workspace / "memory", 3) as place:
+        write_notes(workspace)
+        yield place
+
+
+def fill(disk: Path) -> Path:
     """Take all the room there is."""
-    filler = state / "filler"
+    filler = disk / "filler"
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         for size in (65_536, 4_096, 512, 1):
             with contextlib.suppress(OSError):
@@ -97,16 +116,117 @@ def test_a_disk_that_is_full_at_the_start(home: Home, workspace: Path, cramped: 
     assert_agreement(home, workspace)
 
 
+LONG = "the crowded smew " * 500
+"""More than fits into what is left of a file's last block."""
+
+
+def test_a_full_disk_under_the_notes_loses_nothing_and_heals(home: Home, workspace: Path, cramped_notes: Path) -> None:
+    client = serve(home, workspace)
+    client.sync()
+    for nth in range(rounds(1, 10)):
+        filler = fill(cramped_notes)
+        before = _files(cramped_notes)
+        for write in (
+            lambda: client.note(LONG, now="2026-02-15T10:00"),
+            lambda: client.note(LONG, now="2026-04-01T10:00"),
+            lambda: client.put("sourdough", LONG),
+            lambda: client.put("new", LONG),
+            lambda: client.write("Long", LONG, role="edit"),
+        ):
+            with pytest.raises(DiskFull) as refused:
+                write()
+            assert refused.value.code == "disk_full" and refused.value.retryable and refused.value.hint
+            assert _files(cramped_notes) == before
+        assert "ErsatzTV" in shown(client, "ErsatzTV") and "smew" not in shown(client, "smew")
+        filler.unlink()
+        client.note(f"{LONG} {nth}", now="2026-02-15T10:00")
+        client.put("sourdough", f"{LONG} {nth}")
+        assert "crowded smew" in shown(client, "smew")
+    assert_agreement(home, workspace, vectors=False)
+    assert client.status()["degraded"] == []
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """What a person sees there, and what is beside it."""
+    return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.name != "filler"}
+
+
+# --- calls that fail --------------------------------------------------------------------------------------------
+
+FEW_CALLS = ("fsync", "renameat2")
+CALLS = (*FEW_CALLS, "write", "pwrite64", "fdatasync", "ftruncate", "unlinkat")
+ORDERS = ("put", "append", "remove")
+BEFORE = b"# Memory\n\n## Home\n\nthe router is called fjord\n"
+
+
+def strace(*options: str) -> list[str]:
+    """A command that runs another one with some of its calls traced."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    command = ["strace", "-f", "-qq", *options]
+    tried = subprocess.run([*command, "true"], capture_output=True, text=True)
+    if "ptrace" in tried.stderr or "not permitted" in tried.stderr:
+        pytest.skip(f"strace may not be used here: {tried.stderr.strip()}")
+    return command
+
+
+def failing(call: str, nth: int) -> list[str]:
+    """The same, with EIO at the n-th call of each thread."""
+    return strace("-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:error=EIO:when={nth}")
+
+
+@pytest.mark.parametrize("what", ORDERS if SOAK else ORDERS[:1])
+def test_a_write_whose_call_fails_is_done_or_not(tmp_path: Path, what: str) -> None:
+    """EIO at each call of a writing process, one after the other; whoever was told that it is done finds it done."""
+    text = "\n## Token\n\nthe failing scaup\n" if what == "append" else "## Token\n\nthe failing scaup"
+    order = {"what": what, "paths": ["MEMORY.md"], "text": text}
+    after, tried = expected(what, BEFORE, text), 0
+    for call in CALLS if SOAK else FEW_CALLS:
+        for nth in range(1, 1 + _count(tmp_path / call, call, order)):
+            place = tmp_path / f"{call}-{nth}"
+            done = _write(place, failing(call, nth), order)
+            stores, _ = opened(place / "state", place / "agent")
+            stands = safe_write.bytes_of(place / "agent" / "MEMORY.md")
+            assert stands in ((after,) if done.returncode == 0 else (BEFORE, after)), (call, nth, done.stderr)
+            assert {file.name for file in (place / "agent").iterdir()} <= {"MEMORY.md"}, (call, nth)
+            begun = stores.ledger.reader.execute("SELECT COUNT(*) FROM actions WHERE state = 'begun'").fetchone()[0]
+            assert not begun, (call, nth)
+            stores.close()
+            tried += 1
+    print(f"{what}: {tried} calls failed, one at a time")
+    assert tried >= 4
+
+
+def _write(place: Path, command: list[str], order: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    """Let a process of its own write into a new workspace whose stores are made already."""
+    (place / "agent").mkdir(parents=True)
+    (place / "agent" / "MEMORY.md").write_bytes(BEFORE)
+    stores, index = opened(place / "state", place / "agent")
+    sync(stores, index)
+    stores.close()
+    return subprocess.run(
+        [*command, sys.executable, "-m", "tests.written", place / "state", place / "agent", json.dumps(order)],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def _count(place: Path, call: str, order: dict[str, Any]) -> int:
+    """How many such calls a write takes."""
+    place.mkdir()
+    traced = place / "calls"
+    done = _write(place, strace("-o", str(traced), "-e", f"trace={call}"), order)
+    assert done.returncode == 0, done.stderr
+    return sum(f"{call}(" in line for line in traced.read_text().splitlines())
+
+
 @pytest.mark.parametrize("call", ["pwrite64", "write", "fsync,fdatasync", "ftruncate", "openat"])
 def test_a_call_that_fails_leaves_the_old_state_or_the_new(home: Home, workspace: Path, call: str) -> None:
     """EIO at the n-th call of each thread, by strace; then a start without it."""
-    if shutil.which("strace") is None:
-        pytest.skip("strace is not installed")
-    if call != "pwrite64" and rounds(0, 1) == 0:
+    if call != "pwrite64" and not SOAK:
         pytest.skip("only in a soak")
     serve(home, workspace).sync(vectors=True)
     home.stop()
-    for nth in [4] if rounds(0, 1) == 0 else [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144]:
+    for nth in [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144] if SOAK else [4]:
         (workspace / "MEMORY.md").write_text(f"## Only\n\nthe failing scaup{nth}\n")
         (workspace / "memory" / f"new-{nth}.md").write_text(f"## New\n\nanother eider{nth}\n")
         kept = {note: note.read_bytes() for note in workspace.rglob("*.md")}
@@ -121,23 +241,12 @@ def test_a_call_that_fails_leaves_the_old_state_or_the_new(home: Home, workspace
 
 def _run_with_failures(home: Home, call: str, nth: int) -> None:
     """Let a daemon with failing calls get as far as it gets."""
-    command = [
-        "strace",
-        "-f",
-        "-qq",
-        "-o",
-        "/dev/null",
-        "-e",
-        f"trace={call}",
-        "-e",
-        f"inject={call}:error=EIO:when={nth}",
-    ]
-    tried = subprocess.run([*command, "true"], capture_output=True, text=True)
-    if "ptrace" in tried.stderr or "not permitted" in tried.stderr:
-        pytest.skip(f"strace may not be used here: {tried.stderr.strip()}")
     with (home.path / "daemon.stderr").open("ab") as stderr:
         home.daemon = subprocess.Popen(
-            [*command, sys.executable, "-m", "memd.daemon"], env=home.env, stderr=stderr, stdin=subprocess.DEVNULL
+            [*failing(call, nth), sys.executable, "-m", "memd.daemon"],
+            env=home.env,
+            stderr=stderr,
+            stdin=subprocess.DEVNULL,
         )
     with contextlib.suppress(AssertionError, MemdError):
         home.wait(20).sync()

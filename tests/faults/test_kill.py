@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,16 @@ from whoosh.filedb.filestore import FileStorage
 from memd.errors import MemdError
 from memd.protocol.client import Client
 from tests.conftest import Home
-from tests.faults.agreement import SOAK, assert_agreement, eventually, rounds, serve, shown, wait_for_collections
+from tests.faults.agreement import (
+    SOAK,
+    assert_agreement,
+    chroma_processes,
+    eventually,
+    rounds,
+    serve,
+    shown,
+    wait_for_collections,
+)
 
 LOADED = True
 
@@ -117,6 +129,38 @@ def test_chroma_killed_at_each_place_costs_the_daemon_nothing(home: Home, worksp
     client.sync(vectors=True)
     assert_agreement(home, workspace)
     assert client.status()["degraded"] == [] and client.doctor()["ok"]
+
+
+def test_chroma_killed_while_it_writes_many_rows(home: Home, workspace: Path) -> None:
+    """With more than a thousand rows, which it keeps in files of its own; questions are answered all the while."""
+    chance = random.Random(11)
+    bulk = workspace / "memory" / "bulk"
+    bulk.mkdir()
+    client = serve(home, workspace)
+    client.sync(vectors=True)
+    killed, wanted = 0, rounds(2, 100)
+    for nth in range(wanted * 20):
+        parts = (f"## Part {part}\n\nbulk text {part} of the knot{nth}.\n" for part in range(rounds(100, 15)))
+        (bulk / f"{nth % 100}.md").write_text("# Bulk\n\n" + "\n".join(parts))
+        client.sync()
+        time.sleep(chance.random() * 0.3)
+        killed += _kill_chroma(home)
+        assert f"knot{nth}" in shown(client, f"knot{nth}", sync="none")
+        if killed == wanted:
+            break
+    assert killed == wanted
+    client.sync(vectors=True)
+    assert_agreement(home, workspace)
+    assert client.status()["degraded"] == [] and client.doctor()["ok"]
+
+
+def _kill_chroma(home: Home) -> bool:
+    """Whether there was such a process."""
+    found = chroma_processes(home)
+    for pid in found:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return bool(found)
 
 
 def test_killed_in_each_commit_of_a_start(home: Home, workspace: Path) -> None:

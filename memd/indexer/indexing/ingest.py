@@ -155,7 +155,8 @@ class _Batches:
 
     def save(self, batch: FileBatch) -> Iterator[None]:
         """Bring the ledger in step with a batch."""
-        self.report.restless += batch.restless
+        # What others found may be newer, and may not be all of it.
+        self.report.restless += batch.restless + batch.drop_outdated(self.index.files)
         if batch.removed and not self.options.accept_missing:
             _hold(self.index, batch, self.report)
         elif self.options.accept_missing:
@@ -168,7 +169,6 @@ class _Batches:
                     self._add(changes)
                     yield
             except ChangedMeanwhile:
-                # What others found may be newer, and may not be all of it.
                 self.report.restless += batch.notes
             except MemdError:
                 if self.index.collection is not None:

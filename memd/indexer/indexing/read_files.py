@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from memd.indexer.indexing.scan import FileStat, ScanResult, is_memory_path, refusal
@@ -37,6 +37,18 @@ class FileBatch:
     """Files that are being written right now."""
     chunks: int = 0
     """How many chunks the notes have."""
+    known: dict[str, FileRow | None] = field(default_factory=dict)
+    """What the index knew of each path when it was read."""
+
+    def drop_outdated(self, files: Mapping[str, FileRow]) -> list[str]:
+        """Leave out what somebody else has indexed since it was read; returns those paths."""
+        outdated = {path for path, row in self.known.items() if files.get(path) != row}
+        if outdated:
+            self.notes = {path: note for path, note in self.notes.items() if path not in outdated}
+            self.rows = [row for row in self.rows if row.path not in outdated]
+            self.emptied = [path for path in self.emptied if path not in outdated]
+            self.removed = [path for path in self.removed if path not in outdated]
+        return sorted(outdated)
 
 
 def changed_paths(index: WorkspaceIndex, found: ScanResult) -> set[str]:
@@ -69,7 +81,7 @@ def read_files(
     batch = FileBatch()
     while paths and batch.chunks < MOST_CHUNKS:
         path = paths.popleft()
-        known = index.files.get(path)
+        known = batch.known[path] = index.files.get(path)
         try:
             content = read(index.workspace.root / path, max_bytes) if _admitted(index, path) else None
         except (FileNotFoundError, NotADirectoryError):
