@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 
 from memd.daemon.health import Health
 from memd.errors import MemdError
@@ -26,24 +25,22 @@ class LedgerGuard:
         """Called when a copy stands in the place of a file that was gone: the process must start again with it."""
         self._stores = stores
         self._health = health
-        self._kept: Path | None = None
-        """What memd had when another file took its place."""
 
     def look(self) -> bool:
         """Compare the file under the name with the one that is open; False when it is to be tried again later."""
         ledger = self._stores.ledger
         place = ledger.place
         if place is LedgerPlace.HERE:
+            ledger.copy = None
             # Opened while that can be done: a copy is made through it.
             _ = ledger.reader
-            self._kept = None
             if self._health.clear(TROUBLE):
                 log.warning("state.db is where it was opened again")
             return True
         try:
             if place is LedgerPlace.GONE:
                 self._put_back()
-            elif place is LedgerPlace.TAKEN and self._kept is None:
+            elif place is LedgerPlace.TAKEN and ledger.copy is None:
                 self._keep_copy()
         except (MemdError, OSError) as error:
             if self._health.set(TROUBLE, f"{place.value}, and no copy of it can be made: {error}", "make room for one"):
@@ -58,8 +55,8 @@ class LedgerGuard:
         self.on_put_back()
 
     def _keep_copy(self) -> None:
-        folder = self._stores.folder
-        self._kept = backups.make(self._stores.ledger, folder / backups.FOLDER, datetime.now()).file
-        why = f"{LedgerPlace.TAKEN.value}; nothing is written, and what memd had is in {self._kept}"
-        self._health.set(TROUBLE, why, f"memd restart goes on with that file, memd restore-backup {self._kept} without")
+        ledger, folder = self._stores.ledger, self._stores.folder / backups.FOLDER
+        kept = ledger.copy = backups.make(ledger, folder, datetime.now()).file
+        why = f"{LedgerPlace.TAKEN.value}; nothing is written, and what memd had is in {kept}"
+        self._health.set(TROUBLE, why, f"memd restart goes on with that file, memd restore-backup {kept} without")
         log.error("%s", why)

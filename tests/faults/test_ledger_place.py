@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -97,7 +98,10 @@ def test_a_ledger_that_is_replaced_while_it_runs_is_told_and_nothing_is_written(
     with closing(sqlite3.connect(kept)) as copy:
         assert copy.execute("SELECT COUNT(*) FROM actions WHERE what = 'note'").fetchone() == (1,)
     assert {file: file.read_bytes() for file in workspace.rglob("*.md")} == before
-    assert "plover" in shown(client, "plover", sync="none"), "questions are answered from what it had"
+    with ThreadPoolExecutor(8) as threads:
+        # More at once than before: each thread of the daemon answers, from what it had.
+        asked = threads.map(lambda _: shown(Client(home.socket), "plover", sync="none"), range(16))
+        assert all("plover" in answer for answer in asked)
     assert {one["name"]: one["state"] for one in client.doctor()["findings"]}["state.db"] == "broken"
     assert ledger.read_bytes() == foreign
     os.replace(mine, ledger)

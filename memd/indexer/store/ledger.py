@@ -56,6 +56,8 @@ class Ledger:
         self.path = path
         self.file = file
         """Which file it is, once it is open."""
+        self.copy: Path | None = None
+        """What new connections read while another file has taken its place."""
         self._companions = dict[Path, FileId]()
         self._put_back = False
         self._local = threading.local()
@@ -69,21 +71,23 @@ class Ledger:
         return connection
 
     def unshared_connection(self) -> sqlite3.Connection:
-        """A connection to the file that is open, which the caller closes; none to another file of its name."""
-        self.confirm_place()
-        connection = self._open("rw" if self.file else "rwc")
+        """A connection to what the open file holds, which the caller closes; never to another file of its name."""
+        if self.copy is None:
+            self.confirm_place()
+        connection = self._open(self.copy or self.path, "rw" if self.file else "rwc")
         self.file = self.file or file_id(self.path)
         try:
-            self.confirm_place()
+            if self.copy is None:
+                self.confirm_place()
             self._set_up(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _open(self, mode: str) -> sqlite3.Connection:
+    def _open(self, path: Path, mode: str) -> sqlite3.Connection:
         return sqlite3.connect(
-            f"{self.path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False,
+            f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False,
             timeout=10,
         )  # fmt: skip
 
@@ -121,19 +125,22 @@ class Ledger:
     @property
     def reader(self) -> sqlite3.Connection:
         """This thread's own connection for reading."""
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = self._connect()
-            connection.execute("PRAGMA query_only = ON")
-        return connection
+        return self._own_connection("connection")
 
     @property
     def latest(self) -> sqlite3.Connection:
         """This thread's connection for what all threads share: never within a snapshot, which may be an older one."""
-        connection: sqlite3.Connection | None = getattr(self._local, "latest", None)
+        return self._own_connection("latest")
+
+    def _own_connection(self, name: str) -> sqlite3.Connection:
+        """This thread's connection of a name; it is opened to the copy while the file cannot be."""
+        copied = self.copy is not None and not hasattr(self._local, name)
+        name = f"{name} of {self.copy}" if copied else name
+        connection: sqlite3.Connection | None = getattr(self._local, name, None)
         if connection is None:
-            connection = self._local.latest = self._connect()
+            connection = self._connect()
             connection.execute("PRAGMA query_only = ON")
+            setattr(self._local, name, connection)
         return connection
 
     @contextmanager
@@ -285,8 +292,8 @@ class FollowedLedger(Ledger):
             self.id = str(self.reader.execute("SELECT value FROM meta WHERE key = 'id'").fetchone()[0])
             self.seq = self.seq_seen()
 
-    def _open(self, mode: str) -> sqlite3.Connection:
-        return super()._open("ro")
+    def _open(self, path: Path, mode: str) -> sqlite3.Connection:
+        return super()._open(path, "ro")
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
         connection.row_factory = sqlite3.Row
