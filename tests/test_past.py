@@ -178,6 +178,21 @@ def test_a_renamed_file_is_not_lost(client: Client, workspace: Path) -> None:
     (workspace / DAY).rename(workspace / "memory/2026-02-14.md")
     client.sync()
     assert client.trash()["files"] == [] and client.trash()["memories"] == []
+    for wanted in ({}, {"key": "2026-02-14#garden"}, {"who": "editor", "what": "file-renamed"}):
+        renamed = client.log(**wanted)["entries"][0]
+        assert (renamed["what"], renamed["paths"]) == ("file-renamed", [DAY, "memory/2026-02-14.md"])
+        assert not renamed["undoable"]
+    assert client.log(key="sourdough", what="file-renamed")["entries"] == []
+
+
+def test_the_log_of_a_memory_has_everything_that_was_undone(client: Client, workspace: Path) -> None:
+    put = client.put("tea", "Green.", ns="agent")["action"]
+    other = client.note("Not about it.", ns="agent")["action"]
+    undone = client.undo(put)["action"]
+    again = client.undo(undone)["action"]
+    last = client.undo(again)["action"]
+    client.undo(other)
+    assert [entry["action"] for entry in client.log(key="tea")["entries"]] == [last, again, undone, put]
 
 
 def test_several_memories_that_had_one_key_can_each_come_back(client: Client, workspace: Path) -> None:

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from memd.errors import AlreadyExists, Conflict, MemdError, NotFound, Refused, SecretFound, UsageError
+from memd.indexer.views import topics
 from memd.protocol.client import Client
 from tests.conftest import ROOT, Home, write_notes
 from tests.faults.agreement import rounds, serve, shown
+from tests.lab import Lab
 
 NOW, LATER = "2026-02-07T14:27", "2026-02-08T09:00"
 PAGE = ROOT / "docs" / "writing.md"
@@ -204,6 +206,16 @@ def test_forgetting_takes_the_file_and_the_line_and_can_be_undone_as_one(memory:
     memory.undo(done["action"])
     assert everything(workspace) == before
     assert "70 degrees" in shown(memory, "degrees")
+
+
+def test_a_topic_whose_file_is_gone_is_not_listed_although_the_ledger_has_it(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    index = lab.add({"memory/topics/tea.md": "Green.\n", "memory/a/topics/b.md": "y\n"})
+    assert list(topics.paths(index)) == ["b", "tea"] and index.files.keys() >= {"memory/topics/tea.md"}
+    (index.workspace.root / "memory/topics/tea.md").unlink()
+    (index.workspace.root / "memory/a/topics/b.md").unlink()
+    assert topics.paths(index) == {} and index.files.keys() >= {"memory/topics/tea.md"}
+    lab.close()
 
 
 def test_each_operation_is_undone_to_the_byte(memory: Client, workspace: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from memd.errors import ModelUnavailable
 from memd.protocol.client import Client
 from tests.conftest import NOTES, Home, write_notes
 
@@ -67,6 +68,10 @@ def test_without_a_model_words_alone_decide(home: Home, workspace: Path):
         assert set(answer["hits"][0]["ranks"]) == {"text"}
         nothing = client.query("xyzzy plugh")
         assert (nothing["verdict"], nothing["hits"], nothing["checked"]) == ("none", [], True)
+        # By meaning alone nothing could be found, so that is not what is said.
+        with pytest.raises(ModelUnavailable, match="vectors are off") as caught:
+            client.query("apple trees", mode="vector")
+        assert "--mode text" in caught.value.hint
 
 
 def test_reciprocal_ranks_can_be_chosen_and_are_explained(home: Home, workspace: Path):

@@ -1,7 +1,7 @@
 """Reads a memory's links to others: declared ones, [[wikilinks]], Markdown links to notes; none in code."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from posixpath import normpath
@@ -62,6 +62,16 @@ def declared_link(entry: str) -> MemoryLink | None:
     except ValueError:
         return None
     return MemoryLink(parts["rel"], _key_target(parts["key"]), weight) if weight is None or 0 <= weight <= 1 else None
+
+
+def unread_links(entries: Iterable[str]) -> Iterator[str]:
+    """Warnings about declared links that mean nothing."""
+    for entry in entries:
+        parts = ENTRY.fullmatch(entry.strip())
+        if parts is not None and parts["rel"] not in RELATIONS:
+            yield f"the link `{entry}` names no relation; there are {', '.join(RELATIONS)}"
+        elif declared_link(entry) is None:
+            yield f"the link `{entry}` is ignored: a weight is a number from 0 to 1"
 
 
 def entry_of(rel: str, key: str, weight: float | None) -> str:

@@ -119,7 +119,17 @@ def read_front_matter(text: str) -> tuple[Declared, str]:
         loaded = yaml.load(body)
     except (YAMLError, ValueError, RecursionError) as error:
         return Declared(), f"front matter is not YAML ({str(error).splitlines()[0]})"
-    return (_from_mapping(loaded), "") if isinstance(loaded, dict) else (Declared(), "")
+    return (_from_mapping(loaded), _unread(loaded)) if isinstance(loaded, dict) else (Declared(), "")
+
+
+def _unread(values: dict[Any, Any]) -> str:
+    """A warning about a list that has more than texts in it, as `- refines: other` has; empty if there is none."""
+    for name in (name for name, read in READERS.items() if read in (_texts, _tags)):
+        value = values.get(name)
+        for entry in value if isinstance(value, list) else [value]:
+            if isinstance(entry, dict | list):
+                return f"`{name}` has an entry that is not a text: {str(entry)[:80]}; quote it"
+    return ""
 
 
 def _deepest_indent(body: str) -> int:

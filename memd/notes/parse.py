@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from memd.models import Chunk, Declared, Memory, Note
 from memd.notes import metadata, names
 from memd.notes.blocks import Block, LineOffsets, below_headings, blocks_in_pieces, chunk_spans
+from memd.notes.links import unread_links
 from memd.pieces import Pieces, in_one_go
 
 FORMAT = 5
@@ -91,7 +92,8 @@ def reparse_in_pieces(
             memories.append(_memory(section, text, lines, file_metadata, role, date or fallback_date, slug, not date))
         if nth % PIECE == PIECE - 1:
             yield
-    note = Note(path, role, tuple(memories), (warning,) if warning else ())
+    declared = dict.fromkeys(entry for memory in memories for entry in memory.declared.links)
+    note = Note(path, role, tuple(memories), (*([warning] if warning else []), *unread_links(declared)))
     return ParsedNote(note, text, fallback_date, front_end, blocks, sections)
 
 

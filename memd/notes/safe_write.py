@@ -12,9 +12,11 @@ import secrets
 import shutil
 import stat
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from memd.errors import Conflict, DiskFull, MemdError, Refused
@@ -29,6 +31,8 @@ AT_FDCWD = -100
 PATIENCE = 0.5
 """Seconds to wait until others close the file that was replaced."""
 ASIDE = ".memd-aside"
+NEIGHBOURS = 100
+"""Files beside a new one whose mode is looked at."""
 
 Edit = Callable[[bytes | None], bytes | None]
 """From a file's bytes (None: no file) to its new bytes (None: remove the file)."""
@@ -96,6 +100,8 @@ def append(file: Path, text: str, head: str = "", intend: Intend = lambda old, n
             before = os.pread(descriptor, size, 0) if size else None
             after = (before or b"") + data
             intend(before, after)
+            if new:
+                _take_mode(descriptor, file)
             try:
                 _write_all(descriptor, data)
             except OSError:
@@ -283,7 +289,20 @@ def _make(fresh: Path, like: Path, data: bytes) -> None:
             with suppress(PermissionError):
                 os.chown(fresh, status.st_uid, status.st_gid)
             os.utime(fresh)
+        else:
+            _take_mode(descriptor, like)
         os.fsync(descriptor)
+
+
+def _take_mode(descriptor: int, file: Path) -> None:
+    """Give a new file the mode that most of its neighbours have: a service's umask would hide it from others."""
+    with os.scandir(file.parent) as entries:
+        beside = islice(
+            (one for one in entries if one.is_file(follow_symlinks=False) and one.name[0] != "."), NEIGHBOURS
+        )
+        modes = Counter(stat.S_IMODE(one.stat().st_mode) & 0o666 for one in beside if one.name != file.name)
+    if modes:
+        os.fchmod(descriptor, modes.most_common(1)[0][0] | 0o600)
 
 
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -100,3 +100,12 @@ def test_code_is_no_link() -> None:
 def test_what_is_declared_counts_before_what_is_written() -> None:
     text = "## One\n<!-- memd: links=relates_to(0.9):deploy -->\n\nSee [[Deploy]] and [[more]].\n"
     assert links(text) == [("relates_to", "deploy", 0.9, "declared"), ("relates_to", "more", None, "written")]
+
+
+def test_links_that_mean_nothing_are_warned_of():
+    front = 'links: [bread, "refines:tea", "refines(2):tea", "see:tea", "refines(x):tea"]'
+    note = parse("memory/topics/a.md", f"---\n{front}\n---\n\nText.\n")
+    assert [warning.split("`")[1] for warning in note.warnings] == ["refines(2):tea", "see:tea", "refines(x):tea"]
+    (warning,) = parse("MEMORY.md", "---\nlinks:\n  - refines: tea\n---\n\n## A\n\na\n\n## B\n\nb\n").warnings
+    assert warning.startswith("`links` has an entry that is not a text")
+    assert parse("MEMORY.md", "---\nlinks: tea, bread\ntags: [a, 1]\n---\n\n## A\n\na\n").warnings == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,26 @@ def test_a_rewrite_to_nothing_removes_the_file(tmp_path: Path) -> None:
     file.write_bytes(b"old\n")
     assert safe_write.rewrite(file, lambda data: None).before == b"old\n"
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("write", [
+    lambda file: safe_write.append(file, "new\n"),
+    lambda file: safe_write.rewrite(file, lambda data: b"new\n"),
+])  # fmt: skip
+def test_a_new_file_has_the_mode_of_its_neighbours(tmp_path: Path, write: Callable[[Path], object]) -> None:
+    """Whatever the umask: that of the service is 077, and a file that comes back would be hidden from others."""
+    for name, mode in {"a.md": 0o644, "b.md": 0o644, "c.md": 0o600, ".hidden": 0o666, ".other": 0o666}.items():
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(mode)
+    before = os.umask(0o077)
+    try:
+        write(tmp_path / "new.md")
+        (tmp_path / "alone").mkdir()
+        write(tmp_path / "alone" / "new.md")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new.md").stat().st_mode & 0o777 == 0o644
+    assert (tmp_path / "alone" / "new.md").stat().st_mode & 0o777 == 0o600, "nobody to be like"
 
 
 def test_what_is_not_changed_is_not_written(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from memd.daemon.handler_context import P, T, namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.tasks.indexing import ReadFilesFirst, RereadFiles
 from memd.daemon.tasks.stores import RepairText
-from memd.errors import NotFound, StoreBroken
+from memd.errors import ModelUnavailable, NotFound, StoreBroken
 from memd.indexer.language.question import without_operators
 from memd.indexer.query import grep as grep_files
 from memd.indexer.query.pattern import Pattern
@@ -109,6 +109,9 @@ async def _in_time(work: Coroutine[Any, Any, Any]) -> bool:
 def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
     if as_of:
         as_of_view.moment(as_of)
+    if request.mode == "vector" and ctx.settings.embedding.provider == "none":
+        hint = 'ask with --mode text, or take "none" out of embedding.provider, then: memd restart'
+        raise ModelUnavailable('vectors are off (embedding.provider = "none"), and nothing else was asked for', hint)
     settings = ctx.settings.search
     limit = settings.limit if request.limit is None else request.limit
     return Ask(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from memd.errors import Conflict, Refused, UsageError
 from memd.indexer.indexing.scan import is_memory_path
 from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
+from memd.indexer.store.lexicon import similar_names
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction
@@ -157,7 +157,7 @@ def in_memory(target: keys.KeyTarget, edit: Callable[[str, Memory], str]) -> Cal
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     """A hint that names what is spelled alike; where nothing is, another hint."""
-    similar = difflib.get_close_matches(name, list(known), n=3, cutoff=0.4)
+    similar = similar_names(name, known)
     return f"did you mean {', '.join(f'`{one}`' for one in similar)}?" if similar else otherwise
 
 

@@ -12,6 +12,7 @@ from memd.indexer.store.stores import WorkspaceIndex
 
 LOSSES = ("file-removed", "file-emptied")
 """The actions of an editor that concern a whole file."""
+RENAMED = "file-renamed"
 
 FAST = 1
 """Compression level: files are read more often than they are lost."""
@@ -27,13 +28,18 @@ def of(connection: Connection, file: int) -> bytes | None:
 
 
 def note_losses(connection: Connection, index: WorkspaceIndex, batch: FileBatch, now: str) -> None:
-    """Record files that an editor removed or emptied, as actions that can be undone.
+    """Record files that an editor removed or emptied, as actions that can be undone, and those that were renamed.
 
-    What memd itself removed has an action already; a file that was renamed is not lost.
+    What memd itself removed has an action already.
     """
-    renamed = {row.digest for row, _ in batch.notes.values()}
+    new_names = {row.digest: path for path, (row, _) in batch.notes.items() if path not in index.files}
+    present = {row.digest for row, _ in batch.notes.values()}
     for path in batch.removed:
-        if index.files[path].digest not in renamed:
+        digest = index.files[path].digest
+        if digest in new_names:
+            paths = [path, new_names[digest]]
+            actions.add(connection, index.id, "editor", RENAMED, at=now, paths=paths, conflicts=[])
+        elif digest not in present:
             _note_loss(connection, index, path, None, now)
     for path, (row, note) in batch.notes.items():
         known = index.files.get(path)

@@ -1,8 +1,9 @@
-"""The sorted words of one field in one segment: found by a prefix, by a part, by a near spelling."""
+"""The sorted words of one field in one segment: found by a prefix, by a part, by a near spelling; and similar names."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import accumulate
 
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 LAST = chr(0x10FFFF)
 JOINT = "\n"
+SIMILAR_PERCENT = 40
+"""Of the letters of two names that must be the same, in the same order."""
 
 
 class Lexicon:
@@ -74,3 +77,11 @@ class Lexicon:
             places.append(place)
             words.append(word)
         return lengths
+
+
+def similar_names(name: str, names: Iterable[str], most: int = 3) -> list[str]:
+    """Those of some names that are spelled most alike, for a hint."""
+    from rapidfuzz import fuzz, process
+
+    found = process.extract(name, list(names), scorer=fuzz.ratio, limit=most, score_cutoff=SIMILAR_PERCENT)
+    return [similar for similar, *_ in found]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +14,7 @@ from memd.indexer.indexing.scan import is_memory_path, refusal
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
+from memd.indexer.store.lexicon import similar_names
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import JsonObject
 from memd.notes import sections, topics
@@ -79,7 +79,7 @@ def only_one(rows: Sequence[tuple[WorkspaceIndex, Row]], problem: str) -> tuple[
 def suggest_keys(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> str:
     """A hint for a key that no memory has."""
     keys = [name for index in indexes for name in lookup.keys(stores.ledger.reader, index.id)]
-    similar = difflib.get_close_matches(key, keys, n=3, cutoff=0.4)
+    similar = similar_names(key, keys)
     return f"did you mean {', '.join(f'`{name}`' for name in similar)}?" if similar else 'look for it: memd query "…"'
 
 
@@ -112,7 +112,7 @@ def by_path(
             lines = _lines(index, inner, first, count, max_bytes)
             return lines | history.authors_at(stores.ledger.reader, index.id, inner, first, lines["end_line"])
     names = sorted(name for index in indexes for name in index.files)
-    similar = ", ".join(difflib.get_close_matches(path, names, n=3, cutoff=0.4))
+    similar = ", ".join(similar_names(path, names))
     raise NotFound(f"no memory file is called {path}", f"similar names: {similar}" if similar else "memd workspaces")
 
 

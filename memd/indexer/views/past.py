@@ -13,7 +13,7 @@ from sqlite3 import Connection, Row
 from typing import Any
 
 from memd.errors import NotFound
-from memd.indexer.indexing.file_copies import LOSSES
+from memd.indexer.indexing.file_copies import LOSSES, RENAMED
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
@@ -187,14 +187,26 @@ def _same_key(connection: Connection, workspace: int, key: str) -> list[int]:
     return [row["id"] for row in rows]
 
 
+ABOUT = f"""
+WITH RECURSIVE wanted(id) AS (SELECT value FROM json_each(:memories)),
+undos(id, undid) AS MATERIALIZED (SELECT id, CAST(key AS INTEGER) FROM actions WHERE what = 'undo'),
+about(id) AS (
+  SELECT id FROM actions WHERE key = :key AND what <> 'undo'
+  UNION SELECT action FROM versions WHERE memory IN wanted
+  UNION SELECT action FROM shifts WHERE memory IN wanted
+  UNION SELECT a.id FROM actions a, json_each(a.detail, '$.paths') AS path WHERE a.what = '{RENAMED}' AND path.value IN
+    (SELECT f.path FROM files f JOIN memories m ON m.file = f.id WHERE m.id IN wanted AND f.workspace = a.workspace)
+  UNION SELECT undos.id FROM undos JOIN about ON undos.undid = about.id
+)"""
+"""What was done to some memories, by key, versions, lives and their files' names; and what undid that."""
+
+
 def _actions(connection: Connection, names: dict[int, str], values: dict[str, Any]) -> Iterator[JsonObject]:
     rows = connection.execute(
-        f"SELECT a.*, {CHANGED} FROM actions a WHERE (a.workspace IS NULL OR a.workspace {AMONG})"
+        f"{ABOUT} SELECT a.*, {CHANGED} FROM actions a WHERE (a.workspace IS NULL OR a.workspace {AMONG})"
         " AND (:who = '' OR a.who = :who OR substr(a.who, 1, length(:who) + 1) = :who || ':')"
-        " AND (:what = '' OR a.what = :what) AND a.at >= :since AND (:memories IS NULL OR a.key = :key OR a.id IN"
-        " (SELECT action FROM versions WHERE memory IN (SELECT value FROM json_each(:memories))) OR a.id IN"
-        " (SELECT action FROM shifts WHERE memory IN (SELECT value FROM json_each(:memories))))"
-        " ORDER BY a.at DESC, a.id DESC",
+        " AND (:what = '' OR a.what = :what) AND a.at >= :since"
+        " AND (:memories IS NULL OR a.id IN (SELECT id FROM about)) ORDER BY a.at DESC, a.id DESC",
         values,
     )
     for row in rows:

@@ -24,10 +24,12 @@ def layout(index: WorkspaceIndex) -> Layout:
 def paths(index: WorkspaceIndex) -> dict[str, str]:
     """The file of every topic by its name: those in the folder for topics, then other topic files."""
     place = layout(index)
-    inside = (f"{place.topics}/{name}" for name in _names(index, place.topics) if name.endswith(place.topic_suffix))
-    elsewhere = sorted(path for path in list(index.files) if is_topic(path))
+    inside = [f"{place.topics}/{name}" for name in _names(index, place.topics) if name.endswith(place.topic_suffix)]
+    # One that was just forgotten may be in the ledger still.
+    elsewhere = (path for path in sorted({*index.files} - {*inside}) if is_topic(path))
+    there = (path for path in elsewhere if (index.workspace.root / path).is_file())
     topics: dict[str, str] = {}
-    for path in (*inside, *elsewhere):
+    for path in (*inside, *there):
         if path != place.index:
             topics.setdefault(PurePosixPath(path).stem, path)
     return dict(sorted(topics.items()))
