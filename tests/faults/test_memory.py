@@ -1,0 +1,109 @@
+"""Too little memory: a file of a million lines costs a bounded amount, and what the kernel kills has lost nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from memd.errors import MemdError
+from memd.protocol.client import Client
+from tests.conftest import Home
+from tests.faults.agreement import SOAK, assert_agreement, eventually, rounds, shown
+
+LIMIT_MB = 400
+GROUPS = Path("/sys/fs/cgroup")
+
+BALLOON = """
+import sys, time
+held = []
+for _ in range(int(sys.argv[1])):
+    held.append(bytearray(b"x") * 1_000_000)
+    time.sleep(0.005)
+sys.stdin.read()
+"""
+"""Takes megabyte after megabyte."""
+
+
+@pytest.fixture
+def group(home: Home) -> Iterator[Path]:
+    """A control group that may use 400 MB."""
+    first = (GROUPS / "memory", "memory.limit_in_bytes") if (GROUPS / "memory").is_dir() else (GROUPS, "memory.max")
+    made = first[0] / f"memd-test-{os.getpid()}"
+    try:
+        made.mkdir()
+        (made / first[1]).write_text(str(LIMIT_MB * 1_000_000))
+    except OSError as error:
+        with suppress(OSError):
+            made.rmdir()
+        pytest.skip(f"no memory control group can be made here: {error}")
+    yield made
+    home.close()
+    eventually(lambda: not (made / "cgroup.procs").read_text())
+    made.rmdir()
+
+
+def inside(group: Path, *command: str) -> list[str]:
+    """A command that runs in the group, with everything that it starts."""
+    return ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh", *command]
+
+
+def started_in(group: Path, home: Home) -> Client:
+    # When there is no memory left, memd's processes are killed and nobody else's.
+    command = inside(group, "choom", "-n", "1000", "--", sys.executable, "-m", "memd.daemon")
+    with (home.path / "daemon.stderr").open("ab") as stderr:
+        home.daemon = subprocess.Popen(command, env=home.env, stderr=stderr, stdin=subprocess.DEVNULL)
+    return home.wait()
+
+
+def test_what_the_kernel_kills_for_its_memory_has_lost_nothing(home: Home, workspace: Path, group: Path) -> None:
+    home.configure(f'[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    client = started_in(group, home)
+    client.sync(vectors=True)
+    written: list[str] = []
+    for nth in range(rounds(1, 20)):
+        balloon = subprocess.Popen(
+            inside(group, sys.executable, "-c", BALLOON, str(LIMIT_MB - 10)), stdin=subprocess.PIPE
+        )
+        with suppress(MemdError):
+            while balloon.poll() is None:
+                client.note(f"The oryx{nth}x{len(written)} drinks.", title="Oryx", now="2026-03-01T12:00")
+                written.append(f"oryx{nth}x{len(written)}")
+        assert home.daemon is not None and home.daemon.wait(30) == -9
+        balloon.communicate()
+        client = started_in(group, home)
+    client.sync(vectors=True)
+    print(f"{len(written)} notes acknowledged")
+    stands = (workspace / "memory" / "2026-03-01.md").read_text()
+    assert written and all(stands.count(f"{word} drinks") == 1 for word in written)
+    assert_agreement(home, workspace)
+    assert client.status()["degraded"] == []
+
+
+MILLION = 1_000_000
+
+
+@pytest.mark.parametrize("line", ["a million lines\n", "ab\n"] if SOAK else ["a million lines\n"])
+def test_a_file_of_a_million_lines_costs_a_bounded_amount(home: Home, workspace: Path, line: str) -> None:
+    """Larger than `index.max_file_kb` it is left out and listed; smaller it is indexed, by no more than is allowed."""
+    large = len(line) > 4
+    (workspace / "memory" / "million.md").write_text("# All\n\n## Words\n\nthe endless gannet\n\n" + line * MILLION)
+    home.configure(f'[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    most = 500_000_000 if large else 1_500_000_000
+    with (home.path / "daemon.stderr").open("ab") as stderr:
+        home.daemon = subprocess.Popen(
+            ["prlimit", f"--data={most}", sys.executable, "-m", "memd.daemon"],
+            env=home.env, stderr=stderr, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    client = home.wait()
+    client.sync()
+    assert ("gannet" in shown(client, "gannet")) is not large
+    assert "ErsatzTV" in shown(client, "ErsatzTV")
+    listed = {entry["path"]: entry["why"] for entry in client.status()["workspaces"][0]["skipped"]}
+    assert ("max_file_kb" in listed.get("memory/million.md", "")) is large
+    assert "Traceback" not in home.log and "MemoryError" not in home.log
