@@ -96,7 +96,7 @@ def _key(index: WorkspaceIndex, path: str, heading: str) -> str:
     """The key that the section will have, if it is the first of this name."""
     pure = PurePosixPath(path)
     ending = f"/{pure.name}"
-    shared = any(known.endswith(ending) or known == pure.name for known in list(index.files) if known != path)
+    shared = any(known.endswith(ending) or known == pure.name for known in index.files if known != path)
     return key_of(pure.stem, path, names.slug(heading), {pure.stem} if shared else set())
 
 
@@ -160,7 +160,7 @@ def _role_path(index: WorkspaceIndex, role: str) -> str:
     """Where a role's notes are, or will be: the file that has its name already, if only one has."""
     if not ROLE.fullmatch(role) or len(role) > LONGEST_ROLE or names.DATE.search(role) or role.endswith((".", " ")):
         raise UsageError(f"{role!r} cannot be a role", "letters, digits and dashes, as in the name of a file")
-    files = list(index.files)
+    files = index.files
     path = layout.layout_of(files).role(role)
     ending = f"/{role}.md"
     named = [known for known in files if known.endswith(ending) and names.role_of(known) == role]
@@ -168,7 +168,7 @@ def _role_path(index: WorkspaceIndex, role: str) -> str:
 
 
 def _role_hint(index: WorkspaceIndex, role: str) -> str:
-    known = sorted({names.role_of(path) for path in list(index.files)} - {"daily", "memory", "topic"})
+    known = sorted({names.role_of(path) for path in index.files} - {"daily", "memory", "topic"})
     some = f"there are: {', '.join(known[:5])}" if known else f'begin one: memd write TITLE "…" --role {role}'
     return did_you_mean(role, known, some)
 

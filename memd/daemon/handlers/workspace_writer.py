@@ -39,7 +39,7 @@ class WorkspaceWriter:
 
     @property
     def layout(self) -> Layout:
-        return layout_of(list(self.index.files))
+        return layout_of(self.index.files)
 
     def refuse_secrets(self, *texts: str) -> None:
         """Refuse what looks like a secret, unless it was allowed, and masks that would replace one."""

@@ -179,7 +179,7 @@ class _Batches:
         elif batch.rows:
             with self.stores.ledger.write() as connection:
                 saved = {row.path: catalog.save_file(connection, self.index.id, row) for row in batch.rows}
-            self.index.files = self.index.files | saved
+            self.index.files = {**self.index.files, **saved}
 
     def _add(self, changes: LedgerChanges) -> None:
         self._ticks = True

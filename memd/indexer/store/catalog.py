@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from memd.lifecycle.lives import BASE
 from memd.models import Chunk, Declared, Memory, Workspace
@@ -131,15 +132,16 @@ def expected_text(connection: sqlite3.Connection, workspace: int) -> tuple[bool,
 # --- files --------------------------------------------------------------------------------------------------
 
 
-def files(connection: sqlite3.Connection, workspace: int) -> dict[str, FileRow]:
+def files(connection: sqlite3.Connection, workspace: int) -> Mapping[str, FileRow]:
+    """The rows of a workspace's files by path; nobody can change what others may be reading."""
     rows = connection.execute(
         "SELECT id, path, size, mtime_ns, ctime_ns, inode, digest, racy, problem FROM files WHERE workspace = ?",
         (workspace,),
     )
-    return {
+    return MappingProxyType({
         path: FileRow(number, path, size, mtime_ns, ctime_ns, inode, digest, bool(racy), problem)
         for number, path, size, mtime_ns, ctime_ns, inode, digest, racy, problem in rows
-    }
+    })  # fmt: skip
 
 
 def problems(connection: sqlite3.Connection, workspace: int) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +97,7 @@ class FollowedIndex(WorkspaceIndex):
     def _opened_text(self) -> TextIndex:
         return FollowedTextIndex(self._stores.text_folder(self.id))
 
-    def _current_files(self) -> dict[str, FileRow]:
+    def _current_files(self) -> Mapping[str, FileRow]:
         return catalog.files(self._stores.ledger.reader, self.id)
 
     def follow(self, seq: int) -> None:
@@ -108,7 +108,7 @@ class FollowedIndex(WorkspaceIndex):
                 self._text_seen = seq
 
     @property
-    def files(self) -> dict[str, FileRow]:
+    def files(self) -> Mapping[str, FileRow]:
         seq = self._stores.ledger.seq_seen()
         if seq > self._files_seen:
             self._files.drop()
@@ -116,7 +116,7 @@ class FollowedIndex(WorkspaceIndex):
         return self._files.get()
 
     @files.setter
-    def files(self, rows: dict[str, FileRow]) -> None:
+    def files(self, rows: Mapping[str, FileRow]) -> None:
         raise TypeError("a reader does not write")
 
     def names(self) -> list[tuple[str, int]]:

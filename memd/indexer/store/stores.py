@@ -6,11 +6,12 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from memd.errors import DiskFull, StoreBroken, UnknownWorkspace
@@ -45,7 +46,7 @@ class WorkspaceIndex:
     id: int
     workspace: Workspace
     _text: Loaded[TextIndex]
-    _files: Loaded[dict[str, FileRow]]
+    _files: Loaded[Mapping[str, FileRow]]
     _mirror: Loaded[Mirror | None]
     _former: Loaded[Mirror | None]
     collection: Collection | None = None
@@ -60,7 +61,7 @@ class WorkspaceIndex:
     """Recently changed files as they were last indexed: the digest of the file, and the note."""
     used: float = 0.0
     """When somebody last used one of its caches."""
-    _names: tuple[dict[str, FileRow], int, list[tuple[str, int]]] | None = None
+    _names: tuple[Mapping[str, FileRow], list[tuple[str, int]]] | None = None
 
     @property
     def place(self) -> dict[str, str]:
@@ -70,10 +71,10 @@ class WorkspaceIndex:
     def names(self) -> list[tuple[str, int]]:
         """The names of files and their numbers."""
         files, known = self.files, self._names
-        if known is None or known[0] is not files or known[1] != len(files):
-            named = named_files((path, row.id) for path, row in list(files.items()))
-            self._names = known = files, len(files), named
-        return known[2]
+        if known is None or known[0] is not files:
+            named = named_files((path, row.id) for path, row in files.items())
+            self._names = known = files, named
+        return known[1]
 
     # --- its caches ---------------------------------------------------------------------------------------
 
@@ -89,16 +90,16 @@ class WorkspaceIndex:
         return self._text.present
 
     @property
-    def files(self) -> dict[str, FileRow]:
-        """The ledger's rows of its files, by path."""
+    def files(self) -> Mapping[str, FileRow]:
+        """The ledger's rows of its files, by path. It never changes: the writer puts another one in its place."""
         self.used = time.monotonic()
         return self._files.get()
 
     @files.setter
-    def files(self, rows: dict[str, FileRow]) -> None:
-        self._files.replace(lambda _: rows)
+    def files(self, rows: Mapping[str, FileRow]) -> None:
+        self._files.replace(lambda _: MappingProxyType(rows))
 
-    def known_files(self) -> dict[str, FileRow]:
+    def known_files(self) -> Mapping[str, FileRow]:
         """The same for one look at many workspaces: rows that are not loaded are read and not kept."""
         files = self._files.present
         return self._files.read() if files is None else files

@@ -193,7 +193,7 @@ def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Lay
         raise NotFound(f"no memory has the key `{key}`", suggest_keys(stores, [index], key))
     name = topics.topic_name(key)
     path = layout.topic(name)
-    others = [known for known in list(index.files) if PurePosixPath(known).stem == name and known != path]
+    others = [known for known in index.files if PurePosixPath(known).stem == name and known != path]
     if others:
         hint = suggest_keys(stores, [index], key)
         raise UsageError(f"`{key}` is a file of several memories ({others[0]})", hint)

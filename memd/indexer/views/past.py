@@ -330,7 +330,7 @@ def _gone_memory(connection: Connection, row: Row, names: dict[int, str]) -> Jso
 def _gone_files(stores: Stores, index: WorkspaceIndex) -> Iterator[JsonObject]:
     """Whole files that an editor removed or emptied and that did not come back."""
     # The new name of a renamed file may be seen a moment after the old one is gone.
-    present = {row.digest for row in list(index.files.values())}
+    present = {row.digest for row in index.files.values()}
     for row in lost(stores, index):
         there = (index.workspace.root / row["path"]).exists()
         if row["before"] not in present and (row["what"] == "file-emptied" or not there):

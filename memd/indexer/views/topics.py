@@ -18,7 +18,7 @@ from memd.notes.topics import Topic, read_topic
 
 
 def layout(index: WorkspaceIndex) -> Layout:
-    return layout_of(list(index.files))
+    return layout_of(index.files)
 
 
 def paths(index: WorkspaceIndex) -> dict[str, str]:
