@@ -204,7 +204,7 @@ class StoreBroken(MemdError):
 
 
 class DiskFull(MemdError):
-    """There is no space left; nothing was changed."""
+    """There is no space left; if anything was changed all the same, the message names it."""
 
     code = "disk_full"
     rpc_code = -32014

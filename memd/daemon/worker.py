@@ -31,6 +31,7 @@ from memd.indexer.indexing.decide import SavedMemory
 from memd.indexer.indexing.ingest import IngestOptions, IngestReport
 from memd.indexer.maintenance.reconcile import reconcile_text
 from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.writing import write_files
 
 log = logging.getLogger("memd.worker")
 
@@ -179,8 +180,25 @@ class Worker:
         self._looked = time.monotonic()
         if not self.guard.look():
             self._looked += RETRY_SECONDS
+        self._restore_failed()
         if self.stores.crowded:
             self.stores.close_unused()
+
+    def _restore_failed(self) -> None:
+        """Go on with what a full disk kept from being restored after a write failed half-way."""
+        for ns, index in self.stores.indexes.items():
+            trouble, waiting = f"half_done:{ns}", list(index.unrestored)
+            if waiting:
+                try:
+                    write_files.restore_failed(self.stores.ledger, index, waiting)
+                except (DiskFull, LedgerMoved) as error:
+                    log.debug("still to be restored: %s", error)
+            if index.unrestored:
+                why = f"actions that failed are half done: {', '.join(map(str, index.unrestored))}"
+                self.health.set(trouble, why, "make room; memd restores the files by itself")
+            elif waiting or trouble in self.health.names:
+                self.health.clear(trouble)
+                log.warning("the files of failed actions are restored: ns=%s actions=%s", ns, waiting)
 
     def _next(self) -> Callable[[], None] | None:
         """Wait for the next thing to do; None when it is time to stop."""

@@ -337,7 +337,7 @@ def _memd_errors(file: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in FULL:
             raise DiskFull(
-                f"{file.name} could not be written: {error.strerror}", "free some space; nothing was changed"
+                f"{file.name} could not be written: {error.strerror}", "free some space; the file is as it was"
             ) from error
         raise MemdError(f"{file.name} could not be written: {error.strerror}", f"ls -la {file.parent}") from error
 

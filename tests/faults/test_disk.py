@@ -146,6 +146,38 @@ def test_a_full_disk_under_the_notes_loses_nothing_and_heals(home: Home, workspa
     assert client.status()["degraded"] == []
 
 
+def test_a_write_of_two_files_that_a_full_disk_stops_is_told_and_restored(
+    home: Home, workspace: Path, cramped_notes: Path
+) -> None:
+    """The first file has its change, and while somebody has the old one open there is no room to write it again."""
+    files = [cramped_notes / name for name in ("a.md", "b.md")]
+    for file in files:
+        file.write_text(f"## {file.stem}\n\n#smew\n\n" + "a line of the crowded smew\n" * 1_500)
+    client = serve(home, workspace)
+    client.sync()
+    before = [file.read_bytes() for file in files]
+    filler = fill(cramped_notes)
+    os.truncate(filler, filler.stat().st_size - len(before[0]) - 12_288)
+    with files[0].open("rb"):
+        with pytest.raises(DiskFull) as refused:
+            client.tag_rename("smew", "goosander")
+        told = f"{refused.value} {refused.value.hint}"
+        assert "memory/a.md: changed" in told and "nothing was changed" not in told
+        assert files[1].read_bytes() == before[1] and b"#goosander" in files[0].read_bytes()
+        eventually(lambda: "half_done:agent" in client.status()["degraded"])
+        named = [one for one in client.doctor()["findings"] if one["name"] == "agent: writes"]
+        assert len(named) == 1 and "memory/a.md" in named[0]["detail"] and named[0]["state"] == "warn"
+    filler.unlink()
+    # Nobody asks for anything: it is restored.
+    eventually(lambda: client.status()["degraded"] == [])
+    assert [file.read_bytes() for file in files] == before
+    assert not [one for one in client.doctor()["findings"] if one["name"] == "agent: writes"]
+    (entry,) = [entry for entry in client.log()["entries"] if entry["what"] == "tag.rename"]
+    assert entry["state"] == "failed" and not entry["undoable"]
+    assert client.tag_rename("smew", "goosander")["paths"] == ["memory/a.md", "memory/b.md"]
+    assert all(b"#goosander" in file.read_bytes() for file in files)
+
+
 def _files(folder: Path) -> dict[str, bytes]:
     """What a person sees there, and what is beside it."""
     return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.name != "filler"}

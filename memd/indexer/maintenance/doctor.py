@@ -17,6 +17,7 @@ from memd.indexer.indexing.read_files import changed_paths, read_or_none
 from memd.indexer.indexing.scan import newest_first, scan
 from memd.indexer.maintenance.backups import set_aside
 from memd.indexer.maintenance.reconcile import collection_difference, reconcile_collection, reconcile_text
+from memd.indexer.record import actions, splices
 from memd.indexer.store import catalog
 from memd.indexer.store.chroma_child import ChromaFolder
 from memd.indexer.store.ledger import Ledger, LedgerPlace, newest_backup
@@ -194,8 +195,20 @@ def _index(stores: Stores, index: WorkspaceIndex, settings: Settings, fix: bool)
         )
     else:
         yield _files(stores, index, settings, fix)
+    yield from _half_done(stores, index)
     text_mend = partial(_mend_text, stores, index)
     yield _compare(f"{ns}: text index", partial(_text_differs, stores, index), text_mend, fix)
+
+
+def _half_done(stores: Stores, index: WorkspaceIndex) -> Iterator[DoctorFinding]:
+    """Writes that neither ended nor were restored."""
+    reader = stores.ledger.reader
+    for row in actions.begun(reader, index.id):
+        if kept := splices.of(reader, row["id"]):
+            files = ", ".join(dict.fromkeys(splice.path for splice in kept))
+            detail = f"action {row['id']} ({row['what']}) is half done: {files}"
+            fix = "make room on the disk; the daemon restores the files by itself"
+            yield DoctorFinding(f"{index.workspace.ns}: writes", "warn", detail, fix)
 
 
 def _collection(stores: Stores, index: WorkspaceIndex, fix: bool, waits: bool) -> DoctorFinding:

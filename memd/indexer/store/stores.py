@@ -56,6 +56,8 @@ class WorkspaceIndex:
     skipped: dict[str, str] = field(default_factory=dict)
     unlinked: set[int] = field(default_factory=set)
     """Memories whose names or mentions changed since their edges were last updated."""
+    unrestored: dict[int, str] = field(default_factory=dict)
+    """Actions that failed and whose files may have to be restored yet, with the reason; only a full disk leaves any."""
     parse_cache: ParseCache = field(default_factory=ParseCache)
     applied: dict[str, tuple[str, Note]] = field(default_factory=dict)
     """Recently changed files as they were last indexed: the digest of the file, and the note."""

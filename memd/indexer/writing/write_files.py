@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from sqlite3 import Connection, Row
 
-from memd.errors import Conflict, MemdError
+from memd.errors import Conflict, DiskFull, MemdError
 from memd.failpoints import failpoint
 from memd.indexer.record import actions, splices
 from memd.indexer.record.splices import Splice, digest_or_none, splice_of, undo_splice
@@ -124,9 +124,15 @@ class _ActionRecord:
         return number
 
     def fail(self, error: BaseException) -> None:
-        left = _restore(self._index, [splice for splice in self._splices.values() if _is_written(self._index, splice)])
+        """Restore the files that were written, and record the failure; what a full disk prevents is done later."""
         with self._ledger.write() as connection:
-            actions.finish(connection, self._begun(connection), _failure(str(error), left), "failed")
+            number = self._begun(connection)
+        self._index.unrestored[number] = str(error)
+        if waiting := restore_failed(self._ledger, self._index, [number]):
+            raise DiskFull(
+                f"{error}; {', '.join(waiting)}: changed, and restored as soon as there is room",
+                "make room on the disk; memd goes on by itself",
+            ) from error
 
     def _begun(self, connection: Connection) -> int:
         if self._number is None:
@@ -139,17 +145,34 @@ def _failure(why: str, left: list[str]) -> dict[str, object]:
     return {"why": why, **({"left": left} if left else {})}
 
 
-def _restore(index: WorkspaceIndex, written: list[Splice]) -> list[str]:
-    """Undo the files of half an action; returns those that others changed since, which stay as they are."""
-    left = []
+def restore_failed(ledger: Ledger, index: WorkspaceIndex, numbers: Sequence[int]) -> list[str]:
+    """Restore the files of actions that failed half-way; returns those that wait until there is room on the disk."""
+    waiting: list[str] = []
+    for number in numbers:
+        written = [splice for splice in splices.of(ledger.reader, number) if _is_written(index, splice)]
+        left, without_room = _restore(index, written)
+        waiting += without_room
+        if not without_room:
+            with ledger.write() as connection:
+                actions.finish(connection, number, _failure(index.unrestored[number], left), "failed")
+            del index.unrestored[number]
+    return waiting
+
+
+def _restore(index: WorkspaceIndex, written: list[Splice]) -> tuple[list[str], list[str]]:
+    """Undo the files of half an action; returns those that stay because others changed them since, and those that wait.
+
+    A full disk keeps a file waiting.
+    """
+    left, waiting = list[str](), list[str]()
     for splice in written:
         try:
             file = safe_write.place_of(index.workspace.root, splice.path)
             safe_write.rewrite(file, partial(undo_splice, splice))
         except MemdError as error:
             log.warning("%s: %s", splice.path, error)
-            left.append(splice.path)
-    return left
+            (waiting if isinstance(error, DiskFull) else left).append(splice.path)
+    return left, waiting
 
 
 # --- after a kill -------------------------------------------------------------------------------------------
@@ -169,6 +192,7 @@ def recover(stores: Stores, index: WorkspaceIndex) -> list[str]:
     copies = [copy for folder in _folders(index) for copy in safe_write.sweep(folder, ours)]
     for row, kept in begun:
         _decide(stores.ledger, index, row, kept)
+    restore_failed(stores.ledger, index, list(index.unrestored))
     if begun or copies:
         names = ", ".join(copies) or "none"
         log.warning("after a kill: ns=%s actions=%d copies=%s", index.workspace.ns, len(begun), names)
@@ -190,21 +214,19 @@ def _folders(index: WorkspaceIndex) -> list[Path]:
 
 
 def _decide(ledger: Ledger, index: WorkspaceIndex, row: Row, kept: list[Splice]) -> None:
-    """An action is done when every file has its change; otherwise those that have it are restored."""
+    """An action is done when every file has its change; otherwise those that have it are to be restored."""
     promised = json.loads(row["detail"]).get("paths", ())
-    written = [splice for splice in kept if _is_written(index, splice)]
-    if kept and len(written) == len(kept) >= len(promised):
-        paths = list(dict.fromkeys(splice.path for splice in kept))
-        for file in (index.workspace.root / path for path in paths):
-            # Written is not yet on the disk.
-            if file.is_file():
-                safe_write.sync(file)
-        state, detail = "done", {"paths": paths, "conflicts": [], "recovered": True}
-    else:
-        state, detail = "failed", _failure("memd was killed before it was done", _restore(index, written))
+    if not (kept and len(kept) >= len(promised) and all(_is_written(index, splice) for splice in kept)):
+        index.unrestored[row["id"]] = "memd was killed before it was done"
+        return
+    paths = list(dict.fromkeys(splice.path for splice in kept))
+    for file in (index.workspace.root / path for path in paths):
+        # Written is not yet on the disk.
+        if file.is_file():
+            safe_write.sync(file)
     with ledger.write() as connection:
-        actions.finish(connection, row["id"], detail, state)
-        if state == "done" and row["what"] == "undo":
+        actions.finish(connection, row["id"], {"paths": paths, "conflicts": [], "recovered": True})
+        if row["what"] == "undo":
             actions.mark_undone(connection, int(row["key"]), row["id"])
 
 
