@@ -209,17 +209,34 @@ def test_socket_activation_restart_and_crash(manager):
     assert all(mark in done.stdout for mark in ("ACTIVATED", "RESTARTED", "CRASHED")) and "700\n600" in done.stdout
 
 
+HOLD = """
+import ctypes, os, sys
+attach, any_thread, main = 16, 0x40000000, int(sys.argv[1])
+if ctypes.CDLL(None, use_errno=True).ptrace(attach, main, None, None):
+    sys.exit(f"HELD NOT: {os.strerror(ctypes.get_errno())}")
+os.waitpid(main, any_thread)
+print("HELD", flush=True)
+while os.WIFSTOPPED(os.waitpid(main, any_thread)[1]):
+    pass
+"""
+"""Stops the main thread of a process, on which its loop runs, and no other."""
+
+
 def test_a_daemon_that_hangs_is_restarted_by_the_watchdog(manager):
+    """First all of it, then its loop alone, while its other threads go on."""
     done = manager(
-        INSTALLED
+        f"hold() {{ '{sys.executable}' -c '{HOLD}' $1; }}\n"
+        + INSTALLED
         + """
         printf '[Service]\\nWatchdogSec=2\\nTimeoutAbortSec=1\\n' > ~/.config/systemd/user/memd.service.d/quick.conf
         systemctl --user daemon-reload; systemctl --user restart memd.service
         before=$(pid); kill -STOP $before; memd query --no-start heron; test "$(pid)" != $before
+        before=$(pid); hold $before & memd query --no-start heron; test "$(pid)" != $before; echo "LOOP RESTARTED"
     """
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "The heron stands" in done.stdout
+    assert "HELD\n" in done.stdout and "LOOP RESTARTED" in done.stdout
 
 
 def test_where_the_confined_trial_fails_the_service_goes_without(manager):
@@ -249,6 +266,40 @@ def test_stop_is_quick_and_a_query_starts_it_again(manager):
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(re.search(r"STOPPED (\d+)", done.stdout)[1]) < 5000 and "success" in done.stdout
     assert "inactive\ninactive" in done.stdout and "The heron stands" in done.stdout
+
+
+MANY = """
+import pathlib
+folder = pathlib.Path("many/memory")
+folder.mkdir(parents=True)
+text = "\\n\\n".join(f"## Part {n}\\n\\n" + f"many words{n} about the harrier. " * 8 for n in range(15))
+for nth in range(250):
+    (folder / f"note-{nth}.md").write_text(f"# Note {nth}\\n\\n{text}\\n")
+"""
+FILES = """
+import pathlib, sqlite3
+ledger = sqlite3.connect(pathlib.Path.home() / ".local/state/memd/state.db")
+print(*ledger.execute("SELECT COUNT(*) FROM files").fetchone())
+"""
+
+
+def test_a_stop_in_the_middle_of_an_import_is_quick_and_the_next_start_goes_on(manager):
+    done = manager(
+        f"files() {{ '{sys.executable}' -c '{FILES}'; }}\n"
+        + INSTALLED
+        + f"'{sys.executable}' -c '{MANY}'\n"
+        + """
+        memd add --no-wait many >/dev/null 2>&1; until [ $(files) -gt 1 ]; do sleep 0.02; done
+        began=$(date +%s%N); systemctl --user stop memd.service; took=$(( ($(date +%s%N) - began) / 1000000 ))
+        echo "STOPPED $took WITH $(files)"; systemctl --user show -P Result memd.service
+        memd sync >/dev/null; echo "THEN $(files)"
+        journalctl -D /run/log/journal -o cat --identifier=python | grep -c Traceback || true
+    """
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    stopped = re.search(r"STOPPED (\d+) WITH (\d+)\nsuccess\nTHEN 251\n0\n", done.stdout)
+    assert stopped, done.stdout + done.stderr
+    assert int(stopped[1]) < 5000 and 1 < int(stopped[2]) < 251
 
 
 def test_a_service_that_cannot_start_says_why_and_is_left_alone(manager):

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -426,9 +427,23 @@ def test_a_client_that_leaves_in_the_middle_of_an_answer_leaves_nothing_behind(c
     eventually(lambda: descriptors(common) <= before)
 
 
+def test_who_does_not_wait_for_an_import_may_leave(home: Home) -> None:
+    many = home.path.parent / "many"
+    write_notes(
+        many, {f"memory/{nth}.md": "".join(f"## {n}\n\nthe {n} smew\n\n" for n in range(40)) for nth in range(60)}
+    )
+    home.start()
+    with Caller(home) as caller:
+        assert caller.ask(call("workspace.add", path=str(many), wait=False, progress=True))["result"]["added"]
+    home.wait().sync()
+    assert "Traceback" not in home.log, home.log
+
+
 def test_dribbling_senders_are_cut_off_and_slow_nobody_down(home: Home, workspace: Path) -> None:
     serve(home, workspace, "[server]\nline_timeout_s = 2.0\n")
     before = warmed_up(home)
+    with Caller(home) as normal:
+        alone = sorted(seconds_to_answer(normal) for _ in range(200))
     dribblers = [Caller(home) for _ in range(300)]
     going = dict.fromkeys(dribblers, True)
     stop = threading.Event()
@@ -445,11 +460,10 @@ def test_dribbling_senders_are_cut_off_and_slow_nobody_down(home: Home, workspac
     thread.start()
     try:
         with Caller(home) as idle:
-            answers = 0
+            beside: list[float] = []
             with Caller(home) as normal:
-                while answers < 200 or any(going.values()):
-                    assert "result" in normal.ask(call("query", answers, query="ErsatzTV", mode="text", sync="none"))
-                    answers += 1
+                while len(beside) < 200 or any(going.values()):
+                    beside.append(seconds_to_answer(normal))
             # They never stopped for a second, and were cut off all the same; whoever had begun no line was not.
             assert idle.ask(call("ping"))["result"]["pong"] is True
     finally:
@@ -458,6 +472,14 @@ def test_dribbling_senders_are_cut_off_and_slow_nobody_down(home: Home, workspac
         for dribbler in dribblers:
             dribbler.leave()
     eventually(lambda: descriptors(home) <= before)
+    for who, took in (("alone", alone), ("beside 300 dribblers", sorted(beside))):
+        print(f"{who}: p50 {took[len(took) // 2] * 1000:.1f} ms, p99 {took[len(took) * 99 // 100] * 1000:.1f} ms")
+
+
+def seconds_to_answer(caller: Caller) -> float:
+    began = time.monotonic()
+    assert "result" in caller.ask(call("query", query="ErsatzTV", mode="text", sync="none"))
+    return time.monotonic() - began
 
 
 def test_clients_that_never_read_are_cut_off_and_cost_little(home: Home, workspace: Path) -> None:

@@ -37,11 +37,10 @@ async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call:
             ctx.watcher.add(workspace)
             ctx.outlines.begin(workspace.ns)
     ns = known.workspace.ns if known else workspace.ns
-    scan = ctx.scan((ns,), report=progress_reporter(request, call))
     if request.wait:
-        await scan
+        await ctx.scan((ns,), report=progress_reporter(request, call))
     else:
-        ctx.in_background(scan)
+        ctx.in_background(ctx.scan((ns,)))
     row = await ctx.read(workspace_status, ctx, ctx.stores.index(ns))
     return {"workspace": row, "files": row["files"], "chunks": row["chunks"], "added": known is None}
 
