@@ -25,7 +25,7 @@ tests: $(STAMP)
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 soak: $(STAMP)            ## the fault tests with large counts; takes long
-	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=3600 -rP tests/faults tests/test_written_model.py tests/unit/test_safe_write.py $(ARGS)
+	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=3600 -rP tests/faults tests/test_written_model.py tests/test_fuzz.py tests/unit/test_safe_write.py $(ARGS)
 
 bench: $(STAMP)           ## the measurements behind the figures in docs/performance.md
 	$(BIN)/python benchmarks/run.py $(ARGS)

@@ -51,11 +51,11 @@ def test_the_files_that_the_architecture_names_exist() -> None:
     assert len(named) > 80 and not missing
 
 
-def test_the_tests_that_the_page_on_reliability_names_exist() -> None:
-    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`([\w/]+\.py)::(\w+)`", page))
+@pytest.mark.parametrize(("page", "least"), [("reliability.md", 80), ("security.md", 20)])
+def test_the_tests_that_a_page_names_exist(page: str, least: int) -> None:
+    named = set(re.findall(r"`([\w/]+\.py)::(\w+)`", (ROOT / "docs" / page).read_text(encoding="utf-8")))
     missing = [f"{file}::{name}" for file, name in sorted(named) if not defines(ROOT / "tests" / file, name)]
-    assert len(named) > 80 and not missing
+    assert len(named) > least and not missing
 
 
 def defines(file: Path, name: str) -> bool:

@@ -2,9 +2,11 @@
 
 import io
 import re
+import reprlib
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
+from functools import cache
 from typing import Any
 
 from memd.errors import Refused, UsageError
@@ -14,6 +16,7 @@ from memd.notes.names import HEAD, STAMP
 
 MAX_FRONT_MATTER = 16 * 1024
 MAX_DEPTH = 20
+MAX_KEYS = 1_000
 COMMENT = re.compile(r"<!--\s*memd:(.*?)-->", re.DOTALL)
 TAG = re.compile(r"(?<![\w/#&])#([^\W\d_][\w/-]*)")
 CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n[ \t\r]*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
@@ -114,6 +117,7 @@ def read_front_matter(text: str) -> tuple[Declared, str]:
     from ruamel.yaml.error import YAMLError
 
     yaml = YAML(typ="safe", pure=True)
+    yaml.Constructor = _bounded_constructor()
     yaml.allow_duplicate_keys = True
     try:
         loaded = yaml.load(body)
@@ -122,13 +126,30 @@ def read_front_matter(text: str) -> tuple[Declared, str]:
     return (_from_mapping(loaded), _unread(loaded)) if isinstance(loaded, dict) else (Declared(), "")
 
 
+@cache
+def _bounded_constructor() -> Any:
+    """Keys that are merged (`<<`) from merged ones can be more than there is memory for."""
+    from ruamel.yaml.constructor import ConstructorError, SafeConstructor
+
+    class BoundedConstructor(SafeConstructor):
+        def flatten_mapping(self, node: Any) -> Any:
+            flattened = super().flatten_mapping(node)
+            if len(node.value) > MAX_KEYS:
+                raise ConstructorError(problem=f"it has more than {MAX_KEYS:,} keys", problem_mark=node.start_mark)
+            return flattened
+
+    return BoundedConstructor
+
+
 def _unread(values: dict[Any, Any]) -> str:
     """A warning about a list that has more than texts in it, as `- refines: other` has; empty if there is none."""
     for name in (name for name, read in READERS.items() if read in (_texts, _tags)):
         value = values.get(name)
         for entry in value if isinstance(value, list) else [value]:
             if isinstance(entry, dict | list):
-                return f"`{name}` has an entry that is not a text: {str(entry)[:80]}; quote it"
+                # Not all of it: an entry of aliases can be larger than memory when it is written out.
+                shown = reprlib.aRepr.repr1(entry, 2)
+                return f"`{name}` has an entry that is not a text: {shown[:80]}; quote it"
     return ""
 
 
