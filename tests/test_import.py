@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from memd.config.schema import Settings
+from memd.config.schema import Settings, WatchSettings
 from memd.daemon.health import Health
 from memd.daemon.indexing import PLAIN, SETTLED
 from memd.daemon.task_queue import Task
@@ -17,8 +20,11 @@ from memd.daemon.worker import Worker
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import MOST_SAVED
 from memd.indexer.indexing.ingest import IngestOptions, IngestReport
+from memd.indexer.indexing.read_files import changed_paths
+from memd.indexer.indexing.scan import FileStat, scan
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from tests.conftest import Home
+from tests.faults.agreement import eventually
 from tests.written import MAX_BYTES, opened, sync
 
 HEADINGS = 2_000
@@ -193,3 +199,59 @@ def test_who_waits_gets_in_between_the_pieces_of_an_import(
     finally:
         worker.drop_imports()
         worker.stop(30)
+
+
+# --- files that were read while somebody wrote them -------------------------------------------------------------
+
+
+def test_a_second_change_within_a_timestamp_is_found_by_the_next_scan(place, root: Path) -> None:
+    """The clock of a file system ticks a few hundred times a second; a write in the same tick changes no stamp."""
+    stores, index = place
+    note = root / "memory" / "a.md"
+    note.write_text("the whimbrel calls\n")
+    # Ahead of the clock: however slow this machine is, the file was read within two seconds of its last change.
+    ahead = time.time_ns() + 3_600_000_000_000
+    os.utime(note, ns=(ahead, ahead))
+    sync(stores, index)
+    with note.open("r+") as file:
+        file.write("the redshank calls\n")
+    os.utime(note, ns=(ahead, ahead))
+    # Nobody can set the time of the last change of a file's stamps; as if it were the same.
+    known = replace(index.files["memory/a.md"], ctime_ns=note.stat().st_ctime_ns)
+    index.files = {"memory/a.md": known}
+    found = scan(index.workspace)
+    assert FileStat(known.size, known.mtime_ns, known.ctime_ns, known.inode) == found.files["memory/a.md"]
+    assert changed_paths(index, found) == {"memory/a.md"}
+    index.files = {"memory/a.md": replace(known, racy=False)}
+    assert changed_paths(index, found) == set(), "one that had rested is not read without need"
+
+
+def test_a_file_that_was_written_a_moment_ago_may_be_half_of_one(place, root: Path) -> None:
+    """A scan leaves it until it rests; what memd wrote itself, and what somebody waits for, it takes at once."""
+    stores, index = place
+    resting, fresh, own = (root / "memory" / name for name in ("resting.md", "fresh.md", "own.md"))
+    for file in (resting, fresh, own):
+        file.write_text(f"the {file.stem} one\n")
+    os.utime(resting, (0, 0))
+    worker = Worker(stores, replace(Settings(), watch=WatchSettings(settle_ms=3_600_000)), Health())
+    worker.start()
+    try:
+        report = worker.submit(ScanWorkspaces(("agent",), SETTLED)).result(60)
+        assert index.files.keys() == {"memory/resting.md"}
+        assert sorted(report.restless) == ["memory/fresh.md", "memory/own.md"]
+        worker.submit(Written("memory/own.md")).result(60)
+        worker.applied()
+        eventually(lambda: index.files.keys() == {"memory/resting.md", "memory/own.md"})
+        worker.submit(ScanWorkspaces(("agent",), PLAIN)).result(60)
+        assert "memory/fresh.md" in index.files
+    finally:
+        worker.stop(10)
+
+
+class Written(Task[None]):
+    """Tell that memd wrote a file itself."""
+
+    path: str
+
+    def run(self, worker: Worker) -> None:
+        worker.mark_written("agent", [self.path])

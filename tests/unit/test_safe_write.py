@@ -120,6 +120,50 @@ def test_a_link_inside_is_followed(tmp_path: Path) -> None:
     assert (tmp_path / "a.md").is_symlink() and (tmp_path / "real.md").read_text() == "new\n"
 
 
+# --- on the disk ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes]]:
+    """What was synced, in order: the name, and what a file held in that moment."""
+    seen: list[tuple[str, bytes]] = []
+    really = os.fsync
+
+    def noting(descriptor: int) -> None:
+        really(descriptor)
+        path = Path(f"/proc/self/fd/{descriptor}").resolve()
+        seen.append((path.name, path.read_bytes() if path.is_file() else b""))
+
+    monkeypatch.setattr(os, "fsync", noting)
+    return seen
+
+
+def test_an_append_is_on_the_disk_when_it_returns(tmp_path: Path, synced: list[tuple[str, bytes]]) -> None:
+    """The file with the text; and the folder, where the name is new."""
+    file = tmp_path / "a.md"
+    safe_write.append(file, "one\n")
+    assert synced == [("a.md", b"one\n"), (tmp_path.name, b"")]
+    synced.clear()
+    safe_write.append(file, "two\n")
+    assert synced == [("a.md", b"one\ntwo\n")]
+
+
+def test_a_rewrite_is_on_the_disk_before_it_takes_the_name_and_the_name_is_when_it_returns(
+    tmp_path: Path, synced: list[tuple[str, bytes]]
+) -> None:
+    file = tmp_path / "a.md"
+    safe_write.rewrite(file, lambda data: b"one\n")
+    (fresh, text), folder = synced
+    assert fresh.endswith(safe_write.ASIDE) and text == b"one\n" and folder == (tmp_path.name, b"")
+    synced.clear()
+    safe_write.rewrite(file, lambda data: b"two\n")
+    (fresh, text), *_, folder = synced
+    assert fresh.endswith(safe_write.ASIDE) and text == b"two\n" and folder == (tmp_path.name, b"")
+    synced.clear()
+    safe_write.rewrite(file, lambda data: None)
+    assert synced == [(tmp_path.name, b"")], "a removal"
+
+
 # --- others write too -------------------------------------------------------------------------------------------
 
 
