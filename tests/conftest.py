@@ -174,3 +174,18 @@ def memory(home: Home, workspace: Path) -> Iterator[Client]:
 def served(memory: Client, home: Home) -> Home:
     """A home whose daemon has taken in the workspace."""
     return home
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes]]:
+    """What was synced, in order: the name, and what a file held in that moment."""
+    seen: list[tuple[str, bytes]] = []
+    really = os.fsync
+
+    def noting(descriptor: int) -> None:
+        really(descriptor)
+        path = Path(f"/proc/self/fd/{descriptor}").resolve()
+        seen.append((path.name, path.read_bytes() if path.is_file() else b""))
+
+    monkeypatch.setattr(os, "fsync", noting)
+    return seen

@@ -13,7 +13,8 @@ import pytest
 
 from memd.errors import Conflict, MemdError, NotFound, Refused, UsageError
 from memd.indexer.indexing import ingest
-from memd.indexer.record import actions, history
+from memd.indexer.record import actions, history, splices
+from memd.indexer.writing import write_files
 from memd.protocol.client import Client
 from tests.conftest import NOTES, Home, write_notes
 from tests.faults.agreement import serve
@@ -402,6 +403,24 @@ def test_the_commands(client: Client, home: Home, workspace: Path) -> None:
 
 
 # --- killed -----------------------------------------------------------------------------------------------------
+
+
+def test_what_a_killed_process_wrote_is_on_the_disk_before_it_counts_as_done(
+    tmp_path: Path, synced: list[tuple[str, bytes]]
+) -> None:
+    """It was killed between its write and its fsync, and nothing is left to do but that."""
+    (tmp_path / "agent").mkdir()
+    stores, index = opened(tmp_path / "state", tmp_path / "agent")
+    with stores.ledger.write() as connection:
+        action = actions.begin(connection, index.id, "cli", "note", paths=["MEMORY.md"])
+        splices.keep(connection, action, 0, splices.splice_of("MEMORY.md", None, b"## A\n"))
+    (tmp_path / "agent" / "MEMORY.md").write_bytes(b"## A\n")
+    synced.clear()
+    write_files.recover(stores, index)
+    assert ("MEMORY.md", b"## A\n") in synced and ("agent", b"") in synced
+    state = stores.ledger.reader.execute("SELECT state FROM actions WHERE id = ?", (action,)).fetchone()["state"]
+    assert state == "done"
+    stores.close()
 
 
 @pytest.mark.parametrize(

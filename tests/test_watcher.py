@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +22,8 @@ from memd.daemon.folder_watch import FolderWatch
 from memd.daemon.health import Health, log_failure
 from memd.daemon.watcher import Watcher
 from memd.models import Workspace
+from tests.conftest import Home
+from tests.faults.agreement import eventually
 
 
 class Heard:
@@ -300,6 +304,29 @@ def test_a_thread_that_dies_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (trouble,) = health.troubles
     assert trouble.what == "thread:memd-folders" and "RuntimeError: nobody expects this" in trouble.why
     assert "memd restart" in trouble.fix
+
+
+MISTAKEN = """
+import sys
+from memd.daemon import __main__, watcher
+
+def mistake(*_):
+    raise RuntimeError("nobody expects this")
+
+watcher.Watcher._hear = mistake
+sys.exit(__main__.main([]))
+"""
+
+
+def test_status_names_a_thread_that_died(home: Home, workspace: Path) -> None:
+    home.configure(f'[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    home.daemon = subprocess.Popen([sys.executable, "-c", MISTAKEN], env=home.env, stdin=subprocess.DEVNULL)
+    with home.wait() as client:
+        eventually(lambda: client.status()["workspaces"][0]["watch"] == "inotify")
+        (workspace / "MEMORY.md").write_text("## Changed\n")
+        assert eventually(lambda: client.status()["degraded"]) == ["thread:memd-watcher"]
+        (told,) = client.status()["degraded_details"]
+        assert "RuntimeError: nobody expects this" in told["why"]
 
 
 def test_work_that_nobody_waits_for_does_not_fail_in_silence(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from memd.models import Note
 from memd.notes.blocks import MAX_CHUNK
 from memd.notes.parse import parse
+from memd.notes.read import SkippedFile, read
 
 DAILY = """# 2026-02-15
 
@@ -238,3 +242,15 @@ def test_hostile_markdown_is_cut_in_linear_time(unit: str):
 
     small, large = calls(unit * 1_000 + "x"), calls(unit * 4_000 + "x")
     assert large < 6 * small + 1_000
+
+
+def test_a_fifo_in_place_of_a_file_does_not_block(tmp_path: Path):
+    os.mkfifo(tmp_path / "a.md")
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read, tmp_path / "a.md", 1_000)
+        done, _ = wait([reading], 20)
+        if not done:
+            os.close(os.open(tmp_path / "a.md", os.O_WRONLY | os.O_NONBLOCK))
+        assert done, "nobody writes to it, so it would wait for ever"
+        with pytest.raises(SkippedFile):
+            reading.result()

@@ -123,21 +123,6 @@ def test_a_link_inside_is_followed(tmp_path: Path) -> None:
 # --- on the disk ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes]]:
-    """What was synced, in order: the name, and what a file held in that moment."""
-    seen: list[tuple[str, bytes]] = []
-    really = os.fsync
-
-    def noting(descriptor: int) -> None:
-        really(descriptor)
-        path = Path(f"/proc/self/fd/{descriptor}").resolve()
-        seen.append((path.name, path.read_bytes() if path.is_file() else b""))
-
-    monkeypatch.setattr(os, "fsync", noting)
-    return seen
-
-
 def test_an_append_is_on_the_disk_when_it_returns(tmp_path: Path, synced: list[tuple[str, bytes]]) -> None:
     """The file with the text; and the folder, where the name is new."""
     file = tmp_path / "a.md"

@@ -32,6 +32,7 @@ LABEL = re.compile(r"(?:[-*+]\s+|\d+[.)]\s+)?\*{0,2}([^\W_][\w .'’-]{0,30}?)\*
 """The text before the colon that opens a line: who speaks, or what it is about."""
 
 ASIDE = re.compile(r"\s*\[[^\]]*\]\s*$")
+NO_LABEL: frozenset[str] = frozenset()
 CACHED = 10_000
 """Texts whose lines are cached: question after question reads the same notes."""
 
@@ -88,7 +89,7 @@ def _unit(text: str) -> LineUnit:
     return LineUnit(
         text=text,
         terms=tuple(only_terms(text)),
-        label=frozenset(only_terms(label.group(1))) if label else frozenset(),
+        label=frozenset(only_terms(label.group(1))) if label else NO_LABEL,
         asks=_asks(text),
     )
 
