@@ -168,6 +168,7 @@ YAML = pieces(
 @example("b0: &b0 {x: 1}\n" + "".join(f"b{n}: &b{n} {{<<: [{','.join([f'*b{n - 1}'] * 9)}]}}\n" for n in range(1, 9)))
 @example("last_updated: 0001-01-01T00:00:00+23:59")
 @example("title: !!int x")
+@example("!!int ")
 @given(YAML)
 def test_front_matter_declares_something_or_warns(body: str) -> None:
     declared, warning = metadata.read_front_matter(f"---\n{body}\n---\ntext\n")
@@ -366,6 +367,9 @@ def test_the_tail_of_a_transcript_is_its_last_lines(
 
 
 @fuzzed
+@example("path:tag:x ")
+@example("0(tag:x ")
+@example("word*, ")
 @given(TALK)
 def test_a_prompt_is_plain_words_whatever_it_says(prompt: str) -> None:
     question = parse_question(recall.plain(prompt), date(2026, 2, 15))
@@ -429,6 +433,7 @@ HOLDING = pieces(
 
 
 @fuzzed
+@example("password: 01234º|01234º")
 @given(HOLDING)
 def test_what_was_masked_holds_no_secret_and_has_the_same_lines(text: str) -> None:
     safe = masked(text)

@@ -123,6 +123,9 @@ def read_front_matter(text: str) -> tuple[Declared, str]:
         loaded = yaml.load(body)
     except (YAMLError, ValueError, RecursionError) as error:
         return Declared(), f"front matter is not YAML ({str(error).splitlines()[0]})"
+    except (LookupError, TypeError, AttributeError, ArithmeticError, AssertionError) as error:
+        # What the library makes of a tag without a value, such as `!!int`.
+        return Declared(), f"front matter is not YAML ({type(error).__name__})"
     return (_from_mapping(loaded), _unread(loaded)) if isinstance(loaded, dict) else (Declared(), "")
 
 

@@ -123,6 +123,11 @@ FEW = 3
 """A key with no more different characters than this is a mask."""
 
 
+MASK = "[masked: {}]"
+MASKED = re.compile(r"\[masked: an? [\w ]{2,40}\]")
+"""What stands in the place of a secret."""
+
+
 @lru_cache(maxsize=64)
 def _compiled(pattern: str) -> re.Pattern[str]:
     # Compiled with the first text: the daemon must answer before that.
@@ -151,6 +156,8 @@ Span = tuple[str, int, int]
 
 
 def _found(text: str) -> Iterator[Span]:
+    # A mask names a kind of secret, and what stands behind it would look like its value.
+    text = MASKED.sub(lambda mask: "_" * len(mask[0]), text)
     yield from _shaped(text)
     yield from _carried(text)
     yield from _named(text)
@@ -221,10 +228,6 @@ def _bits(value: str) -> float:
 
 
 # --- masking ----------------------------------------------------------------------------------------------------
-
-MASK = "[masked: {}]"
-MASKED = re.compile(r"\[masked: an? [\w ]{2,40}\]")
-"""What stands in the place of a secret."""
 
 KEY_LINE = r"(?m)^[ \t>]*(?P<line>[A-Za-z0-9+/]{60,}+={0,2})[ \t]*$"
 KEY_BITS = 4.5

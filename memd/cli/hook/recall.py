@@ -110,8 +110,8 @@ def plain(text: str) -> str:
     if len(text) > HEAD + TAIL:
         # Without the halves of the words that are cut through.
         text = f"{text[:HEAD].rpartition(' ')[0]} {text[-TAIL:].partition(' ')[2]}"
-    for quote in '"“”':
-        text = text.replace(quote, " ")
+    for mark in '"“”(*':
+        text = text.replace(mark, " ")
     words = [word for word in map(_word, text.split()) if word]
     if len(words) > FIRST + LAST:
         words = [word for word in words if word.strip(".,;:!?()").lower() not in FILLERS]
@@ -119,9 +119,9 @@ def plain(text: str) -> str:
 
 
 def _word(word: str) -> str:
-    bare = word.lstrip("(").lstrip("-").rstrip("*")
+    bare = word.lstrip("-")
     name, colon, rest = bare.partition(":")
-    return f"{name} {rest}" if colon and name.lower() in NAMES else bare
+    return f"{name} {_word(rest)}".rstrip() if colon and name.lower() in NAMES else bare
 
 
 # --- rendering -----------------------------------------------------------------------------------------------
