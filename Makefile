@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint types tests soak bench bench-retrieval bench-queries bench-parts bench-embedding bench-stall bench-note \
+.PHONY: demo test lint types tests soak long-run bench bench-retrieval bench-queries bench-parts bench-embedding bench-stall bench-note \
 	bench-context bench-likeness bench-lifecycle bench-reflect bench-agents bench-workspaces bench-hooks bench-mcp bench-outline \
 	outline-agrees docs clean
 
@@ -25,7 +25,10 @@ tests: $(STAMP)
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 soak: $(STAMP)            ## the fault tests with large counts; takes long
-	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=3600 -rP tests/faults tests/test_written_model.py tests/test_fuzz.py tests/unit/test_safe_write.py $(ARGS)
+	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=7200 -rP tests/faults tests/test_written_model.py tests/test_fuzz.py tests/unit/test_safe_write.py $(ARGS)
+
+long-run: $(STAMP)        ## edits and questions for an hour; draws memory and descriptors; ARGS="--minutes 5"
+	$(BIN)/python benchmarks/long_run.py --picture docs/pictures/long-run.svg $(ARGS)
 
 bench: $(STAMP)           ## the measurements behind the figures in docs/performance.md
 	$(BIN)/python benchmarks/run.py $(ARGS)
