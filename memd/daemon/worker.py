@@ -45,6 +45,8 @@ QUIET_SECONDS = 5.0
 CROWDED = 24
 """Joining small segments takes a fifth of a second, and a save that comes meanwhile waits. So it is done when
 nobody has saved anything for a while, and sooner only when there are so many that questions get slower."""
+OVERFULL = 4 * CROWDED
+"""So many are joined between two steps, also while somebody always saves something."""
 
 T = TypeVar("T")
 
@@ -183,6 +185,9 @@ class Worker:
         self._restore_failed()
         if self.stores.crowded:
             self.stores.close_unused()
+        for index in self.stores.indexes.values():
+            if (text := index.open_text) is not None and text.loose >= OVERFULL:
+                self._tidy(index)
 
     def _restore_failed(self) -> None:
         """Go on with what a full disk kept from being restored after a write failed half-way."""

@@ -36,6 +36,35 @@ def chunk(text: str, *heading: str) -> Chunk:
     return Chunk(text, 1, 1, heading)
 
 
+def test_what_edits_delete_does_not_pile_up(tmp_path: Path) -> None:
+    """A writer that is never at rest joins only small segments; those that edits have emptied must count as small."""
+    index = TextIndex(tmp_path / "text")
+    live = list(range(1, 1_001))
+    index.apply([(number, chunk(f"note {number}")) for number in live], ())
+    rng = random.Random(4)
+    for nth in range(400):
+        gone = [live.pop(rng.randrange(len(live))) for _ in range(6)]
+        new = list(range(2_000 + nth * 6, 2_006 + nth * 6))
+        index.apply([(number, chunk(f"note {number}")) for number in new], gone)
+        live += new
+        if index.loose >= 24:
+            index.tidy()
+    assert index.ids() == set(live)
+    assert index.postings().size < 2_600, "3,400 were added"
+    index.close()
+
+
+def test_more_small_segments_than_are_joined_at_once_are_joined_in_turn(tmp_path: Path) -> None:
+    index = TextIndex(tmp_path / "text")
+    for nth in range(40):
+        index.apply([(nth * 50 + number, chunk("note")) for number in range(1, 51)], ())
+    assert index.loose == 20
+    index.tidy()
+    index.tidy()
+    assert (index.loose, index.count(), len(index.postings().segments)) == (0, 2_000, 2)
+    index.close()
+
+
 def made(count: int, seed: int = 1, first: int = 1) -> list[tuple[int, Chunk]]:
     """Chunks of one to 300 words, a few of them in most chunks and most of them in few; some without a heading."""
     rng = random.Random(seed)

@@ -143,7 +143,7 @@ class TextIndex:
         self._commit((), (), alike)
 
     def _loose(self) -> int:
-        return max((len(tier) for tier in _tiers(self._index._segments()).values() if _gathered(tier)), default=0)
+        return max((len(_gathered(tier)) for tier in _tiers(self._index._segments()).values()), default=0)
 
     def _large(self) -> int:
         return sum(segment.doc_count_all() > LARGE for segment in self._index._segments())
@@ -159,7 +159,7 @@ class TextIndex:
             for chunk_id, chunk in add:
                 builder.add(chunk_id, document(chunk))
             # In the order that they had: what was read of the first ones stays true.
-            kept = [segment for segment in segments if segment not in joined]
+            kept = [segment for segment in segments if segment not in joined and _live(segment)]
             if builder.size:
                 kept.append(self._write_segment(builder))
             failpoint("text-before-commit")
@@ -280,19 +280,33 @@ def alike(segments: list[Any]) -> list[Any]:
     Every chunk is joined a few times in its life. More than `MERGE_MOST` chunks are not joined here, since a save would
     wait for it; a rebuild in a process of its own joins those.
     """
-    return [segment for tier in _tiers(segments).values() if _gathered(tier) for segment in tier]
+    return [segment for tier in _tiers(segments).values() for segment in _gathered(tier)]
 
 
 def _tiers(segments: Iterable[Any]) -> dict[int, list[Any]]:
-    """Segments by size: up to 8 chunks, up to 64, up to 512, …"""
+    """Segments by what is left of them: up to 8 chunks, up to 64, up to 512, …
+
+    Not by what they once held: edits would leave more and more of what is deleted, which takes memory and time.
+    """
     tiers: dict[int, list[Any]] = {}
     for segment in segments:
-        tiers.setdefault((segment.doc_count_all() - 1).bit_length() // 3, []).append(segment)
+        tiers.setdefault((_live(segment) - 1).bit_length() // 3, []).append(segment)
     return tiers
 
 
-def _gathered(tier: list[Any]) -> bool:
-    return len(tier) >= MERGE_EVERY and sum(segment.doc_count_all() for segment in tier) <= MERGE_MOST
+def _gathered(tier: list[Any]) -> list[Any]:
+    """As many of a tier as are joined at once, or none while they are few; what is deleted has to be read too."""
+    gathered, live, whole = [], 0, 0
+    for segment in tier:
+        live, whole = live + _live(segment), whole + segment.doc_count_all()
+        if live > MERGE_MOST or whole > MERGE_MOST * MERGE_EVERY:
+            break
+        gathered.append(segment)
+    return gathered if len(gathered) >= MERGE_EVERY else []
+
+
+def _live(segment: Any) -> int:
+    return int(segment.doc_count_all() - segment.deleted_count())
 
 
 def document(chunk: Chunk) -> dict[str, list[str]]:
