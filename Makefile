@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .PHONY: demo test lint types tests soak long-run bench bench-retrieval bench-queries bench-parts bench-embedding bench-stall bench-note \
 	bench-context bench-likeness bench-lifecycle bench-reflect bench-agents bench-workspaces bench-hooks bench-mcp bench-outline \
-	outline-agrees docs clean
+	outline-agrees docs lock locked check-lock sbom clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -83,6 +83,22 @@ outline-agrees: $(STAMP)  ## compares every file of the standard library and thr
 
 docs: $(STAMP)            ## write what is generated: parts of docs/ and of memd/
 	$(BIN)/python docs/generate.py
+
+lock:                     ## choose the versions of release/requirements.lock anew; needs uv
+	uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
+		--no-annotate --no-emit-index-url --custom-compile-command "make lock" --quiet --output-file release/requirements.lock
+
+locked:                   ## .venv with exactly what the lock has, each file checked by its hash; then as usual: make test
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r release/requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	touch $(STAMP)
+
+check-lock: $(STAMP)      ## what is installed beside the lock: versions, and files that were changed since; offline
+	$(BIN)/python release/dependencies.py check
+
+sbom: $(STAMP)            ## what memd stands on, as CycloneDX JSON
+	@$(BIN)/python release/dependencies.py sbom
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .demo dist build

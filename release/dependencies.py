@@ -1,0 +1,114 @@
+"""What memd stands on: compares what is installed with release/requirements.lock, and writes it down as an SBOM.
+
+python release/dependencies.py check    every version is the locked one, and every file is as its package recorded it
+python release/dependencies.py sbom     CycloneDX 1.6 on standard output, the same bytes for the same packages
+Neither needs a network.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import Distribution, PackagePath, distribution, distributions, version
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+
+LOCK = Path(__file__).with_name("requirements.lock")
+OWN = "memd"
+TOOLS = {"pip", "setuptools", "wheel"}
+"""What makes an environment, and is not in the lock."""
+
+
+def name_of(text: str) -> str:
+    """A package's name as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", text).lower()
+
+
+def locked() -> dict[str, str]:
+    """The version of every package that this Python needs."""
+    lines = LOCK.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    wanted = [Requirement(line.partition(" --hash")[0]) for line in lines if line and not line.startswith("#")]
+    fitting = [one for one in wanted if one.marker is None or one.marker.evaluate()]
+    return {name_of(one.name): str(one.specifier).removeprefix("==") for one in fitting}
+
+
+def installed() -> dict[str, Distribution]:
+    found = {name_of(one.metadata["Name"]): one for one in distributions()}
+    return {name: one for name, one in sorted(found.items()) if name not in TOOLS}
+
+
+# --- checking -----------------------------------------------------------------------------------------------------
+
+
+def problems() -> Iterator[str]:
+    wanted, there = locked(), installed()
+    for name, one in there.items():
+        if name != OWN and one.version != wanted.get(name):
+            yield f"{name} {one.version} is installed, the lock has {wanted.get(name, 'none')}"
+        yield from (f"{name}: {file} is not as it was installed" for file in one.files or () if _changed(file))
+    yield from (f"{name} {wanted[name]} is not installed" for name in sorted(wanted.keys() - there.keys()))
+
+
+def _changed(file: PackagePath) -> bool:
+    """Whether a file differs from what its package recorded when it was installed."""
+    if file.hash is None or file.hash.mode != "sha256":
+        return False
+    try:
+        digest = hashlib.sha256(Path(str(file.locate())).read_bytes()).digest()
+    except OSError:
+        return True
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != file.hash.value
+
+
+# --- the bill of materials ----------------------------------------------------------------------------------------
+
+
+def sbom() -> dict[str, Any]:
+    there = {name: one for name, one in installed().items() if name in locked() or name == OWN}
+    needs = [{"ref": _ref(name, one), "dependsOn": _needs(one, there)} for name, one in there.items()]
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": _component(OWN, distribution(OWN), "application")},
+        "components": [_component(name, one, "library") for name, one in there.items() if name != OWN],
+        "dependencies": needs,
+    }
+
+
+def _component(name: str, one: Distribution, kind: str) -> dict[str, Any]:
+    license_text = one.metadata.get("License-Expression") or one.metadata.get("License") or ""
+    known = {"licenses": [{"license": {"name": license_text}}]} if license_text and "\n" not in license_text else {}
+    ref = _ref(name, one)
+    return {"type": kind, "bom-ref": ref, "name": name, "version": one.version, "purl": ref, **known}
+
+
+def _ref(name: str, one: Distribution) -> str:
+    return f"pkg:pypi/{name}@{one.version}"
+
+
+def _needs(one: Distribution, there: dict[str, Distribution]) -> list[str]:
+    wanted = (Requirement(text) for text in one.requires or ())
+    fitting = {name_of(need.name) for need in wanted if need.marker is None or need.marker.evaluate({"extra": ""})}
+    return sorted(_ref(name, there[name]) for name in fitting if name in there)
+
+
+def main(command: str) -> int:
+    if command == "sbom":
+        print(json.dumps(sbom(), indent=2, ensure_ascii=False))
+        return 0
+    found = list(problems())
+    print("\n".join(found) or f"memd {version(OWN)}: {len(locked())} packages are as the lock says")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] not in (["check"], ["sbom"]):
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1]))
