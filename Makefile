@@ -25,7 +25,7 @@ tests: $(STAMP)
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 soak: $(STAMP)            ## the fault tests with large counts; takes long
-	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=7200 -rP tests/faults tests/test_written_model.py tests/test_fuzz.py tests/unit/test_safe_write.py $(ARGS)
+	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=7200 -rP tests/faults tests/test_service.py tests/test_written_model.py tests/test_fuzz.py tests/unit/test_safe_write.py $(ARGS)
 
 long-run: $(STAMP)        ## edits and questions for an hour; draws memory and descriptors; ARGS="--minutes 5"
 	$(BIN)/python benchmarks/long_run.py --picture docs/pictures/long-run.svg $(ARGS)

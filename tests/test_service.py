@@ -11,6 +11,7 @@ import pytest
 
 from memd.cli import service
 from tests.conftest import ROOT
+from tests.faults.agreement import SOAK
 
 HERE = Path(__file__).parent
 needs_analyze = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
@@ -300,6 +301,26 @@ def test_a_stop_in_the_middle_of_an_import_is_quick_and_the_next_start_goes_on(m
     stopped = re.search(r"STOPPED (\d+) WITH (\d+)\nsuccess\nTHEN 251\n0\n", done.stdout)
     assert stopped, done.stdout + done.stderr
     assert int(stopped[1]) < 5000 and 1 < int(stopped[2]) < 251
+
+
+@pytest.mark.skipif(not SOAK, reason="only in a soak")
+def test_ten_thousand_equal_sections_cost_no_restart(manager):
+    """The watchdog hears of it all the while, questions are answered, and it stops as at rest."""
+    done = manager(
+        INSTALLED
+        + r"""
+        printf '## Heartbeat\n\nHEARTBEAT_OK\n\n%.0s' $(seq 10000) > notes/memory/2026-02-16.md
+        for _ in $(seq 30); do memd query --mode text heron >/dev/null; memd note "a word" -w notes >/dev/null; done
+        memd sync --vectors; memd query --mode text heron; sleep 45
+        echo "RESTARTS $(systemctl --user show -P NRestarts memd.service)"; memd status --json
+        systemctl --user stop memd.service; systemctl --user show -P Result memd.service
+    """,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "RESTARTS 0" in done.stdout and "The heron stands" in done.stdout
+    assert done.stdout.strip().endswith("success")
+    assert '"degraded":[]' in done.stdout
 
 
 def test_a_service_that_cannot_start_says_why_and_is_left_alone(manager):

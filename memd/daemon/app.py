@@ -73,7 +73,6 @@ class App:
             await self._serve_until_stopped()
             systemd.notify("STOPPING=1")
             self.worker.drop_imports()
-            threading.Thread(target=_exit_late, args=(self.exit_code,), daemon=True).start()
             await self.server.stop()
             await self.ctx.readers.stop()
         log.info("stopped")
@@ -171,7 +170,13 @@ class App:
 
     def stop_soon(self) -> None:
         """Stop after the answer that is under way; from any thread."""
-        self._loop.call_soon_threadsafe(self._stop.set)
+        self._loop.call_soon_threadsafe(self._stop_now)
+
+    def _stop_now(self) -> None:
+        if not self._stop.is_set():
+            self._stop.set()
+            # Counted from here, also while it is still starting.
+            threading.Thread(target=_exit_late, args=(self,), daemon=True).start()
 
     def _when_idle(self) -> None:
         """What can wait for a quiet moment."""
@@ -199,10 +204,17 @@ class App:
             self.stop_soon()
 
 
-def _exit_late(code: int) -> None:
+def _exit_late(app: App) -> None:
     time.sleep(STOP_SECONDS)
     log.warning("stopping took too long and is cut short; nothing is lost")
-    os._exit(code)
+    _start_anew(app.exit_code)
+    os._exit(app.exit_code)
+
+
+def _start_anew(code: int) -> None:
+    """Become a new daemon, if that is what the exit code asks for and nobody else sees to it."""
+    if code == RESTART and not systemd.managed():
+        os.execv(sys.executable, [sys.executable, "-P", "-m", "memd.daemon"])
 
 
 def _raise_limits() -> None:
@@ -216,6 +228,5 @@ def main(settings: Settings) -> int:
     # safe_write asks with a lease whether anybody has a file open; whoever opens it in that moment raises this signal.
     signal.signal(signal.SIGIO, signal.SIG_IGN)
     code = asyncio.run(App(settings).run())
-    if code == RESTART and not systemd.managed():
-        os.execv(sys.executable, [sys.executable, "-P", "-m", "memd.daemon"])
+    _start_anew(code)
     return code

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,16 @@ def shown(client: Client, question: str, **how: Any) -> str:
     """Everything that a query shows, as one text."""
     hits = client.query(question, limit=50, **{"mode": "text", **how})["hits"]
     return "\n".join(f"{hit['path']}:{hit['start_line']} {hit['text']}" for hit in hits)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that the daemon started."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if int(file.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(file.parent.name))
+    return found
 
 
 def chroma_processes(home: Home) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -9,13 +10,25 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from memd.errors import MemdError
+from memd.protocol.client import Client
 from tests.conftest import Home
-from tests.faults.agreement import assert_agreement, eventually, rounds, serve, shown, wait_for_collections
+from tests.faults.agreement import (
+    SOAK,
+    assert_agreement,
+    children,
+    eventually,
+    rounds,
+    serve,
+    shown,
+    wait_for_collections,
+)
 
 
 def run_daemon(home: Home, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -157,6 +170,53 @@ def test_a_stop_in_the_middle_of_an_import(home: Home, workspace: Path) -> None:
     assert_agreement(home, workspace, vectors=False)
     with sqlite3.connect(home.state / "state.db") as ledger:
         assert first <= {row[0] for row in ledger.execute("SELECT id FROM chunks")}, "what was done is not done again"
+
+
+def _stopped_while(home: Home, busy: str) -> None:
+    """Stop it; it must have ended in one of its two ways."""
+    assert home.stop() == 0, busy
+    last = home.log.strip().splitlines()[-1]
+    assert last.endswith(("stopped", "is cut short; nothing is lost")), f"{busy}: {last}"
+
+
+def test_it_stops_whatever_it_is_doing(home: Home, workspace: Path) -> None:
+    """While it starts, imports equal sections, rebuilds, reflects, and while every child of it hangs."""
+    home.configure(f'[daemon]\nreaders = 1\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    (workspace / "memory" / "beat.md").write_text("## Heartbeat\n\nHEARTBEAT_OK\n\n" * rounds(2_000, 10_000))
+    with (home.path / "daemon.stderr").open("ab") as stderr:
+        command = [sys.executable, "-m", "memd.daemon"]
+        home.daemon = subprocess.Popen(command, env=home.env, stderr=stderr, stdin=subprocess.DEVNULL)
+    eventually(home.socket.exists, 30, every=0.005)
+    _stopped_while(home, "starting")
+    home.from_nothing = SOAK
+    client = home.start()
+    eventually(lambda: client.status()["pending"])
+    _stopped_while(home, "importing equal sections")
+    client = home.start()
+    client.sync(vectors=True)
+    for work in ("rebuild", "reflect"):
+        threading.Thread(target=_ask_in_vain, args=(home, work), daemon=True).start()
+        client.ping()
+        _stopped_while(home, work)
+        client = home.start()
+    for _ in range(12):
+        client.query("the router", mode="text")
+    assert home.daemon is not None
+    daemon = home.daemon.pid
+    for child in eventually(lambda: children(daemon), 30):
+        os.kill(child, signal.SIGSTOP)
+    (workspace / "MEMORY.md").write_text("## New\n\nthe patient wheatear\n")
+    threading.Thread(target=_ask_in_vain, args=(home, "query"), daemon=True).start()
+    client.ping()
+    _stopped_while(home, "with children that hang")
+    client = home.start()
+    assert "wheatear" in shown(client, "wheatear", sync="full")
+
+
+def _ask_in_vain(home: Home, method: str) -> None:
+    """A call whose answer may not come any more."""
+    with contextlib.suppress(MemdError), Client(home.socket) as client:
+        getattr(client, method)(*(["the hanging wheatear"] if method == "query" else []))
 
 
 def test_it_stops_while_clients_are_connected(home: Home, workspace: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from memd.errors import MemdError
 from memd.protocol.client import Client
 from tests.conftest import Home
-from tests.faults.agreement import assert_agreement, rounds, serve
+from tests.faults.agreement import assert_agreement, children, rounds, serve
 
 READERS = "[daemon]\nreaders = 2\n"
 
@@ -24,16 +24,6 @@ PAUSE = rounds(1, 10) / 10
 """How many seconds an agent rests at most between two notes; a soak takes an hour."""
 A_DAY = 100
 """How many notes of an agent are of one day: a file of thousands would be skipped as too large."""
-
-
-def children(pid: int) -> list[int]:
-    """The processes that the daemon started."""
-    found = []
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            if int(file.read_text().rpartition(")")[2].split()[1]) == pid:
-                found.append(int(file.parent.name))
-    return found
 
 
 class Agent(threading.Thread):
