@@ -18,7 +18,7 @@ from hypothesis import settings
 
 from memd.errors import MemdError
 from memd.protocol.client import Client
-from tests.forge import Forge, Forged
+from tests.forge import CHROMA_AFTER, Forge, Forged
 
 ROOT = Path(__file__).parent.parent
 
@@ -39,8 +39,8 @@ NOTES = {
 }
 
 
-forge = lru_cache(maxsize=1)(Forge)
-"""One for all tests of a process."""
+forge = lru_cache(maxsize=2)(Forge)
+"""One for all daemons and one for all commands of a test process."""
 
 
 class Home:
@@ -57,6 +57,8 @@ class Home:
         self.daemon: subprocess.Popen[bytes] | Forged | None = None
         self.from_nothing = False
         """Whether the daemon is started as the command starts it, however long that takes."""
+        self.collections = False
+        """Whether Chroma is filled as soon as ever, rather than only in a test that takes long."""
 
     @property
     def state(self) -> Path:
@@ -83,7 +85,11 @@ class Home:
             if self.from_nothing:
                 self.daemon = subprocess.Popen(command, env=self.env | env, stderr=stderr, stdin=subprocess.DEVNULL)
             else:
-                self.daemon = forge().start(self.env | env, stderr.fileno())
+                if not self.collections:
+                    env = {CHROMA_AFTER: "30", **env}
+                with Path(os.devnull).open("r+b") as nothing:
+                    files = [nothing.fileno(), nothing.fileno(), stderr.fileno()]
+                    self.daemon = forge("memd.daemon").start(self.env | env, files)
         return self.wait()
 
     def wait(self, seconds: float = 30) -> Client:
@@ -115,6 +121,8 @@ class Home:
         self, *arguments: str, cwd: Path | None = None, input: str | None = None, **env: str
     ) -> subprocess.CompletedProcess[str]:
         """Run the `memd` command in this home."""
+        if not (self.from_nothing or env):
+            return forge("memd").run(arguments, self.env, cwd or self.path, input, 120)
         return subprocess.run(
             [sys.executable, "-m", "memd", *arguments],
             env={**self.env, **env}, cwd=cwd or self.path, input=input, capture_output=True, text=True, timeout=120,
@@ -142,6 +150,12 @@ def home() -> Iterator[Home]:
     yield made
     made.close()
     shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def chroma_at_once(home: Home) -> None:
+    """For tests that look at Chroma: to be named before what starts the daemon."""
+    home.collections = True
 
 
 @pytest.fixture

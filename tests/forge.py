@@ -1,7 +1,7 @@
-"""Starts daemons for the tests out of a process that has its modules loaded: that is most of what a start costs.
+"""Starts daemons and commands for the tests out of a process that has their modules loaded: most of what a start costs.
 
-What runs is `memd.daemon` as the command runs it, in a process of its own. How a start goes from nothing is tested too:
-whatever is about faults, services and commands starts the command.
+What runs is `memd.daemon` or `memd` as ever, in a process of its own. How a start goes from nothing is tested too:
+whatever is about faults, services and the environment starts the real command.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, Any
 
 import memd.failpoints
 
-MODULES = (
+COMMAND_MODULES = ("memd.cli.app", "memd.cli.fast_search", "memd.protocol.client", "rich.table")
+DAEMON_MODULES = (
     *("memd.daemon.app", "memd.daemon.scheduler", "memd.indexer.store.chroma_child", "memd.indexer.model.embedder"),
     *("memd.notes.parse", "onnxruntime", "tokenizers", "whoosh.index", "watchdog.observers", "markdown_it"),
     *("yaml", "apscheduler.schedulers.background"),
@@ -29,10 +33,12 @@ MODULES = (
 QUIET = {"OPENBLAS_NUM_THREADS": "1", "ANONYMIZED_TELEMETRY": "False", "ORT_DISABLE_TELEMETRY": "1"}
 """What the daemon sets before it loads these."""
 MESSAGE = 1 << 18
+CHROMA_AFTER = "MEMD_TEST_CHROMA_AFTER"
+"""Seconds before a daemon opens Chroma. To load that is half of what a short test costs, and few look at it."""
 
 
 class Forged:
-    """A daemon that was started so, with as much of `subprocess.Popen` as the tests use."""
+    """A process that was started so, with as much of `subprocess.Popen` as the tests use."""
 
     def __init__(self, status: socket.socket) -> None:
         self._status = status
@@ -45,7 +51,7 @@ class Forged:
     def wait(self, timeout: float | None = None) -> int:
         code = self._hear(timeout)
         if code is None:
-            raise subprocess.TimeoutExpired(["memd.daemon"], timeout or 0)
+            raise subprocess.TimeoutExpired(["memd"], timeout or 0)
         return code
 
     def send_signal(self, number: int) -> None:
@@ -65,84 +71,112 @@ class Forged:
 
 
 class Forge:
-    """The process with the modules; it ends with the test run."""
+    """The process with the modules of `memd.daemon` or of `memd`, the command; it ends with the test run."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # `memd.daemon` among the arguments: that is what memd knows its daemons by, and they inherit it.
-        subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno()), "memd.daemon"],
-            env=os.environ | QUIET, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
-        )  # fmt: skip
+        # The module among the arguments: `memd.daemon` is what memd knows its daemons by, and they inherit it.
+        # It belongs to no home: what runs in one is killed with it.
+        env = {name: value for name, value in os.environ.items() if not name.startswith("MEMD_")} | QUIET
+        command = [sys.executable, __file__, str(theirs.fileno()), module]
+        subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
         theirs.close()
 
-    def start(self, env: dict[str, str], errors: int) -> Forged:
-        """A daemon with this environment, whose errors go to a file."""
+    def start(
+        self, env: dict[str, str], files: Sequence[int], args: Sequence[str] = (), cwd: Path | None = None
+    ) -> Forged:
+        """A process with this environment, whose standard input, output and errors are these files."""
         status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        wish = json.dumps({"env": env, "cwd": str(Path.cwd())}).encode()
-        socket.send_fds(self._control, [wish], [errors, theirs.fileno()])
+        wish = json.dumps({"env": env, "cwd": str(cwd or Path.cwd()), "args": args}).encode()
+        socket.send_fds(self._control, [wish], [*files, theirs.fileno()])
         theirs.close()
         return Forged(status)
+
+    def run(
+        self, args: Sequence[str], env: dict[str, str], cwd: Path, input: str | None, timeout: float
+    ) -> subprocess.CompletedProcess[str]:
+        """Start a process and wait for its end, as `subprocess.run` does."""
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            given.write((input or "").encode())
+            given.seek(0)
+            process = self.start(env, [given.fileno(), out.fileno(), err.fileno()], args, cwd)
+            try:
+                code = process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+            return subprocess.CompletedProcess(list(args), code, _text(out), _text(err))
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode().replace("\r\n", "\n")
 
 
 # --- in the process that has the modules ------------------------------------------------------------------------
 
 
 def serve(control: socket.socket) -> None:
-    """Start daemons and tell how each ended, until nobody can ask any more. Returns in a daemon."""
+    """Start processes and tell how each ended, until nobody can ask any more. Returns in a new process."""
     waking, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(wake)
-    daemons: dict[int, socket.socket] = {}
+    started: dict[int, socket.socket] = {}
     while True:
         ready, _, _ = select.select([control, waking], [], [])
         if waking in ready:
             os.read(waking, MESSAGE)
-            _bury(daemons)
+            _bury(started)
         if control in ready:
-            wish, handles, _, _ = socket.recv_fds(control, MESSAGE, 2)
+            wish, handles, _, _ = socket.recv_fds(control, MESSAGE, 4)
             if not wish:
                 sys.exit(0)
-            errors, status = handles[0], socket.socket(fileno=handles[1])
+            *files, number = handles
+            status = socket.socket(fileno=number)
             pid = os.fork()
             if pid == 0:
-                for one in (control, status, *daemons.values()):
+                for one in (control, status, *started.values()):
                     one.close()
-                _become(json.loads(wish), errors)
+                _become(json.loads(wish), files)
                 return
-            os.close(errors)
+            for file in files:
+                os.close(file)
             status.send(str(pid).encode())
-            daemons[pid] = status
+            started[pid] = status
 
 
-def _bury(daemons: dict[int, socket.socket]) -> None:
-    while daemons:
+def _bury(started: dict[int, socket.socket]) -> None:
+    while started:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
             return
-        told = daemons.pop(pid)
+        told = started.pop(pid)
         told.send(str(os.waitstatus_to_exitcode(status)).encode())
         told.close()
 
 
-def _become(wish: dict[str, dict[str, str] | str], errors: int) -> None:
+def _become(wish: dict[str, Any], files: list[int]) -> None:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.dup2(errors, 2)
-    os.close(errors)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
     os.environ.clear()
-    os.environ.update(wish["env"])  # type: ignore[arg-type]
-    os.chdir(str(wish["cwd"]))
-    sys.argv = ["memd.daemon"]
+    os.environ.update(wish["env"])
+    os.chdir(wish["cwd"])
+    sys.argv = [sys.argv[2], *wish["args"]]
     # The one module that reads the environment when it is loaded.
     importlib.reload(memd.failpoints)
+    if CHROMA_AFTER in os.environ:
+        importlib.import_module("memd.indexer.store.vectors").GATHER_SECONDS = float(os.environ[CHROMA_AFTER])
 
 
 if __name__ == "__main__":
     sys.path[0] = str(Path.cwd())
-    for module in MODULES:
+    name = sys.argv[2]
+    for module in DAEMON_MODULES if name == "memd.daemon" else COMMAND_MODULES:
         importlib.import_module(module)
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as asked:
         serve(asked)
-    runpy.run_module("memd.daemon", run_name="__main__", alter_sys=True)
+    runpy.run_module(name, run_name="__main__", alter_sys=True)

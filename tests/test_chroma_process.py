@@ -8,9 +8,13 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from memd.protocol.client import Client
 from tests.conftest import Home
 from tests.faults.agreement import assert_agreement, chroma_processes, eventually, serve, shown, wait_for_collections
+
+pytestmark = pytest.mark.usefixtures("chroma_at_once")
 
 BEAT = "\n\n".join(["## Heartbeat\n\nHEARTBEAT_OK"] * 2_000) + "\n"
 WORD = "marmalade " * 30_000

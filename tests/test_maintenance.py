@@ -63,6 +63,7 @@ def in_pieces(home: Home) -> tuple[Client, Path]:
     return client, root
 
 
+@pytest.mark.usefixtures("chroma_at_once")
 def test_a_resting_daemon_joins_what_imports_left_in_pieces(home: Home) -> None:
     client, root = in_pieces(home)
     chunks = client.status()["workspaces"][0]["chunks"]

@@ -116,6 +116,7 @@ def test_a_card_says_how_much_it_leaves_out() -> None:
 # --- counts -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("chroma_at_once")
 def test_stats_count_what_is_there(home: Home, memory: Client, workspace: Path) -> None:
     pinned(workspace)
     memory.sync(vectors=True)

@@ -15,4 +15,5 @@ from tests.faults.agreement import SOAK
 @pytest.fixture
 def home(home: Home, request: pytest.FixtureRequest) -> Home:
     home.from_nothing = SOAK or not getattr(request.module, "LOADED", False)
+    home.collections = True
     return home
