@@ -170,7 +170,7 @@ def test_what_was_laid_aside_and_is_asked_for_comes_back(old: Client):
     old.call("rule.set", {"name": "rest", "rule": "tier=stm age>30d idle>30d → archive"})
     reflect(old)
     assert life(old, TAP)["tier"] == "dormant"
-    (hit, *_) = old.query("kitchen tap drips", who="ada")["hits"]
+    (hit,) = old.query("kitchen tap drips", who="ada", limit=1)["hits"]
     assert (hit["key"], hit["tier"]) == (TAP, "dormant")
     found = reflect(old)
     assert [(move["key"], move["to"]) for move in found["moves"]] == [(TAP, "stm")]
