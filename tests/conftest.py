@@ -29,6 +29,33 @@ settings.load_profile("memd")
 # Who is started in the background is deaf to Ctrl-C, and so are the programs that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+LONGEST = (
+    *("faults/test_model", "faults/test_kill", "test_many_workspaces", "faults/test_corrupt", "test_service"),
+    *("faults/test_watching", "faults/test_life", "test_chroma_process", "faults/test_disk", "faults/test_memory"),
+    *("test_cli_life", "test_subscribe", "test_readers", "test_outline_agrees", "test_mcp_resources"),
+)
+"""The files whose tests take longest, mostly by waiting."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each test process its share of the longest first: what is left at the end is short, and can be shared."""
+    shares: list[list[pytest.Item]] = [[] for _ in range(int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))]
+    if len(shares) == 1:
+        return
+    size = -(-len(items) // len(shares))
+    by_file: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        by_file.setdefault(item.path.relative_to(ROOT / "tests").with_suffix("").as_posix(), []).append(item)
+    for nth, name in enumerate(LONGEST):
+        shares[nth % len(shares)] += by_file.pop(name, [])
+    rest = [item for each in by_file.values() for item in each]
+    for share in shares:
+        missing = max(0, size - len(share))
+        share += rest[:missing]
+        del rest[:missing]
+    items[:] = [item for share in shares for item in share] + rest
+
+
 NOTES = {
     "MEMORY.md": "# Memory\n\n## Home network\n\nThe router is at 10.0.0.1 and is called fjord.\n\n"
     "## Preferences\n\nPierce likes short answers. #style\n",
