@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import pytest
 from memd.config.schema import WatchSettings
 from memd.daemon import watcher as watching
 from memd.daemon.folder_watch import FolderWatch
-from memd.daemon.health import Health, log_failure
+from memd.daemon.health import Health, Stopping, log_failure
 from memd.daemon.watcher import Watcher
 from memd.models import Workspace
 from tests.conftest import Home
@@ -333,5 +333,8 @@ def test_work_that_nobody_waits_for_does_not_fail_in_silence(caplog: pytest.LogC
     with ThreadPoolExecutor(1) as pool:
         pool.submit(int, "no number").add_done_callback(log_failure)
         pool.submit(int, "1").add_done_callback(log_failure)
+        ended: Future[None] = Future()
+        ended.set_exception(Stopping())  # That is no failure.
+        log_failure(ended)
     (record,) = caplog.records
     assert record.name == "memd.health" and record.exc_info and "no number" in str(record.exc_info[1])

@@ -14,6 +14,7 @@ from sqlite3 import Row
 from typing import TYPE_CHECKING
 
 from memd.config.schema import EmbeddingSettings
+from memd.daemon.health import Stopping
 from memd.daemon.tasks import stores as tasks
 from memd.daemon.tasks.lifecycle import SaveSimilarEdges
 from memd.daemon.worker import Worker
@@ -299,7 +300,7 @@ class Embedding:
             except ModelUnavailable as error:
                 self._end_process()
                 if self._stopping.is_set():
-                    raise MemdError("memd is stopping") from error
+                    raise Stopping() from error
                 log.warning("the daemon embeds by itself: %s", error)
                 self._alone_until = time.monotonic() + RETRY_SECONDS
         model = self.worker.stores.model

@@ -13,6 +13,13 @@ from memd.errors import MemdError
 log = logging.getLogger("memd.health")
 
 
+class Stopping(MemdError):
+    """memd is stopping; what was asked for is not begun any more."""
+
+    def __init__(self) -> None:
+        super().__init__("memd is stopping")
+
+
 @dataclass(frozen=True, slots=True)
 class Trouble:
     """One thing that is degraded."""
@@ -66,6 +73,8 @@ class Health:
 def log_failure(work: Future[Any]) -> None:
     """The end of something that nobody waits for: an error in it must not go unnoticed."""
     error = None if work.cancelled() else work.exception()
+    if isinstance(error, Stopping):
+        return
     if isinstance(error, MemdError):
         log.error("%s", error)
     elif error is not None:

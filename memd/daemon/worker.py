@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from memd.config.schema import Settings
 from memd.daemon.events import INDEXED, NO_EVENTS, NullEvents
-from memd.daemon.health import Health, log_failure
+from memd.daemon.health import Health, Stopping, log_failure
 from memd.daemon.hints import DuePaths, Hints
 from memd.daemon.indexing import PLAIN, SETTLED, IndexingJob, IndexingOptions, IndexingSlice, slices
 from memd.daemon.ledger_guard import LedgerGuard
@@ -116,7 +116,7 @@ class Worker:
         future = future or Future()
         with self._wake:
             if self._stopping:
-                future.set_exception(MemdError("memd is stopping"))
+                future.set_exception(Stopping())
             else:
                 self._tasks.add(task, future)
                 self._wake.notify()
