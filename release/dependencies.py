@@ -8,12 +8,13 @@ Neither needs a network.
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import json
 import re
 import sys
 from collections.abc import Iterator
-from importlib.metadata import Distribution, PackagePath, distribution, distributions, version
+from importlib.metadata import Distribution, distribution, distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -51,19 +52,25 @@ def problems() -> Iterator[str]:
     for name, one in there.items():
         if name != OWN and one.version != wanted.get(name):
             yield f"{name} {one.version} is installed, the lock has {wanted.get(name, 'none')}"
-        yield from (f"{name}: {file} is not as it was installed" for file in one.files or () if _changed(file))
+        yield from (f"{name}: {file} is not as it was installed" for file in _changed(one))
     yield from (f"{name} {wanted[name]} is not installed" for name in sorted(wanted.keys() - there.keys()))
 
 
-def _changed(file: PackagePath) -> bool:
-    """Whether a file differs from what its package recorded when it was installed."""
-    if file.hash is None or file.hash.mode != "sha256":
-        return False
+def _changed(package: Distribution) -> Iterator[str]:
+    """The files that are not as their package recorded them; `files` would leave out those that are gone."""
+    for path, recorded, _ in csv.reader((package.read_text("RECORD") or "").splitlines()):
+        kind, _, value = recorded.partition("=")
+        if kind == "sha256" and _digest(Path(str(package.locate_file(path)))) != value:
+            yield path
+
+
+def _digest(file: Path) -> str:
+    """As a package records it; empty when the file cannot be read."""
     try:
-        digest = hashlib.sha256(Path(str(file.locate())).read_bytes()).digest()
+        digest = hashlib.sha256(file.read_bytes()).digest()
     except OSError:
-        return True
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != file.hash.value
+        return ""
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 # --- the bill of materials ----------------------------------------------------------------------------------------
