@@ -117,7 +117,6 @@ class App:
         deep = self.stores.ledger.setting(NOTES_FORMAT) != str(parse.FORMAT)
         self.worker.submit(RecoverActions()).add_done_callback(log_failure)
         scan = self.worker.submit(ScanWorkspaces(options=IndexingOptions(deep=deep)))
-
         scan.add_done_callback(log_failure)
 
         def parsed(scan: Future[IngestReport]) -> None:

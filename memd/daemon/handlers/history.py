@@ -7,7 +7,7 @@ from sqlite3 import Row
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer, written
-from memd.daemon.tasks.writing import UndoFileChanges, UndoLifeChanges
+from memd.daemon.tasks.writing import UndoChanges, UndoFileChanges, UndoLifeChanges
 from memd.errors import Conflict, NotFound, Refused
 from memd.indexer.record.actions import by_request, in_utc
 from memd.indexer.store.stores import WorkspaceIndex
@@ -73,7 +73,7 @@ async def undo(ctx: HandlerContext, request: methods.UndoRequest, call: Incoming
     return {**await _undo(ctx, index, undoing), "undid": undid, "key": row["key"]}
 
 
-async def _undo(ctx: HandlerContext, index: WorkspaceIndex, undoing: UndoFileChanges | UndoLifeChanges) -> Result:
+async def _undo(ctx: HandlerContext, index: WorkspaceIndex, undoing: UndoChanges) -> Result:
     try:
         done = await ctx.run(undoing)
     except Conflict as error:

@@ -35,36 +35,28 @@ class WriteFiles(WriteTask[ActionResult]):
         return _with_tick(worker, self.ns, done)
 
 
-class UndoFileChanges(WriteTask[ActionResult]):
+class UndoChanges(Task[ActionResult]):
+    """Undo what an action changed."""
+
+    ns: str
+    action: int
+    who: str
+    request_id: str = ""
+
+    def run(self, worker: Worker) -> ActionResult:
+        done = undo(worker.stores, worker.stores.index(self.ns), self.action, self.who, self.request_id)
+        if not done.repeated:
+            worker.events.tell(WRITTEN, ns=self.ns, **written(self.who, "undo", done))
+            announce_moved_by(worker, done.action)
+        return _with_tick(worker, self.ns, done)
+
+
+class UndoFileChanges(UndoChanges, WriteTask[ActionResult]):
     """Undo what an action wrote to files."""
 
-    ns: str
-    action: int
-    who: str
-    request_id: str = ""
 
-    def run(self, worker: Worker) -> ActionResult:
-        return _undo(worker, self)
-
-
-class UndoLifeChanges(Task[ActionResult]):
+class UndoLifeChanges(UndoChanges):
     """Undo what an action changed of memories' lives. It moves the clock, so it comes after memd's own writes."""
-
-    ns: str
-    action: int
-    who: str
-    request_id: str = ""
-
-    def run(self, worker: Worker) -> ActionResult:
-        return _undo(worker, self)
-
-
-def _undo(worker: Worker, task: UndoFileChanges | UndoLifeChanges) -> ActionResult:
-    done = undo(worker.stores, worker.stores.index(task.ns), task.action, task.who, task.request_id)
-    if not done.repeated:
-        worker.events.tell(WRITTEN, ns=task.ns, **written(task.who, "undo", done))
-        announce_moved_by(worker, done.action)
-    return _with_tick(worker, task.ns, done)
 
 
 def _with_tick(worker: Worker, ns: str, done: ActionResult) -> ActionResult:
