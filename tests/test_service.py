@@ -227,12 +227,16 @@ def test_a_daemon_that_hangs_is_restarted_by_the_watchdog(manager):
     """First all of it, then its loop alone, while its other threads go on."""
     done = manager(
         f"hold() {{ '{sys.executable}' -c '{HOLD}' $1; }}\n"
+        # Until the tracer has it, or the watchdog was quicker.
+        "held() { while grep -qs '^State:.[^t]' /proc/$1/status; do sleep 0.02; done; }\n"
         + INSTALLED
         + """
-        printf '[Service]\\nWatchdogSec=2\\nTimeoutAbortSec=1\\n' > ~/.config/systemd/user/memd.service.d/quick.conf
+        printf '[Unit]\\nStartLimitBurst=50\\n[Service]\\nWatchdogSec=2\\nTimeoutAbortSec=1\\n' > quick.conf
+        mv quick.conf ~/.config/systemd/user/memd.service.d/
         systemctl --user daemon-reload; systemctl --user restart memd.service
         before=$(pid); kill -STOP $before; memd query --no-start heron; test "$(pid)" != $before
-        before=$(pid); hold $before & memd query --no-start heron; test "$(pid)" != $before; echo "LOOP RESTARTED"
+        before=$(pid); hold $before & held $before
+        memd query --no-start heron; test "$(pid)" != $before; echo "LOOP RESTARTED"
     """
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -66,11 +66,14 @@ class App:
             self._start_writer()
             self._scan_at_start()
             await self._start_server()
+            # Told before the first answer: from then on the watchdog restarts a daemon that hangs.
+            systemd.notify(f"READY=1\nSTATUS=answering, {len(self.stores.indexes)} workspaces")
+            reassure = asyncio.create_task(_reassure_watchdog())
             # In a thread: what it imports takes longer than the first answer does.
             await self._loop.run_in_executor(None, self._start_background_work)
-            systemd.notify(f"READY=1\nSTATUS=answering, {len(self.stores.indexes)} workspaces")
             log.info("ready version=%s pid=%d workspaces=%d", __version__, os.getpid(), len(self.stores.indexes))
             await self._serve_until_stopped()
+            reassure.cancel()
             systemd.notify("STOPPING=1")
             self.worker.drop_imports()
             await self.server.stop()
@@ -155,12 +158,8 @@ class App:
     # --- while it runs --------------------------------------------------------------------------------------------
 
     async def _serve_until_stopped(self) -> None:
-        watchdog = systemd.watchdog_seconds()
-        every = min(watchdog or CLOCK_SECONDS, CLOCK_SECONDS, self.settings.watch.scan_seconds)
+        every = min(CLOCK_SECONDS, self.settings.watch.scan_seconds)
         while not self._stop.is_set():
-            if watchdog:
-                # Sent from the loop itself: when the loop hangs, the watchdog hears nothing.
-                systemd.notify("WATCHDOG=1")
             self.ctx.scheduler.follow_clock()
             try:
                 await asyncio.wait_for(self._stop.wait(), every)
@@ -201,6 +200,14 @@ class App:
         if not self._stop.is_set():
             self.exit_code = RESTART
             self.stop_soon()
+
+
+async def _reassure_watchdog() -> None:
+    """Sent from the loop itself: when the loop hangs, the watchdog hears nothing."""
+    seconds = systemd.watchdog_seconds()
+    while seconds:
+        systemd.notify("WATCHDOG=1")
+        await asyncio.sleep(seconds)
 
 
 def _exit_late(app: App) -> None:
