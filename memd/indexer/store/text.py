@@ -222,7 +222,9 @@ class TextIndex:
         return Segment(SegmentReader(self._index.storage, _schema(), segment), LENGTHS)
 
     def count(self) -> int:
-        return sum(segment.doc_count_all() - segment.deleted_count() for segment in self._index._segments())
+        # Whoosh looks for the newest table of contents and then opens it: a commit may remove it in between.
+        with _reading(), self._lock:
+            return sum(map(_live, self._index._segments()))
 
     @property
     def memory(self) -> int:
