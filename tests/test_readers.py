@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -181,6 +182,18 @@ def test_a_reader_that_hangs_is_replaced_and_its_question_answered(asked: Client
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     assert asked.query("apple trees")["hits"]
+    eventually(lambda: not set(pids) & set(ask_until_read(asked)), 30)
+
+
+def test_a_reader_that_may_not_grow_is_replaced_and_its_question_answered(asked: Client, workspace: Path) -> None:
+    pids = readers(asked)
+    for pid in pids:
+        size = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.prlimit(pid, resource.RLIMIT_AS, (size, size))
+    many = (f"## Pear {nth}\n\n{'pear ' * 400}\n\n" for nth in range(1_000))
+    (workspace / "memory/2026-03-01.md").write_text("".join(many))
+    asked.sync()
+    assert len(asked.query("pear", limit=100)["hits"]) == 100
     eventually(lambda: not set(pids) & set(ask_until_read(asked)), 30)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import itertools
 import logging
@@ -73,6 +74,9 @@ class ReaderProcess:
         except MemdError as error:
             answer = encode(ReadAnswer(call.number, seq, error=error))
         except Exception as error:
+            if isinstance(error, MemoryError) or getattr(error, "errno", 0) == errno.ENOMEM:
+                # The daemon asks elsewhere, and starts another reader.
+                os._exit(1)
             log.exception("a question failed in a reader")
             failed = MemdError(f"a question failed in a reader: {error!r}", "memd logs tells more")
             answer = encode(ReadAnswer(call.number, seq, error=failed))

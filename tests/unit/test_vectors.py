@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import threading
 from collections.abc import Iterator
@@ -142,6 +143,18 @@ def test_a_process_that_hangs_is_killed_and_nobody_waits(lab: Lab, monkeypatch: 
     lab.save(notes("Three."))
     lab.embed()
     eventually(lambda: in_step(lab), 60)
+    assert collection.digests() == collection.source.digests()
+
+
+def test_a_process_that_may_not_grow_is_started_again(lab: Lab) -> None:
+    collection = filled(lab, "One.", "Two.")
+    child = child_of(lab)
+    size = int(Path(f"/proc/{child.pid}/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.prlimit(child.pid, resource.RLIMIT_AS, (size, size))
+    lab.save(notes(*(f"Number {nth}." for nth in range(2_000))))
+    lab.embed()
+    eventually(lambda: in_step(lab), 120)
+    assert child_of(lab).pid != child.pid
     assert collection.digests() == collection.source.digests()
 
 
