@@ -124,13 +124,17 @@ def test_what_an_agent_wrote_is_marked_wherever_it_is_shown(
     prompted = context(hook(home, "user-prompt-submit", {"cwd": str(workspace), "prompt": "when does the falcon nest"}))
     assert marked in prompted
 
+    falcon = memory.query("falcon nests")["hits"][0]
+    path, line = falcon["path"], falcon["start_line"]
     rows = [
-        memory.query("falcon nests")["hits"][0],
+        falcon,
         next(row for row in memory.list()["memories"] if "Falcon" in row["title"]),
         memory.bus("falcon")["entries"][0],
         memory.grep("falcon")["blocks"][0],
         memory.get("bees"),
         memory.topic_recall("bees"),
+        memory.diff("bees"),
+        memory.why_not(path, line, "apple trees"),
     ]
     assert [row["written_by"] for row in rows] == [[AUTHOR]] * len(rows)
     others = (memory.query("apple trees")["hits"][0], memory.grep("apple")["blocks"][0], memory.get("sourdough"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from memd.config import paths
 from memd.config.schema import OutlineSettings
 from memd.daemon.folder_watch import FolderWatch
-from memd.daemon.health import log_failure
+from memd.daemon.health import Stopping, log_failure
 from memd.errors import MemdError, Refused
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 
@@ -134,7 +134,7 @@ class CodeOutlines:
         def report(done: int, total: int) -> None:
             self.progress = (done, total)
             if self._stopping.is_set():
-                raise Refused("memd is stopping")
+                raise Stopping
 
         try:
             refreshed = kept.outline.refresh(report)

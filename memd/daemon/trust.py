@@ -44,9 +44,5 @@ async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, p
 
 
 def _changes(method: Method, request: Any) -> bool:
-    """Whether a call changes a workspace: some methods only look, as they are called."""
-    if method.reads or not isinstance(request, Signed) or isinstance(request, Deciding):
-        return False
-    if getattr(request, "dry_run", False):
-        return False
-    return method.name != "files" or bool(getattr(request, "add", ""))
+    """Whether a call changes a workspace; to decide about a proposal is a person's alone anyway."""
+    return not method.reads and isinstance(request, Signed) and not isinstance(request, Deciding) and request.changes

@@ -12,6 +12,7 @@ from memd.indexer.language.question import ParsedQuestion, parse
 from memd.indexer.query import candidates, hits, lookup, ranking, search
 from memd.indexer.query.candidates import Candidate, Voices
 from memd.indexer.query.search import SearchResult
+from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Ask, Filters
 
@@ -26,6 +27,7 @@ def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: As
         "indexed": True,
         "shown": False,
         **{name: row[name] for name in ("path", "start_line", "end_line", "text")},
+        **history.authors_at(stores.ledger.reader, index.id, path, row["start_line"], row["end_line"]),
     }
     question = parse(ask.query, ask.day, ask.filters)
     if reasons := _filtered_by(stores, index, chunk, question):

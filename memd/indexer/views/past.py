@@ -144,7 +144,8 @@ def difference(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, old:
     one, other = (_lines(history.text_of(reader, digests.get(number)) or "") for number in (old, new))
     lines = difflib.unified_diff(one, other, f"{key}@{old}", f"{key}@{new}")
     diff = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-    return {**_where(memory, key), "old": old, "new": new, "diff": diff}
+    result = {**_where(memory, key), "old": old, "new": new, "diff": diff}
+    return history.with_authors(reader, [(memory.memory, result)])[0]
 
 
 def _lines(text: str) -> list[str]:

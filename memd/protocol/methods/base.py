@@ -151,6 +151,11 @@ class Signed(Request):
     who: str = "socket"
     """The author, as the history names them."""
 
+    @property
+    def changes(self) -> bool:
+        """Whether it changes anything: some methods only look, as they are called."""
+        return not getattr(self, "dry_run", False)
+
 
 class OneWorkspace(Request):
     """About one workspace."""

@@ -43,7 +43,7 @@ class HistoryRequest(base.Scoped):
     key: PastKey
 
 
-class DiffResult(base.WithinWorkspace):
+class DiffResult(base.WithinWorkspace, base.Shown):
     """The answer of `diff`."""
 
     key: str

@@ -143,6 +143,10 @@ class FilesRequest(base.Writing):
         if bool(self.key) == bool(self.touching) or (self.touching and self.add):
             raise UsageError("`files` needs a `key`, or a path in `touching`")
 
+    @property
+    def changes(self) -> bool:
+        return bool(self.add)
+
 
 class TagListResult(base.AcrossWorkspaces):
     """The answer of `tag.list`."""

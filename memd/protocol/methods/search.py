@@ -92,7 +92,7 @@ class QueryRequest(Search, base.Observed):
     sync: base.Sync = "auto"
 
 
-class WhyNotResult(base.Fresh):
+class WhyNotResult(base.Fresh, base.Shown):
     """The answer of `why_not`."""
 
     ns: str
