@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from memd.config.schema import EmbeddingSettings, Settings
+from memd.daemon import worker as worker_module
 from memd.daemon.embedding import Embedding
 from memd.daemon.health import Health
 from memd.daemon.indexing import PLAIN, IndexingJob, IndexingSlice
 from memd.daemon.maintenance import MOST_LARGE, IndexMaintenance
+from memd.daemon.task_queue import Task
 from memd.daemon.tasks import stores as store_tasks
 from memd.daemon.tasks.indexing import ForgetWorkspace, OpenWorkspace, ScanWorkspaces
 from memd.daemon.tasks.stores import UseBuiltText
@@ -24,7 +26,7 @@ from memd.indexer.indexing import ingest
 from memd.indexer.maintenance.rebuild import build_elsewhere
 from memd.indexer.store.stores import BUILDING, Stores, WorkspaceIndex
 from memd.indexer.store.text import LARGE
-from memd.models import Workspace
+from memd.models import Chunk, Workspace
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
 from tests.faults.agreement import assert_agreement
@@ -178,6 +180,27 @@ def test_what_was_joined_is_left_when_too_much_happened_meanwhile(
     assert index.text is not text and index.text.ids() == known
     worker.submit(ForgetWorkspace("agent")).result()
     assert not worker.submit(UseBuiltText(index, fresh, known)).result()
+
+
+class SaveChunk(Task[int]):
+    """Adds one chunk, and with it a small segment; returns how many small segments there were."""
+
+    index: WorkspaceIndex
+    number: int
+
+    def run(self, worker: Worker) -> int:
+        loose = self.index.text.loose
+        self.index.text.apply([(self.number, Chunk(f"robin {self.number}", 1, 1, ()))], ())
+        return loose
+
+
+def test_a_writer_that_never_rests_joins_too(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(worker_module, "OVERFULL", 16)
+    index = index_of(worker)
+    saved = [worker.submit(SaveChunk(index, number)) for number in range(1_000, 1_200)]
+    assert max(save.result() for save in saved) < 100
+    assert index.text.count() == 201
 
 
 def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:
