@@ -82,14 +82,28 @@ def test_a_note_cannot_pretend_to_be_the_frame(home, workspace, memory):
     assert "\u202e" not in text and "\x1b" not in text
 
 
-def test_an_agent_outside_of_every_workspace_gets_nothing_where_there_are_two(home, workspace, memory, tmp_path):
-    asked = {"cwd": str(tmp_path), "prompt": QUESTION}
-    assert "8409" in context(hook(home, "user-prompt-submit", asked)), "with one workspace it is clear which is meant"
+def test_an_agent_outside_of_every_workspace_gets_nothing_and_in_another_one_only_what_is_there(
+    home, workspace, memory, tmp_path
+):
+    pinned = "## Health\n<!-- memd: pinned -->\n\nThe allergy is to penicillin.\n"
+    (workspace / "MEMORY.md").write_text(pinned)
+    memory.sync()
+    unrelated = tmp_path / "unrelated"
+    unrelated.mkdir()
+    said = {"cwd": str(unrelated), "prompt": QUESTION, "session_id": "s", "transcript_path": str(tmp_path / "talk")}
+    (tmp_path / "talk").write_text("".join(json.dumps(record) + "\n" for record in TALK))
+    for event in ("session-start", "user-prompt-submit", "stop"):
+        done = hook(home, event, said, "--verbose", CAPTURE="true")
+        assert context(done) == "" and "unrelated is in no workspace" in done.stderr
+        assert str(workspace) not in done.stderr
+    assert memory.log(who="hook:stop")["entries"] == []
     other = write_notes(tmp_path / "other", {"MEMORY.md": "## Moon\n\nThe moon landing was in 1969.\n"})
     memory.workspace_add(str(other))
-    assert not context(hook(home, "user-prompt-submit", asked))
-    assert "8409" in context(hook(home, "user-prompt-submit", asked, "-n", "agent"))
-    assert not context(hook(home, "user-prompt-submit", {**asked, "cwd": str(other)}))
+    assert not context(hook(home, "user-prompt-submit", said))
+    assert "8409" in context(hook(home, "user-prompt-submit", said, "-n", "agent"))
+    assert not context(hook(home, "user-prompt-submit", {**said, "cwd": str(other)}))
+    assert "penicillin" not in context(hook(home, "session-start", {"cwd": str(other)}))
+    assert "penicillin" in context(hook(home, "session-start", {"cwd": str(workspace / "memory")}))
 
 
 def test_a_prompt_is_words_and_nothing_else():
@@ -177,12 +191,8 @@ def test_it_says_why_a_prompt_got_nothing(home, workspace, memory, tmp_path):
     assert "no words" in why("?!")
     assert "hooks.limit" in why(QUESTION, LIMIT="0")
     assert "hooks.confidence is 0.95" in why("please fix the failing test in parser.py", CONFIDENCE="0.95")
-    memory.workspace_add(
-        str(write_notes(tmp_path / "other", {"MEMORY.md": "## Moon\n\nThe moon landing was in 1969.\n"}))
-    )
     for event in ("user-prompt-submit", "session-start"):
-        said = why(QUESTION, tmp_path, event)
-        assert "which workspace is meant cannot be told" in said and "agent" in said and "other" in said
+        assert f"{tmp_path} is in no workspace" in why(QUESTION, tmp_path, event)
 
 
 @pytest.mark.parametrize("spoken", ["", "{", "[]", "\x00", "{}", '{"session_id": "s", "transcript_path": "/nowhere"}'])

@@ -23,7 +23,7 @@ HIT = {
     "tags": [], "date": "2026-02-15", "ranks": {"text": 1}, "also": [], "marks": [[0, 8]], "root": "/tmp/agent",
 }  # fmt: skip
 ANSWERS = {
-    "hello": {"protocol": 1, "version": memd.__version__, "pid": 1, "capabilities": [], "limits": {}},
+    "hello": {"protocol": 1, "version": memd.__version__, "pid": 1, "capabilities": [], "limits": {}, "bound": "agent"},
     "query": {"hits": [HIT], "verdict": "found", "confidence": 1.0, "ns": ["agent"], "degraded": [], "pending": 0},
     "grep": {"blocks": [], "next": "", "skipped": [], "ns": ["agent"], "degraded": []},
     "bus": {"entries": [], "total": 0, "ns": ["agent"], "degraded": []},

@@ -308,21 +308,23 @@ def test_an_outline_that_is_too_much_is_cut_at_a_symbol_and_said(served: Home, w
 # --- which workspace -------------------------------------------------------------------------------------------
 
 
-def test_a_session_that_starts_anywhere_means_the_only_workspace_or_says_which_to_name(
+def test_a_session_that_starts_outside_of_every_workspace_gets_nothing_unless_one_is_named(
     served: Home, workspace: Path
 ) -> None:
+    other = write_notes(workspace.parent / "other", {"MEMORY.md": "## Boat\n\nThe boat is called heron.\n"})
+
     async def scene() -> None:
-        async with agent(served, cwd=Path("/")) as client:
-            assert "fjord" in text_of(await client.call_tool("memory_search", {"query": "router"}))
-        other = write_notes(workspace.parent / "other", {"MEMORY.md": "## Boat\n\nThe boat is called heron.\n"})
-        with served.wait() as memory:
-            memory.workspace_add(str(other))
-        async with agent(served, cwd=Path("/")) as client:
-            lost = await client.call_tool("memory_search", {"query": "router"})
-            assert code_of(lost) == "memory_search_fail"
-            assert "agent, other" in text_of(lost) and "memd mcp -n agent" in text_of(lost)
-            with pytest.raises(Exception, match="memd mcp -n agent"):
-                await client.list_resources()
+        for nth in range(2):
+            # With one workspace, then with two.
+            async with agent(served, cwd=Path("/")) as client:
+                lost = await client.call_tool("memory_search", {"query": "router"})
+                assert code_of(lost) == "memory_search_fail" and "/ is in no workspace" in text_of(lost)
+                assert "fjord" not in text_of(lost) and str(workspace) not in text_of(lost)
+                with pytest.raises(Exception, match="is in no workspace"):
+                    await client.list_resources()
+                if not nth:
+                    with served.wait() as memory:
+                        memory.workspace_add(str(other))
         async with agent(served, "-n", "other", cwd=Path("/")) as client:
             assert "heron" in text_of(await client.call_tool("memory_search", {"query": "boat"}))
 

@@ -139,12 +139,27 @@ class HandlerContext:
             raise UnknownWorkspace("no workspace has been added yet", "go to your notes and run: memd add .")
         if request.ns:
             return tuple(self.stores.index(ns).workspace.ns for ns in request.ns)
-        cwd = Path(request.cwd) if request.cwd else None
-        above = {cwd, *cwd.parents} if cwd else set()
-        around = [index.workspace for index in indexes.values() if index.workspace.root in above]
-        if around:
-            return (max(around, key=lambda workspace: len(workspace.root.parts)).ns,)
-        return tuple(indexes)
+        around = self.around(request.cwd)
+        return (around,) if around else tuple(indexes)
+
+    def around(self, directory: str) -> str:
+        """The innermost workspace that holds a directory; empty for none."""
+        place = Path(directory)
+        above = {place, *place.parents} if directory else set()
+        roots = [index.workspace for index in self.stores.indexes.values() if index.workspace.root in above]
+        return max(roots, key=lambda workspace: len(workspace.root.parts)).ns if roots else ""
+
+    def workspace_around(self, directory: str) -> str:
+        """The workspace of an agent that works in a directory. Outside of every one it gets nothing, not even names:
+        what a workspace holds is told only to those inside it."""
+        around = self.around(directory)
+        if not around:
+            raise UnknownWorkspace(
+                f"{directory or 'this session'} is in no workspace",
+                f"make it one: memd add {directory or 'DIR'}; or name one (memd workspaces lists them):"
+                " memd connect AGENT --scope project -n NAME",
+            )
+        return around
 
     def indexes(self, request: InWorkspace) -> list[WorkspaceIndex]:
         """The indexes of the workspaces a call is about."""

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memd.daemon.embedding import NICE
 from memd.daemon.server import ClientConnection
-from memd.errors import MemdError, UnknownWorkspace
+from memd.errors import MemdError
 from memd.indexer.record.history import PEOPLE
 from memd.mcp.tools import Call
 from memd.protocol.methods import METHODS
@@ -146,13 +146,3 @@ class SessionCalls:
             return await asyncio.shield(asyncio.ensure_future(self._call(method, signed)))
 
         return call
-
-
-def only_workspace(names: tuple[str, ...]) -> str:
-    """The one workspace that a session can mean; UnknownWorkspace names them where there are several."""
-    if len(names) > 1:
-        raise UnknownWorkspace(
-            f"this session was started outside of every workspace, and memd knows several: {', '.join(sorted(names))}",
-            f"name one where this server is configured: memd mcp -n {min(names)}",
-        )
-    return names[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memd.daemon.mcp_sessions import SessionIdentity, only_workspace, time_zone
+from memd.daemon.mcp_sessions import SessionIdentity, time_zone
 from memd.errors import Busy, NotFound, TooLarge, UnknownWorkspace, UsageError
 from memd.mcp.resources import canonical, uris_of
 from memd.mcp.search_tools import context_reply, memory_search
@@ -158,13 +158,6 @@ def test_a_time_zone_that_is_not_known_is_the_daemons():
     assert str(time_zone("Europe/Oslo")) == "Europe/Oslo"
     for name in ("", "CET-1CEST,M3.5.0", "/etc/localtime", "../../etc/passwd", "Nowhere/Land"):
         assert time_zone(name) is None
-
-
-def test_one_workspace_is_meant_or_the_names_are_told():
-    assert only_workspace(("agent",)) == "agent"
-    with pytest.raises(UnknownWorkspace) as several:
-        only_workspace(("vault", "agent"))
-    assert "agent, vault" in several.value.message and "memd mcp -n agent" in several.value.hint
 
 
 @pytest.mark.parametrize(

@@ -106,8 +106,10 @@ def _ns(agent: Agent, ns: str | None, scope: str) -> str:
         if scope == "user" and ns not in names:
             raise UnknownWorkspace(f"no workspace is called {ns}", f"there are: {', '.join(names) or 'none yet'}")
         return ns
-    if not agent.elsewhere or not workspaces:
+    if not agent.elsewhere:
         return ""
+    if not workspaces:
+        raise UsageError(f"there is no workspace yet that {agent.title} could have", "first: memd add DIR")
     here = Path.cwd()
     around = [one for one in workspaces if here.is_relative_to(one.root.resolve())]
     if not around and len(names) > 1:

@@ -66,8 +66,10 @@ def answer(event: str, args: dict[str, Any]) -> str:
         return ""
     _end_after(_time_limit(event, settings), args)
     payload = _read_payload()
-    where = _scope(payload, args)
-    with _client() as client:
+    client, ns = _bound_client(payload, args)
+    with client:
+        # By its name, so that it is this one also for a daemon that comes back in between.
+        where = {"ns": ns}
         if event in LINES:
             from memd.cli.hook import capture
 
@@ -105,14 +107,6 @@ def _reason(error: Exception) -> str:
     return (str(error) or "the hook failed and does not know why") + (f"; {hint}" if hint else "")
 
 
-def _scope(payload: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
-    """The workspace that is meant: the one that was named, else the one around the agent's directory."""
-    if args.get("ns"):
-        return {"ns": args["ns"]}
-    place = payload.get("cwd")
-    return {"cwd": os.path.realpath(place if isinstance(place, str) and place else os.curdir)}
-
-
 def _time_limit(event: str, settings: dict[str, Any]) -> float:
     if event in LINES:
         return CAPTURE_SECONDS + (settings["extract_s"] if settings["extract"] else 0)
@@ -135,16 +129,21 @@ def _end_after(seconds: float, args: dict[str, Any]) -> None:
     _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
 
-def _client() -> Client:
+def _bound_client(payload: dict[str, Any], args: dict[str, Any]) -> tuple[Client, str | None]:
+    """A connection for the workspace that was named, else for the one around the agent's directory; in none of them
+    there is nothing for the agent."""
     from memd.protocol.client import Client
 
+    place = payload.get("cwd")
+    here = os.path.realpath(place if isinstance(place, str) and place else os.curdir)
     client = Client(mask_secrets=True)
     try:
-        client.daemon = dict(client.hello())
+        answer = client.hello(bind=args["ns"]) if args.get("ns") else client.hello(bind_around=here)
     except BaseException:
         client.close()
         raise
-    return client
+    client.daemon = dict(answer)
+    return client, answer["bound"]
 
 
 def _read_payload() -> dict[str, Any]:

@@ -55,7 +55,6 @@ def prompt(client: Client, where: dict[str, Any], text: str, settings: dict[str,
     question = _question(text, settings)
     params = {"query": question, "limit": settings["limit"], "sync": "none", **where, **UNOBSERVED}
     result = client.call("query", params)
-    _one_workspace(result["ns"])
     if result["verdict"] != "found":
         raise Nothing("no memory answers this")
     if result["confidence"] < settings["confidence"]:
@@ -80,19 +79,9 @@ def _question(text: str, settings: dict[str, Any]) -> str:
     return question
 
 
-def _one_workspace(names: list[str]) -> None:
-    """More than one workspace means that the agent is in none of them."""
-    if len(names) != 1:
-        raise Nothing(
-            f"which workspace is meant cannot be told: the directory is in none of {', '.join(names)};"
-            " name one with -n NAME"
-        )
-
-
 def start(client: Client, where: dict[str, Any]) -> str:
     """The pinned memories and what else there is, for the beginning of a session."""
     card = client.call("peek", where)
-    _one_workspace(card["ns"])
     pinned = client.call("list", {**where, "tier": "pinned", "limit": PINNED})["memories"]
     pieces = [piece(nth, _whole(client, row)) for nth, row in enumerate(pinned, 1)]
     if not pieces and not card["text"].strip():

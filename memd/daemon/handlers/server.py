@@ -12,7 +12,7 @@ from typing import Any
 from memd.config import paths
 from memd.daemon import binding
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, dispatch, handles
-from memd.daemon.mcp_sessions import SessionCalls, SessionIdentity, only_workspace, time_zone
+from memd.daemon.mcp_sessions import SessionCalls, SessionIdentity, time_zone
 from memd.daemon.server import ClientConnection, LineReader
 from memd.indexer.record import proposals
 from memd.indexer.store import catalog
@@ -20,7 +20,7 @@ from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import exams
 from memd.mcp.profiles import EXPERIMENTAL, tools_of
 from memd.protocol.methods import METHODS
-from memd.protocol.methods.base import MAX_HITS, MAX_QUERY, Scoped
+from memd.protocol.methods.base import MAX_HITS, MAX_QUERY
 from memd.protocol.methods.server import HelloRequest, McpOpenRequest, PingRequest, ShutdownRequest, StatusRequest
 from memd.protocol.wire import MAX_REQUEST, PROTOCOL
 from memd.version import __version__
@@ -30,8 +30,8 @@ MAX_SKIPPED = 50
 
 @handles(HelloRequest)
 async def hello(ctx: HandlerContext, request: HelloRequest, call: IncomingCall) -> Result:
-    if request.bind:
-        binding.bind(ctx, call.connection, request.bind)
+    if request.bind or request.bind_around:
+        binding.bind(ctx, call.connection, request.bind or ctx.workspace_around(request.bind_around))
     call.connection.mask_secrets |= request.mask_secrets
     per_second = ctx.settings.server.calls_per_second
     limits = {"request_bytes": MAX_REQUEST, "hits": MAX_HITS, "query_chars": MAX_QUERY, "calls_per_second": per_second}
@@ -162,18 +162,14 @@ async def _run(ctx: HandlerContext, session: Any, connection: ClientConnection, 
 
 
 def _bind_early(ctx: HandlerContext, connection: ClientConnection, request: McpOpenRequest) -> None:
-    """Bind the session where it is clear to which workspace; else each call says which can be named."""
-    names = request.ns[:1] or (_candidates(ctx, request.cwd) if ctx.stores.indexes else ())
-    if len(names) == 1:
-        binding.bind(ctx, connection, names[0])
+    """Bind the session to the workspace that is named, or that it was started in; elsewhere each call says how."""
+    if request.ns:
+        binding.bind(ctx, connection, request.ns[0])
+    elif around := ctx.around(request.cwd):
+        binding.bind(ctx, connection, around)
 
 
 def _bind(ctx: HandlerContext, connection: ClientConnection, cwd: str) -> None:
     """Bind a session that is not bound yet: workspaces may have been added or removed since it opened."""
     if not connection.bound:
-        binding.bind(ctx, connection, only_workspace(_candidates(ctx, cwd)))
-
-
-def _candidates(ctx: HandlerContext, cwd: str) -> tuple[str, ...]:
-    """The workspace around a directory, or all of them."""
-    return ctx.names(Scoped(cwd=cwd))
+        binding.bind(ctx, connection, ctx.workspace_around(cwd))

@@ -34,6 +34,8 @@ class HelloRequest(Request):
     """The protocol that the caller speaks."""
     bind: Annotated[str, unset("none")] = ""
     """The workspace to [bind](#transport) this connection to."""
+    bind_around: Annotated[str, unset("none")] = ""
+    """A directory: binds this connection to the workspace around it; an error where there is none."""
     mask_secrets: bool = False
     """Mask what looks like a secret in every result on this connection, unless `server.mask_secrets` is off; for
     what a model gets to read."""
