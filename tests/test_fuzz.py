@@ -27,7 +27,7 @@ from memd.indexer.transfer import import_plan, import_sources
 from memd.mcp import session
 from memd.mcp.profiles import PROFILES
 from memd.mcp.tools import check
-from memd.notes import incoming_file, metadata, topics
+from memd.notes import incoming_file, metadata, sessions, topics
 from memd.notes.layout import layout_of
 from memd.notes.parse import parse, reparse
 from memd.notes.secrets import masked, secrets_in
@@ -354,6 +354,24 @@ def test_a_transcript_is_read_and_little_of_it_is_kept(lines: list[bytes]) -> No
     kept = learned.worth_keeping(transcript.utterances(lines))
     assert len(kept) <= learned.MAX_SENTENCES and all(len(text) <= learned.MAX_LENGTH for text in kept)
     assert not any(map(learned.looks_secret, kept))
+
+
+@fuzzed
+@given(
+    st.lists(
+        MESSAGE.map(
+            lambda value: json.dumps({"sessionId": "s", "timestamp": "2026-03-01T10:00:00Z", **value}).encode()
+        ),
+        max_size=8,
+    )
+)
+def test_a_session_becomes_a_note_with_a_section_for_each_exchange(lines: list[bytes]) -> None:
+    found = sessions.read_transcript(lines)
+    if found is not None and found.exchanges:
+        text = sessions.note_of(found)
+        note = parse(f"memory/sessions/{sessions.name_of(found)}.md", text)
+        headings = [memory.heading for memory in note.memories if memory.slug]
+        assert len(headings) == len(found.exchanges), text
 
 
 @with_folder

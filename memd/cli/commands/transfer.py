@@ -156,8 +156,9 @@ def _all_must_exist(args: Args) -> None:
 def ingest(result: Result, args: Args) -> None:
     """Copies memories of other tools into the workspace.
 
-    Markdown trees, .ai-knowledge, .muxcode/memory, JSON lines, and the memory folders of Claude Code and Codex. What is
-    here already is copied nowhere.
+    Markdown trees, .ai-knowledge, .muxcode/memory, JSON lines, the memory folders of Claude Code and Codex, and
+    sessions (~/.claude/projects, ~/.codex/sessions, conversations.json of ChatGPT and Claude). What is here already
+    is copied nowhere.
     """
     _show_import(result)
 

@@ -10,7 +10,7 @@ from memd.daemon.handler_context import ReportProgress, namespaces, progress_rep
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import absolute_path
 from memd.daemon.tasks.writing import ImportFiles, RestoreLives
-from memd.errors import SecretFound, UnknownWorkspace
+from memd.errors import NotFound, SecretFound, UnknownWorkspace
 from memd.indexer.lifecycle.edges import batches
 from memd.indexer.maintenance import backups
 from memd.indexer.store.stores import WorkspaceIndex
@@ -89,11 +89,13 @@ async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall
     root, tally = index.workspace.root, ImportTally()
     await ctx.scan((index.workspace.ns,))
     files, sources = sorted(index.files), [absolute_path(path) for path in request.paths]
-    found = await ctx.read(import_sources.gather, sources, layout.layout_of(files), files, root, ctx.max_bytes)
+    wanted = import_sources.SessionFilter(request.since, request.project)
+    found = await ctx.read(import_sources.gather, sources, layout.layout_of(files), files, root, ctx.max_bytes, wanted)
     known = await ctx.read(import_plan.known_texts, ctx.stores, index)
     plan = await ctx.read(import_plan.plan, index, found.incoming_files, request.overwrite, known)
     tally.problems += found.problems
     tally.plans.append((index, plan))
+    tally.refuse_nothing()
     tally.refuse_secrets(request)
     if not request.dry_run:
         await _write_plan(ctx, index, plan, "ingest", request, tally, report)
@@ -152,6 +154,15 @@ class ImportTally:
     @property
     def secrets(self) -> list[Result]:
         return [secret for _, plan in self.plans for secret in plan.secrets]
+
+    def refuse_nothing(self) -> None:
+        """Say so when there was nothing to take in, or none of it could be."""
+        if any(plan.steps or plan.same or plan.conflicts for _, plan in self.plans):
+            return
+        problems = [*self.problems, *(problem for _, plan in self.plans for problem in plan.problems)]
+        places = "".join(f"\n{problem['path']}: {problem['why']}" for problem in problems[:SHOWN])
+        more = f"\nand {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        raise NotFound(f"nothing there can be taken in{places}{more}", "docs/writing.md lists what memd ingest reads")
 
     def refuse_secrets(self, request: Incoming) -> None:
         """Refuse all of it, and say where the secrets are; never what they are."""

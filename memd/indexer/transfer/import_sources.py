@@ -1,10 +1,11 @@
-"""Finds memories that other tools keep (Markdown trees, knowledge folders, JSON lines) and their places here."""
+"""Finds memories that other tools keep (Markdown trees, knowledge folders, sessions, JSON lines); their places here."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import NEVER, SWAP
 from memd.indexer.transfer.import_plan import seconds_of
 from memd.models import KINDS, JsonObject
-from memd.notes import incoming_file, metadata
+from memd.notes import incoming_file, metadata, sessions
 from memd.notes.layout import Layout
 from memd.notes.names import DATE, UNSEEN, slug
 from memd.notes.read import SkippedFile, UnreadableFile, decode, read
@@ -38,6 +39,9 @@ LEFT_OUT = frozenset({"raw_memories.md"})
 
 LINK = "a symbolic link that leads elsewhere; name what it points to, if that is meant"
 HOME = "memory/ingested"
+SESSIONS = "memory/sessions"
+RUNNING_SECONDS = 120
+"""A transcript that was written so lately is that of a session which goes on."""
 FACT = r"^[ \t]*%s:[ \t]*[\"']?([^\n]+?)[\"']?[ \t\r]*$"
 
 
@@ -59,16 +63,40 @@ class PathMapping:
     """Stems of the workspace's own files: a second file of that stem would change the keys of their memories."""
     root: Path
     max_bytes: int
+    wanted: SessionFilter
 
 
-def gather(places: Iterable[Path], layout: Layout, files: Iterable[str], root: Path, max_bytes: int) -> SourceFiles:
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Which sessions are taken in."""
+
+    since: str = ""
+    """A day, a month or a year."""
+    project: str = ""
+    """A part of the path of the folder in which the agent worked."""
+
+    def fits(self, session: sessions.Session) -> bool:
+        return session.day >= self.since and self.project.casefold() in session.folder.casefold()
+
+
+ALL_SESSIONS = SessionFilter()
+
+
+def gather(
+    places: Iterable[Path],
+    layout: Layout,
+    files: Iterable[str],
+    root: Path,
+    max_bytes: int,
+    wanted: SessionFilter = ALL_SESSIONS,
+) -> SourceFiles:
     """Everything in these files and folders that can be a memory of the workspace at `root`."""
     taken = frozenset(PurePosixPath(path).stem for path in files if not path.startswith(f"{HOME}/"))
     result, targets = SourceFiles(), set[str]()
     for place in places:
         if not place.exists():
             raise NotFound(f"there is no {place}", "name a folder, a Markdown file or a file of JSON lines")
-        mapping = PathMapping(name_of(place), layout, taken, root.resolve(), max_bytes)
+        mapping = PathMapping(name_of(place), layout, taken, root.resolve(), max_bytes, wanted)
         for file, path in _files(place):
             if why := _refusal(place, file):
                 result.problems.append({"path": str(file), "why": why})
@@ -87,6 +115,9 @@ def _refusal(place: Path, file: Path) -> str:
 
 def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosixPath, targets: set[str]) -> None:
     try:
+        if (found := _sessions(file)) is not None:
+            result.incoming_files += _session_notes(mapping, file, found)
+            return
         content = read(file, mapping.max_bytes)
     except (OSError, SkippedFile, UnreadableFile) as error:
         result.problems.append({"path": str(file), "why": str(error)})
@@ -230,6 +261,40 @@ def _general(text: str) -> str:
     section = read_index(text).general
     general = text[section.body : section.end].strip() if section else ""
     return f"# {GENERAL}\n\n{general}\n" if general else ""
+
+
+# --- sessions -----------------------------------------------------------------------------------------------
+
+
+def _sessions(file: Path) -> list[sessions.Session] | None:
+    """The sessions in a file; None if it holds something else. A transcript may be larger than any note."""
+    if not file.is_file():
+        return None
+    if file.name == "conversations.json":
+        try:
+            return sessions.read_conversations(json.loads(file.read_bytes()))
+        except (ValueError, RecursionError):
+            return None
+    if file.suffix not in (".jsonl", ".ndjson"):
+        return None
+    with file.open("rb") as lines:
+        session = sessions.read_transcript(lines)
+    if session is not None and time.time() - file.stat().st_mtime < RUNNING_SECONDS:
+        raise SkippedFile("the session seems to go on; take it in again when it has ended")
+    return None if session is None else [session]
+
+
+def _session_notes(
+    mapping: PathMapping, file: Path, found: Iterable[sessions.Session]
+) -> Iterator[incoming_file.IncomingFile]:
+    """A note for each session that is wanted and in which somebody asked something."""
+    for session in found:
+        if session.exchanges and mapping.wanted.fits(session):
+            target = f"{SESSIONS}/{_file_name(sessions.name_of(session))}.md"
+            ended = session.exchanges[-1].at.timestamp()
+            yield incoming_file.read_incoming(
+                target, sessions.note_of(session).encode("utf-8", "replace"), str(file), ended
+            )
 
 
 # --- records ------------------------------------------------------------------------------------------------

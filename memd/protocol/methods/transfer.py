@@ -78,6 +78,10 @@ class IngestRequest(Incoming):
 
     paths: Annotated[base.Texts, place(opened=True)] = ()
     """Folders and files, absolute or with `~`; the daemon opens them."""
+    since: Annotated[str, unset("any")] = ""
+    """Of sessions with agents: only those that began on this day or later, in this month, in this year."""
+    project: Annotated[str, unset("any")] = ""
+    """Of sessions with agents: only those in a folder whose path has this in it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
