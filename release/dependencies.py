@@ -21,7 +21,7 @@ from typing import Any
 from packaging.requirements import Requirement
 
 LOCK = Path(__file__).with_name("requirements.lock")
-OWN = "memd"
+OWN = "memd-daemon"
 TOOLS = {"pip", "setuptools", "wheel"}
 """What makes an environment, and is not in the lock."""
 

@@ -446,7 +446,6 @@ def test_a_project_gets_files_that_others_can_use(person, tmp_path):
     project = tmp_path / "repository"
     (project / ".git").mkdir(parents=True)
     (project / "src").mkdir()
-    person.env.pop("MEMD_HOME")
     person.env["XDG_STATE_HOME"] = person.env["XDG_RUNTIME_DIR"] = str(tmp_path / "state")
     for agent in ("claude-code", "codex", "cursor", "vscode"):
         assert person.run("connect", agent, "--scope", "project", cwd=project / "src").returncode == 0
@@ -456,7 +455,8 @@ def test_a_project_gets_files_that_others_can_use(person, tmp_path):
     assert tomllib.loads((project / ".codex" / "config.toml").read_text()) == {
         "mcp_servers": {"memd": {"command": "memd", "args": ["mcp"]}}
     }
-    assert all(str(tmp_path).encode() not in data for data in all_files(project).values())
+    for personal in (str(tmp_path), person.env["MEMD_HOME"], "MEMD_HOME"):
+        assert all(personal.encode() not in data for data in all_files(project).values())
     done = person.run("connect", "claude-desktop", "--scope", "project", cwd=project)
     assert done.returncode == 2 and "no settings for a project" in done.stderr
 

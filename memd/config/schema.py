@@ -126,7 +126,7 @@ class JobsSettings:
 class OutlineSettings:
     """The outline of the source code around the notes."""
 
-    enabled: bool = setting(False, "Read the sources of each workspace, for `memd outline`; needs `memd[outline]`.")
+    enabled: bool = setting(False, "Read the sources of each workspace, for `memd outline`; needs the extra `outline`.")
     max_file_kb: int = setting(
         1_024, "Larger sources are left out and listed by `memd outline project`.", low=1, high=100_000
     )

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from functools import partial
 
+from memd import installation
 from memd.config import paths
 from memd.config.schema import Settings
 from memd.daemon import handlers, logs, systemd
@@ -184,12 +185,10 @@ class App:
 
     def _restart_after_upgrade(self) -> None:
         """Restart when two looks found the same new version: an upgrade that is still being written may finish."""
-        from importlib import metadata
-
-        try:
-            installed = metadata.version("memd")
-        except metadata.PackageNotFoundError:
+        distribution = installation.metadata_of(installation.DISTRIBUTION)
+        if distribution is None:
             return
+        installed = distribution.version
         self._installed = [*self._installed[-1:], installed]
         if installed != __version__ and self._installed == [installed] * 2:
             log.warning("memd %s was installed over %s; starting again", installed, __version__)

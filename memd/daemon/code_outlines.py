@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from memd import installation
 from memd.config import paths
 from memd.config.schema import OutlineSettings
 from memd.daemon.folder_watch import FolderWatch
@@ -30,7 +31,6 @@ SETTLE_SECONDS = 0.3
 OFF = "the code outline is off"
 HOW = "turn it on with enabled = true under [outline] in {file}, then: memd restart"
 MISSING = "the code outline needs packages that are not installed"
-INSTALL = "install them: pip install 'memd[outline]', then: memd restart"
 
 T = TypeVar("T")
 
@@ -127,7 +127,8 @@ class CodeOutlines:
         try:
             from memd.outline.outline import Outline
         except ImportError as error:
-            raise Refused(f"{MISSING}: {error.name}", INSTALL) from None
+            how = f"install them: {installation.extra('outline')}; then: memd restart"
+            raise Refused(f"{MISSING}: {error.name}", how) from None
         return Outline(root, file, self.settings.max_file_kb * 1024)
 
     def _refresh(self, kept: _WorkspaceOutline) -> None:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from memd import installation
 from memd.errors import Refused
 from memd.outline.language import Language
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
 
 QUERIES = Path(__file__).parent / "languages" / "queries"
-INSTALL = "install what it needs: pip install 'memd[outline]', then: memd restart"
 SIGNATURE = 200
 """Characters kept of a signature."""
 
@@ -76,7 +76,8 @@ def _tools(language: Language, suffix: str) -> tuple[Parser, Query]:
 
         grammar = tree_sitter.Language(getattr(importlib.import_module(package), function)())
     except ImportError as error:
-        raise Refused(f"the outline of {language.name} needs {error.name}, which is not installed", INSTALL) from None
+        how = f"install what it needs: {installation.extra('outline')}; then: memd restart"
+        raise Refused(f"the outline of {language.name} needs {error.name}, which is not installed", how) from None
     names = language.queries or (language.name,)
     query = "\n".join((QUERIES / f"{name}.scm").read_text(encoding="utf-8") for name in names)
     return tree_sitter.Parser(grammar), tree_sitter.Query(grammar, query)

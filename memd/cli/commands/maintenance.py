@@ -1,10 +1,12 @@
 """`memd sync`, `memd rebuild`, `memd doctor` and `memd jobs`."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import typer
 
+from memd import installation
 from memd.cli import console, daemon_calls, reports
 from memd.cli.method_command import Args, Result, call, command_group, declared_command, method_command, show_result
 from memd.errors import MemdError, NoDaemon
@@ -37,8 +39,17 @@ def doctor(args: Args) -> int:
             result = call(client, "doctor", dict.fromkeys(wanted, True))
     except NoDaemon:
         result = daemon_calls.run_without_daemon("--doctor", *(f"--{name}" for name in wanted))
+    result = {**result, "findings": [*result["findings"], *_shadows()]}
     show_result(result, args, lambda result, args: console.out(reports.doctor(result, args["fix"])))
     return 0 if result["ok"] else MemdError.exit_code
+
+
+def _shadows() -> list[dict[str, str]]:
+    """Other programs of the same name; only the shell that asks can tell which it would run."""
+    return [
+        {"name": "command", "state": "warn", "detail": detail, "fix": fix}
+        for detail, fix in installation.others(os.environ.get("PATH", os.defpath))
+    ]
 
 
 @method_command(jobs_app, "job.list", of_group=True)

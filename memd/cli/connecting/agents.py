@@ -87,11 +87,13 @@ def server(here: Here, typed: bool = False) -> dict[str, Any]:
 
 
 def places(here: Here) -> dict[str, str]:
-    """Where memd's config, state and socket are: many agents start their servers without the variables that say so."""
-    home = here.environ.get("MEMD_HOME")
-    if home:
+    """Where memd's config, state and socket are: many agents start their servers without the variables that say so.
+    None in a file that others share, who have them elsewhere."""
+    if here.shared:
+        return {}
+    if home := here.environ.get("MEMD_HOME"):
         return {"MEMD_HOME": str(Path(home).expanduser().absolute())}
-    named = {name: here.environ.get(name, "") for name in XDG if not here.shared}
+    named = {name: here.environ.get(name, "") for name in XDG}
     return {name: value for name, value in named.items() if value.startswith("/")}
 
 

