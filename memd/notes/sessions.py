@@ -10,7 +10,7 @@ from pathlib import PurePath, PurePosixPath
 from typing import Any
 
 from memd.models import JsonObject
-from memd.notes.entries import quoted
+from memd.notes.entries import nested, new_entry
 from memd.notes.names import slug
 from memd.notes.secrets import masked
 from memd.notes.topics import topic_file
@@ -31,7 +31,6 @@ INSERTED = re.compile(
     re.DOTALL,
 )
 """What programs put into a person's messages."""
-UNDERLINE = re.compile(r"^( {0,3}(?:=+|-+)[ \t]*)$", re.MULTILINE)
 PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 EDITORS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 
@@ -246,18 +245,17 @@ def note_of(session: Session) -> str:
     facts += [f"in `{session.folder}`"] if session.folder else []
     facts += [f"on the branch `{session.branch}`"] if session.branch else []
     head = f"# {session.project or session.agent}, {session.day}: {title}\n\n{', '.join(facts)}.\n"
-    text = "\n".join([head, *(_section(session.agent, one) for one in session.exchanges)])
+    text = "".join([head, *(_section(session.agent, one) for one in session.exchanges)])
     began = session.exchanges[0].at.isoformat(timespec="seconds")
     return topic_file({"tags": ["session", slug(session.agent)], "created": began}, masked(text))
 
 
 def _section(agent: str, one: Exchange) -> str:
-    heading = _first_line(one.asked)
-    parts = [f"## {one.at.astimezone():%H:%M} {heading}"]
+    heading, parts = _first_line(one.asked), list[str]()
     parts += [f"**Asked:**\n\n{_turn(one.asked)}"] if heading != one.asked else []
     parts += [f"**{agent}:**\n\n{_turn(PARAGRAPH.join(one.answers))}"] if one.answers else []
     parts += [f"**Changed:** {', '.join(f'`{path}`' for path in one.changed)}"] if one.changed else []
-    return "\n\n".join(parts) + "\n"
+    return new_entry(f"{one.at.astimezone():%H:%M} {heading}", PARAGRAPH.join(parts))
 
 
 def _first_line(text: str) -> str:
@@ -266,6 +264,5 @@ def _first_line(text: str) -> str:
 
 
 def _turn(text: str) -> str:
-    """Somebody's words within a section: none of them begins another one."""
-    cut = text if len(text) <= MAX_TURN else text[:MAX_TURN] + " …"
-    return quoted("\n" + UNDERLINE.sub(r"\n\1", cut))
+    """Somebody's words, of which none begins a section and nothing stays open."""
+    return nested(text if len(text) <= MAX_TURN else text[:MAX_TURN] + " …")
