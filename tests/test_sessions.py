@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +176,61 @@ def test_sessions_come_in_grow_and_can_be_chosen(home: Home, workspace: Path, me
     code, _ = ingest(home, str(codex_files), "--project", "elsewhere")
     assert code
     assert ingest(home, str(codex_files), "--project", "repo/API", "--since", "2026-09", "--dry-run")["added"] == 2
+
+
+# --- databases of other tools -----------------------------------------------------------------------------------------
+
+DATABASES = {
+    ".mem0/history.db": """
+        CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, old_memory TEXT, new_memory TEXT, event TEXT,
+            created_at DATETIME, updated_at DATETIME, is_deleted INTEGER, actor_id TEXT, role TEXT);
+        INSERT INTO history VALUES ('1', 'a', NULL, 'Lives in Oslo', 'ADD', '2026-03-01T10:00:00', NULL, 0, '', ''),
+            ('2', 'a', 'Lives in Oslo', 'Lives in Bergen', 'UPDATE', '2026-03-02T10:00:00', NULL, 0, '', ''),
+            ('3', 'b', 'Likes tea', NULL, 'DELETE', '2026-03-02T10:00:00', NULL, 1, '', '')""",
+    "service/sqlite_vec.db": """
+        CREATE TABLE memories (id INTEGER PRIMARY KEY, content_hash TEXT, content TEXT, tags TEXT, memory_type TEXT,
+            metadata TEXT, created_at REAL, updated_at REAL, created_at_iso TEXT, updated_at_iso TEXT, deleted_at REAL);
+        INSERT INTO memories VALUES (1, 'h', '# Deploy' || char(10) || 'Push, then tag.', 'ops,release', 'note', '', 0,
+            0, '2026-04-01T10:00:00Z', '', NULL), (2, 'i', 'gone', '', '', '', 0, 0, '2026-04-01', '', 7.0)""",
+    ".claude-mem/claude-mem.db": """
+        CREATE TABLE observations (id INTEGER PRIMARY KEY, memory_session_id TEXT, project TEXT, text TEXT, type TEXT,
+            title TEXT, subtitle TEXT, narrative TEXT, facts TEXT, concepts TEXT, created_at TEXT);
+        CREATE TABLE session_summaries (id INTEGER PRIMARY KEY, project TEXT, request TEXT, investigated TEXT,
+            learned TEXT, completed TEXT, next_steps TEXT, notes TEXT, created_at TEXT);
+        INSERT INTO observations VALUES (1, 's', 'shop', '', 'bugfix', 'Cart total', 'Rounding', 'Cents were floats.',
+            '["use integers"]', '["money"]', '2026-05-01T10:00:00Z');
+        INSERT INTO session_summaries VALUES (1, 'shop', 'Fix the cart', NULL, 'Floats lose cents', 'Fixed', NULL, NULL,
+            '2026-05-01T11:00:00Z')""",
+    ".mempalace/palace/chroma.sqlite3": """
+        CREATE TABLE embeddings (id INTEGER PRIMARY KEY, segment_id TEXT, embedding_id TEXT, seq_id BLOB);
+        CREATE TABLE embedding_metadata (id INTEGER, key TEXT, string_value TEXT, int_value INTEGER);
+        INSERT INTO embeddings VALUES (1, 's', 'd1', 1);
+        INSERT INTO embedding_metadata VALUES (1, 'chroma:document', 'The falcon nests in March.', NULL),
+            (1, 'wing', 'birds', NULL), (1, 'filed_at', '2026-06-05T10:00:00', NULL)""",
+}
+
+
+def test_databases_of_other_tools_become_dated_notes(
+    home: Home, workspace: Path, memory: Client, tmp_path: Path
+) -> None:
+    for name, script in DATABASES.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        with closing(sqlite3.connect(tmp_path / name)) as connection:
+            connection.executescript(script)
+    places = [str(tmp_path / place) for place in (".mem0", "service/sqlite_vec.db", ".claude-mem", ".mempalace")]
+    told = ingest(home, *places)
+    texts = {path: (workspace / path).read_text() for path in told["paths"]}
+    assert texts.keys() == {
+        "memory/ingested/mem0/2026-03-02-mem0.md", "memory/ingested/sqlite-vec/2026-04-01-sqlite-vec.md",
+        "memory/ingested/claude-mem/2026-05-01-claude-mem.md", "memory/ingested/mempalace/2026-06-05-mempalace.md",
+    }  # fmt: skip
+    whole = "".join(texts.values())
+    assert "Bergen" in whole and "Oslo" not in whole and "gone" not in whole
+    assert "## Cart total\n<!-- memd: tags=shop,bugfix,money -->\n\nRounding\n\nCents were floats." in whole
+    assert "Learned: Floats lose cents" in whole and "- use integers" in whole
+    assert memory.query("falcon nests", mode="text")["hits"][0]["date"] == "2026-06-05"
+    assert ingest(home, *places)["files"] == 0, "a second time changes nothing"
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
+        connection.execute("CREATE TABLE shelf (book TEXT)")
+    code, error = ingest(home, str(tmp_path / "other.db"))
+    assert code and "not the database of a tool that memd knows" in error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -13,9 +14,11 @@ from pathlib import Path, PurePosixPath
 
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import NEVER, SWAP
+from memd.indexer.transfer import databases
 from memd.indexer.transfer.import_plan import seconds_of
 from memd.models import KINDS, JsonObject
-from memd.notes import incoming_file, metadata, sessions
+from memd.notes import incoming_file, metadata, secrets, sessions
+from memd.notes.entries import new_entry
 from memd.notes.layout import Layout
 from memd.notes.names import DATE, UNSEEN, slug
 from memd.notes.read import SkippedFile, UnreadableFile, decode, read
@@ -31,6 +34,10 @@ HIDDEN = {
     ".muxcode": ("memory/**/*.md",),
     ".claude": ("CLAUDE.md", "rules/**/*.md", "memory/**/*.md", "agent-memory/**/*.md", "projects/*/memory/**/*.md"),
     ".codex": ("AGENTS.md", "memories/**/*.md"),
+    ".openclaw": ("workspace*/*.md", "workspace*/memory/**/*.md"),
+    ".mem0": ("history.db",),
+    ".mempalace": ("palace/chroma.sqlite3",),
+    ".claude-mem": ("claude-mem.db",),
 }
 """Folders of other tools, and which files in them are memories."""
 
@@ -118,8 +125,11 @@ def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosix
         if (found := _sessions(file)) is not None:
             result.incoming_files += _session_notes(mapping, file, found)
             return
+        if databases.is_database(file):
+            _take_database(result, mapping, file)
+            return
         content = read(file, mapping.max_bytes)
-    except (OSError, SkippedFile, UnreadableFile) as error:
+    except (OSError, sqlite3.Error, SkippedFile, UnreadableFile) as error:
         result.problems.append({"path": str(file), "why": str(error)})
         return
     if file.suffix in RECORDS:
@@ -163,7 +173,8 @@ def _matching(folder: Path, globs: Iterable[str]) -> list[Path]:
 
 
 def _wanted(name: str) -> bool:
-    return Path(name).suffix in (*MARKDOWN, *RECORDS) and not SWAP.search(name) and name not in LEFT_OUT
+    suffixes = (*MARKDOWN, *RECORDS, *databases.SUFFIXES)
+    return Path(name).suffix in suffixes and not SWAP.search(name) and name not in LEFT_OUT
 
 
 def name_of(place: Path) -> str:
@@ -295,6 +306,28 @@ def _session_notes(
             yield incoming_file.read_incoming(
                 target, sessions.note_of(session).encode("utf-8", "replace"), str(file), ended
             )
+
+
+# --- databases ----------------------------------------------------------------------------------------------
+
+
+def _take_database(result: SourceFiles, mapping: PathMapping, file: Path) -> None:
+    """A note for each day on which the tool kept something; each record is a section."""
+    found = databases.records(file)
+    if found is None:
+        raise SkippedFile("it is not the database of a tool that memd knows")
+    days: dict[str, list[str]] = {}
+    for record in found:
+        dated = DATE.match(_first(record, "created"))
+        content = _first(record, "content").strip()
+        heading = _first(record, "title") or content.split("\n")[0].strip("#*>` ")[:80] or "Memory"
+        tags = tuple(slug(tag) for tag in _first(record, "tags").split(",") if tag.strip())
+        days.setdefault(dated[0] if dated else "undated", []).append(new_entry(heading, content, tags))
+    for day, sections in sorted(days.items()):
+        target = f"{HOME}/{mapping.name}/{day}-{mapping.name}.md"
+        text = secrets.masked(f"# {mapping.name}, {day}\n{''.join(sections)}")
+        incoming = incoming_file.read_incoming(target, text.encode("utf-8", "replace"), str(file), seconds_of(day))
+        result.incoming_files.append(incoming)
 
 
 # --- records ------------------------------------------------------------------------------------------------
