@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -234,3 +235,23 @@ def test_databases_of_other_tools_become_dated_notes(
         connection.execute("CREATE TABLE shelf (book TEXT)")
     code, error = ingest(home, str(tmp_path / "other.db"))
     assert code and "not the database of a tool that memd knows" in error
+
+
+def test_a_bundle_of_the_open_knowledge_format_goes_out_and_comes_in(
+    home: Home, workspace: Path, memory: Client, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "bundle"
+    assert home.run("export", "--okf", str(bundle), "-n", "agent").returncode == 0
+    rows = memory.list(limit=1_000)["memories"]
+    concepts = [file for file in bundle.rglob("*.md") if file.name not in ("index.md", "log.md")]
+    assert len(concepts) == len(rows)
+    assert all(re.match(r'---\ntype: "\w+"\n', file.read_text()) for file in concepts)
+    index = (bundle / "index.md").read_text()
+    assert index.startswith('---\nokf_version: "0.2"\n---\n')
+    assert all((bundle / link.lstrip("/")).is_file() for link in re.findall(r"\]\((/[^)]+)\)", index))
+    assert re.search(r"^## \d{4}-\d\d-\d\d$", (bundle / "log.md").read_text(), re.MULTILINE)
+    assert home.run("export", "--okf", str(bundle), "-n", "agent").returncode != 0, "it is not empty"
+    (bundle / "extra.md").write_text("---\ntype: decision\ntitle: Kiln\n---\n\nFire it at 1,240 degrees.\n")
+    told = ingest(home, str(bundle))
+    assert told["added"] and not any(path.endswith(("index.md", "log.md")) for path in told["paths"])
+    assert memory.query("kiln", mode="text")["hits"][0]["tags"] == ["decision"]

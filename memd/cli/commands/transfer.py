@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import console, daemon_calls
+from memd.cli import console, daemon_calls, okf
 from memd.cli.method_command import REQUIRED, Args, Json, Result, Yes, declared_command, method_command
 from memd.config import paths
 from memd.errors import NotFound
@@ -26,6 +26,9 @@ FILE = typer.Argument(metavar="FILE", help="What memd export wrote.")
 PATHS = typer.Argument(metavar="PATH...", help="Folders, Markdown files, JSON lines.")
 DIRECTORY = typer.Argument(metavar="[DIR]", help="Where to.")
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to a file.")]
+Okf = Annotated[
+    Path | None, typer.Option("--okf", metavar="DIR", help="Write an Open Knowledge Format folder instead.")
+]
 JsonSummary = Annotated[bool, typer.Option("--json", help="Print a summary as JSON; needs --out.")]
 app = typer.Typer()
 
@@ -33,24 +36,31 @@ app = typer.Typer()
 # --- export -------------------------------------------------------------------------------------------------------
 
 
-@declared_command(app, "export", leave_out=["limit"], out=Out, json=JsonSummary)
+@declared_command(app, "export", leave_out=["limit"], out=Out, okf=Okf, json=JsonSummary)
 def export(args: Args) -> None:
     """Writes memories, versions and lives as one JSON file.
 
-    To standard output, or to --out FILE. Outside of a workspace it is all of them.
+    To standard output, or to --out FILE. Outside of a workspace it is all of them. --okf DIR writes each memory as a
+    Markdown file of its own, for other tools.
     """
     counts = {"files": 0, "memories": 0, "gone": 0, "edges": 0}
-    out: Path | None = args["out"]
+    out: Path | None = args["okf"] or args["out"]
     with daemon_calls.connect(not args["no_start"]) as client:
         here = daemon_calls.working_directory()
         name = daemon_calls.named_workspace(client, args) or (here and daemon_calls.workspace_of(client, here))
         workspaces = [one for one in client.workspace_list()["workspaces"] if name in (None, one["ns"])]
         pieces = _document(client, workspaces, counts)
-        if out is None:
+        if args["okf"]:
+            names = [str(one["ns"]) for one in workspaces]
+            found = (file for ns in names for file in _files(client, ns, [], [], counts))
+            okf.write_bundle(args["okf"], found, client.log(ns=names, limit=1_000)["entries"] if names else [])
+        elif out is None:
             for piece in pieces:
                 console.raw(piece)
             return
-        _write_whole(out, pieces)
+        else:
+            _write_whole(out, pieces)
+    assert out is not None
     if args["json"]:
         console.json({"path": str(out.resolve()), "ns": [one["ns"] for one in workspaces], **counts})
     else:

@@ -44,6 +44,8 @@ HIDDEN = {
 LEFT_OUT = frozenset({"raw_memories.md"})
 """The raw material of Codex's MEMORY.md."""
 
+OKF_RESERVED = frozenset({"index.md", "log.md"})
+
 LINK = "a symbolic link that leads elsewhere; name what it points to, if that is meant"
 HOME = "memory/ingested"
 SESSIONS = "memory/sessions"
@@ -156,6 +158,7 @@ def _files(place: Path) -> Iterator[tuple[Path, PurePosixPath]]:
         for file in _matching(place, HIDDEN[place.name]):
             yield file, PurePosixPath(place.name) / file.relative_to(place).as_posix()
         return
+    reserved = OKF_RESERVED if _is_okf(place) else frozenset()
     for folder, names, files in os.walk(place):
         here = Path(folder)
         for name in sorted(set(names) & HIDDEN.keys()):
@@ -163,9 +166,18 @@ def _files(place: Path) -> Iterator[tuple[Path, PurePosixPath]]:
                 yield file, PurePosixPath(file.relative_to(place).as_posix())
         names[:] = sorted(name for name in names if not name.startswith(".") and name not in NEVER)
         links = {name for name in names if (here / name).is_symlink()}
-        for name in sorted(links.union(files)):
+        for name in sorted(links.union(files) - reserved):
             if name in links or (_wanted(name) and Path(name).suffix != ".json"):
                 yield here / name, PurePosixPath(above) / (here / name).relative_to(place).as_posix()
+
+
+def _is_okf(place: Path) -> bool:
+    """Whether a folder is a bundle of the Open Knowledge Format, in which an index and a log are no memories."""
+    try:
+        with (place / "index.md").open("rb") as index:
+            return re.match(rb"---\s*\n(?:.*\n)*?okf_version:", index.read(1_000)) is not None
+    except OSError:
+        return False
 
 
 def _matching(folder: Path, globs: Iterable[str]) -> list[Path]:
