@@ -90,7 +90,7 @@ followed, and `memd status` and `memd config check` say so. Rules cannot be give
 
 TAIL = """\
 A name has no spaces and no slashes and at most 100 characters, and two workspaces share neither their name nor their
-directory. A workspace that does not exist yet is fine: memd waits for it.
+directory. A workspace that does not exist yet is fine: memd waits for it (`memd add` takes one with `--force`).
 
 ### Which files are memory
 

@@ -44,7 +44,7 @@ def agent(place):
     return place.path.parent / "agent"
 
 
-def on_terminal(home, *args, cwd=None, **env):
+def on_terminal(home, *args, cwd=None, typed="", **env):
     """Run `memd` on a terminal of its own: all that it showed, and its exit code."""
     environment = {name: value for name, value in home.env.items() if name != "NO_COLOR"} | {"TERM": "xterm"} | env
     master, slave = pty.openpty()
@@ -53,6 +53,7 @@ def on_terminal(home, *args, cwd=None, **env):
         stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
     ) as process:  # fmt: skip
         os.close(slave)
+        os.write(master, typed.encode())
         shown = b""
         while True:
             try:
@@ -68,6 +69,30 @@ def as_json(done):
     assert done.returncode in (0, 1, 4), done.stderr
     assert done.stdout.count("\n") == 1
     return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "exit_code"),
+    [
+        (["get", "no-such-key", "--json"], "not_found", 1),
+        (["query", "--since", "2026-03", "--until", "2026-01", "x", "--json"], "bad_params", 2),
+        (["query", "x", "--no-such-flag", "--json"], "bad_params", 2),
+        (["note", "--json", "x", "-n", "nowhere"], "unknown_workspace", 2),
+    ],
+)
+def test_with_json_an_error_is_json_too(place, args, code, exit_code):
+    done = place.run(*args)
+    assert (done.returncode, done.stderr) == (exit_code, "")
+    assert json.loads(done.stdout)["error"]["data"]["code"] == code
+
+
+def test_a_list_that_is_empty_says_so(place, tmp_path):
+    (tmp_path / "memory").mkdir()
+    place.run("add", str(tmp_path), "-n", "empty")
+    for command in ("list", "tags", "topic list", "gc", "files --touching x.py", "trash", "log", "tree", "timeline"):
+        done = place.run(*command.split(), "-n", "empty")
+        assert (done.returncode, done.stdout) == (0, "") and done.stderr.startswith("memd: "), command
+    place.run("remove", "empty")
 
 
 # query

@@ -14,7 +14,7 @@ import pytest
 
 import memd
 from memd.cli.commands import server
-from tests.conftest import ROOT
+from tests.conftest import ROOT, write_notes
 from tests.test_cli import as_json, on_terminal
 
 
@@ -224,7 +224,14 @@ def test_add_of_a_directory_without_memory_says_what_it_looked_for(home):
     empty.mkdir()
     done = home.run("add", str(empty))
     assert done.returncode == 0 and "no file matches yet" in done.stdout
-    assert "MEMORY.md, memory/**/*.md" in done.stdout and "--glob '**/*.md'" in done.stdout
+    assert "MEMORY.md, memory/**/*.md" in done.stdout and "--glob" not in done.stdout
+    (empty / "docs").mkdir()
+    (empty / "docs" / "pond.md").write_text("# Pond\n")
+    done = home.run("add", str(empty))
+    assert "1 other Markdown file can be read instead: memd remove empty && memd add" in done.stdout
+    home.run("remove", "empty")
+    shown, code = on_terminal(home, "add", str(empty), typed="y\n")
+    assert code == 0 and "Read them all?" in shown and "1 file, 1 chunk searchable" in shown
 
 
 def test_add_takes_globs_a_name_and_json(home):
@@ -356,8 +363,31 @@ def test_uninstalling_no_service_leaves_the_daemon_alone(home, workspace):
 
 
 def test_adding_a_directory_that_is_not_there_says_so(home):
-    done = home.run("add", str(home.path / "nope"))
+    (home.path / "notes").mkdir()
+    refused = home.run("add", str(home.path / "notse"))
+    assert refused.returncode == 2 and "did you mean `notes`?" in refused.stderr and "--force" in refused.stderr
+    assert "no workspaces" in home.run("workspaces").stdout
+    done = home.run("add", str(home.path / "nope"), "--force")
     assert done.returncode == 0 and "does not exist yet" in done.stdout
+
+
+def test_an_obsidian_vault_is_read_whole_with_its_links_tags_and_aliases(home):
+    vault = write_notes(
+        home.path / "vault",
+        {
+            ".obsidian/app.json": "{}", ".obsidian/plugins/x/README.md": "# Plugin\n\nNo note.\n",
+            ".trash/old.md": "# Old\n", "assets/pond.png": "", "Animals/Newt.md": "See [[Molch|it]] #water/still\n",
+            "Pond.md": "---\naliases: [Molch]\ntags: [garden]\n---\n\nThe pond has newts. ![[pond.png]]\n",
+        },
+    )  # fmt: skip
+    before = {file: file.read_bytes() for file in vault.rglob("*") if file.is_file()}
+    done = home.run("add", str(vault))
+    assert "2 files" in done.stdout and "Obsidian vault" in done.stderr
+    assert "Newt" in home.run("related", "Pond", cwd=vault).stdout
+    assert re.findall(r"\d  (\S+)", home.run("tags", cwd=vault).stdout) == ["garden", "water/still"]
+    assert {file: file.read_bytes() for file in vault.rglob("*") if file.is_file()} == before
+    home.run("remove", "vault")
+    assert "no file matches yet" in home.run("add", str(vault), "--preset", "agent").stdout
 
 
 def test_a_restart_with_wrong_settings_leaves_the_daemon_running(home, workspace):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import pytest
 from memd.config.schema import EmbeddingSettings, Settings
 from memd.daemon import worker as worker_module
 from memd.daemon.embedding import Embedding
+from memd.daemon.handler_context import HandlerContext
 from memd.daemon.health import Health
 from memd.daemon.indexing import PLAIN, IndexingJob, IndexingSlice
 from memd.daemon.maintenance import MOST_LARGE, IndexMaintenance
@@ -23,6 +25,7 @@ from memd.daemon.tasks.indexing import ForgetWorkspace, OpenWorkspace, ScanWorks
 from memd.daemon.tasks.stores import UseBuiltText
 from memd.daemon.worker import Worker
 from memd.indexer.indexing import ingest
+from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.rebuild import build_elsewhere
 from memd.indexer.store.stores import BUILDING, Stores, WorkspaceIndex
 from memd.indexer.store.text import LARGE
@@ -135,6 +138,29 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
 
 def index_of(worker: Worker) -> WorkspaceIndex:
     return worker.stores.index("agent")
+
+
+def test_what_is_pending_is_counted_in_the_workspaces_that_were_asked(worker: Worker, tmp_path: Path) -> None:
+    other = write_notes(tmp_path / "other", {"MEMORY.md": "# Nothing\n"})
+    worker.submit(OpenWorkspace(Workspace("other", other))).result()
+    loop = asyncio.new_event_loop()
+    ctx = HandlerContext(Settings(), worker.stores, loop, lambda: None)
+    ctx.embedding.pending = 7
+    ctx.worker.mark_changed("other", "MEMORY.md")
+    try:
+        assert ctx.freshness()["pending"] == ctx.freshness(["agent", "other"])["pending"] == 8
+        assert ctx.freshness(["agent"])["pending"] == 1, "one chunk without a vector"
+        assert ctx.freshness(["other"])["pending"] == 1, "one file that changed"
+    finally:
+        loop.close()
+
+
+def test_the_doctor_counts_what_has_no_vector_yet(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
+    (found,) = (
+        one for one in doctor.examine(worker.stores, Settings(), False, True) if one.name == "agent: missing vectors"
+    )
+    assert (found.state, found.detail.partition(":")[0]) == ("warn", "1 of 1 chunks have no vector yet")
 
 
 def test_vectors_are_not_called_made_before_they_can_be_found(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:

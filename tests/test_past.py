@@ -132,6 +132,9 @@ def test_a_section_deleted_in_an_editor_comes_back(client: Client, workspace: Pa
     (lost,) = client.trash()["memories"]
     assert lost["key"] == "2026-02-15#ersatztv" and lost["who"] == "editor"
     assert lost["restore"] == "memd restore 2026-02-15#ersatztv@1"
+    with pytest.raises(NotFound, match="was removed on ") as told:
+        client.get("2026-02-15#ersatztv")
+    assert told.value.hint == "to bring it back: memd restore 2026-02-15#ersatztv"
     rest = (workspace / DAY).read_text()
     done = client.restore("2026-02-15#ersatztv", 1)
     assert done["was_gone"] and (workspace / DAY).read_text() == f"{rest}\n{section.rstrip()}\n"

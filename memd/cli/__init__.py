@@ -17,7 +17,7 @@ def main(argv: list[str] | None = None) -> int:
         from memd.errors import MemdError
 
         where = f"{error.filename}: " if error.filename else ""
-        return console.report(MemdError(f"{where}{error.strerror or error}"))
+        return console.report(MemdError(f"{where}{error.strerror or error}"), console.wants_json(args))
 
 
 def _run(args: list[str]) -> int:

@@ -120,18 +120,18 @@ def run(args: list[str]) -> int:
     try:
         done = app(args, prog_name="memd", standalone_mode=False)
     except MemdError as error:
-        return console.report(error)
+        return console.report(error, console.wants_json(args))
     except typer.Abort:
         return INTERRUPTED
     except typer.TyperException as error:
-        return _explain(error)
+        return console.report(_explain(error), console.wants_json(args))
     return done if isinstance(done, int) else 0
 
 
-def _explain(error: typer.TyperException) -> int:
+def _explain(error: typer.TyperException) -> UsageError:
     """A mistake in the command itself: what it is, and where to read on."""
     context: typer.Context | None = getattr(error, "ctx", None)
     hint = f"how it is used: {context.command_path} --help" if context else ""
     if context and context.info_name in ("query", "search", "grep", "note", "save", "write"):
         hint += "\nwords that look like flags go after --"
-    return console.report(UsageError(error.format_message().rstrip("."), hint))
+    return UsageError(error.format_message().rstrip("."), hint)

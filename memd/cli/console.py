@@ -82,8 +82,16 @@ def note_author(result: Mapping[str, Any]) -> None:
         note(f"written by {', '.join(result['written_by'])}")
 
 
-def report(error: MemdError) -> int:
-    """Say what happened and what to do; the exit code."""
+def wants_json(args: list[str]) -> bool:
+    """Whether a command line asks for JSON, as far as that can be told before it is understood."""
+    return "--json" in (args[: args.index("--")] if "--" in args else args)
+
+
+def report(error: MemdError, as_json: bool = False) -> int:
+    """Say what happened and what to do, with `--json` as JSON where the result would be; the exit code."""
+    if as_json:
+        json({"error": wire.error_object(error)})
+        return error.exit_code
     note(error.message)
     if error.hint:
         _write(sys.stderr, "  " + neutralise(error.hint).replace("\n", "\n  ") + "\n")

@@ -61,7 +61,7 @@ class TypedQuery:
 def run_query(args: list[str]) -> int | None:
     """Ask, show, and give the exit code; None for Typer to explain what is wrong (or to help)."""
     query = parse_query(args)
-    return None if query is None else _report_errors(lambda: answer_query(query))
+    return None if query is None else _report_errors(lambda: answer_query(query), query.json)
 
 
 def parse_query(args: list[str]) -> TypedQuery | None:
@@ -70,11 +70,11 @@ def parse_query(args: list[str]) -> TypedQuery | None:
     return TypedQuery(*read) if read and " ".join(read[0]).strip() not in ("", "-") else None
 
 
-def _report_errors(answer: Callable[[], int]) -> int:
+def _report_errors(answer: Callable[[], int], as_json: bool) -> int:
     try:
         return answer()
     except MemdError as error:
-        return console.report(error)
+        return console.report(error, as_json)
 
 
 def answer_query(query: TypedQuery) -> int:
@@ -154,7 +154,7 @@ def run_grep(args: list[str]) -> int | None:
     if read is None or len(read[0]) != 1:
         return None
     (pattern,), given = read
-    return _report_errors(lambda: answer_grep(pattern, given))
+    return _report_errors(lambda: answer_grep(pattern, given), bool(given.get("json")))
 
 
 def answer_grep(pattern: str, args: dict[str, Any]) -> int:

@@ -166,8 +166,8 @@ def _degraded(result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def added(result: Mapping[str, Any], waited: bool) -> str:
-    """What `memd add` says."""
+def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
+    """What `memd add` says; `others` counts the Markdown files that it does not take for memory."""
     entry = result["workspace"]
     name, root, globs = one_line(entry["ns"]), one_line(entry["root"]), entry.get("globs") or []
     verb = "is watched now" if result.get("added", True) else "was a workspace already"
@@ -176,11 +176,11 @@ def added(result: Mapping[str, Any], waited: bool) -> str:
     if entry.get("missing"):
         return f"{name} {verb}, but {root} does not exist yet; memd begins when it does (to undo: memd remove {name})"
     if not result["files"]:
-        return (
-            f"{name} {verb} ({root}), and no file matches yet\n"
-            f"  memd looks for: {one_line(', '.join(globs))}\n"
-            f"  for other files: memd remove {name} && memd add {root} --glob '**/*.md'"
-        )
+        text = f"{name} {verb} ({root}), and no file matches yet\n  memd looks for: {one_line(', '.join(globs))}"
+        if others:
+            text += f"\n  {count(others, 'other Markdown file')} can be read instead:"
+            text += f" memd remove {name} && memd add {root} --glob '**/*.md'"
+        return text
     text = f"{name} {verb} ({root}): {count(result['files'], 'file')}, {count(result['chunks'], 'chunk')} searchable"
     pending = result.get("pending") or 0
     return text + (f"\n  {pending} still to be embedded; text search works meanwhile" if pending else "")

@@ -35,6 +35,7 @@ from memd.daemon.worker import Worker
 from memd.errors import LedgerMoved, StoreBroken, UnknownWorkspace, UsageError
 from memd.indexer.context.code_names import CodeNames
 from memd.indexer.indexing.ingest import IngestReport
+from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.protocol.methods.base import Progressing
 
@@ -116,15 +117,31 @@ class HandlerContext:
         """How large a file of notes may be."""
         return self.worker.max_bytes
 
-    def freshness(self) -> Result:
-        """What every answer says: how new it is and what is missing from it."""
+    def freshness(self, names: Sequence[str] = ()) -> Result:
+        """What every answer says: how new it is and what is missing from it; of the workspaces that it is about."""
         ledger, seq = self.stores.ledger, answered_at.get()
         return {
             "clock": ledger.clock if seq is None else ledger.clock_at(seq),
             "lag_ms": self.worker.lag_ms,
-            "pending": self.worker.pending_files + self.embedding.pending,
+            "pending": self._pending(names),
             "degraded": self.health.names,
         }
+
+    def _pending(self, names: Sequence[str]) -> int:
+        """The files and vectors that are still to be made; only those of some workspaces where they are not all."""
+        indexes = self.stores.indexes
+        asked = [indexes[ns] for ns in names if ns in indexes]
+        if not asked or len(asked) == len(indexes):
+            return self.worker.pending_files + self.embedding.pending
+        vectors = sum(self.missing_vectors(index) for index in asked) if self.embedding.pending else 0
+        return self.worker.pending_files_of(names) + min(vectors, self.embedding.pending)
+
+    def missing_vectors(self, index: WorkspaceIndex) -> int:
+        """The chunks of a workspace that have no vector yet; none where there is no model."""
+        if self.embedding.phase == "off":
+            return 0
+        chunks = catalog.chunk_count(self.stores.ledger.reader, index.id)
+        return max(0, chunks - self.stores.vector_count(index))
 
     def rescan(self, ns: tuple[str, ...]) -> None:
         """Scan whole workspaces soon; many requests are one scan."""

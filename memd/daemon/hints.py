@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -62,6 +62,9 @@ class Hints:
 
     def __len__(self) -> int:
         return len(self._changes)
+
+    def count_in(self, names: Collection[str]) -> int:
+        return sum(ns in names for ns, _ in self._changes)
 
     def mark_changed(self, ns: str, path: str) -> None:
         """A path changed."""

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
@@ -141,8 +141,16 @@ class Worker:
     @property
     def pending_files(self) -> int:
         with self._wake:
-            batches = {self._batch, self._unfinished, *self._imports} - {None}
-            return len(self._hints) + sum(len(batch.paths) for batch in batches if batch)
+            return len(self._hints) + sum(len(batch.paths) for batch in self._batches())
+
+    def pending_files_of(self, names: Collection[str]) -> int:
+        """Those of some workspaces."""
+        with self._wake:
+            waiting = sum(len(batch.paths) for batch in self._batches() if batch.ns in names)
+            return self._hints.count_in(names) + waiting
+
+    def _batches(self) -> list[DuePaths | IndexingSlice]:
+        return [batch for batch in {self._batch, self._unfinished, *self._imports} if batch]
 
     @property
     def has_own(self) -> bool:

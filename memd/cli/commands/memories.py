@@ -94,6 +94,8 @@ def gc(result: Result, args: Args) -> None:
     for memory in result["dormant"]:
         why = f" ({memory['moved_why']})" if memory["moved_why"] else ""
         console.line(f"{_place(memory)}  dormant since {reports.moment(memory['moved'])}{why}")
+    if not (result["expired"] or result["dormant"]):
+        console.note("nothing has run out, and nothing rests")
     if more := result["dormant_total"] - len(result["dormant"]):
         console.note(f"and {more:,} more that rest (all of them: memd list --tier dormant)")
 
@@ -115,10 +117,12 @@ def _key_or_file(args: Args) -> None:
 
 @method_command(app, "files", prepare=_key_or_file, touching=PATH, add=PATH)
 def files(result: Result, args: Args) -> None:
-    for file in result["files"] if args["key"] else ():
-        console.line(f"{file['rel'] or '?'}  {file['file']}")
-    for memory in result["memories"] if args["touching"] else ():
-        console.line(f"{memory['key']}  {memory['rel'] or '?'}  {memory['file']}")
+    if args["key"]:
+        files = (f"{file['rel'] or '?'}  {file['file']}" for file in result["files"])
+        console.lines(files, f"{args['key']} names no files")
+    else:
+        memories = (f"{one['key']}  {one['rel'] or '?'}  {one['file']}" for one in result["memories"])
+        console.lines(memories, f"no memory names {args['touching']}")
 
 
 tags_app = command_group(app, "tags", "Lists the tags, renames one or removes one.")
@@ -126,7 +130,7 @@ tags_app = command_group(app, "tags", "Lists the tags, renames one or removes on
 
 @method_command(tags_app, "tag.list", of_group=True)
 def tags(result: Result, args: Args) -> None:
-    console.lines(f"{tag['memories']:>5}  {tag['tag']}" for tag in result["tags"])
+    console.lines((f"{tag['memories']:>5}  {tag['tag']}" for tag in result["tags"]), "no memory has a tag yet")
 
 
 @method_command(tags_app, "tag.rename", tag=typer.Argument(metavar="A"), to=typer.Argument(metavar="B"))

@@ -119,4 +119,8 @@ def list_memories(result: Result, args: Args) -> None:
     """Lists the memories: role, title, time."""
     if result["memories"]:
         console.out(hits.columns(result))
+    else:
+        console.note(
+            "no memory is like that" if result["roles"] else "there are no memories yet; write one: memd note TEXT"
+        )
     fast_search.note_unknown_role(args["role"], result["roles"])

@@ -83,5 +83,7 @@ def list_topics(result: Result, args: Args) -> None:
     """Lists the topics, separated by commas."""
     if result["text"]:
         console.line(result["text"])
+    else:
+        console.note("there are no topics yet; begin: memd topic memorize TOPIC TEXT")
     for entry in result["missing"]:
         console.note(f"the index lists {entry['topic']}, but its file is gone: memd topic forget {entry['topic']}")

@@ -1,34 +1,80 @@
 """`memd add`, `memd remove`, `memd workspaces` and `memd ns`."""
 
+import os
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from memd.cli import console, reports, service
 from memd.cli.method_command import REQUIRED, Args, Result, command_group, method_command
-from memd.errors import UnknownWorkspace
+from memd.errors import UnknownWorkspace, UsageError, did_you_mean
+from memd.models import DEFAULT_GLOBS
 from memd.protocol.client import Client
 
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until its text is searchable.")]
 Name = typer.Option("--ns", "-n", metavar="NAME")
+Force = Annotated[bool, typer.Option("--force", help="Also a directory that does not exist yet.")]
+Preset = Annotated[
+    Literal["agent", "obsidian"] | None,
+    typer.Option(help="Which files are memory: an agent's notes, or every note of an Obsidian vault."),
+]
+VAULT = ".obsidian"
+EVERY_NOTE = ["**/*.md"]
+MOST_SEEN = 5_000
 app = typer.Typer()
 ns_app = command_group(app, "ns", "The workspaces by another name.", no_args_is_help=True)
 
 
-def _open_to_service(args: Args) -> None:
-    args |= {"path": str(Path(args["path"]).resolve()), "wait": not args["no_wait"]}
-    service.open_to_service(Path(args["path"]))
+def _prepare(args: Args) -> None:
+    place = Path(args["path"]).resolve()
+    if not place.exists() and not args["force"]:
+        near = did_you_mean(place.name, (one.name for one in place.parent.glob("*/")))
+        raise UsageError(f"{place} does not exist{near}", "if it will be there later, say so: --force")
+    args |= {"path": str(place), "wait": not args["no_wait"]}
+    args["globs"] = args["globs"] or _globs(place, args["preset"])
+    service.open_to_service(place)
+
+
+def _globs(place: Path, preset: str | None) -> list[str] | None:
+    """Which files to read where nothing was said: all Markdown of a vault, and of other folders if that is wanted."""
+    if preset is None and (place / VAULT).is_dir():
+        console.note("this is an Obsidian vault, so every note in it is read (as with --preset obsidian)")
+        return EVERY_NOTE
+    if preset is not None:
+        return EVERY_NOTE if preset == "obsidian" else None
+    if any(next(place.glob(glob), None) for glob in DEFAULT_GLOBS):
+        return None
+    others = _other_notes(place)
+    if others and console.on_terminal(sys.stdin) and console.on_terminal(sys.stderr):
+        found = f"No memory file is here yet, but {reports.count(others, 'other Markdown file')}. Read them all?"
+        return EVERY_NOTE if typer.confirm(found, default=True, err=True) else None
+    return None
+
+
+def _other_notes(place: Path) -> int:
+    """How many Markdown files a folder has, hidden ones left out; of a huge one, in the first few thousand files."""
+    found = seen = 0
+    for _, folders, names in os.walk(place):
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
+        found += sum(name.endswith(".md") and not name.startswith(".") for name in names)
+        seen += len(names) + len(folders)
+        if seen > MOST_SEEN:
+            break
+    return found
 
 
 @method_command(
-    app, "workspace.add", prepare=_open_to_service, leave_out=["wait"], defaults={"path": "."}, no_wait=NoWait, ns=Name,
+    app, "workspace.add", prepare=_prepare, leave_out=["wait"], defaults={"path": "."}, no_wait=NoWait, ns=Name,
+    preset=Preset, force=Force,
     path=typer.Argument(metavar="[DIR]", help="The directory that holds the notes."),
     globs=typer.Option("--glob", help="Which files are memory, such as '**/*.md'; may be given again."),
 )  # fmt: skip
 def add(result: Result, args: Args) -> None:
     """Watches a directory of notes."""
-    console.out(reports.added(result, args["wait"]))
+    others = _other_notes(Path(args["path"])) if args["wait"] and not result["files"] else 0
+    console.out(reports.added(result, args["wait"], others))
 
 
 def _remove_named(client: Client, params: Args, args: Args) -> Result:

@@ -48,7 +48,9 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
     handler = HANDLERS[declared.request](ctx, request, call)
     masks = call.connection.mask_secrets and ctx.settings.server.mask_secrets
     result = await (_without_secrets(ctx, handler) if masks else handler)
-    return {**binding.visible_part(ctx, call.connection, result), **ctx.freshness()}
+    names = result.get("ns") or ()
+    about = (names,) if isinstance(names, str) else names
+    return {**binding.visible_part(ctx, call.connection, result), **ctx.freshness(about)}
 
 
 async def _without_secrets(ctx: HandlerContext, handler: Awaitable[Result]) -> Result:

@@ -100,7 +100,7 @@ def workspace_status(ctx: HandlerContext, index: WorkspaceIndex) -> Result:
         "globs": list(index.workspace.globs),
         **counts,
         "vectors": vectors,
-        "pending_vectors": max(0, counts["chunks"] - vectors) if ctx.embedding.phase != "off" else 0,
+        "pending_vectors": ctx.missing_vectors(index),
         "watch": mode,
         "watch_note": why,
         "held": len(index.held),

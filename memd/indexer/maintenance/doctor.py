@@ -198,6 +198,16 @@ def _index(stores: Stores, index: WorkspaceIndex, settings: Settings, fix: bool)
     yield from _half_done(stores, index)
     text_mend = partial(_mend_text, stores, index)
     yield _compare(f"{ns}: text index", partial(_text_differs, stores, index), text_mend, fix)
+    yield from _missing_vectors(stores, index)
+
+
+def _missing_vectors(stores: Stores, index: WorkspaceIndex) -> Iterator[DoctorFinding]:
+    """Chunks that a question by meaning cannot find yet."""
+    chunks, made = catalog.chunk_count(stores.ledger.reader, index.id), stores.vector_count(index)
+    if stores.model is not None and made < chunks:
+        detail = f"{chunks - made:,} of {chunks:,} chunks have no vector yet: found by their words, not by meaning"
+        fix = "they are made while memd runs; memd status says how long it takes"
+        yield DoctorFinding(f"{index.workspace.ns}: missing vectors", "warn", detail, fix)
 
 
 def _half_done(stores: Stores, index: WorkspaceIndex) -> Iterator[DoctorFinding]:

@@ -119,6 +119,10 @@ def counts(connection: sqlite3.Connection, workspace: int) -> dict[str, int]:
     return dict(row)
 
 
+def chunk_count(connection: sqlite3.Connection, workspace: int) -> int:
+    return int(connection.execute("SELECT COUNT(*) FROM chunks WHERE workspace = ?", (workspace,)).fetchone()[0])
+
+
 def expected_text(connection: sqlite3.Connection, workspace: int) -> tuple[bool, int]:
     """Whether the text index may be behind, and how many chunks it has if it is not."""
     row = connection.execute(

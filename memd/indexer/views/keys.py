@@ -64,6 +64,9 @@ def find_memory(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> 
     """The one memory that a key names, and its workspace."""
     rows = [(index, row) for index in indexes for row in lookup.memories(stores.ledger.reader, index.id, key)]
     if not rows:
+        gone = [row["gone"] or "" for index in indexes for row in lookup.gone(stores.ledger.reader, index.id, key)]
+        if gone:
+            raise NotFound(f"`{key}` was removed on {max(gone)[:10]}", f"to bring it back: memd restore {key}")
         raise NotFound(f"no memory has the key `{key}`", suggest_keys(stores, indexes, key))
     return only_one(rows, f"`{key}` names several memories")
 
