@@ -89,7 +89,7 @@ def _third(period: Period, part: str | None) -> Period:
     return thirds[PARTS[part]]
 
 
-def _nearest(make: Callable[[int], Period], which: str | None, now: date) -> Reading:
+def nearest(make: Callable[[int], Period], which: str | None, now: date) -> Reading:
     """The period in the year that is meant: "last", "this" or "next" June, else the latest that has begun."""
     if which == "this":
         return make(now.year), False
@@ -199,7 +199,7 @@ def _named_month(match: re.Match[str], text: str, now: date) -> Reading:
             return date(year, month, days[0]), date(year, month, days[-1])
         return _third(month_of(year, month), match["part"])
 
-    return (make(int(match["year"])), False) if match["year"] else _nearest(make, match["which"], now)
+    return (make(int(match["year"])), False) if match["year"] else nearest(make, match["which"], now)
 
 
 def _is_month(match: re.Match[str], text: str) -> bool:
@@ -281,7 +281,7 @@ def _season(match: re.Match[str], text: str, now: date) -> Reading:
     # With a capital it may be a framework, and a fall may be one from a ladder.
     small = text[match.start("season")].islower()
     if match["which"] or (small and _before(match) in ("in", "during", "since")):
-        return _nearest(make, match["which"], now)
+        return nearest(make, match["which"], now)
     return None
 
 
@@ -290,7 +290,7 @@ def _quarter(match: re.Match[str], text: str, now: date) -> Reading:
     if year := match["year"] or match["year2"] or match["year3"]:
         return month_of(int(year), 3 * nth - 2, 3), False
     if match["which"] or _before(match):
-        return _nearest(lambda year: month_of(year, 3 * nth - 2, 3), match["which"], now)
+        return nearest(lambda year: month_of(year, 3 * nth - 2, 3), match["which"], now)
     return None
 
 

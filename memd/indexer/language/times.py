@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from memd.indexer.language import dates
+from memd.indexer.language import dates, dates_abroad
 from memd.indexer.language.dates import Period, days_on, years_on
 
 SATURDAY, SUNDAY = dates.WEEKDAYS["saturday"], dates.WEEKDAYS["sunday"]
@@ -52,8 +52,8 @@ def spans(text: str, now: date) -> list[TimeSpan]:
     if len(low) != len(text):  # "İ" grows when lowered, and places must stay.
         low = "".join(char.lower() if char.isascii() else char for char in text)
     atoms: list[TimeSpan] = []
-    for cues, read, pattern in dates.RULES:
-        if any(cue in low for cue in cues):
+    for cues, read, pattern in dates_abroad.rules_for(text, low):
+        if not cues or any(cue in low for cue in cues):
             atoms += _read(pattern, read, text, low, now, atoms)
     return _joined(sorted(atoms, key=lambda span: span.start), text, low, now) if atoms else []
 
@@ -75,6 +75,7 @@ ASKS_WHEN = re.compile(
     r"|^\W*when\b(?!\s+(?:i|we|you|he|she|it|they)\b)|\b(?:since|until)\s+when\b"
     r"|\bhow\s+(?:long\s+ago|recent)\b|\bcurrent\b|\bwhat\s+time\s+(?:did|do|does|is|was|will)\b"
     r"|\b(?:what|which)\s+(?:exact\s+)?(?:day|date|week|weekend|month|year)\b"
+    r"|\b(?:wann|quand|cuándo|quando|wanneer|когда)\b|什么时候|什麼時候|何时|いつ|언제"
 )
 ASKS_NEWEST = re.compile(
     r"\b(?:latest|newest|recent|recently|lately|currently|now|nowadays|last\s+time)\b"

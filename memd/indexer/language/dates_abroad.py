@@ -1,0 +1,386 @@
+"""Reads the names of days, weeks and months in other languages than English. Pure; the calendar is in `dates.py`.
+
+Each language is a table; the patterns are made from it. Words that mean something else in another language ("hier") are
+read only in a text that is in that language.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from functools import lru_cache
+from typing import NamedTuple
+
+from memd.indexer.language import dates
+from memd.indexer.language.dates import DAY, Period, Reader, Reading, month_of, months_on, week_of, year_of
+from memd.indexer.language.tongues import foreign_language
+
+Rule = tuple[tuple[str, ...], Reader, re.Pattern[str]]
+Patterns = tuple[re.Pattern[str], ...]
+
+UNITS = ("day", "week", "weekend", "month", "year")
+
+
+class Names(NamedTuple):
+    """What a language calls times; alternatives are separated by blanks, or by bars where they are patterns."""
+
+    days: str
+    """`word=days from today`"""
+    last: str
+    this: str
+    next: str
+    units: tuple[str, str, str, str, str]
+    """Patterns for the day, the week, the weekend, the month and the year, in every number and case."""
+    ago: str
+    """The pattern of "three weeks ago"; {n} stands for the number and the unit."""
+    months: str
+    weekdays: str
+    """From Monday on; alternatives of one day are joined by a bar."""
+    numbers: str
+    """From one on."""
+    before_month: str = r"\.?\s+"
+    """Between the day and the month."""
+    after: bool = False
+    """Whether "last" may stand after its noun."""
+
+
+LATIN = {
+    "de": Names(
+        "heute=0 gestern=-1 vorgestern=-2 morgen=1 übermorgen=2",
+        "letzte[nrms]?|vergangene[nrms]?|vorige[nrms]?", "diese[nrms]?", "nächste[nrms]?|kommende[nrms]?",
+        ("tage?n?", "wochen?", "wochenenden?", "monate?n?s?", "jahre?n?s?"), r"vor\s+{n}",
+        "januar februar märz april mai juni juli august september oktober november dezember",
+        "montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag",
+        "ein|eine|einem|einer|einen zwei drei vier fünf sechs sieben acht neun zehn", before_month=r"\.?\s*",
+    ),
+    "fr": Names(
+        "aujourd'hui=0 aujourd’hui=0 hier=-1 avant-hier=-2 demain=1 après-demain=2",
+        "derni(?:er|ère)|pass[ée]e?", "ce(?:t|tte)?", "prochaine?",
+        ("jours?", "semaines?", "week-?ends?", "mois", "ans?|années?"), r"il\s+y\s+a\s+{n}",
+        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "lundi mardi mercredi jeudi vendredi samedi dimanche",
+        "un|une deux trois quatre cinq six sept huit neuf dix", before_month=r"(?:er)?\s+", after=True,
+    ),
+    "es": Names(
+        "hoy=0 ayer=-1 anteayer=-2 antier=-2 mañana=1 anoche=-1",
+        "pasad[oa]s?|últim[oa]s?", "est[ea]", "próxim[oa]|que\\s+viene",
+        ("días?", "semanas?", "fin\\s+de\\s+semana", "mes(?:es)?", "años?"), r"hace\s+{n}|{n}\s+atrás",
+        "enero febrero marzo abril mayo junio julio agosto septiembre|setiembre octubre noviembre diciembre",
+        "lunes martes miércoles jueves viernes sábado domingo",
+        "un|una|uno dos tres cuatro cinco seis siete ocho nueve diez", before_month=r"\s+(?:de\s+)?", after=True,
+    ),
+    "pt": Names(
+        "hoje=0 ontem=-1 anteontem=-2 amanhã=1",
+        "passad[oa]s?|últim[oa]s?", "est[ea]|ness?[ea]|ness?te", "próxim[oa]|que\\s+vem",
+        ("dias?", "semanas?", "fim\\s+de\\s+semana", "m[êe]s(?:es)?", "anos?"), r"há\s+{n}|{n}\s+atrás",
+        "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+        "segunda(?:-feira)? terça(?:-feira)? quarta(?:-feira)? quinta(?:-feira)? sexta(?:-feira)? sábado domingo",
+        "um|uma dois|duas três quatro cinco seis sete oito nove dez", before_month=r"\s+(?:de\s+)?", after=True,
+    ),
+    "it": Names(
+        "oggi=0 ieri=-1 l'altro\\sieri=-2 avantieri=-2 domani=1 stamattina=0 stasera=0",
+        "scors[oaie]|passat[oaie]|ultim[oaie]", "quest[oa']", "prossim[oa]",
+        ("giorn[oi]", "settiman[ae]", "fine\\s+settimana|weekend", "mes[ei]", "ann[oi]"), r"{n}\s+fa",
+        "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+        "lunedì martedì mercoledì giovedì venerdì sabato domenica",
+        "un|una|uno due tre quattro cinque sei sette otto nove dieci", before_month=r"\s+", after=True,
+    ),
+    "nl": Names(
+        "vandaag=0 gisteren=-1 eergisteren=-2 morgen=1 overmorgen=2",
+        "vorige?|afgelopen|laatste", "deze|dit", "volgende?|komende?",
+        ("dag(?:en)?", "we(?:ek|ken)", "weekend(?:en)?", "maand(?:en)?", "ja(?:ar|ren)"), r"{n}\s+geleden",
+        "januari februari maart april mei juni juli augustus september oktober november december",
+        "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag",
+        "een|één twee drie vier vijf zes zeven acht negen tien",
+    ),
+    "ru": Names(
+        "сегодня=0 вчера=-1 позавчера=-2 завтра=1 послезавтра=2",
+        "прошл(?:ый|ая|ое|ой|ого|ом|ую|ые|ых)|последн(?:ий|яя|ее|юю|ие|их|ей)",
+        "эт(?:от|а|о|ой|ом|у|и|их)", "следующ(?:ий|ая|ее|ей|ем|ую)|будущ(?:ий|ая|ей|ем|ую)",
+        ("д(?:ень|ня|ней|ни)", "недел(?:я|и|ю|е|ь)", "выходны(?:е|х)", "месяц(?:а|е|ев|ы)?", "год(?:а|у)?|лет"),
+        r"{n}\s+назад",
+        "январ[ьяе] феврал[ьяе] марта? апрел[ьяе] ма[йяе] июн[ьяе] июл[ьяе] август[ае]? сентябр[ьяе] октябр[ьяе]"
+        " ноябр[ьяе] декабр[ьяе]",
+        "понедельник вторник сред[ау] четверг пятниц[ау] суббот[ау] воскресенье",
+        "один|одну два|две три четыре пять шесть семь восемь девять десять", before_month=r"\s+",
+    ),
+}  # fmt: skip
+
+SIGN_DAYS = {
+    0: "今天 今日 きょう 오늘",
+    -1: "昨天 昨日 昨晚 昨夜 きのう 어제 어젯밤",
+    -2: "前天 一昨日 おととい 그저께 그제",
+    -3: "大前天",
+    1: "明天 明日 あした 내일",
+    2: "后天 後天 明後日 あさって 모레",
+}
+SIGN_UNITS = {
+    ("week", -2): "上上周 上上週 先々週",
+    ("weekend", -1): r"上周末 上週末 上个周末 先週末 지난\s?주말",
+    ("weekend", 0): r"本周末 这周末 這週末 今週末 이번\s?주말",
+    ("weekend", 1): r"下周末 下週末 来週末 다음\s?주말",
+    ("week", -1): r"上[个個]?(?:星期|礼拜|禮拜) 上周 上週 先週 지난\s?주 저번\s?주",
+    ("week", 0): r"[这這][个個]?(?:星期|礼拜|禮拜) 本周 本週 这周 這週 今週 이번\s?주",
+    ("week", 1): r"下[个個]?(?:星期|礼拜|禮拜) 下周 下週 来週 다음\s?주",
+    ("month", -1): r"上[个個]?月 先月 지난\s?달 저번\s?달",
+    ("month", 0): r"[这這][个個]?月 本月 今月 이번\s?달",
+    ("month", 1): r"下[个個]?月 来月 다음\s?달",
+    ("year", -2): "前年 一昨年 おととし 재작년",
+    ("year", -1): "去年 昨年 작년 지난해",
+    ("year", 0): "今年 올해",
+    ("year", 1): "明年 来年 내년",
+}
+COUNTED = (
+    r"(?P<count>[0-9]{1,3}|[〇零一二两兩三四五六七八九十]{1,3}|[한두세네]|하루|이틀|사흘|나흘)\s?"
+    r"(?P<unit>天|日間?|일간?|[个個]?星期|[个個]?礼拜|周|週間?|주일?|[个個]月|[かヶケカ]月間?|개월|달|年間?|년|해)?"
+)
+COUNTED_UNITS = {
+    sign: unit
+    for unit, signs in {"day": "天日일", "week": "星礼周週주", "month": "月개달", "year": "年년해"}.items()
+    for sign in signs
+}
+NUMBER = "(?:[0-9]{1,3}|[〇零一二两兩三四五六七八九十]{1,3})"
+MONTH_DAY = rf"(?P<month>{NUMBER})\s?[月월](?:\s?(?P<day>{NUMBER})\s?[日号號일])?"
+OF_WEEK = (
+    r"(?:(?:周|週|星期)?(?P<weekday>[一二三四五六日天](?![月年日天])|[月火水木金土日](?=曜)"
+    r"|[월화수목금토일](?=요일)))?(?:曜日?|요일)?"
+)
+CHINESE = {digit: nth for nth, digit in enumerate("〇一二三四五六七八九十")} | {"两": 2, "兩": 2, "零": 0}
+KOREAN = {"한": 1, "두": 2, "세": 3, "네": 4, "하루": 1, "이틀": 2, "사흘": 3, "나흘": 4}
+WEEKDAY_SIGNS = {
+    sign: nth
+    for nth, signs in enumerate(("一月월", "二火화", "三水수", "四木목", "五金금", "六土토", "日天일"))
+    for sign in signs
+}
+
+
+CUES = tuple(
+    "gestern heut morgen tag woche monat jahr montag mittwoch hier demain aujourd semaine mois jour ann lundi ayer hoy"
+    " seman hace lunes mes ontem hoje anos ieri oggi domani settiman giorn gister vandaag maand jaar vorig afgelopen"
+    " geleden enero abril mai juni juli augustus agosto maggio giugno lugli janvier juin juillet octo otto oktober"
+    " jueves viernes domingo jeudi vendredi dimanche freitag samstag sonntag vrijdag zondag marzo avril aprile"
+    " novembr dezem dicembr decem janu janei gennaio febr febb fever septem setem setiem sexta quinta quarta"
+    " segunda martes".split()
+)
+"""An ASCII text with none of these names no time in another language."""
+NUMBERS_ONLY = tuple(rule for rule in dates.RULES if rule[0] == ("19", "20"))
+"""What is written in digits is read in every language."""
+
+
+def rules_for(text: str, low: str) -> tuple[Rule, ...]:
+    """The expressions of the language that a text is in."""
+    if text.isascii() and not any(cue in low for cue in CUES):
+        return dates.RULES
+    language = foreign_language(text)
+    if not language:
+        return dates.RULES
+    own = _latin(language) if language in LATIN else _unspaced() if language in ("zh", "ja", "ko") else ()
+    return own + NUMBERS_ONLY
+
+
+# --- what the expressions mean ------------------------------------------------------------------------------
+
+
+def period_of(unit: str, step: int, now: date) -> Period:
+    """This (0), the last (-1) or the next (1) day, week, weekend, month or year."""
+    if unit == "year":
+        return year_of(now.year + step)
+    if unit == "month":
+        first = months_on(now.replace(day=1), step)
+        return month_of(first.year, first.month)
+    if unit == "day":
+        return now + DAY * step, now + DAY * step
+    monday, sunday = week_of(now + 7 * DAY * step)
+    return (sunday - DAY, sunday) if unit == "weekend" else (monday, sunday)
+
+
+def _ago(count: int, unit: str, now: date) -> Reading:
+    if unit == "year":
+        return year_of(now.year - count), False
+    first, last = dates.away(str(count), "week" if unit == "weekend" else unit, now, -1)
+    return (first, min(last, now)), False
+
+
+def _rolling(count: int, unit: str, now: date) -> Reading:
+    return (dates.units_on(now, -count, "week" if unit == "weekend" else unit), now), False
+
+
+def _on_date(year: str | None, month: int, day: str | None, now: date) -> Reading:
+    def make(of: int) -> Period:
+        return (date(of, month, int(day)), date(of, month, int(day))) if day else month_of(of, month)
+
+    return (make(int(year)), False) if year else dates.nearest(make, None, now)
+
+
+def _on_weekday(weekday: int, step: int | None, now: date) -> Reading:
+    """The last, this week's or the next such day; without a word for it the latest that has been."""
+    ahead = (weekday - now.weekday()) % 7
+    days = {-1: ahead - 7, 0: ahead, 1: ahead or 7, None: ahead - 7 if ahead else 0}[step]
+    return (now + DAY * days, now + DAY * days), False
+
+
+# --- languages with spaces ----------------------------------------------------------------------------------
+
+
+class _Spaced:
+    """The expressions of one language, each a method that reads a match."""
+
+    def __init__(self, names: Names) -> None:
+        days = (day.partition("=") for day in names.days.split())
+        self.names = names
+        self.days = {word.replace("\\s", " "): int(away) for word, _, away in days}
+        self.units = tuple(map(re.compile, names.units))
+        self.months = tuple(map(re.compile, names.months.split()))
+        self.weekdays = tuple(map(re.compile, names.weekdays.split()))
+        self.steps = tuple(map(re.compile, (names.last, names.this, names.next)))
+        self.numbers = {word: nth for nth, same in enumerate(names.numbers.split(), 1) for word in same.split("|")}
+
+    def rules(self) -> tuple[Rule, ...]:
+        names, count = self.names, r"(?:[0-9]{1,3}|" + "|".join(self.numbers) + ")"
+        # "Weekend" before "week", which it may begin with.
+        unit, month = _any(names.units[2], *names.units), _any(*names.months.split())
+        weekday = _any(*names.weekdays.split())
+        noun, counted = _any(weekday, unit, month), rf"({count})\s+({unit})\b"
+        last, steps = _any(names.last), _any(names.last, names.this, names.next)
+        # Where it cannot stand after, the second half never matches.
+        after = rf"|{'' if names.after else '(?!)'}\b(?P<name2>{noun})\s+(?P<step2>{names.last}|{names.next})\b"
+        year = rf"(?:,?\s+(?:del?\s+|года?\s+)?(?P<year>{dates.YEAR}))?"
+        day = _any(*sorted(map(_flexible, self.days), key=len, reverse=True))
+        return (
+            _rule(self.ago, "|".join(rf"\b{way.replace('{n}', counted)}" for way in names.ago.split("|"))),
+            _rule(self.rolling, rf"\b(?:{last}\s+({count})|({count})\s+{last})\s+(?P<unit>{unit})\b"),
+            _rule(self.near, rf"\b(?P<step>{steps})\s+(?P<name>{noun})\b{after}"),
+            _rule(self.on_date, rf"\b(?:(?P<day>[0-9]{{1,2}}){names.before_month})?(?P<month>{month})\b{year}"),
+            _rule(self.day, rf"(?<!\w){day}\b"),
+            _rule(self.on_weekday, rf"\b(?P<weekday>{weekday})\b"),
+        )
+
+    def day(self, match: re.Match[str], text: str, now: date) -> Reading:
+        return period_of("day", self.days[" ".join(match.group().split())], now), False
+
+    def ago(self, match: re.Match[str], text: str, now: date) -> Reading:
+        number, unit = (part for part in match.groups() if part)
+        return _ago(self._number(number), self._unit(unit), now)
+
+    def rolling(self, match: re.Match[str], text: str, now: date) -> Reading:
+        return _rolling(self._number(match[1] or match[2]), self._unit(match["unit"]), now)
+
+    def near(self, match: re.Match[str], text: str, now: date) -> Reading:
+        """Last, this or next Monday, May or month."""
+        step, name = _which(self.steps, match["step"] or match["step2"]) - 1, match["name"] or match["name2"]
+        if _knows(self.weekdays, name):
+            return _on_weekday(_which(self.weekdays, name), step, now)
+        if _knows(self.months, name):
+            month = _which(self.months, name) + 1
+            return dates.nearest(lambda year: month_of(year, month), ("last", "this", "next")[step + 1], now)
+        return period_of(self._unit(name), step, now), False
+
+    def on_date(self, match: re.Match[str], text: str, now: date) -> Reading:
+        return _on_date(match["year"], _which(self.months, match["month"]) + 1, match["day"], now)
+
+    def on_weekday(self, match: re.Match[str], text: str, now: date) -> Reading:
+        return _on_weekday(_which(self.weekdays, match["weekday"]), None, now)
+
+    def _unit(self, name: str) -> str:
+        return UNITS[_which(self.units, name)]
+
+    def _number(self, word: str) -> int:
+        return int(word) if word.isdigit() else self.numbers[word]
+
+
+@lru_cache
+def _latin(language: str) -> tuple[Rule, ...]:
+    return _Spaced(LATIN[language]).rules()
+
+
+def _rule(read: Reader, pattern: str) -> Rule:
+    return (), read, re.compile(pattern)
+
+
+def _any(*patterns: str) -> str:
+    return "(?:" + "|".join(patterns) + ")"
+
+
+def _which(patterns: Patterns, word: str) -> int:
+    return next(nth for nth, pattern in enumerate(patterns) if pattern.fullmatch(word))
+
+
+def _knows(patterns: Patterns, word: str) -> bool:
+    return any(pattern.fullmatch(word) for pattern in patterns)
+
+
+def _flexible(words: str) -> str:
+    return re.escape(words).replace(r"\ ", r"\s+")
+
+
+# --- Chinese, Japanese and Korean ---------------------------------------------------------------------------
+
+
+def _sign_number(text: str) -> int:
+    """A number up to 99, in digits or signs."""
+    if text.isdigit():
+        return int(text)
+    if text in KOREAN:
+        return KOREAN[text]
+    tens, ten, ones = text.partition("十")
+    if not ten:
+        return CHINESE[text]
+    return 10 * (CHINESE[tens] if tens else 1) + (CHINESE[ones] if ones else 0)
+
+
+@lru_cache
+def _unspaced() -> tuple[Rule, ...]:
+    days = {word: away for away, words in SIGN_DAYS.items() for word in words.split()}
+    near = [(re.compile(words.replace(" ", "|")), unit, step) for (unit, step), words in SIGN_UNITS.items()]
+    named = "|".join(words.pattern for words, _, _ in near)
+
+    def day(match: re.Match[str], text: str, now: date) -> Reading:
+        away = days[match.group()]
+        return (now + DAY * away, now + DAY * away), False
+
+    def unit(match: re.Match[str], text: str, now: date) -> Reading:
+        name, step = next((name, step) for words, name, step in near if words.fullmatch(match["named"]))
+        if match["weekday"] and name == "week":
+            on = week_of(now + 7 * DAY * step)[0] + DAY * WEEKDAY_SIGNS[match["weekday"]]
+            return (on, on), False
+        if match["month"] and name == "year":
+            return _sign_date(str(now.year + step), match, now)
+        return period_of(name, step, now), False
+
+    return (
+        _rule(_signs_ago, rf"{COUNTED}\s?(?:以?前|전|之前)"),
+        _rule(_signs_rolling, rf"(?:最近的?|过去的?|過去の?|这|這|近|この|ここ|지난\s|최근\s){COUNTED}"),
+        _rule(unit, rf"(?P<named>{named})(?:の|的|\s)?{OF_WEEK}(?:\s?{MONTH_DAY})?"),
+        _rule(_signs_date, rf"(?P<year>{dates.YEAR})\s?[年년](?:\s?{MONTH_DAY})?"),
+        _rule(_signs_date, rf"(?<![0-9])(?P<year>(?!))?{MONTH_DAY}"),
+        _rule(day, "|".join(sorted(days, key=len, reverse=True))),
+        _rule(_signs_weekday, r"(?:星期|周|週|礼拜|禮拜)(?P<sign>[一二三四五六日天])"
+              r"|(?P<other>[月火水木金土日](?=曜)|[월화수목금토일](?=요일))(?:曜日?|요일)"),
+    )  # fmt: skip
+
+
+def _unit_of(name: str | None) -> str:
+    return next((COUNTED_UNITS[char] for char in (name or "").lstrip("个個かヶケカ") if char in COUNTED_UNITS), "day")
+
+
+def _signs_ago(match: re.Match[str], text: str, now: date) -> Reading:
+    return _ago(_sign_number(match["count"]), _unit_of(match["unit"]), now)
+
+
+def _signs_rolling(match: re.Match[str], text: str, now: date) -> Reading:
+    return _rolling(_sign_number(match["count"]), _unit_of(match["unit"]), now)
+
+
+def _signs_date(match: re.Match[str], text: str, now: date) -> Reading:
+    return _sign_date(match["year"], match, now)
+
+
+def _signs_weekday(match: re.Match[str], text: str, now: date) -> Reading:
+    return _on_weekday(WEEKDAY_SIGNS[match["sign"] or match["other"]], None, now)
+
+
+def _sign_date(year: str | None, match: re.Match[str], now: date) -> Reading:
+    if match["month"] is None:
+        return year_of(int(year or now.year)), False
+    day = str(_sign_number(match["day"])) if match["day"] else None
+    return _on_date(year, _sign_number(match["month"]), day, now)
