@@ -17,11 +17,12 @@ FLOORS = {
     "notes": 2, "protocol": 2, "exam": 2, "lifecycle": 2, "outline": 2,
     "indexer": 3, "mcp": 3,
     "daemon": 4,
-    "cli": 5,
+    "cli": 5, "web": 5,
 }  # fmt: skip
 
 BASICS = {"config", "models", "errors", "version", "installation"}
-SEES = {"cli": {"protocol", *BASICS}, "mcp": {"protocol", *BASICS}, "protocol": BASICS}
+FRONT_DOOR = {"protocol", *BASICS}
+SEES = {"cli": FRONT_DOOR, "web": FRONT_DOOR, "mcp": {"protocol", *BASICS}, "protocol": BASICS}
 """Rooms that may see less than everything below them."""
 
 INDEXER = (
@@ -36,7 +37,8 @@ VENDORS = {
     "watchdog": {"daemon/inotify.py"},
     # One runs the jobs; the other reads cron lines, which the config file is checked for.
     "apscheduler": {"daemon/scheduler.py", "config/schedules.py"},
-    "markdown_it": {"notes/blocks.py"},
+    # One finds blocks with their lines, the other makes HTML.
+    "markdown_it": {"notes/blocks.py", "web/markdown.py"},
     "ruamel": {"notes/metadata.py"},
     "Stemmer": {"indexer/language/words.py"},
     # One edits memd's own config file, the other those of agents.
@@ -52,6 +54,10 @@ VENDORS = {
     "mcp_types": {"mcp/sdk_server.py", "mcp/session.py"},
     "anyio": {"mcp/session.py"},
     "pydantic": {"mcp/session.py"},
+    "jinja2": {"web/rendering.py"},
+    "uvicorn": {"web/server.py"},
+    # Requests and answers are its words for them, all over the page and nowhere else.
+    "starlette": {str(file.relative_to(PACKAGE)) for file in FILES if "web" in file.parts},
 }
 
 BROAD = {

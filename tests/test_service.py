@@ -1,5 +1,6 @@
 """memd as a systemd service: the units say what they should, and a real user manager runs them."""
 
+import json
 import os
 import re
 import shutil
@@ -38,7 +39,7 @@ def directives(text):
 
 def test_every_directive_is_explained():
     """A comment stands above each line, or above the group of lines it belongs to."""
-    for name in (service.SERVICE, service.SOCKET):
+    for name in (service.SERVICE, service.SOCKET, service.WEB_SERVICE, service.WEB_SOCKET):
         explained = False
         for line in (ROOT / "systemd" / name).read_text().splitlines():
             if line.startswith("#"):
@@ -82,17 +83,16 @@ def written(usual, tmp_path):
     """The units as they would be installed, in a directory."""
     folder = tmp_path / "units"
     folder.mkdir()
-    shown = memd(usual, "service", "install", "--print").stdout
-    service, _, socket = shown.partition(f"# {usual['HOME']}/.config/systemd/user/memd.socket\n")
-    (folder / "memd.service").write_text(service)
-    (folder / "memd.socket").write_text(socket)
+    units = json.loads(memd(usual, "service", "install", "--print", "--web", "--json").stdout)
+    for name, text in units.items():
+        (folder / name).write_text(text)
     return folder
 
 
 @needs_analyze
 def test_systemd_has_nothing_to_say_about_the_units(usual, written):
     """It exits 0 even for keys that it does not know, so what it prints is what counts."""
-    command = ["systemd-analyze", "--user", "verify", str(written / "memd.service"), str(written / "memd.socket")]
+    command = ["systemd-analyze", "--user", "verify", *map(str, sorted(written.iterdir()))]
     done = subprocess.run(command, env=usual, capture_output=True, text=True)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 

@@ -34,7 +34,7 @@ MODULES = {
     "proposals": "proposal",
     "workspaces": "add remove workspaces ns",
     "maintenance": "sync rebuild doctor jobs",
-    "server": "status start stop restart daemon logs mcp",
+    "server": "status start stop restart daemon logs mcp web",
     "connect": "connect disconnect hook",
     "config": "config",
     "service": "service",

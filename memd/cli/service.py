@@ -16,6 +16,7 @@ from memd.protocol import start
 from memd.protocol.start import systemctl
 
 SERVICE, SOCKET = "memd.service", "memd.socket"
+WEB_SERVICE, WEB_SOCKET = "memd-web.service", "memd-web.socket"
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))
 HARDENING_BEGIN = "# Files that it makes are this user's alone."
 NAMESPACES_BEGIN = "# From here to the mark below: what needs namespaces."
@@ -36,7 +37,7 @@ def dropin_file() -> Path:
 # --- installing -------------------------------------------------------------------------------------------------------
 
 
-def install(now: bool, linger: bool) -> dict[str, Any]:
+def install(now: bool, linger: bool, web: bool) -> dict[str, Any]:
     """Write the units, hand over from a daemon that was started by hand, enable and start them."""
     _check_manager()
     _make_own_places()
@@ -49,10 +50,15 @@ def install(now: bool, linger: bool) -> dict[str, Any]:
         _write(dropin_file(), workspaces_dropin(_roots()))
     else:
         dropin_file().unlink(missing_ok=True)
+    if web:
+        _write(paths.unit_dir() / WEB_SERVICE, web_service_unit(namespaces))
+        _write(paths.unit_dir() / WEB_SOCKET, template(WEB_SOCKET))
     _must("daemon-reload")
     _must("enable", SOCKET, SERVICE)
     if now:
         start.start()
+    if web:
+        _must("enable", *["--now"] * now, WEB_SOCKET)
     if linger:
         _enable_linger()
     return state()
@@ -74,6 +80,7 @@ def _check_manager() -> None:
 def _make_own_places() -> None:
     """What is not there when the service starts stays closed to it."""
     paths.private_dir(paths.state_dir())
+    paths.private_dir(paths.unanswered_dir())
     paths.config_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
@@ -156,13 +163,15 @@ def uninstall() -> bool:
     """Stop and disable the units and remove them; False when there were none."""
     if not installed():
         return False
+    units = (SOCKET, SERVICE, WEB_SOCKET, WEB_SERVICE)
+    systemctl("stop", WEB_SOCKET, WEB_SERVICE)
     start.stop()
-    systemctl("disable", SOCKET, SERVICE)
-    for unit in (SOCKET, SERVICE):
+    for unit in units:
+        systemctl("disable", unit)
         (paths.unit_dir() / unit).unlink(missing_ok=True)
         shutil.rmtree(paths.unit_dir() / f"{unit}.d", ignore_errors=True)
     systemctl("daemon-reload")
-    systemctl("reset-failed", SOCKET, SERVICE)
+    systemctl("reset-failed", *units)
     return True
 
 
@@ -243,6 +252,7 @@ def state() -> dict[str, Any]:
         "linger": linger(),
         "service": _shown(SERVICE),
         "socket": _shown(SOCKET),
+        "web": _shown(WEB_SOCKET) if (paths.unit_dir() / WEB_SOCKET).is_file() else None,
     }
 
 
@@ -276,13 +286,22 @@ def socket_unit() -> str:
 
 def service_unit(namespaces: bool = True) -> str:
     """memd.service for this user, this Python and these places."""
-    text = template(SERVICE)
+    return _fitted(SERVICE, start.daemon_command(), own_directories(), namespaces)
+
+
+def web_service_unit(namespaces: bool = True) -> str:
+    """memd-web.service: the page writes where tokens are, and where a write that had no answer is remembered."""
+    return _fitted(WEB_SERVICE, start.web_command(), [paths.run_dir(), paths.unanswered_dir()], namespaces)
+
+
+def _fitted(name: str, command: list[str], writable: list[Path], namespaces: bool) -> str:
+    text = template(name)
     if not namespaces:
         before, _, rest = text.partition(NAMESPACES_BEGIN)
         text = before + WITHOUT_NAMESPACES + rest.partition(NAMESPACES_END)[2]
-    command = " ".join(quoted(word) for word in start.daemon_command())
-    text = _replace(text, "ExecStart", [*_environment(), f"ExecStart={command}"])
-    own = " ".join(quoted(f"-{place}") for place in own_directories())
+    started = " ".join(quoted(word) for word in command)
+    text = _replace(text, "ExecStart", [*_environment(), f"ExecStart={started}"])
+    own = " ".join(quoted(f"-{place}") for place in writable)
     return _replace(text, "ReadWritePaths", [f"ReadWritePaths={own}"])
 
 

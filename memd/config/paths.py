@@ -84,6 +84,11 @@ def log_file() -> Path:
     return state_dir() / "memd.log"
 
 
+def unanswered_dir() -> Path:
+    """Where a client remembers writes that had no answer."""
+    return state_dir() / "unanswered"
+
+
 def unit_dir() -> Path:
     """Where systemd looks for this user's units; never under `MEMD_HOME`."""
     return _path(_config_home()) / "systemd" / "user"

@@ -146,6 +146,11 @@ def daemon_command(*flags: str) -> list[str]:
     return [sys.executable, "-P", "-m", "memd.daemon", *flags]
 
 
+def web_command(*flags: str) -> list[str]:
+    """How the page is started."""
+    return [sys.executable, "-P", "-m", "memd.web", *flags]
+
+
 def daemon_environment() -> dict[str, str]:
     """This environment, with relative places made absolute: the daemon runs in `/`."""
     environment = {name: value for name, value in os.environ.items() if name not in SYSTEMD_OWN}

@@ -21,7 +21,7 @@ class UnansweredWrite:
     def __init__(self, daemon: str, method: str, params: dict[str, Any]) -> None:
         compared = sorted((name, value) for name, value in params.items() if name not in NOT_COMPARED)
         digest = hashlib.sha256(repr((daemon, method, compared)).encode("utf-8", "surrogatepass"))
-        self._file = paths.state_dir() / "unanswered" / digest.hexdigest()[:32]
+        self._file = paths.unanswered_dir() / digest.hexdigest()[:32]
 
     @property
     def request_id(self) -> str:

@@ -1,4 +1,4 @@
-"""`memd start`, `stop`, `restart`, `daemon`, `status`, `logs` and, for help, `mcp`."""
+"""`memd start`, `stop`, `restart`, `daemon`, `status`, `logs`, `web` and, for help, `mcp`."""
 
 from __future__ import annotations
 
@@ -83,11 +83,34 @@ def stop(json: Json = False) -> None:
 @app.command()
 def daemon(json: Annotated[bool, typer.Option("--json", help="Log in JSON, one object a line.")] = False) -> None:
     """Runs the daemon in the foreground."""
-    command = process.daemon_command()
-    environment = {**os.environ, **({"MEMD_LOG__FORMAT": "json"} if json else {})}
+    _become(process.daemon_command(), **({"MEMD_LOG__FORMAT": "json"} if json else {}))
+
+
+def _become(command: list[str], **settings: str) -> None:
+    """Go on as another program of memd, from the same code."""
+    environment = {**os.environ, **settings}
     if source := process.source_dir():
         environment["PYTHONPATH"] = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
     os.execve(command[0], command, environment)
+
+
+@app.command()
+def web(
+    port: Annotated[
+        int | None, typer.Option("--port", min=1, max=65535, help="Listen here; else on 8427 or any.")
+    ] = None,
+    ns: Annotated[str | None, typer.Option("--ns", "-n", help="Show this workspace and no other.")] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Change nothing.")] = False,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Start no browser.")] = False,
+) -> None:
+    """Opens a page to see, search and tend the memory, on this machine only.
+
+    The first line that it prints is the address, which works once and for ten minutes.
+    """
+    given = {"--port": str(port) if port else None, "--ns": ns}
+    flags = [f"{name}={value}" for name, value in given.items() if value is not None]
+    flags += [name for name, on in {"--read-only": read_only, "--no-open": no_open}.items() if on]
+    _become(process.web_command(*flags))
 
 
 @declared_command(

@@ -21,13 +21,14 @@ def install(
     print_only: Annotated[bool, typer.Option("--print", help="Show the units and change nothing.")] = False,
     linger: Annotated[bool, typer.Option("--linger", help="Let it go on after logout.")] = False,
     now: Annotated[bool, typer.Option("--now/--no-now", help="Start it at once.")] = True,
+    web: Annotated[bool, typer.Option("--web", help="Also the page, which runs while someone looks at it.")] = False,
     json: Json = False,
 ) -> None:
     """Installs memd as a service: it starts at login, and whenever someone asks."""
     if print_only:
-        _print_units(json)
+        _print_units(web, json)
         return
-    state = service.install(now, linger)
+    state = service.install(now, linger, web)
     if json:
         console.json(state)
         return
@@ -43,8 +44,13 @@ def install(
         )
 
 
-def _print_units(json: bool) -> None:
+def _print_units(web: bool, json: bool) -> None:
     written = {service.SERVICE: service.service_unit(), service.SOCKET: service.socket_unit()}
+    if web:
+        written |= {
+            service.WEB_SERVICE: service.web_service_unit(),
+            service.WEB_SOCKET: service.template(service.WEB_SOCKET),
+        }
     text = "\n".join(f"# {paths.unit_dir() / name}\n{unit}" for name, unit in written.items()).rstrip()
     console.show(written, text, json)
 
@@ -91,7 +97,7 @@ def describe(state: dict[str, Any]) -> str:
     """The service in a few lines."""
     if not state["installed"]:
         return "the service is not installed; to install it: memd service install"
-    lines = [f"{name:<8} {_unit(state[name])}" for name in ("service", "socket")]
+    lines = [f"{name:<8} {_unit(state[name])}" for name in ("service", "socket", "web") if state[name]]
     confined = "yes" if state["confined"] else "without namespaces"
     linger = {True: "yes", False: "no, it stops at logout", None: "unknown"}[state["linger"]]
     return "\n".join([*lines, f"unit     {one_line(state['unit'])}", f"confined {confined}", f"linger   {linger}"])

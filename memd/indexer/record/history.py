@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass
 
 from memd.models import JsonObject
 
-PEOPLE = ("cli", "editor")
+PEOPLE = ("cli", "editor", "web")
 """Authors that are a person: whoever types commands, and whoever edits the files."""
 BY_OTHERS = f"v.digest IS NOT NULL AND v.who NOT IN {PEOPLE}"
 

@@ -1,0 +1,95 @@
+"""The page's routes, and what becomes of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from memd.errors import Busy, Conflict, MemdError, NoDaemon, NotFound, Refused, UnknownWorkspace, UsageError
+from memd.web.admission import Sessions
+from memd.web.clients import Clients, Feed
+from memd.web.guard import BodyTooLarge, Guard
+from memd.web.rendering import STATIC, refusal_page, render
+from memd.web.views import actions, context, entry, events, graph, health, life, memory, review, search, timeline
+from memd.web.visit import Visit
+
+STATUS: tuple[tuple[type[MemdError], int], ...] = (
+    (NotFound, 404), (UsageError, 400), (Conflict, 409), (Refused, 403), (NoDaemon, 503), (Busy, 503),
+)  # fmt: skip
+View = Callable[[Visit], Awaitable[Response]]
+
+
+def make_app(clients: Clients, sessions: Sessions, port: int, read_only: bool = False) -> Guard:
+    """The whole page, behind its guard."""
+    app = Starlette(
+        routes=_routes(),
+        exception_handlers={MemdError: _failed, HTTPException: _no_such_page, BodyTooLarge: _too_large},
+    )
+    guard = Guard(GZipMiddleware(app, minimum_size=800), port, sessions, read_only)
+    app.state.clients, app.state.feed, app.state.sessions = clients, Feed(clients), sessions
+    app.state.port, app.state.read_only, app.state.cookie_name = port, read_only, guard.cookie_name
+    return guard
+
+
+def _routes() -> list[BaseRoute]:
+    shown: dict[str, View] = {
+        "/": search.show, "/why-not": search.why_not, "/memory": memory.show, "/memory/edit": memory.edit,
+        "/memory/history": memory.history, "/timeline": timeline.show, "/graph": graph.show, "/graph.json": graph.data,
+        "/life": life.show, "/review": review.show, "/context": context.show, "/health": health.show,
+        "/events": events.stream, "/enter": entry.door,
+    }  # fmt: skip
+    done: dict[str, View] = {
+        "/memory/edit": memory.save,
+        "/do/{action}": actions.do,
+        "/enter": entry.enter,
+        "/leave": entry.leave,
+    }
+    return [
+        *(Route(path, _endpoint(view), methods=["POST"]) for path, view in done.items()),
+        *(Route(path, _endpoint(view), methods=["GET"]) for path, view in shown.items()),
+        Mount("/static", _Static(directory=STATIC)),
+    ]
+
+
+def _endpoint(view: View) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        return await view(await Visit.of(request))
+
+    return answer
+
+
+class _Static(StaticFiles):
+    """Files whose address changes with them, so a browser may keep them."""
+
+    async def get_response(self, path: str, scope: MutableMapping[str, Any]) -> Response:
+        response = await super().get_response(path, scope)
+        if b"v=" in scope["query_string"]:
+            response.headers["Cache-Control"] = "private, max-age=31536000, immutable"
+        return response
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """What the daemon would not or could not do, in its own words."""
+    assert isinstance(error, MemdError)
+    if isinstance(error, UnknownWorkspace) and not await request.app.state.clients.workspaces():
+        return await Visit(request).page("begin.html", "search")
+    status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+    back = request.headers.get("referer", "")
+    return render("failed.html", {"error": error, "status": status, "back": back if status != 503 else ""}, status)
+
+
+async def _no_such_page(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return refusal_page(error.status_code, "There is no such page.")
+
+
+async def _too_large(request: Request, error: Exception) -> Response:
+    return refusal_page(413, "That is more than the page takes at once.", "Edit the file itself.")

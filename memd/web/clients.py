@@ -1,0 +1,102 @@
+"""How the page speaks to the daemon: a few connections that views borrow, and one that hears what happens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from memd.errors import MemdError, NoDaemon
+from memd.protocol.async_client import AsyncClient
+
+CONNECTIONS = 4
+RETRIES = 6
+"""A daemon that restarts is back within a few seconds; a write that has a number is then sent again."""
+MAX_LISTENERS = 32
+HELD_EVENTS = 100
+RECONNECT_SECONDS = 1.0
+REMEMBER_SECONDS = 2.0
+
+
+class Clients:
+    """Connections to one daemon, all bound to one workspace if the page is."""
+
+    def __init__(self, bind: str | None = None, socket: str | None = None) -> None:
+        self.bind = bind
+        self._socket = socket
+        self._idle: asyncio.LifoQueue[AsyncClient] = asyncio.LifoQueue()
+        for _ in range(CONNECTIONS):
+            self._idle.put_nowait(self.new_client())
+        self._workspaces: tuple[float, list[str]] = (-REMEMBER_SECONDS, [])
+
+    def new_client(self, *, autostart: bool = False) -> AsyncClient:
+        return AsyncClient(self._socket, bind=self.bind, who="web", retries=RETRIES, autostart=autostart)
+
+    @contextlib.asynccontextmanager
+    async def client(self) -> AsyncIterator[AsyncClient]:
+        """A connection for one view; a slow call of another view does not hold it up."""
+        borrowed = await self._idle.get()
+        try:
+            yield borrowed
+        finally:
+            self._idle.put_nowait(borrowed)
+
+    async def workspaces(self) -> list[str]:
+        """Their names, for the frame of every page; the last ones known where no daemon answers."""
+        at, names = self._workspaces
+        if time.monotonic() - at > REMEMBER_SECONDS:
+            with contextlib.suppress(NoDaemon):
+                async with self.client() as memory:
+                    names = [one["ns"] for one in (await memory.workspace_list())["workspaces"]]
+            self._workspaces = (time.monotonic(), names)
+        return names
+
+
+class Feed:
+    """What the daemon tells of itself, for every browser that listens; one connection for all of them."""
+
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+        self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def full(self) -> bool:
+        return len(self._listeners) >= MAX_LISTENERS
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[asyncio.Queue[dict[str, Any]]]:
+        queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(HELD_EVENTS)
+        self._listeners.add(queue)
+        if self._task is None:
+            self._task = asyncio.create_task(self._hear())
+        try:
+            yield queue
+        finally:
+            self._listeners.discard(queue)
+            if not self._listeners and self._task:
+                self._task.cancel()
+                self._task = None
+
+    async def _hear(self) -> None:
+        """Listen for as long as anybody does, to one daemon after the other."""
+        while True:
+            try:
+                async with self._clients.new_client() as memory:
+                    await memory.watch()
+                    self._tell({"event": "connected"})
+                    async for event in memory.events():
+                        self._tell(event)
+            except NoDaemon:
+                self._tell({"event": "gone"})
+            except MemdError as error:
+                self._tell({"event": "failed", "message": error.message})
+            await asyncio.sleep(RECONNECT_SECONDS)
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        for queue in self._listeners:
+            # A browser that does not keep up misses events; each of them only says: look again.
+            with contextlib.suppress(asyncio.QueueFull):
+                queue.put_nowait(event)

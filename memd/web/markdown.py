@@ -1,0 +1,60 @@
+"""Notes as HTML, and notes are hostile: no HTML of their own, no picture from elsewhere, no link but to the web."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import MutableMapping, Sequence
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from memd.protocol.safe_text import neutralise
+
+MAX_CHARACTERS = 60_000
+"""Beyond this a note is cut: to draw a megabyte takes seconds, and nobody reads it here."""
+SAFE_LINK = re.compile(r"(https?|mailto):", re.IGNORECASE)
+OWN_COMMENT = re.compile(r"^[ \t]*<!--\s*memd:.*?-->[ \t]*\n?", re.MULTILINE)
+
+
+class SafeRenderer(RendererHTML):
+    """Draws links that lead to the web, and pictures as the words that stand for them."""
+
+    def link_open(self, tokens: Sequence[Token], index: int, options: Any, env: MutableMapping[str, Any]) -> str:
+        token = tokens[index]
+        href = str(token.attrGet("href") or "")
+        token.attrs = {}
+        if SAFE_LINK.match(href):
+            token.attrs = {"href": href, "rel": "noreferrer noopener", "target": "_blank"}
+        return self.renderToken(tokens, index, options, env)
+
+    def td_open(self, tokens: Sequence[Token], index: int, options: Any, env: MutableMapping[str, Any]) -> str:
+        """A column's alignment as a class: the page allows no style of its own in an element."""
+        style = str(tokens[index].attrs.pop("style", ""))
+        if style:
+            tokens[index].attrs["class"] = style.rpartition(":")[2]
+        return self.renderToken(tokens, index, options, env)
+
+    th_open = td_open
+
+    def image(self, tokens: Sequence[Token], index: int, options: Any, env: MutableMapping[str, Any]) -> str:
+        token = tokens[index]
+        alt = self.renderInlineAsText(token.children or [], options, env)
+        return str(Markup('<span class="picture">{}</span>').format(alt or token.attrGet("src") or ""))
+
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=SafeRenderer).enable(["table", "strikethrough"])
+
+
+def render(text: str) -> Markup:
+    """A note as safe HTML; what memd declares in a comment is shown elsewhere on the page."""
+    shown = OWN_COMMENT.sub("", neutralise(text[:MAX_CHARACTERS]))
+    return Markup(_MARKDOWN.render(shown))
+
+
+def without_heading(text: str, heading: str) -> str:
+    """The text of a section without its first line, where the page shows that as its title."""
+    first, _, rest = text.partition("\n")
+    return rest if first.lstrip("#").strip() == heading.strip() and first.startswith("#") else text

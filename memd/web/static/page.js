@@ -1,0 +1,215 @@
+// What every view shares: search as you type, live changes, keys. Each does what a link or a form of the page does.
+
+const trusted = window.trustedTypes?.createPolicy("memd", { createHTML: (html) => html }) ?? { createHTML: (html) => html };
+const live = () => document.getElementById("live");
+const editing = () => document.activeElement?.matches?.("input, textarea, select") ?? false;
+
+// --- parts of a page, fetched anew ---
+
+let newest = 0;
+
+async function refresh(url, { wholePage = false } = {}) {
+  const number = ++newest;
+  let response;
+  try {
+    response = await fetch(url, { headers: { Accept: "text/html" } });
+  } catch {
+    return;
+  }
+  if (response.status === 403) {
+    location.reload();
+    return;
+  }
+  const fresh = new DOMParser().parseFromString(trusted.createHTML(await response.text()), "text/html");
+  if (number !== newest) return;
+  const id = wholePage ? "main" : "live";
+  const [old, replacement] = [document.getElementById(id), fresh.getElementById(id)];
+  if (!old || !replacement) return;
+  const open = [...old.querySelectorAll("details")].map((one) => one.open);
+  document.title = fresh.title;
+  old.replaceChildren(...replacement.childNodes);
+  old.querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? false; });
+  if (wholePage) listenToSearch();
+}
+
+// --- search as you type ---
+
+function addressOf(form) {
+  const values = [...new FormData(form)].filter(([, value]) => value !== "");
+  const query = new URLSearchParams(values).toString();
+  return query ? `${form.getAttribute("action")}?${query}` : form.getAttribute("action");
+}
+
+function listenToSearch() {
+  const form = document.querySelector("form[data-search]");
+  if (!form) return;
+  let timer;
+  const typed = form.elements.q;
+  const go = (push) => {
+    clearTimeout(timer);
+    const url = addressOf(form);
+    history[push ? "pushState" : "replaceState"](null, "", url);
+    refresh(url);
+  };
+  let settled = typed.value;
+  typed.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => go(false), 90);
+  });
+  typed.addEventListener("change", () => {
+    if (typed.value !== settled) history.pushState(null, "", addressOf(form));
+    settled = typed.value;
+  });
+  form.addEventListener("change", (event) => {
+    event.target.closest(".chip")?.classList.toggle("on", event.target.value !== "");
+    if (event.target !== typed) go(true);
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    go(true);
+  });
+}
+
+addEventListener("popstate", () => refresh(location.href, { wholePage: true }));
+listenToSearch();
+
+// --- forms that need no button ---
+
+document.addEventListener("change", (event) => {
+  const form = event.target.closest("form[data-auto]");
+  if (form) location.assign(addressOf(form));
+});
+
+// --- live ---
+
+const pulse = document.querySelector("[data-pulse]");
+let source;
+let waiting;
+let missed = false;
+
+function listen() {
+  source = new EventSource("/events");
+  source.onmessage = (message) => hear(JSON.parse(message.data));
+  source.onerror = () => pulse?.classList.replace("on", "off");
+}
+
+function hear(event) {
+  pulse?.classList.toggle("on", event.event !== "gone");
+  pulse?.classList.toggle("off", event.event === "gone");
+  tell(event);
+  const shown = live();
+  if (!shown?.dataset.live.split(" ").includes(event.event)) return;
+  const { path } = shown.dataset;
+  if (path && event.paths && !event.paths.includes(path)) return;
+  clearTimeout(waiting);
+  waiting = setTimeout(() => {
+    if (shown.contains(document.activeElement) && editing()) return;
+    refresh(location.href);
+  }, 250);
+}
+
+function tell(event) {
+  const list = document.querySelector("[data-events]");
+  if (!list || event.event === "connected") return;
+  const facts = ["ns", "who", "what", "name", "key", "files", "removed", "paths", "result", "message"]
+    .filter((name) => event[name] !== undefined && event[name] !== "" && event[name] !== 0)
+    .map((name) => (Array.isArray(event[name]) ? event[name].slice(0, 3).join(", ") : `${event[name]}`));
+  const line = document.createElement("li");
+  const time = document.createElement("time");
+  time.textContent = new Date(event.at ?? Date.now()).toLocaleTimeString();
+  const name = document.createElement("strong");
+  name.textContent = event.event;
+  line.append(time, " ", name, ` ${facts.join(" · ")}`);
+  list.querySelector(".quiet")?.remove();
+  list.prepend(line);
+  while (list.children.length > 50) list.lastChild.remove();
+}
+
+// A browser has few connections to one host: a page that nobody sees gives its own back.
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) {
+    source?.close();
+    missed = true;
+  } else if (missed) {
+    missed = false;
+    listen();
+    if (live() && !editing()) refresh(location.href);
+  }
+});
+if (document.body.dataset.section && !document.hidden) listen();
+else missed = true;
+addEventListener("pagehide", () => source?.close());
+
+document.querySelector(".top [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
+// --- keys ---
+
+const places = { s: "search", t: "timeline", g: "graph", l: "life", r: "review", c: "context", h: "health" };
+const names = ["search", "timeline", "graph", "life", "review", "context", "health"];
+let going = 0;
+
+function move(step) {
+  const rows = [...document.querySelectorAll("[data-row]")];
+  if (!rows.length) return;
+  const at = rows.findIndex((row) => row.classList.contains("here"));
+  const next = rows[Math.min(Math.max(at + step, 0), rows.length - 1)];
+  rows[at]?.classList.remove("here");
+  next.classList.add("here");
+  next.querySelector("a")?.focus({ preventScroll: true });
+  next.scrollIntoView({ block: "nearest" });
+}
+
+function search() {
+  const field = document.getElementById("q");
+  if (field) {
+    field.focus();
+    field.select();
+  } else {
+    location.assign("/");
+  }
+}
+
+const keys = {
+  "/": search,
+  j: () => move(1),
+  k: () => move(-1),
+  e: () => document.querySelector("[data-key=e]")?.click(),
+  g: () => { going = Date.now(); },
+  "?": () => document.getElementById("help")?.showModal(),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.target.closest?.("form")?.requestSubmit();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (editing()) {
+    if (event.key === "Escape") document.activeElement.blur();
+    return;
+  }
+  if (going && Date.now() - going < 1500 && places[event.key]) {
+    going = 0;
+    document.querySelectorAll(".top nav a")[names.indexOf(places[event.key])]?.click();
+    return;
+  }
+  going = 0;
+  if (keys[event.key]) {
+    event.preventDefault();
+    keys[event.key]();
+  }
+});
+document.querySelector("[data-help]")?.addEventListener("click", keys["?"]);
+
+// --- a text that is not saved yet ---
+
+const text = document.querySelector("[data-editor]");
+if (text) {
+  const before = text.value;
+  let saving = false;
+  text.focus();
+  text.form.addEventListener("submit", () => { saving = true; });
+  addEventListener("beforeunload", (event) => {
+    if (!saving && text.value !== before) event.preventDefault();
+  });
+}

@@ -1,0 +1,151 @@
+"""One memory: its text, where it stands, its versions, what is near it; and how a person changes it."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from typing import Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from memd.errors import MemdError, NotFound, SecretFound, VersionConflict
+from memd.protocol.async_client import AsyncClient
+from memd.web import markdown
+from memd.web.rendering import memory_address
+from memd.web.visit import Visit
+
+NEAR = 6
+ASKED_CHARACTERS = 600
+"""How much of a text is asked for when the page looks for what is near it in meaning."""
+
+
+async def show(visit: Visit) -> Response:
+    async with visit.client() as memory:
+        found = await _get(memory, visit)
+        past = await memory.history(found["key"], ns=found["ns"])
+        related = await memory.related(found["key"], ns=found["ns"], limit=20)
+        done = await memory.log(key=found["key"], ns=found["ns"], limit=20)
+        near = await _near(memory, found)
+    text = markdown.without_heading(found["text"], found["heading"])
+    body = await asyncio.to_thread(markdown.render, text)
+    return await visit.page(
+        "memory.html", "search", memory=found, body=body, cut=len(text) > markdown.MAX_CHARACTERS,
+        versions=past["versions"], related=related["memories"], near=near, entries=done["entries"],
+        editors=_editors(found),
+    )  # fmt: skip
+
+
+async def _get(memory: AsyncClient, visit: Visit) -> dict[str, Any]:
+    """The memory that the address names. To look is no use: nothing is counted, since a GET changes nothing."""
+    return await memory.call("get", {"key": visit.get("key"), "observe": False, **visit.scope})
+
+
+async def _near(memory: AsyncClient, found: dict[str, Any]) -> list[dict[str, Any]]:
+    """What says something like it; nothing where there is no model, or no word."""
+    asked = " ".join(found["text"].split())[:ASKED_CHARACTERS].replace('"', " ")
+    if not asked.strip("# -"):
+        return []
+    params = {"query": asked, "mode": "vector", "limit": NEAR + 4, "observe": False, "ns": found["ns"]}
+    try:
+        hits = (await memory.call("query", params))["hits"]
+    except MemdError:
+        return []
+    others = {hit["key"]: hit for hit in reversed(hits) if hit["key"] != found["key"]}
+    return list(reversed(others.values()))[:NEAR]
+
+
+def _editors(found: dict[str, Any]) -> dict[str, str]:
+    """Addresses that open the file in an editor."""
+    file = f"{found['root']}/{found['path']}"
+    return {
+        "VS Code": f"vscode://file{quote(file)}:{found['start_line']}",
+        "Obsidian": f"obsidian://open?path={quote(file, safe='')}",
+    }
+
+
+# --- editing --------------------------------------------------------------------------------------------------------
+
+
+async def edit(visit: Visit) -> Response:
+    async with visit.client() as memory:
+        found = await _get(memory, visit)
+    return await _editor(visit, found["key"], found["ns"], found["text"], found["version"] or 0)
+
+
+async def save(visit: Visit) -> Response:
+    """Write the text if the memory is still the one that was edited; whatever happens, the text stays on the page."""
+    key, text = visit.get("key"), visit.get("text").replace("\r\n", "\n")
+    version = visit.number("version", 0)
+    secret = bool(visit.get("allow_secret"))
+    try:
+        async with visit.client() as memory:
+            done = await memory.put(key, text, if_version=version, allow_secret=secret, **visit.scope)
+    except VersionConflict:
+        return await _conflict(visit, key, text)
+    except MemdError as error:
+        status = 503 if error.retryable or error.code == "no_daemon" else 400
+        return await _editor(visit, key, visit.ns, text, version, error=error, status=status)
+    return visit.back("put", done["action"], to=memory_address(done["ns"], done["key"] or key))
+
+
+async def _conflict(visit: Visit, key: str, mine: str) -> Response:
+    """Someone else changed it meanwhile: both texts, side by side, and the version that there is now."""
+    async with visit.client() as memory:
+        try:
+            theirs = await _get(memory, visit)
+        except NotFound:
+            theirs = {"text": "", "version": 0, "ns": visit.ns, "key": key}
+    rows = side_by_side(theirs["text"], mine)
+    return await _editor(
+        visit, key, visit.ns, mine, theirs["version"] or 0, status=409, theirs=theirs["text"], rows=rows
+    )
+
+
+async def _editor(
+    visit: Visit, key: str, ns: str, text: str, version: int, *, status: int = 200, error: MemdError | None = None,
+    theirs: str | None = None, rows: list[dict[str, Any]] | None = None,
+) -> Response:  # fmt: skip
+    return await visit.page(
+        "edit.html", "search", code=status, key=key, edited_ns=ns, text=text, version=version, error=error,
+        secret=isinstance(error, SecretFound), theirs=theirs, rows=rows,
+    )  # fmt: skip
+
+
+# --- versions -------------------------------------------------------------------------------------------------------
+
+
+async def history(visit: Visit) -> Response:
+    """Every version, and two of them side by side."""
+    async with visit.client() as memory:
+        past = await memory.history(visit.get("key"), **visit.scope)
+        numbers = [row["version"] for row in past["versions"] if row["characters"] is not None]
+        new = visit.number("new", numbers[0] if numbers else 0)
+        old = visit.number("old", next((one for one in numbers if one < new), new))
+        texts = {number: await _text(memory, past["ns"], past["key"], number) for number in {old, new} if number}
+    rows = side_by_side(texts.get(old, ""), texts.get(new, "")) if old != new else []
+    return await visit.page("history.html", "search", past=past, old=old, new=new, rows=rows, shown=texts.get(new, ""))
+
+
+async def _text(memory: AsyncClient, ns: str, key: str, version: int) -> str:
+    answer = await memory.call("get", {"key": key, "version": version, "ns": ns, "observe": False})
+    return str(answer["text"])
+
+
+def side_by_side(old: str, new: str) -> list[dict[str, Any]]:
+    """The lines of two texts beside each other; equal stretches are cut to what stands next to a change."""
+    before, after = old.splitlines(), new.splitlines()
+    rows: list[dict[str, Any]] = []
+    for group in difflib.SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(3):
+        if rows:
+            rows.append({"tag": "gap", "old": "", "new": "", "old_line": "", "new_line": ""})
+        for tag, old_from, old_to, new_from, new_to in group:
+            for step in range(max(old_to - old_from, new_to - new_from)):
+                left, right = old_from + step, new_from + step
+                has_left, has_right = left < old_to, right < new_to
+                rows.append({
+                    "tag": tag,
+                    "old": before[left] if has_left else "", "old_line": left + 1 if has_left else "",
+                    "new": after[right] if has_right else "", "new_line": right + 1 if has_right else "",
+                })  # fmt: skip
+    return rows

@@ -1,0 +1,96 @@
+"""Search: hits with their reasons, or every memory there is, newest first; the address holds the whole state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from memd.protocol.async_client import AsyncClient
+from memd.web.rendering import address
+from memd.web.visit import Visit
+
+KINDS = ("semantic", "episodic", "procedural")
+TIERS = ("sensory", "stm", "ltm", "dormant", "pinned")
+MODES = ("hybrid", "text", "vector", "exact")
+FILTERS = ("kind", "tier", "role", "since", "until", "path")
+PAGE, MOST_HITS = 30, 200
+MAX_QUERY = 10_000
+VERDICTS = {
+    "found": "Found.",
+    "weak": "Nothing certain. These come nearest.",
+    "none": "Nothing like that is written down.",
+}
+PARTS = {
+    "words": "its words", "section": "words of its section", "meaning": "its meaning",
+    "section_meaning": "meaning of its section", "lines": "its best lines", "line": "its best line",
+    "recency": "how new it is", "heading": "its heading", "title": "its title", "day": "its day",
+}  # fmt: skip
+"""What the parts of a score are called; a part that is not here is shown by its own name."""
+
+
+async def show(visit: Visit) -> Response:
+    asked = visit.get("q").strip()[:MAX_QUERY]
+    filters = _filters(visit)
+    async with visit.client() as memory:
+        found = await (_hits(memory, visit, asked, filters) if asked else _listed(memory, visit, filters))
+        tags = [row["tag"] for row in (await memory.tag_list(**visit.scope))["tags"][:200]]
+        roles = list((await memory.list(limit=1, **visit.scope))["roles"]) if asked else found["roles"]
+    return await visit.page(
+        "search.html", "search", q=asked, filters=filters, mode=visit.get("mode", "hybrid"), tags=tags, roles=roles,
+        kinds=KINDS, tiers=TIERS, modes=MODES, parts=PARTS, found=found, pages=_paging(visit, found, asked),
+    )  # fmt: skip
+
+
+def _filters(visit: Visit) -> dict[str, Any]:
+    """The filters that are set, as the daemon's methods take them."""
+    given: dict[str, Any] = {name: visit.get(name).strip() for name in FILTERS}
+    given["tags"] = [tag for tag in visit.get("tags").replace(",", " ").split() if tag]
+    return {name: value for name, value in given.items() if value}
+
+
+async def _hits(memory: AsyncClient, visit: Visit, asked: str, filters: dict[str, Any]) -> dict[str, Any]:
+    mode = visit.get("mode", "hybrid")
+    answer: dict[str, Any] = await memory.call("query", {
+        "query": asked, "mode": mode if mode in MODES else "hybrid", "limit": visit.number("limit", PAGE, 1, MOST_HITS),
+        "explain": True, "marks": True, "observe": False, **filters, **visit.scope,
+    })  # fmt: skip
+    verdict = VERDICTS.get(answer["verdict"], "")
+    if answer["verdict"] == "none":
+        unchecked = answer.get("unchecked", "")
+        checked = "The files themselves were looked through." if answer["checked"] else unchecked
+        verdict = f"{verdict} {checked}".strip()
+    most = max((part["adds"] for hit in answer["hits"] for part in hit.get("explain", {}).values()), default=1.0)
+    return {**answer, "verdict_words": verdict, "most": most or 1.0, "rows": answer["hits"]}
+
+
+async def _listed(memory: AsyncClient, visit: Visit, filters: dict[str, Any]) -> dict[str, Any]:
+    offset = visit.number("offset", 0)
+    answer = await memory.call("list", {"limit": PAGE, "offset": offset, **filters, **visit.scope})
+    return {**answer, "rows": answer["memories"]}
+
+
+def _paging(visit: Visit, found: dict[str, Any], asked: str) -> dict[str, str]:
+    """Where the next rows and those before are."""
+    state = {name: value for name, value in visit.request.query_params.items() if name not in ("said", "did")}
+    if asked:
+        limit = visit.number("limit", PAGE, 1, MOST_HITS)
+        more = len(found["rows"]) >= limit < MOST_HITS and found["total"] > limit
+        return {"more": address("/", **{**state, "limit": MOST_HITS}) if more else "", "newer": ""}
+    offset = visit.number("offset", 0)
+    after = address("/", **{**state, "offset": offset + PAGE}) if offset + PAGE < found["total"] else ""
+    before = address("/", **{**state, "offset": max(0, offset - PAGE) or None}) if offset else ""
+    return {"more": after, "newer": before}
+
+
+async def why_not(visit: Visit) -> Response:
+    """Why a passage did not come up for a question."""
+    passage, _, line = visit.get("passage").strip().rpartition(":")
+    if not line.isdigit():
+        passage, line = visit.get("passage").strip(), "1"
+    answer: dict[str, Any] | None = None
+    if passage and visit.get("q").strip():
+        params = {"file": passage, "line": int(line), "query": visit.get("q").strip()[:MAX_QUERY], **_filters(visit)}
+        async with visit.client() as memory:
+            answer = await memory.call("why_not", {**params, **visit.scope})
+    return await visit.page("why_not.html", "search", q=visit.get("q"), answer=answer, passage=visit.get("passage"))

@@ -1,0 +1,100 @@
+"""One request as a view sees it: what was asked, the daemon's connections, and the page that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from memd.protocol.async_client import AsyncClient
+from memd.web.clients import Clients
+from memd.web.rendering import address, render
+
+MAX_BODY = 4_000_000
+"""Bytes of a form: a note of a megabyte, with its characters written out as an address has them."""
+
+SAID = {
+    "put": "Saved.", "tags": "The tags are saved.", "note": "Written down.", "restore": "Restored.",
+    "rm": "Moved to the trash.", "undo": "Taken back.", "useful": "Counted as useful.",
+    "pin": "Pinned: it never ages.", "unpin": "No longer pinned.", "promote": "Moved closer.",
+    "demote": "Moved further away.", "archive": "Laid aside.", "boost": "It weighs more now.",
+    "diminish": "It weighs less now.", "edge_add": "Linked.", "edge_rm": "The link is gone.",
+    "job_run": "The job ran.", "reflect": "Reflected.", "rule_set": "The rule is switched.", "sync": "In step.",
+    "proposal_accept": "Accepted.", "proposal_reject": "Rejected.",
+}  # fmt: skip
+"""What the page says after something was done; a page says nothing else that its address asks for."""
+
+
+class Visit:
+    """A request, its form, and the workspace it is about."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.clients: Clients = request.app.state.clients
+        self.read_only: bool = request.app.state.read_only
+        self.form: Mapping[str, Any] = {}
+
+    @classmethod
+    async def of(cls, request: Request) -> Visit:
+        """A visit with its form, where it has one."""
+        visit = cls(request)
+        if request.method == "POST":
+            visit.form = await request.form(max_part_size=MAX_BODY)
+        return visit
+
+    def get(self, name: str, otherwise: str = "") -> str:
+        """A value of the form, else of the address."""
+        value = self.form.get(name)
+        return value if isinstance(value, str) else self.request.query_params.get(name, otherwise)
+
+    def number(self, name: str, otherwise: int, least: int = 0, most: int = 10**9) -> int:
+        text = self.get(name)
+        return min(max(int(text), least), most) if text.isascii() and text.isdigit() and len(text) < 10 else otherwise
+
+    @property
+    def ns(self) -> str:
+        """The workspace that was chosen; the page's own where it is bound to one."""
+        return self.clients.bind or self.get("ns")
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """`ns` of a call, where one workspace is meant."""
+        return {"ns": self.ns} if self.ns else {}
+
+    def client(self) -> AbstractAsyncContextManager[AsyncClient]:
+        return self.clients.client()
+
+    async def page(self, template: str, section: str, *, code: int = 200, **values: Any) -> HTMLResponse:
+        """A whole page: the view in the frame that all of them have."""
+        did = self.request.query_params.get("did", "")
+        frame = {
+            "section": section, "ns": self.ns, "bound": self.clients.bind, "read_only": self.read_only,
+            "workspaces": await self.clients.workspaces(), "here": self.here,
+            "said": SAID.get(self.request.query_params.get("said", ""), ""), "did": did if did.isdigit() else "",
+        }  # fmt: skip
+        return render(template, {**frame, **values}, code)
+
+    @property
+    def here(self) -> str:
+        """This page's own address, without what was said on it."""
+        kept = [(name, value) for name, value in self.request.query_params.multi_items() if name not in ("said", "did")]
+        return address(self.request.url.path, **_grouped(kept))
+
+    def back(self, said: str, action: int | None = None, to: str = "") -> Response:
+        """To the page that a form names, which says what was done."""
+        target = to or self.get("back", "/")
+        if not target.startswith("/") or target.startswith(("//", "/\\")):
+            target = "/"
+        joint = "&" if "?" in target else "?"
+        undo = f"&did={action}" if action else ""
+        return RedirectResponse(f"{target}{joint}said={said}{undo}", 303)
+
+
+def _grouped(pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
+    grouped: dict[str, list[str]] = {}
+    for name, value in pairs:
+        grouped.setdefault(name, []).append(value)
+    return grouped
