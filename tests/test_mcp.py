@@ -9,13 +9,20 @@ import jsonschema
 import pytest
 
 from memd.errors import Refused
+from memd.mcp import sdk_server
 from memd.mcp.profiles import EXPERIMENTAL as ADDED
 from memd.mcp.profiles import PROFILES
+from memd.mcp.tools import Tool
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.parameters import parameters_of
 from tests.agents import MODERN, NAME, agent, code_of, played, structured, text_of  # noqa: F401 (a fixture)
 from tests.conftest import NOTES, Home, write_notes
 from tests.mcp_calls import CALLS, CODE, EXPERIMENTAL, OUTLINE, OUTLINE_CALLS, TOOLS, check_data
+
+DESTROY = {
+    "ghost_put", "ghost_consolidate", "ghost_edge", "ghost_patch", "refine_memory", "memorize_general_info",
+    "forget_memory",
+}  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("structured")
 
@@ -38,10 +45,24 @@ def test_each_profile_lists_its_tools_with_schemas_and_hints(served: Home, works
                 assert len(tool.description) > 60 and all(
                     one["description"] for one in tool.input_schema["properties"].values()
                 )
-                assert tool.annotations.read_only_hint is not None and tool.annotations.open_world_hint is False
-                assert not (tool.annotations.read_only_hint and tool.annotations.destructive_hint)
+                hints = tool.annotations
+                assert hints.open_world_hint is False
+                # What is not said is destructive, and not read-only.
+                assert (hints.read_only_hint, hints.destructive_hint) in ((True, None), (None, False), (None, None))
+                assert (hints.destructive_hint is None and not hints.read_only_hint) == (tool.name in DESTROY)
 
     played(scene)
+
+
+def test_the_list_of_tools_costs_little() -> None:
+    """Every conversation has it; four characters are about a token."""
+    tokens = {profile: sum(len(_declared(tool)) for tool in tools) / 4 for profile, tools in PROFILES.items()}
+    assert tokens["search"] <= 850 and tokens["knowledge"] <= 1_150
+    assert tokens["ghost"] <= 2_500 and tokens["all"] <= 4_500
+
+
+def _declared(tool: Tool) -> str:
+    return sdk_server._declare(tool).model_dump_json(by_alias=True, exclude_unset=True)
 
 
 def test_an_agent_is_offered_nothing_that_forgets_for_good_or_leaves_the_workspace() -> None:

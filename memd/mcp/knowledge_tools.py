@@ -12,9 +12,7 @@ def recall_general_memory(result: Result) -> Reply:
     """Recall what is generally known about this project, and the list of topics with a sentence each. Call it when a
     session begins; then recall the topics that matter. Returns the text of the index.
     """
-    topics = "\n".join(f"- {row['topic']}: {one_line(row['summary'])}" for row in result["topics"])
-    listed = f"Topics:\n{quote(topics, MAX_ANSWER)}" if topics else ""
-    text = "\n\n".join(part for part in (quote(result["content"], MAX_ANSWER), listed) if part)
+    text = quote(result["index"], MAX_ANSWER)
     data = {**pick(result, "topics", "path"), **written_by(result), "content": result["content"][:MAX_ANSWER]}
     source = f"[source: {one_line(source_of(result))}]"
     return Reply(f"{source}\n{text}" if text else "There is no general knowledge yet.", data)

@@ -183,13 +183,14 @@ class SdkServer:
 
 
 def _declare(tool: Tool) -> types.Tool:
-    hints = types.ToolAnnotations(
-        title=tool.title,
-        read_only_hint=tool.reads,
-        destructive_hint=tool.destroys,
-        idempotent_hint=tool.reads or tool.repeatable,
-        open_world_hint=False,
-    )
+    """Only the hints that differ from the protocol's defaults: the list is in every conversation."""
+    hints = types.ToolAnnotations(open_world_hint=False)
+    if tool.reads:
+        hints.read_only_hint = True
+    elif not tool.destroys:
+        hints.destructive_hint = False
+    if tool.repeatable:
+        hints.idempotent_hint = True
     return types.Tool(
         name=tool.name, title=tool.title, description=tool.about, input_schema=tool.input_schema, annotations=hints
     )

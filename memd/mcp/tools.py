@@ -11,7 +11,7 @@ import msgspec
 from memd.errors import ConfigError, MemdError, Proposed, UnknownMethod, UnknownWorkspace, UsageError
 from memd.mcp.tool_text import degraded_note, sanitize, truncate, with_notes
 from memd.protocol.methods import METHODS
-from memd.protocol.methods.base import wire_name
+from memd.protocol.methods.base import MAX_NUMBER, wire_name
 from memd.protocol.methods.parameters import Parameter, parameters_of
 from memd.protocol.safe_text import one_line
 
@@ -162,7 +162,8 @@ def _schema(parameter: Parameter) -> Schema:
     optional = {
         "enum": list(parameter.choices) or None,
         "minItems" if parameter.is_list else "minimum": parameter.low,
-        "maximum": parameter.high,
+        # A bound that nobody would reach says nothing to a model.
+        "maximum": parameter.high if parameter.high is None or parameter.high < MAX_NUMBER else None,
         "default": parameter.default or None,
     }
     known = {name: value for name, value in optional.items() if value is not None}

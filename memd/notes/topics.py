@@ -232,6 +232,13 @@ def general_of(text: str) -> str:
     return text[general.body : general.end].strip("\r\n") if general else ""
 
 
+def index_of(text: str) -> str:
+    """The general knowledge and the list of topics as they stand in the file, with their headings."""
+    index = read_index(text)
+    sections = sorted((*filter(None, (index.general,)), *index.lists), key=lambda section: section.start)
+    return "".join(text[section.start : section.end] for section in sections)
+
+
 # --- editing the index --------------------------------------------------------------------------------------
 
 

@@ -181,7 +181,8 @@ async def general(ctx: HandlerContext, request: methods.TopicGeneralRequest, cal
     path = topics.layout(index).index
     await ctx.catch_up()
     authors = await ctx.read(_authors, ctx.stores, index, _general_key(path))
-    return {**index.place, "path": path, "content": notes.general_of(text), "topics": entries, **authors}
+    parts = {"content": notes.general_of(text), "topics": entries, "index": notes.index_of(text)}
+    return {**index.place, "path": path, **parts, **authors}
 
 
 def _authors(stores: Stores, index: WorkspaceIndex, key: str) -> Result:

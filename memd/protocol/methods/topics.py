@@ -90,6 +90,8 @@ class TopicGeneralResult(base.WithinWorkspace, base.Shown):
     path: str
     content: str
     topics: list[dict[str, str]]
+    index: str
+    """Both as they stand in the file, with their headings."""
 
 
 @method("topic.general", TopicGeneralResult, reads=True)
