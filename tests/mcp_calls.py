@@ -29,8 +29,14 @@ KNOWLEDGE = [
     "forget_memory",
 ]
 OUTLINE = ["outline_symbol", "outline_file", "outline_project"]
-TOOLS = {"search": SEARCH, "ghost": GHOST, "knowledge": KNOWLEDGE, "all": [*SEARCH, *GHOST, *KNOWLEDGE]}
-EXPERIMENTAL = {"search": [], "ghost": [], "knowledge": OUTLINE, "all": OUTLINE}
+TOOLS = {
+    "search": SEARCH,
+    "memories": GHOST,
+    "ghost": GHOST,
+    "knowledge": KNOWLEDGE,
+    "all": [*SEARCH, *GHOST, *KNOWLEDGE],
+}
+EXPERIMENTAL = {"search": [], "memories": [], "ghost": [], "knowledge": OUTLINE, "all": OUTLINE}
 """What `--experimental` adds, after the others."""
 
 PATCH = "@@ -1 +1 @@\n-Feed the starter daily.\n+Feed the starter at noon.\n"

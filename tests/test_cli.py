@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.cli.app import MODULES
+from memd.cli.app import MODULES, LazyCommands
 from tests.conftest import Home, write_notes
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -316,7 +316,8 @@ def test_logs_come_with_and_without_json(place):
 COMMANDS = [
     "query", "search", "grep", "get", "list", "sync", "status", "add", "remove", "workspaces", "start", "stop",
     "restart", "daemon",
-    "logs", "doctor", "rebuild", "config init", "config show", "config check", "service install", "service uninstall",
+    "logs", "doctor", "rebuild", "help", "show", "ls",
+    "config init", "config show", "config check", "service install", "service uninstall",
     "service status", "connect", "disconnect", "hook", "mcp",
 ]  # fmt: skip
 
@@ -328,13 +329,35 @@ def test_every_command_explains_itself_and_takes_json(home, command):
     assert "--json" in done.stdout and f"Usage: memd {command}" in done.stdout
 
 
-def test_help_lists_the_commands_and_version_is_told(home):
-    listed = home.run("--help").stdout
-    assert home.run().stdout == listed
-    assert all(
-        re.search(rf"^  {command.split()[0]} ", listed, re.MULTILINE) for command in COMMANDS if command != "search"
-    )
+def listed(text: str) -> list[str]:
+    return re.findall(r"^  ([a-z][a-z-]+) ", text, re.MULTILINE)
+
+
+def test_help_begins_with_a_dozen_commands_and_has_all_in_groups(home):
+    first = home.run("--help").stdout
+    assert home.run().stdout == home.run("help").stdout == first
+    assert len(listed(first)) == 12 and max(map(len, first.splitlines())) <= 80 and "memd help --all" in first
+    every = home.run("help", "--all").stdout
+    visible = {name for name in LazyCommands() if LazyCommands().info(name).hidden is not True}
+    assert sorted(listed(every)) == sorted(visible), "each command once, and none of the other names"
+    assert {"ns", "show", "ls", "search"}.isdisjoint(visible)
+    assert [name for group in as_json(home.run("help", "--json"))["groups"].values() for name in group] == listed(every)
     assert re.fullmatch(r"memd \d+\.\d+\.\d+\S*\n", home.run("--version").stdout)
+
+
+def test_help_of_a_command_is_its_own_and_mistakes_are_told(home):
+    assert home.run("help", "query").stdout == home.run("query", "--help").stdout
+    assert home.run("help", "edge", "add").stdout == home.run("edge", "add", "--help").stdout
+    wrong = home.run("help", "quer")
+    assert wrong.returncode == 2 and "did you mean `query`?" in wrong.stderr
+
+
+def test_show_and_ls_do_what_one_expects(place, agent):
+    assert (
+        place.run("show", "2026-02-15#ersatztv", cwd=agent).stdout
+        == place.run("get", "2026-02-15#ersatztv", cwd=agent).stdout
+    )
+    assert place.run("ls", cwd=agent).stdout == place.run("list", cwd=agent).stdout != ""
 
 
 def test_every_registered_command_is_in_the_table_of_modules():

@@ -150,7 +150,7 @@ def test_errors_of_the_opening_are_told_with_the_usual_exit_codes(served: Home, 
     unknown = served.run("mcp", "-n", "nowhere", cwd=workspace)
     assert (unknown.returncode, unknown.stdout) == (2, "") and "nowhere" in unknown.stderr
     profile = served.run("mcp", "--profile", "everything", cwd=workspace)
-    assert profile.returncode == 2 and "'search', 'ghost', 'knowledge', 'all'" in profile.stderr
+    assert profile.returncode == 2 and "'search', 'memories', 'ghost', 'knowledge', 'all'" in profile.stderr
     served.stop()
     without = served.run("mcp", "--no-start", cwd=workspace)
     assert without.returncode == 3 and "no daemon" in without.stderr

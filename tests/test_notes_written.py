@@ -215,6 +215,16 @@ def test_what_nobody_wrote_is_not_found_and_near_names_are_told(client: Client) 
     assert "builder" in error.value.hint
 
 
+def test_recent_without_a_role_has_the_daily_notes_and_every_role(client: Client) -> None:
+    client.note("Slept well.", now=NOW)
+    client.write("Build", "pnpm", role="edit", now=NOW)
+    client.save("Never old.", now=NOW)
+    text = client.recent(now=NOW)["text"]
+    assert "# Daily Notes\n" in text and "Slept well." in text and "# edit Memory\n" in text and "pnpm" in text
+    assert "Never old." not in text, "the long-term memory is not what was written lately"
+    assert client.recent(now="2036-03-30T10:00")["text"] == ""
+
+
 def test_recent_has_the_newest_first_within_days_and_budget(client: Client) -> None:
     client.write("Old", "too old", shared=True, now="2026-01-30T10:00", who="cli")
     client.write("One", "first", shared=True, now="2026-02-05T10:00", who="cli")

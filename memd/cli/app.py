@@ -5,6 +5,7 @@ and its options are built, when it is run.
 """
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Annotated, Any
@@ -18,7 +19,8 @@ from memd.errors import MemdError, UsageError
 from memd.version import __version__
 
 MODULES = {
-    "search": "query search grep get why-not list",
+    "help": "help",
+    "search": "query search grep get show why-not list ls",
     "notes": "note save write read recent",
     "history": "history diff restore log undo trash",
     "memories": "put patch rm gc files tags",
@@ -39,7 +41,21 @@ MODULES = {
     "config": "config",
     "service": "service",
 }
-"""The modules of `memd.cli.commands` and the commands in each, in the order of `memd --help`."""
+"""The modules of `memd.cli.commands` and the commands in each."""
+GROUPS = {
+    "Most of the time": "add query get list note log undo history context connect status doctor",
+    "Finding": "grep why-not recent read related timeline tree peek stats clusters eval subscribe watch",
+    "Writing": "save write put patch rm topic tags files link edge edge-candidates infer-edges",
+    "The past": "diff restore trash",
+    "How memories live": "useful reflect curate rule gc consolidate expand",
+    "Agents": "disconnect proposal mcp hook outline",
+    "In and out": "export import ingest backup restore-backup",
+    "The daemon": "workspaces remove sync rebuild jobs start stop restart daemon logs config service help",
+}
+"""The commands as `memd help --all` shows them; `memd --help` has the first group."""
+FIRST = next(iter(GROUPS))
+ALL = "all"
+"""In Typer's context: help is to show every group."""
 
 
 class LazyCommands(Mapping[str, Any]):
@@ -82,10 +98,27 @@ class LazyGroup(TyperGroup):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        infos = {name: self.commands.info(name) for name in self.commands}  # type: ignore[attr-defined]
-        rows = [(name, _sentence(info)) for name, info in infos.items() if info.hidden is not True]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        shown = GROUPS if ctx.obj == ALL else {FIRST: GROUPS[FIRST]}
+        for title, names in shown.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, _clause(self.sentence(name))) for name in names.split()])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        more = len(" ".join(GROUPS.values()).split()) - len(GROUPS[FIRST].split())
+        lines = [
+            "memd COMMAND --help, or memd help COMMAND, explains a command.",
+            *([] if ctx.obj == ALL else [f"memd help --all lists {more} more, by what they are for."]),
+        ]
+        formatter.write("\n" + "\n".join(lines) + "\n")
+
+    def sentence(self, name: str) -> str:
+        """What a command does, in a sentence."""
+        return _sentence(self.commands.info(name))  # type: ignore[attr-defined]
+
+
+def _clause(sentence: str) -> str:
+    """As much of a sentence as a list needs."""
+    return re.split(r"[:;] ", sentence)[0].rstrip(".") + "."
 
 
 def _sentence(info: Any) -> str:

@@ -35,11 +35,12 @@ class TypedQuery:
         self.query = " ".join(words)
         self.args = args
         self.json = bool(args.get("json"))
-        self.format: str = args.get("format") or "text"
+        format_ = args.get("format") or "text"
+        self.format: str = hits.FORMAT_ALIASES.get(format_, format_)
 
     def params(self) -> dict[str, Any]:
         """What goes to the daemon: only what was typed."""
-        names = BUS_PARAMS if self.format == "bus" else QUERY.params
+        names = BUS_PARAMS if self.format == "entries" else QUERY.params
         params = {**_typed(self.args, names), "query": self.query}
         if not self.json and self.format in ("text", "grep"):
             params["marks"] = True
@@ -53,9 +54,9 @@ class TypedQuery:
         if since[:shorter] > until[:shorter]:
             raise UsageError(f"--since {since} is later than --until {until}", "nothing can be both; swap them")
         refused = [name for name in _typed(self.args, QUERY.params) if name not in BUS_PARAMS]
-        if refused and self.format == "bus":
+        if refused and self.format == "entries":
             flag = "--" + refused[0].replace("_", "-")
-            raise UsageError(f"--format bus counts words and has no {flag}", f"leave {flag} out")
+            raise UsageError(f"--format entries counts words and has no {flag}", f"leave {flag} out")
 
 
 def run_query(args: list[str]) -> int | None:
@@ -81,7 +82,7 @@ def answer_query(query: TypedQuery) -> int:
     query.check()
     with daemon_calls.connect(not query.args.get("no_start")) as client:
         params = {**query.params(), **daemon_calls.scope(client, query.args)}
-        if query.format == "bus":
+        if query.format == "entries":
             result = daemon_calls.all_rows(
                 client, "bus", params, "entries", query.args.get("limit"), daemon_calls.BUS_PAGE
             )
@@ -92,7 +93,7 @@ def answer_query(query: TypedQuery) -> int:
         if query.json:
             console.json(result)
             return code
-        _show_entries(query, result) if query.format == "bus" else _show_hits(query, result)
+        _show_entries(query, result) if query.format == "entries" else _show_hits(query, result)
         if code and "role" in params:
             _name_roles(client, params)
     return code

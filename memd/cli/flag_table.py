@@ -11,7 +11,7 @@ from memd.cli.flags import Flags
 QUERY = Flags(
     values={'--kind': 'kind', '--tags': 'tags', '--role': 'role', '--path': 'path', '--since': 'since', '--until': 'until', '--tier': 'tier', '--limit': 'limit', '-l': 'limit', '--mode': 'mode', '-m': 'mode', '--as-of': 'as_of', '--sync': 'sync', '--format': 'format', '--color': 'color', '--ns': 'ns', '-n': 'ns', '--workspace': 'workspace', '-w': 'workspace'},
     switches={'--explain': 'explain', '--all': 'all', '--no-start': 'no_start', '--json': 'json'},
-    choices={'kind': ('semantic', 'episodic', 'procedural'), 'tier': ('sensory', 'stm', 'ltm', 'dormant', 'pinned'), 'mode': ('hybrid', 'text', 'vector', 'exact'), 'sync': ('auto', 'none', 'full'), 'format': ('text', 'memory-search', 'grep', 'bus', 'files', 'jsonl'), 'color': ('auto', 'always', 'never')},
+    choices={'kind': ('semantic', 'episodic', 'procedural'), 'tier': ('sensory', 'stm', 'ltm', 'dormant', 'pinned'), 'mode': ('hybrid', 'text', 'vector', 'exact'), 'sync': ('auto', 'none', 'full'), 'format': ('text', 'memory-search', 'grep', 'entries', 'files', 'jsonl', 'bus'), 'color': ('auto', 'always', 'never')},
     numbers={'limit': 200},
     lists=('tags',),
     params=('kind', 'tags', 'role', 'path', 'since', 'until', 'tier', 'limit', 'mode', 'explain', 'as_of', 'sync'),
@@ -27,7 +27,7 @@ GREP = Flags(
 MCP = Flags(
     values={'--profile': 'profile', '--ns': 'ns', '-n': 'ns', '--workspace': 'workspace', '-w': 'workspace'},
     switches={'--experimental': 'experimental', '--json': 'json', '--no-start': 'no_start'},
-    choices={'profile': ('search', 'ghost', 'knowledge', 'all')},
+    choices={'profile': ('search', 'memories', 'ghost', 'knowledge', 'all')},
     numbers={},
     lists=(),
     params=('profile', 'experimental'),

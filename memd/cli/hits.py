@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-FORMATS = ("text", "memory-search", "grep", "bus", "files", "jsonl")
+FORMATS = ("text", "memory-search", "grep", "entries", "files", "jsonl")
+FORMAT_ALIASES = {"bus": "entries"}
+"""Names that others know them by."""
 BOLD, DIM, MATCH, PLACE, END = "\x1b[1m", "\x1b[2m", "\x1b[1;33m", "\x1b[36m", "\x1b[0m"
 MAX_LINES = 14
 """A hit's text is shown up to here; a long table or code block would push the others off the screen."""
@@ -215,7 +217,7 @@ def blocks(result: Mapping[str, Any], colour: bool) -> str:
 
 
 def entries(result: Mapping[str, Any]) -> str:
-    """What `bus` ranked: each entry whole, under its role, title, time and score."""
+    """What was ranked by counting words: each entry whole, under its role, title, time and score."""
     return "\n\n".join(_entry(entry) for entry in result["entries"])
 
 

@@ -65,10 +65,12 @@ Color = Annotated[Literal["auto", "always", "never"], typer.Option("--color", he
 Count = Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="End after N events.")]
 
 
-def command_group(app: typer.Typer, name: str, about: str, no_args_is_help: bool = False) -> typer.Typer:
+def command_group(
+    app: typer.Typer, name: str, about: str, no_args_is_help: bool = False, hidden: bool = False
+) -> typer.Typer:
     """Register a group of commands, such as `memd edge`."""
     group = typer.Typer(help=about, no_args_is_help=no_args_is_help, rich_markup_mode=None)
-    app.add_typer(group, name=name)
+    app.add_typer(group, name=name, hidden=hidden)
     return group
 
 

@@ -13,6 +13,7 @@ def _declared_in(*modules: ModuleType) -> tuple[Tool, ...]:
 
 PROFILES = {
     "search": _declared_in(search_tools),
+    "memories": _declared_in(ghost_tools),
     "ghost": _declared_in(ghost_tools),
     "knowledge": _declared_in(knowledge_tools),
     "all": _declared_in(search_tools, ghost_tools, knowledge_tools),

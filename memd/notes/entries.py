@@ -18,6 +18,7 @@ HTML_ENDS = ("\n-->", "\n?>", "\n]]>", "\n</pre>", "\n</script>", "\n</style>", 
 STAMP = re.compile(r"^_(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}:\d{2})(?::\d{2})?)?_[ \t\r]*$", re.MULTILINE)
 SHARED = "shared"
 """The role whose file belongs to everyone."""
+TITLES = {SHARED: "Shared Memory", "daily": "Daily Notes"}
 CHARACTERS_PER_TOKEN = 4
 
 
@@ -171,7 +172,7 @@ def render(entries: list[RoleEntry], roles: tuple[str, ...], left_out: int, budg
     """The entries as text for an agent, role by role."""
     parts: list[str] = []
     for role in roles:
-        parts.append(f"# {'Shared' if role == SHARED else role} Memory")
+        parts.append(f"# {TITLES.get(role, f'{role} Memory')}")
         for entry in (entry for entry in entries if entry.role == role):
             parts.append(entry.text.strip("\n"))
             if entry.written_by:
@@ -179,4 +180,4 @@ def render(entries: list[RoleEntry], roles: tuple[str, ...], left_out: int, budg
     if left_out:
         noun = "entry was" if left_out == 1 else "entries were"
         parts.append(f"({left_out} {noun} left out to stay within {budget} tokens.)")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts) + ("\n" if parts else "")

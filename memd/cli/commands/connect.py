@@ -18,9 +18,10 @@ from memd.errors import UnknownWorkspace, UsageError
 from memd.protocol.safe_text import one_line
 
 Scope = Literal["user", "project"]
-Profile = Literal["search", "ghost", "knowledge", "all"]
+Profile = Literal["search", "memories", "ghost", "knowledge", "all"]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the diff and write nothing.")]
 Name = Annotated[str | None, typer.Argument(metavar="[AGENT]", help=", ".join(AGENTS))]
+PROFILES, PROFILE = "search|memories|knowledge|all", "Which tools the agent gets; `search` has four."
 FORCE = "Replace a file that cannot be read, or another server called memd; a copy is kept."
 app = typer.Typer()
 STATES = {"connected": "connected", "taken": "name is taken", "none": "not connected", "unreadable": "unreadable"}
@@ -32,7 +33,7 @@ def connect(
     listed: Annotated[bool, typer.Option("--list", help="Show the agents on this machine and their state.")] = False,
     scope: Annotated[Scope, typer.Option(help="For you everywhere, or for everyone in this project.")] = "user",
     ns: Ns = None,
-    profile: Annotated[Profile | None, typer.Option(help="Which tools the agent gets; `search` has four.")] = None,
+    profile: Annotated[Profile | None, typer.Option(metavar=PROFILES, help=PROFILE)] = None,
     with_hooks: Annotated[bool, typer.Option("--hooks/--no-hooks", help="Claude Code: hooks beside the tools.")] = True,
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
     dry_run: DryRun = False,

@@ -44,4 +44,7 @@ def read(result: Result, args: Args) -> None:
 
 @method_command(app, "recent", role=ROLE, budget=typer.Option("--budget", metavar="TOKENS"))
 def recent(result: Result, args: Args) -> None:
-    console.quoted(result["text"])
+    if result["text"]:
+        console.quoted(result["text"])
+    else:
+        console.note(f"nothing was written down in the last {args['days'] or 7} days; --days looks further back")

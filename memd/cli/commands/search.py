@@ -12,8 +12,12 @@ from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
 
 Format = Annotated[
-    Literal[hits.FORMATS] | None,  # type: ignore[valid-type]
-    typer.Option("--format", help="How hits are written; bus ranks whole entries by counting words."),
+    Literal[*hits.FORMATS, *hits.FORMAT_ALIASES] | None,  # type: ignore[valid-type]
+    typer.Option(
+        "--format",
+        metavar="|".join(hits.FORMATS),
+        help="How hits are written; entries ranks whole entries by counting words.",
+    ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Show what comes near even when nothing answers the question.")]
 IgnoreCase = Annotated[bool, typer.Option("--ignore-case", "-i", help="As it is anyway.", hidden=True)]
@@ -63,10 +67,14 @@ def path_and_line(place: str) -> tuple[str | None, int | None]:
     return found["path"], int(found["line"]) if found["line"] else None
 
 
-@method_command(
-    app, "get", prepare=_key_or_path, leave_out=["path"], defaults={"key": REQUIRED},
-    key=typer.Argument(metavar="KEY|PATH[:LINE]", help="A memory's key, or a file of notes."),
-)  # fmt: skip
+GET: dict[str, Any] = {
+    "prepare": _key_or_path, "leave_out": ["path"], "defaults": {"key": REQUIRED},
+    "key": typer.Argument(metavar="KEY|PATH[:LINE]", help="A memory's key, or a file of notes."),
+}  # fmt: skip
+
+
+@method_command(app, "get", name="show", hidden=True, **GET)
+@method_command(app, "get", name="get", **GET)
 def get(result: Result, args: Args) -> None:
     if console.wants_colour():
         console.out(hits.memory(result))
@@ -111,10 +119,14 @@ def _all_memories(client: Client, params: Args, args: Args) -> dict[str, Any]:
     return daemon_calls.all_rows(client, "list", params, "memories", args["limit"], daemon_calls.LIST_PAGE)
 
 
-@method_command(
-    app, "list", name="list", send=_all_memories, defaults={"limit": 0},
-    limit=typer.Option("--limit", "-l", min=0, help="At most this many; 0 for all."),
-)  # fmt: skip
+LIST: dict[str, Any] = {
+    "send": _all_memories, "defaults": {"limit": 0},
+    "limit": typer.Option("--limit", "-l", min=0, help="At most this many; 0 for all."),
+}  # fmt: skip
+
+
+@method_command(app, "list", name="ls", hidden=True, **LIST)
+@method_command(app, "list", name="list", **LIST)
 def list_memories(result: Result, args: Args) -> None:
     """Lists the memories: role, title, time."""
     if result["memories"]:

@@ -115,7 +115,7 @@ def web(
 
 @declared_command(
     app, "mcp.open", name="mcp", leave_out=["who", "tz", "session"], json=Describe,
-    profile=typer.Option("--profile", help="Which tools the agent gets."),
+    profile=typer.Option("--profile", metavar="search|memories|knowledge|all", help="Which tools the agent gets."),
 )  # fmt: skip
 def mcp(args: Args) -> int:
     """Serves an agent that speaks MCP on standard input and output.

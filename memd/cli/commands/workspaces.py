@@ -24,7 +24,7 @@ VAULT = ".obsidian"
 EVERY_NOTE = ["**/*.md"]
 MOST_SEEN = 5_000
 app = typer.Typer()
-ns_app = command_group(app, "ns", "The workspaces by another name.", no_args_is_help=True)
+ns_app = command_group(app, "ns", "The workspaces by another name.", no_args_is_help=True, hidden=True)
 
 
 def _prepare(args: Args) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
@@ -126,13 +126,13 @@ async def read_role(ctx: HandlerContext, request: ReadRequest, call: IncomingCal
 @handles(RecentRequest)
 async def recent(ctx: HandlerContext, request: RecentRequest, call: IncomingCall) -> Result:
     index, budget = ctx.only_index(request), request.budget
-    roles = tuple(dict.fromkeys((entries.SHARED, request.role)))
-    paths = [_role_path(index, role) for role in roles]
+    roles = tuple(dict.fromkeys((entries.SHARED, request.role))) if request.role else ()
     first = f"{request.local_time() - timedelta(days=request.days):%Y-%m-%d}"
+    await ctx.catch_up()
+    paths = [_role_path(index, role) for role in roles] or _changed_since(index, first)
     newest = entries.newest_first(await ctx.read(_entries, index, paths, ctx.max_bytes), first)
     kept = entries.within_budget(newest, budget)
     left_out = len(newest) - len(kept)
-    await ctx.catch_up()
     kept = await ctx.read(_with_authors, ctx, index, kept)
     return {
         **index.place,
@@ -140,8 +140,19 @@ async def recent(ctx: HandlerContext, request: RecentRequest, call: IncomingCall
         "entries": [_row(entry) for entry in kept],
         "left_out": left_out,
         "tokens": sum(entry.tokens for entry in kept),
-        "text": entries.render(kept, roles, left_out, budget),
+        "text": entries.render(kept, roles or tuple(dict.fromkeys(entry.role for entry in kept)), left_out, budget),
     }
+
+
+def _changed_since(index: WorkspaceIndex, first: str) -> list[str]:
+    """The daily notes from a day on, and the files of roles that were changed since."""
+    found = []
+    for path, row in index.files.items():
+        dated = names.DATE.search(PurePosixPath(path).stem)
+        day = dated[0] if dated else f"{datetime.fromtimestamp(row.mtime_ns / 1e9):%Y-%m-%d}"
+        if names.role_of(path) not in ("memory", "topic") and day >= first:
+            found.append(path)
+    return sorted(found)
 
 
 def _with_authors(ctx: HandlerContext, index: WorkspaceIndex, kept: list[entries.RoleEntry]) -> list[entries.RoleEntry]:

@@ -42,10 +42,10 @@ class SaveResult(NoteResult):
 
 @method("save", SaveResult, "text", "target")
 class SaveRequest(NewSection):
-    """Adds a text to the note of the day or to the long-term memory, and says where it went."""
+    """Adds a text to the long-term memory or to the note of the day, and says where it went."""
 
-    target: Literal["daily", "long_term"]
-    """`daily`, today's note, or `long_term`, MEMORY.md."""
+    target: Literal["daily", "long_term"] = "long_term"
+    """`long_term`, MEMORY.md, or `daily`, today's note."""
 
 
 @method("write", NoteResult, "section", "text")
@@ -95,9 +95,10 @@ class RecentResult(base.WithinWorkspace):
 
 @method("recent", RecentResult, "role", reads=True)
 class RecentRequest(base.Timed, base.OneWorkspace):
-    """Returns what was written lately to the shared file and to a role's, newest first, within a budget."""
+    """Returns what was written lately to the shared file and to a role's, newest first, within a budget; without a
+    role, to the daily notes and to the file of every role."""
 
-    role: base.Text
+    role: Annotated[str, unset("all of them")] = ""
     """The role that reads."""
     days: Annotated[int, Meta(ge=1, le=36_500)] = 7
     """Entries of this many days before today, and of today."""

@@ -128,8 +128,8 @@ class McpOpenResult(Fresh):
 class McpOpenRequest(OneWorkspace):
     """Makes an MCP session of the connection, bound to one workspace."""
 
-    profile: Literal["search", "ghost", "knowledge", "all"] = "search"
-    """Which tools there are."""
+    profile: Literal["search", "memories", "ghost", "knowledge", "all"] = "search"
+    """Which tools there are; `ghost` is another name of `memories`."""
     experimental: bool = False
     """Also tools that may still change."""
     who: Annotated[str, unset("`mcp:` and the client's name")] = ""

@@ -1,0 +1,47 @@
+"""`memd help`: the commands, by what they are for, and the help of one."""
+
+from typing import Annotated, Any
+
+import typer
+
+from memd.cli import console
+from memd.cli.method_command import Json
+from memd.errors import UsageError, did_you_mean
+
+All = Annotated[bool, typer.Option("--all", "-a", help="Every command, by what it is for.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]", help="The command to explain.")]
+app = typer.Typer()
+
+
+@app.command("help")
+def show_help(context: typer.Context, command: Names = None, every: All = False, json: Json = False) -> None:
+    """Explains a command, or lists them."""
+    from memd.cli import app as all_commands
+
+    root = context.find_root()
+    if json:
+        groups: dict[str, Any] = {
+            title: {name: root.command.sentence(name) for name in names.split()}  # type: ignore[attr-defined]
+            for title, names in all_commands.GROUPS.items()
+        }
+        console.json({"groups": groups})
+        return
+    if command:
+        console.out(_help_of(root, command))
+        return
+    root.obj = all_commands.ALL if every else None
+    console.out(root.get_help())
+
+
+def _help_of(context: Any, names: list[str]) -> str:
+    """The help of a command, or of one in a group of commands."""
+    inner = context
+    for name in names:
+        found = getattr(inner.command, "commands", {}).get(name)
+        if found is None:
+            known = getattr(inner.command, "commands", ())
+            raise UsageError(
+                f"{inner.command_path} has no command {name}{did_you_mean(name, known)}", "memd help --all lists them"
+            )
+        inner = type(inner)(found, info_name=name, parent=inner)
+    return str(inner.get_help())
