@@ -44,7 +44,7 @@ MODULES = {
 """The modules of `memd.cli.commands` and the commands in each."""
 GROUPS = {
     "Most of the time": "add query get list note log undo history context connect status doctor",
-    "Finding": "grep why-not recent read related timeline tree peek stats clusters eval subscribe watch",
+    "Finding": "grep why-not recent read related timeline tree peek stats clusters eval subscribe watch web",
     "Writing": "save write put patch rm topic tags files link edge edge-candidates infer-edges",
     "The past": "diff restore trash",
     "How memories live": "useful reflect curate rule gc consolidate expand",
