@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .PHONY: demo test lint types tests soak long-run bench bench-retrieval bench-queries bench-parts bench-embedding bench-stall bench-note \
 	bench-context bench-likeness bench-lifecycle bench-reflect bench-agents bench-workspaces bench-hooks bench-mcp bench-outline \
-	outline-agrees docs lock locked check-lock sbom clean
+	outline-agrees docs record lock locked check-lock sbom clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -83,6 +83,9 @@ outline-agrees: $(STAMP)  ## compares every file of the standard library and thr
 
 docs: $(STAMP)            ## write what is generated: parts of docs/ and of memd/
 	$(BIN)/python docs/generate.py
+
+record: $(STAMP)          ## draw docs/pictures/quickstart.svg anew
+	$(BIN)/python docs/record.py
 
 lock:                     ## choose the versions of release/requirements.lock anew; needs uv
 	uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
