@@ -5,6 +5,7 @@ Run it with `make record` when what the commands print has changed. Nothing of i
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import re
@@ -61,7 +62,7 @@ def main() -> None:
             **os.environ, "MEMD_HOME": f"{trial}/home", "PATH": programs, "PYTHONPATH": str(ROOT),
             "TERM": "xterm-256color", "COLUMNS": str(WIDTH), "LINES": str(ROWS), "PAGER": "cat",
         }  # fmt: skip
-        console = Console(record=True, width=WIDTH, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115
+        console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
         try:
             for command in SCENES:
                 text = shown(command, folder, environment).replace(trial, "/home/me")
