@@ -340,10 +340,25 @@ def test_a_service_that_cannot_start_says_why_and_is_left_alone(manager):
     assert done.stdout.splitlines()[-1] == "0"
 
 
-def test_uninstall_leaves_nothing_but_the_notes(manager):
+ENTER = """
+import sys, urllib.parse, urllib.request
+address, token = sys.argv[1].split("/enter#")
+opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+form = urllib.parse.urlencode({"token": token}).encode()
+entered = urllib.request.Request(address + "/enter", form, {"Origin": address})
+print("THE PAGE SHOWS", "The heron stands" in opener.open(entered).read().decode())
+"""
+
+
+def test_the_page_runs_when_it_is_looked_at_and_uninstall_leaves_nothing_but_the_notes(manager):
     done = manager(
         INSTALLED
+        + f"enter() {{ '{sys.executable}' -c '{ENTER}' $1; }}\n"
         + """
+        memd service install --web; memd service status
+        test "$(systemctl --user show -P MainPID memd-web.service)" = 0
+        enter $(memd web --no-open); page=$(systemctl --user show -P MainPID memd-web.service)
+        grep -q "^Seccomp:.*2" /proc/$page/status; test "$page" != 0
         memd --install-completion bash >/dev/null; test -f ~/.bash_completions/memd.sh
         memd service uninstall --purge --yes
         echo LEFT; systemctl --user list-unit-files 'memd*' --no-legend || true
@@ -351,5 +366,6 @@ def test_uninstall_leaves_nothing_but_the_notes(manager):
     """
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "THE PAGE SHOWS True" in done.stdout and "web      active (listening), enabled" in done.stdout
     left = done.stdout.partition("LEFT\n")[2].split()
     assert sorted(left) == ["/mnt/home/.bashrc", "/mnt/home/notes/memory/2026-02-15.md"]

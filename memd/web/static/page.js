@@ -185,7 +185,11 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (editing()) {
-    if (event.key === "Escape") document.activeElement.blur();
+    if (event.key === "Escape") {
+      // A browser would empty a search field.
+      event.preventDefault();
+      document.activeElement.blur();
+    }
     return;
   }
   if (going && Date.now() - going < 1500 && places[event.key]) {
