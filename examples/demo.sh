@@ -19,7 +19,7 @@ say "2. Find a note by a word it has."
 show memd query --limit 2 ErsatzTV
 
 say "3. Find it by meaning: that note speaks of a lineup of animated shows on weekend mornings."
-show memd query --limit 2 tv schedule for saturday cartoons
+show memd query --limit 2 television for Tilda and Otto on weekend mornings
 
 say "4. Edit a note, as any editor would, and ask a moment later."
 printf '\n## Aquarium\n\nThe axolotl is called Gulliver and eats on Tuesdays.\n' >>memory/2026-02-15.md

@@ -192,5 +192,7 @@ class Answer:
     """Words that no note has, with the near spellings that were searched instead."""
     missing: tuple[str, ...] = ()
     """Words that no note has in any form."""
+    near: list[Hit] = field(default_factory=list)
+    """What came closest besides the hits, which is no answer."""
     unread: dict[str, list[str]] = field(default_factory=dict)
     """By workspace, the files that have what was asked for, but not as the index has taken them in."""

@@ -213,7 +213,7 @@ def test_a_directory_that_is_in_no_workspace_is_refused(place):
         (["list", "--sort", "size"], "newest"),
         (["query", "--limit", "many", "x"], "many"),
         (["query", "--mode", "magic", "x"], "hybrid"),
-        (["query", "--since", "yesterday", "x"], "2026-02-15"),
+        (["query", "--since", "someday", "x"], "2026-02-15"),
         (["query", "x", "--ns"], "--ns"),
         (["get"], "Missing argument"),
         (["quer", "x"], "Did you mean 'query'"),

@@ -369,15 +369,17 @@ def test_explanations_stand_below_each_other() -> None:
 
 
 def test_what_is_near_is_shown_when_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
-    result = {"hits": [HIT], "verdict": "none", "ns": ["agent"], "degraded": [], "pending": 0}
+    result = {"hits": [], "near": [HIT], "verdict": "none", "ns": ["agent"], "degraded": [], "pending": 0}
     fast_search._show_hits(asked(), result)
     out, told = capfd.readouterr()
     assert out == "" and "1 passage comes near; to see it, add --all" in told
     fast_search._show_hits(asked(all=True), result)
     out, told = capfd.readouterr()
     assert out.startswith("a.md:3") and "these are the nearest" in told and "--all" not in told
-    fast_search._show_hits(asked(format="jsonl"), result)
+    fast_search._show_hits(asked(format="jsonl", all=True), result)
     assert json.loads(capfd.readouterr().out) == HIT
+    fast_search._show_hits(asked(), {**result, "hits": [HIT], "verdict": "found"})
+    assert capfd.readouterr().out.count("a.md:3") == 1
 
 
 def test_spellings_that_were_tried_are_told() -> None:

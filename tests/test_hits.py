@@ -69,18 +69,19 @@ def test_folded_hits_and_explanations_are_listed():
         (answer(HIT), 0, []),
         (answer(), 1, ["nothing found for “x” in agent"]),
         (
-            answer(HIT, verdict="none"),
+            answer(near=[HIT], verdict="none"),
             1,
             ["nothing found for “x” in agent", "1 passage comes near; to see it, add --all"],
         ),
         (
-            answer(HIT, HIT, verdict="none"),
+            answer(near=[HIT, HIT], verdict="none"),
             1,
             ["nothing found for “x”", "2 passages come near; to see them, add --all"],
         ),
         (answer(degraded=["vectors"]), 4, ["nothing found for “x” in agent", "degraded: vectors"]),
         (answer(HIT, degraded=["vectors"]), 0, ["degraded: vectors"]),
         (answer(HIT, verdict="weak"), 0, ["these match weakly"]),
+        (answer(HIT, verdict="weak", missing=["order-1"]), 0, ["these match weakly: no note has “order-1”"]),
         (answer(pending=3), 1, ["nothing found for “x” in agent", "3 pieces are still being indexed"]),
     ],
 )

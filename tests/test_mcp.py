@@ -137,7 +137,7 @@ def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(served: Home, work
 def test_memory_search_answers_in_the_known_form(served: Home, workspace: Path) -> None:
     async def scene() -> None:
         async with agent(served, cwd=workspace) as client:
-            found = await client.call_tool("memory_search", {"query": "ErsatzTV endpoint", "max_results": 2})
+            found = await client.call_tool("memory_search", {"query": "ErsatzTV endpoint, router", "max_results": 2})
             first, second = text_of(found).split("\n\nMemory Result 2: ")
             assert first == (
                 "Memory Result 1: [source: memory/2026-02-15.md]\n"

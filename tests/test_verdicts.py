@@ -26,8 +26,10 @@ def test_a_word_of_the_notes_is_found_and_gibberish_is_not(memory: Client):
         assert answer["confidence"] < 0.3
     mistyped = memory.query("ersatztc")
     assert (mistyped["verdict"], mistyped["corrected"]) == ("weak", {"ersatztc": ["ersatztv"]})
-    # The hits are on the wire all the same.
-    assert memory.query("xyzzy plugh frobnicate")["hits"]
+    # What comes near is on the wire all the same.
+    answer = memory.query("xyzzy plugh frobnicate")
+    assert answer["near"] and not answer["hits"]
+    assert answer["missing"] == ["xyzzy", "plugh", "frobnicate"]
 
 
 def test_an_identifier_is_not_found_by_a_piece_of_it(memory: Client):
@@ -56,7 +58,7 @@ def test_the_model_that_comes_with_memd_on_a_single_note(home: Home):
             assert (answer["verdict"], answer["degraded"]) == ("found", []), right
         for wrong in ("Which cheese does Pierce like best?", "xyzzy plugh", "when was the roof mended"):
             answer = client.query(wrong)
-            assert (answer["verdict"], len(answer["hits"])) == ("none", 1), wrong
+            assert (answer["verdict"], len(answer["hits"]), len(answer["near"])) == ("none", 0, 1), wrong
 
 
 def test_without_a_model_words_alone_decide(home: Home, workspace: Path):

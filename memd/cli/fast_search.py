@@ -50,8 +50,9 @@ class TypedQuery:
         """Refuse what contradicts itself."""
         since, until = self.args.get("since") or "", self.args.get("until") or ""
         shorter = min(len(since), len(until))
-        # "2026-02" takes in its days, so dates are compared as far as both go.
-        if since[:shorter] > until[:shorter]:
+        # "2026-02" takes in its days, so dates are compared as far as both go; words are left to the daemon.
+        dates = all(value.replace("-", "").isdigit() for value in (since, until))
+        if dates and since[:shorter] > until[:shorter]:
             raise UsageError(f"--since {since} is later than --until {until}", "nothing can be both; swap them")
         refused = [name for name in _typed(self.args, QUERY.params) if name not in BUS_PARAMS]
         if refused and self.format == "entries":
@@ -101,7 +102,7 @@ def answer_query(query: TypedQuery) -> int:
 
 def exit_code(result: dict[str, Any]) -> int:
     """0 hits, 1 nothing found, 4 nothing found while something is degraded."""
-    return code_of(result["hits"] and result.get("verdict") != "none", result)
+    return code_of(result["hits"], result)
 
 
 def code_of(found: object, result: Mapping[str, Any]) -> int:
@@ -109,11 +110,11 @@ def code_of(found: object, result: Mapping[str, Any]) -> int:
 
 
 def _show_hits(query: TypedQuery, result: dict[str, Any]) -> None:
-    # What a script reads is the wire's; only what is written for reading leaves out what is no answer.
-    shown = bool(result["hits"]) and bool(query.args.get("all") or query.format == "jsonl")
-    if shown or exit_code(result) == 0:
-        console.out(hits.written(query.format, result, console.wants_colour(query.args.get("color"))))
-    for line in hits.remarks(query.query, result, shown):
+    near = result.get("near", []) if query.args.get("all") else []
+    if result["hits"] or near:
+        all_hits = {**result, "hits": [*result["hits"], *near]}
+        console.out(hits.written(query.format, all_hits, console.wants_colour(query.args.get("color"))))
+    for line in hits.remarks(query.query, result, bool(near)):
         console.note(line)
     if query.args.get("limit") == 0 and exit_code(result) == 0:
         _note_cut(result)

@@ -36,13 +36,13 @@ def render(result: Mapping[str, Any], colour: bool) -> str:
 def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[str]:
     """What to say beside the hits: that there are none, that they are weak, that memd is not at its best.
 
-    `shown` says that they were shown although the verdict is `none`.
+    `shown` says that what comes near was shown with them.
     """
     lines = [_correction(word, near) for word, near in result.get("corrected", {}).items()]
-    if not result["hits"] or result.get("verdict") == "none":
+    if not result["hits"]:
         asked = ", ".join(one_line(name) for name in result.get("ns", ()))
         lines.append(f"nothing found for “{one_line(query)}”" + (f" in {asked}" if asked else ""))
-        count = len(result["hits"])
+        count = len(result.get("near", ()))
         if count and shown:
             lines[-1] += "; these are the nearest"
         elif count:
@@ -53,7 +53,10 @@ def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[
         if result.get("pending"):
             lines.append(f"{result['pending']} pieces are still being indexed; ask again in a moment")
     elif result.get("verdict") == "weak":
-        lines.append("these match weakly")
+        unknown = [
+            f"“{one_line(word)}”" for word in result.get("missing", ()) if word not in result.get("corrected", ())
+        ]
+        lines.append("these match weakly" + (f": no note has {', '.join(unknown)}" if unknown else ""))
     if result["degraded"]:
         what = ", ".join(one_line(str(name)) for name in result["degraded"])
         lines.append(f"degraded: {what}; how to repair it: memd status")

@@ -9,7 +9,8 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
@@ -35,9 +36,11 @@ from memd.daemon.worker import Worker
 from memd.errors import LedgerMoved, StoreBroken, UnknownWorkspace, UsageError
 from memd.indexer.context.code_names import CodeNames
 from memd.indexer.indexing.ingest import IngestReport
+from memd.indexer.language.question import time_filter
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.protocol.methods.base import Progressing
+from memd.models import Filters
+from memd.protocol.methods.base import Filtered, Progressing
 
 log = logging.getLogger("memd.handlers")
 
@@ -331,6 +334,20 @@ async def wait_reporting(
 def progress_reporter(request: Progressing, call: IncomingCall) -> ReportProgress | None:
     """A way to report progress, for callers that asked for it."""
     return call.progress if request.progress else None
+
+
+def filters_of(request: Filtered) -> Filters:
+    """The filters of a call, with days in place of words such as "yesterday"."""
+    filters, today = request.filters, date.today()
+    for name in ("since", "until"):
+        value = getattr(filters, name)
+        if any(char.isalpha() for char in value):
+            read = time_filter(name, value, today)
+            if not read:
+                hint = "for example 2026-02-15, 2026-02, yesterday, last week"
+                raise UsageError(f"`{name}` must be a date, not {value!r}", hint)
+            filters = replace(filters, **{name: getattr(read, name)})
+    return filters
 
 
 def namespaces(indexes: Sequence[WorkspaceIndex]) -> list[str]:

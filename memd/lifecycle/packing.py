@@ -1,4 +1,4 @@
-"""Packs memories into a budget of tokens: pinned ones first, then by score, each with what contradicts it. Pure."""
+"""Packs memories into a budget of tokens: pinned ones in their part, the rest by score, with what contradicts. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-PINNED_SHARE = 3
-"""Pinned memories take at most 1/3 of the budget."""
+PINNED_SHARE = 4
+"""Pinned memories take at most 1/4 of the budget."""
 
 MOST = 400
 """The most tokens of one memory."""

@@ -25,6 +25,9 @@ MAX_BOOST = 0.5
 CONTRADICTION = 0.8
 """A contradiction is worth at least this share of what it contradicts."""
 
+SLIGHTLY = 1e-6
+"""By which share what replaces a memory stands above it."""
+
 NOT_FOLLOWED = frozenset({CONTAINS, CONTRADICTS, MERGED})
 """Summaries and contradictions are handled separately; a merge only says where a text went."""
 
@@ -58,6 +61,14 @@ def spread(seeds: Mapping[int, float], links: Sequence[Edge], may_enter: Collect
             pool.scores[memory] = gain
             pool.expanded += 1
     return pool
+
+
+def lift_newer(pool: SpreadPool, links: Iterable[Edge], may_enter: Collection[int]) -> None:
+    """What replaces a memory of the pool comes in with it, and before it."""
+    for link in links:
+        if link.rel == REFINES and link.other in pool.scores and link.one in may_enter:
+            above = pool.scores[link.other] * (1 + SLIGHTLY)
+            pool.scores[link.one] = max(above, pool.scores.get(link.one, 0.0))
 
 
 def _neighbours(links: Iterable[Edge]) -> dict[int, dict[int, float]]:

@@ -76,5 +76,5 @@ def test_the_borders():
 
 def test_what_was_only_guessed_is_never_more_than_weak():
     assert verdict(True, confidence(1.0, 1.0, 1.0)) == "found"
-    assert verdict(True, confidence(1.0, 1.0, 1.0, guessed=True)) == "weak"
-    assert verdict(True, confidence(0.0, 0.0, 0.0, guessed=True)) == "none"
+    assert verdict(True, confidence(1.0, 1.0, 1.0, unsure=True)) == "weak"
+    assert verdict(True, confidence(0.0, 0.0, 0.0, unsure=True)) == "none"

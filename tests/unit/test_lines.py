@@ -8,7 +8,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from memd.indexer.language.times import question_times
+from memd.indexer.language.question import parse
 from memd.indexer.language.words import words
 from memd.indexer.query import ranking
 from memd.indexer.query.lines import ChunkLines, LineFinder, LineUnit, units_of
@@ -37,7 +37,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TextIndex]:
 
 
 def reader(index: TextIndex, question: str) -> LineFinder:
-    return LineFinder(match_words(index.postings(), list(words(question))), question_times(question, NOW))
+    return LineFinder(match_words(index.postings(), list(words(question))), parse(question, NOW))
 
 
 def unit(text: str) -> LineUnit:

@@ -44,12 +44,12 @@ def search(*memories: int) -> list[tuple[int, str]]:
 # --- packing ------------------------------------------------------------------------------------------------
 
 
-def test_pinned_memories_take_a_third_at_most_and_the_rest_follows_by_score() -> None:
+def test_pinned_memories_take_a_quarter_at_most_and_the_rest_follows_by_score() -> None:
     pack = packer({1: body(20), 2: body(20), 3: body(20), 4: body(20)})
-    bundle = pack.pinned([1, 2, 3], 150)
+    bundle = pack.pinned([1, 2, 3], 200)
     assert [one.memory for one in bundle.packed] == [1, 2] and bundle.tokens == 48 and bundle.overflowed
     bundle.dropped = 0
-    pack.fill(bundle, search(4, 2, 3), 150)
+    pack.fill(bundle, search(4, 2, 3), 200)
     assert [(one.memory, one.phase) for one in bundle.packed] == [
         (1, "pinned"), (2, "pinned"), (4, "search"), (3, "search"),
     ]  # fmt: skip

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from memd.indexer.language.question import parse
@@ -164,7 +165,7 @@ def test_a_question_outlives_the_model_that_understood_it(lab: Lab):
     assert sense is not None
     lab.stores.drop_former()
     assert sense.nearest(lab.stores, index, 10, None) == []
-    assert sense.near(index, [1, 2]).tolist() == [0, 0]
+    assert np.isnan(sense.near(index, [1, 2])).all()
 
 
 # While files change

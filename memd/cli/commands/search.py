@@ -19,7 +19,7 @@ Format = Annotated[
         help="How hits are written; entries ranks whole entries by counting words.",
     ),
 ]
-All = Annotated[bool, typer.Option("--all", help="Show what comes near even when nothing answers the question.")]
+All = Annotated[bool, typer.Option("--all", help="Show also what comes near without being an answer.")]
 IgnoreCase = Annotated[bool, typer.Option("--ignore-case", "-i", help="As it is anyway.", hidden=True)]
 PLACE = typer.Argument(metavar="PATH:LINE", help="The passage that was expected.")
 app = typer.Typer()

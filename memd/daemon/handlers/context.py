@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memd.daemon.handler_context import filters_of
 from memd.daemon.handlers import memories, search
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.handlers.workspace_writer import workspace_writer
@@ -19,7 +20,7 @@ from memd.protocol.methods.context import ConsolidateRequest, ContextRequest, Ex
 async def context(ctx: HandlerContext, request: ContextRequest, call: IncomingCall) -> Result:
     settings = ctx.settings.search
     names = ctx.names(request)
-    ask = Ask(request.query, names, filters=request.filters, fusion=settings.fusion, rrf_k=settings.rrf_k)
+    ask = Ask(request.query, names, filters=filters_of(request), fusion=settings.fusion, rrf_k=settings.rrf_k)
     task = ContextTask(ask, request.budget, request.min_score, request.min_spread)
     await ctx.catch_up(request.sync, names)
     if request.sync != "none":

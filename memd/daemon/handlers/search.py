@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from typing import Any
 
-from memd.daemon.handler_context import P, T, namespaces
+from memd.daemon.handler_context import P, T, filters_of, namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.tasks.indexing import ReadFilesFirst, RereadFiles
 from memd.daemon.tasks.stores import RepairText
@@ -22,7 +22,7 @@ from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import as_of as as_of_view
 from memd.indexer.views import inventory, keys, past
-from memd.models import Answer, Ask
+from memd.models import Answer, Ask, Hit
 from memd.protocol.methods import search as methods
 from memd.protocol.methods.base import MAX_HITS, MAX_ROWS
 
@@ -44,18 +44,22 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
     answer = await _complete_answer(ctx, ask, request.sync)
     # While an import goes on, only an answer without any hit is worth a look.
     doubtful = answer.verdict == "none" and ctx.worker.importing is None
-    doubtful = request.sync != "none" and not ask.as_of and (doubtful or not answer.hits)
+    doubtful = request.sync != "none" and not ask.as_of and (doubtful or not (answer.hits or answer.near))
     # Never a "no" without a look at the files themselves, or it says so.
     checked = doubtful and await _check_files(ctx, ask, answer)
     if doubtful and not ctx.answer_is_current():
         answer = await search_elsewhere(ctx, ask)
-    if request.observer and answer.verdict != "none" and not ask.as_of:
+    if request.observer and not ask.as_of:
         ctx.access_log.saw_chunks((hit.id for hit in answer.hits), request.observer)
-    hits = [{name: value for name, value in asdict(hit).items() if value is not None} for hit in answer.hits]
+    hits, near = (_on_wire(found) for found in (answer.hits, answer.near))
     unchecked = {"unchecked": UNCHECKED} if doubtful and not checked else {}
     return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence, "checked": checked, **unchecked,
-            "corrected": answer.corrected, "ns": list(ask.ns), "mode": ask.mode, "total": answer.total,
-            "took_ms": _took(started)}  # fmt: skip
+            "corrected": answer.corrected, "missing": list(answer.missing), "near": near, "ns": list(ask.ns),
+            "mode": ask.mode, "total": answer.total, "took_ms": _took(started)}  # fmt: skip
+
+
+def _on_wire(found: list[Hit]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in asdict(hit).items() if value is not None} for hit in found]
 
 
 async def _complete_answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:
@@ -63,7 +67,7 @@ async def _complete_answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:
     if ask.mode == "vector":
         await ctx.model_loaded()
     answer = await search_elsewhere(ctx, ask)
-    if not answer.hits and ask.mode == "hybrid" and ctx.embedding.warming:
+    if not (answer.hits or answer.near) and ask.mode == "hybrid" and ctx.embedding.warming:
         # No word of it was found, and meaning has not been asked yet.
         await ctx.model_loaded()
         answer = await search_elsewhere(ctx, ask)
@@ -116,7 +120,7 @@ def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
     limit = settings.limit if request.limit is None else request.limit
     return Ask(
         query=request.query, ns=ctx.names(request), limit=limit or MAX_HITS, mode=request.mode,
-        filters=request.filters, explain=request.explain, marks=request.marks, fusion=settings.fusion,
+        filters=filters_of(request), explain=request.explain, marks=request.marks, fusion=settings.fusion,
         rrf_k=settings.rrf_k, as_of=as_of,
     )  # fmt: skip
 
@@ -232,7 +236,7 @@ def _blocks(ctx: HandlerContext, blocks: list[grep_files.GrepBlock]) -> list[Res
 
 @handles(methods.ListRequest)
 async def list_memories(ctx: HandlerContext, request: methods.ListRequest, call: IncomingCall) -> Result:
-    page = (request.filters, request.sort, request.offset, request.limit or MAX_ROWS)
+    page = (filters_of(request), request.sort, request.offset, request.limit or MAX_ROWS)
     return await from_view(ctx, request, inventory.list_memories, *page)
 
 
@@ -242,7 +246,7 @@ async def bus(ctx: HandlerContext, request: methods.BusRequest, call: IncomingCa
     indexes, names = ctx.indexes(request), ctx.names(request)
     limit = (ctx.settings.search.limit if request.limit is None else request.limit) or MAX_HITS
     await ctx.catch_up(request.sync, names)
-    args = (ctx.stores, indexes, request.query, request.filters, request.offset, limit, ctx.max_bytes)
+    args = (ctx.stores, indexes, request.query, filters_of(request), request.offset, limit, ctx.max_bytes)
     page = await ctx.read_elsewhere(inventory.ranked_entries, *args)
     checked = not page["total"] and request.sync != "none"
     if checked:

@@ -25,11 +25,8 @@ DEEP = 30
 """Hits that are read line by line, as for any question."""
 
 MOST_PLACES = 200
-CORE = ("words", "lines", "line", "section", "meaning", "section_meaning")
-"""The parts of a score that say how much a hit is about the question; their maximum is relevance 1."""
-
-EXTRA = ("name", "label", "date", "timed", "told_date")
-"""Parts that only some questions have: they add to it."""
+FAINT = 0.2
+"""What edges bring with less than this share of the best score would only fill the budget up."""
 
 VOICES = 2
 """A hit can have two ranks: by words and by meaning."""
@@ -53,8 +50,9 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
     bundle.dropped = 0
     packer.fill(bundle, ranked, task.budget)
     why = _compaction(inputs, bundle, overflowed, web)
+    pins, about = bundle.packed[:at_first], bundle.packed[at_first:]
     explain = {
-        "pinned": {"found": len(pinned), "packed": sum(one.phase == "pinned" for one in bundle.packed[:at_first])},
+        "pinned": {"found": len(pinned), "packed": sum(one.phase == "pinned" for one in pins)},
         "search": {"chunks": found.chunks, "memories": len(found.relevance), "far": len(found.relevance) - len(near),
                    "resting": len(near) - len(scores), "passed": len(scores)},
         "edges": {"followed": len(web.links), "expanded": pool.expanded, "boosted": pool.boosted,
@@ -64,6 +62,8 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
                     "dropped": bundle.dropped},
         "compaction": why,
     }  # fmt: skip
+    # What the task is about comes first; what always holds follows.
+    bundle.packed = [*about, *pins]
     return rendered(inputs, bundle, {"verdict": found.verdict, "tokens_estimated": estimated,
                                     "compaction_suggested": bool(why), "explain": explain})  # fmt: skip
 
@@ -100,24 +100,12 @@ def _search(inputs: ContextInputs) -> SearchRelevance:
 
 
 def relevances(places: Sequence[candidates.Candidate], ask: Ask) -> list[float]:
-    """How much each chunk is about the question, from 0 to 1, on one scale for all questions.
-
-    The parts of its score that come from words and meaning, as a share of their maximum; `1 - (1 - share)²` of that,
-    since a passage that has every word once earns about half. Recency, importance and tier do not count. With rank
-    fusion, the ranks count instead.
-    """
-    return [_relevance(place.parts) if place.parts else _rank_relevance(place, ask) for place in places]
+    """How much each chunk is about the question, from 0 to 1; with rank fusion, the ranks count."""
+    return [ranking.relevance(place.parts) if place.parts else _rank_relevance(place, ask) for place in places]
 
 
 def _rank_relevance(place: candidates.Candidate, ask: Ask) -> float:
     return min(1.0, place.score * (ask.rrf_k + 1) / VOICES) if place.ranks else 1.0
-
-
-def _relevance(parts: Mapping[str, float]) -> float:
-    most = sum(ranking.WEIGHTS[name] for name in CORE if name in parts)
-    total = sum(ranking.WEIGHTS[name] * parts[name] for name in (*CORE, *EXTRA) if name in parts)
-    share = min(1.0, max(0.0, total / most)) if most else 0.0
-    return 1 - (1 - share) ** 2
 
 
 def _standings(inputs: ContextInputs, relevant: Mapping[int, float]) -> list[composite.MemoryStanding]:
@@ -154,6 +142,7 @@ def _spread(inputs: ContextInputs, seeds: Mapping[int, float], web: EdgeNeighbou
     pool = spreading.spread(seeds, web.links, passing)
     spreading.contradict(pool, web.against)
     spreading.lift_parents(pool, web.parents, awake)
+    spreading.lift_newer(pool, web.links, awake)
     return pool
 
 
@@ -172,7 +161,12 @@ def _ranked(
 ) -> tuple[list[tuple[int, str]], dict[str, int]]:
     """What may be packed, best first, with how it was found; and how many are left out, by the reason."""
     task = inputs.task
-    enough = {memory: score for memory, score in pool.scores.items() if score >= task.min_score}
+    faint = FAINT * max(found.values(), default=0.0)
+    enough = {
+        memory: score
+        for memory, score in pool.scores.items()
+        if score >= task.min_score and (memory in found or score >= faint)
+    }
     spread = max(enough.values(), default=0.0) - min(enough.values(), default=0.0)
     flat = len(enough) > 1 and spread < task.min_spread
     order = sorted(enough, key=lambda memory: (-enough[memory], *inputs.place(memory)))
@@ -191,7 +185,7 @@ def _body(inputs: ContextInputs, memory: int) -> tuple[int, str]:
 def _compaction(inputs: ContextInputs, bundle: packing.PackedContext, overflowed: bool, web: EdgeNeighbourhood) -> str:
     """Why a summary would help; empty when it would not."""
     if overflowed:
-        return "the pinned memories do not fit into a third of the budget"
+        return "the pinned memories do not fit into a quarter of the budget"
     found = [one.memory for one in bundle.packed if one.phase in ("search", "edge")]
     crowd = spreading.crowd(found, web.links, web.parents)
     keys = ", ".join(inputs.keys[memory] for memory in crowd)
@@ -331,6 +325,8 @@ def _head(inputs: ContextInputs, memory: int, beside: int | None) -> str:
     lines = f"{row['start_line']}-{row['end_line']}" if row["end_line"] > row["start_line"] else row["start_line"]
     place = f"{inputs.ns(memory)}:{row['path']}" if len(inputs.indexes) > 1 else row["path"]
     parts = [f"{place}:{lines}", row["date"], inputs.keys[memory]]
+    if row["pinned"]:
+        parts.append("pinned")
     if beside is not None:
         parts.append(f"contradicts {inputs.keys[beside]}")
     if authors := inputs.authors[memory].get("written_by"):

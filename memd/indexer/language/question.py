@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
 from memd.indexer.language import times
-from memd.indexer.language.times import QuestionTimes
-from memd.indexer.language.words import STOPWORDS, Word, distinct_terms, words
+from memd.indexer.language.persons import speaks_of_self
+from memd.indexer.language.times import QuestionTimes, TimeSpan
+from memd.indexer.language.words import STOPWORDS, Word, distinct_terms, telling_words, words
 from memd.models import KINDS, PINNED, TIERS, Filters
 
 QUOTED = r'"[^"]*"|“[^“”]*”'
@@ -31,6 +32,12 @@ OPERATOR = re.compile(
     rf"|(?P<prefix>[^\W_](?:[\w'.-]*[^\W_]))\*{ENDS})"
 )
 TRAILING = ".,;:!?)]*"
+ASKS_WHAT_IS = re.compile(r"^\W*(?:who|what)(?:['’](?:s|re)|\s+(?:is|are|was|were))\s", re.IGNORECASE)
+DEFINED = 3
+"""A question for who or what something is has at most so many telling words: the name."""
+
+ASKS_WHAT_HOLDS = re.compile(r"\b(?:is|are|do|does|has|have|can|should|must)\b|['’]s\b", re.IGNORECASE)
+ASKS_WHAT_WAS = re.compile(r"\b(?:did|was|were|had|happened|been|ago)\b", re.IGNORECASE)
 
 Words = tuple[Word, ...]
 
@@ -69,10 +76,42 @@ class ParsedQuestion:
         return bool(self.text or self.prefixes)
 
     @property
+    def defines(self) -> bool:
+        """Whether it asks who or what something is."""
+        return bool(ASKS_WHAT_IS.match(self.text)) and len(telling_words(self.words)) <= DEFINED
+
+    @property
+    def own(self) -> bool:
+        """Whether who asks speaks of themselves."""
+        return speaks_of_self(self.text)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it asks for what is true now rather than for what happened."""
+        past = self.times.spans or ASKS_WHAT_WAS.search(self.text)
+        return not past and bool(ASKS_WHAT_HOLDS.search(self.text))
+
+    @property
     def only_time(self) -> bool:
         """Whether it asks for nothing but a time: "what did we do last week"."""
         says_more = self.prefixes or any(word.exact[0] not in STOPWORDS for word in self.undated)
         return bool(self.times.spans) and not says_more
+
+    @property
+    def at_its_time(self) -> ParsedQuestion | None:
+        """The same asked of the notes of the one time that it names, seen from today; None if it names none.
+
+        "Yesterday" stands in no note of yesterday, so those words are not looked for.
+        """
+        named = self.times.spans if self.only_time else self.times.relative
+        if len(named) != 1:
+            return None
+        text = times.without_times(self.text, QuestionTimes(named)) if not self.only_time else ""
+        cut = tuple(words(text))
+        filters = narrow(self.filters, _between(named[0]))
+        return replace(
+            self, text=text, words=cut, undated=cut, filters=filters, times=replace(self.times, spans=(), relative=())
+        )
 
 
 def parse(text: str, today: date, filters: Filters | None = None) -> ParsedQuestion:
@@ -176,22 +215,29 @@ def _filter(name: str, value: str, today: date) -> Filters:
         return Filters(role=value)
     if name == "path":
         return Filters(path=value)
-    return _time(name, value, today)
+    return time_filter(name, value, today)
 
 
-def _time(name: str, value: str, today: date) -> Filters:
+def time_filter(name: str, value: str, today: date) -> Filters:
+    """What `since`, `after`, `until`, `before` or `on` a time leaves; an empty filter when it is no time."""
     span = times.single(value, today) if name in ("since", "after", "until", "before", "on") else None
     if span is None:
         return Filters()
-    first = "" if span.first == date.min else span.first.isoformat()
-    last = "" if span.last == date.max else span.last.isoformat()
+    days = _between(span)
     if name == "on":
-        return Filters(since=first, until=last)
+        return days
     if name == "until":
-        return Filters(until=last)
+        return Filters(until=days.until)
     if name == "before":
-        return Filters(until=(span.first - timedelta(days=1)).isoformat()) if first else Filters()
-    return Filters(since=first)
+        return Filters(until=(span.first - timedelta(days=1)).isoformat()) if days.since else Filters()
+    return Filters(since=days.since)
+
+
+def _between(span: TimeSpan) -> Filters:
+    return Filters(
+        since="" if span.first == date.min else span.first.isoformat(),
+        until="" if span.last == date.max else span.last.isoformat(),
+    )
 
 
 def _unquoted(quoted: str) -> str:

@@ -90,12 +90,22 @@ class QuestionTimes:
     spans: tuple[TimeSpan, ...] = ()
     temporal: bool = False
     recent: bool = False
+    relative: tuple[TimeSpan, ...] = ()
+    """Those of the spans that are counted from today: "yesterday", "on Monday", "last week"."""
 
 
 def question_times(text: str, today: date) -> QuestionTimes:
     low = text.lower()
     recent = bool(ASKS_NEWEST.search(low))
-    return QuestionTimes(tuple(spans(text, today)), recent or bool(ASKS_WHEN.search(low)), recent)
+    named = tuple(spans(text, today))
+    relative = tuple(span for span in named if _is_relative(span, today))
+    return QuestionTimes(named, recent or bool(ASKS_WHEN.search(low)), recent, relative)
+
+
+def _is_relative(span: TimeSpan, today: date) -> bool:
+    """Whether it would mean other days if it were asked a week and a day ago."""
+    before = single(span.text, days_on(today, -8))
+    return not span.any_year and before is not None and (before.first, before.last) != (span.first, span.last)
 
 
 def without_times(text: str, times: QuestionTimes) -> str:

@@ -49,8 +49,8 @@ class CandidatePool:
     """By `text` and `vector`, best first."""
     besides: list[int]
     """By the file's name or by the day."""
-    best_cosine: float | None
-    """Of the chunk nearest in meaning."""
+    cosines: dict[int, float]
+    """Of the chunks that are nearest in meaning, the nearest first."""
 
     @property
     def ids(self) -> set[int]:
@@ -83,15 +83,14 @@ def gather(
     among = allowed(connection, index, question, voices.postings)
     by_voice: dict[str, list[int]] = {}
     besides = _by_day(connection, index, question, depth, among)
-    best_cosine = None
+    cosines: dict[int, float] = {}
     if voices.words is not None:
         by_voice["text"] = _by_words(voices.words, depth, among)
         besides += _by_name(connection, index, question, among)
     if voices.meaning is not None:
-        nearest = voices.meaning.nearest(stores, index, depth, among)
-        by_voice["vector"] = [chunk for chunk, _ in nearest]
-        best_cosine = nearest[0][1] if nearest else None
-    return CandidatePool(by_voice, besides, best_cosine)
+        cosines = dict(voices.meaning.nearest(stores, index, depth, among))
+        by_voice["vector"] = list(cosines)
+    return CandidatePool(by_voice, besides, cosines)
 
 
 # --- what the question allows -------------------------------------------------------------------------------

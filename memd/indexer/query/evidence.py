@@ -18,7 +18,6 @@ from memd.indexer.query.candidates import Ids, Voices
 from memd.indexer.query.lines import ChunkLines, LineFinder, LineUnit, first_unit, last_unit, units_of
 from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.ranking import Floats
-from memd.indexer.query.wording import WordMatches
 from memd.indexer.store.stores import WorkspaceIndex
 
 READ = 30
@@ -87,8 +86,9 @@ def weigh(
     found = _sorted(Evidence(rows, parts, ranking.score(parts)))
     if voices.words is None or not rows:
         return found
-    read = found.rows[: max(READ, limit)]
-    best = LineFinder(voices.words, question.times).best(_lines(connection, read, memories))
+    # What defines a name has it once, others may have it often.
+    read = found.rows[: len(rows) if question.defines else max(READ, limit)]
+    best = LineFinder(voices.words, question).best(_lines(connection, read, memories))
     for name, values in best.items():
         found.parts[name] = np.concatenate((values, np.zeros(len(found.rows) - len(read))))
     return _sorted(Evidence(found.rows, found.parts, ranking.score(found.parts)))
@@ -118,37 +118,48 @@ def _parts(
     }
     if question.times.recent:
         parts["newest"] = parts["recency"]
+    if question.holds:
+        parts["holds"] = np.array([_facts(row) for row in rows], float)
     if question.times.temporal:
         parts["episode"] = np.array([row["kind"] == "episodic" for row in rows], float)
+    earned = np.zeros(len(memories.chunks))
     if voices.words is not None:
-        parts |= _by_words(memories, own, voices.words)
+        docs = voices.words.postings.places(memories.chunks)
+        known = docs >= 0
+        earned[known] = voices.words.earned()[docs[known]]
+        sections = voices.words.of_sections(docs[known], memories.memory[known], memories.count)
+        parts |= {"words": earned[own], "section": sections[memories.memory[own]]}
         parts["name"] = np.array([voices.words.in_name(row["stem"]) for row in rows])
     if voices.meaning is not None:
-        parts |= _by_meaning(index, memories, own, voices.meaning)
+        parts |= _by_meaning(index, memories, own, voices.meaning, earned)
     return parts
 
 
-def _by_words(memories: CandidateMemories, own: Ids, words: WordMatches) -> dict[str, Floats]:
-    docs = words.postings.places(memories.chunks)
-    known = docs >= 0
-    earned = np.zeros(len(docs))
-    earned[known] = words.earned()[docs[known]]
-    sections = words.of_sections(docs[known], memories.memory[known], memories.count)
-    return {"words": earned[own], "section": sections[memories.memory[own]]}
-
-
 def _by_meaning(
-    index: WorkspaceIndex, memories: CandidateMemories, own: Ids, meaning: QuestionVector
+    index: WorkspaceIndex, memories: CandidateMemories, own: Ids, meaning: QuestionVector, earned: Floats
 ) -> dict[str, Floats]:
-    near = meaning.near(index, memories.chunks.tolist())
+    near = _completed(meaning.near(index, memories.chunks.tolist()), earned)
     best = np.full(memories.count, -1.0)
     np.maximum.at(best, memories.memory, near)
     return {"meaning": near[own], "section_meaning": best[memories.memory[own]]}
 
 
+def _completed(near: Floats, earned: Floats) -> Floats:
+    """A chunk without a vector yet is judged by its words: as near as the nearest that has no more of them."""
+    unknown = np.isnan(near)
+    complete = np.where(unknown, 0.0, near)
+    for at in np.flatnonzero(unknown & (earned > 0)):
+        complete[at] = near[~unknown & (earned <= earned[at])].max(initial=0.0)
+    return complete
+
+
 def _day(row: Row) -> date | None:
     """The note's own day; MEMORY.md has none, whenever it was last changed."""
     return None if row["role"] == "memory" else lookup.day_of(row)
+
+
+def _facts(row: Row) -> bool:
+    return bool(row["kind"] == "semantic")
 
 
 def _importance(facts: str, importance: float) -> float:
@@ -182,6 +193,8 @@ def _lines(connection: Connection, rows: Sequence[Row], memories: CandidateMemor
         return unit(text) if text else None
 
     return [
-        ChunkLines(units_of(row["text"]), beside(row, -1, last_unit), beside(row, 1, first_unit), _day(row))
+        ChunkLines(
+            units_of(row["text"]), beside(row, -1, last_unit), beside(row, 1, first_unit), _day(row), _facts(row)
+        )
         for row in rows
     ]

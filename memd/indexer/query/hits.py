@@ -33,7 +33,7 @@ TINY = 1e-9
 
 
 def answer(stores: Stores, ask: Ask, candidates: Sequence[Candidate], confidence: float) -> Answer:
-    """The hits, and how sure they are."""
+    """The hits, how sure they are, and what comes near without being an answer."""
     alone = ask.mode == "exact"
     folded = [(candidate, []) for candidate in candidates[: ask.limit]] if alone else fold(candidates, ask.limit)
     stems: dict[int, set[str]] = {}
@@ -46,7 +46,16 @@ def answer(stores: Stores, ask: Ask, candidates: Sequence[Candidate], confidence
     authors = history.with_authors(stores.ledger.reader, [(candidate.row["memory"], {}) for candidate, _ in folded])
     hits = [replace(hit, **written_by) for hit, written_by in zip(hits, authors, strict=True)]
     confidence = confidence if hits else 0.0
-    return Answer(hits, certainty.verdict(bool(hits), confidence), confidence, len(candidates))
+    verdict = certainty.verdict(bool(hits), confidence)
+    end = _end([candidate for candidate, _ in folded]) if verdict != "none" else 0
+    return Answer(hits[:end], verdict, confidence, len(candidates), near=hits[end:])
+
+
+def _end(candidates: Sequence[Candidate]) -> int:
+    """How many of these are an answer: what only ranks or filters chose is one, and so is the best in any case."""
+    weighed = [ranking.relevance(candidate.parts) if candidate.parts else 1.0 for candidate in candidates]
+    least = max(ranking.FAINT, ranking.FAR * max(weighed, default=0.0))
+    return max((nth for nth, relevance in enumerate(weighed, 1) if relevance >= least), default=1)
 
 
 # --- folding ------------------------------------------------------------------------------------------------

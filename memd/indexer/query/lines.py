@@ -11,7 +11,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.language.times import QuestionTimes, names_asked_days, spans_in_line
+from memd.indexer.language.persons import speaks_of_self
+from memd.indexer.language.question import ParsedQuestion
+from memd.indexer.language.times import names_asked_days, spans_in_line
 from memd.indexer.language.words import only_terms, terms_of
 from memd.indexer.query import ranking
 from memd.indexer.query.ranking import Floats
@@ -28,8 +30,13 @@ HEADINGS = re.compile(r"\A(?:\s*#{1,6}(?:[ \t][^\n]*)?(?:\n|\Z))+")
 """Not every writer leaves a blank line below a heading."""
 
 SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]*\s+")
-LABEL = re.compile(r"(?:[-*+]\s+|\d+[.)]\s+)?\*{0,2}([^\W_][\w .'’-]{0,30}?)\*{0,2}:\*{0,2}(?:\s|$)")
+LABEL = re.compile(
+    r"(?:[-*+]\s+|\d+[.)]\s+)?\*{0,2}([^\W_][\w .'’-]{0,30}?)\*{0,2}(?:\s\([^)]{1,30}\))?:\*{0,2}(?:\s|$)"
+)
 """The text before the colon that opens a line: who speaks, or what it is about."""
+
+CLOCK = re.compile(r"\b(?:[01]?\d|2[0-3]):[0-5]\d\b|\b1?\d\s?[ap]\.?m\b")
+IS = frozenset(("is", "are", "was", "were", "mean"))
 
 ASIDE = re.compile(r"\s*\[[^\]]*\]\s*$")
 NO_LABEL: frozenset[str] = frozenset()
@@ -47,6 +54,8 @@ class LineUnit:
     label: frozenset[str]
     asks: bool
     """It is a question itself, so the answer is in the line after it."""
+    own: bool
+    """Who wrote it speaks of themselves."""
 
 
 def units_of(text: str) -> tuple[LineUnit, ...]:
@@ -91,6 +100,7 @@ def _unit(text: str) -> LineUnit:
         terms=tuple(only_terms(text)),
         label=frozenset(only_terms(label.group(1))) if label else NO_LABEL,
         asks=_asks(text),
+        own=speaks_of_self(text),
     )
 
 
@@ -111,13 +121,19 @@ class ChunkLines:
     before: LineUnit | None
     after: LineUnit | None
     day: date | None
+    facts: bool = False
+    """Whether its memory keeps what is known rather than what happened."""
 
 
 class LineFinder:
     """Finds a question's words and times in lines."""
 
-    def __init__(self, words: WordMatches, times: QuestionTimes) -> None:
-        self.times = times
+    def __init__(self, words: WordMatches, question: ParsedQuestion) -> None:
+        self.times = question.times
+        self.defines = question.defines
+        self.own = question.own
+        self.holds = question.holds
+        self.asks_time = question.holds and question.times.temporal
         self.most = words.most
         self.weight = words.weight or 1.0
         self.mean = words.postings.mean_length("body")
@@ -128,6 +144,7 @@ class LineFinder:
         for nth in sorted(range(len(words.matches)), key=lambda nth: -words.matches[nth].share):
             for term in _terms(words.matches[nth].forms):
                 self.word_of.setdefault(term, nth)
+        self._whole = {term for term, nth in self.word_of.items() if words.matches[nth].whole}
 
     def best(self, chunks: Sequence[ChunkLines]) -> dict[str, Floats]:
         """The parts of each chunk at its best line."""
@@ -139,28 +156,35 @@ class LineFinder:
             owner += [-1, *[nth] * len(chunk.units), -1, -1]
         own = np.array([at for at, nth in enumerate(owner) if nth >= 0], int)
         of = np.array(owner, int)[own]
-        parts = self._parts(run, own, [chunks[nth].day for nth in of])
+        parts = self._parts(run, own, [chunks[nth] for nth in of])
         worth = parts @ np.array([ranking.WEIGHTS[name] for name in ranking.OF_A_LINE])
         order = np.lexsort((-worth, of))
         firsts = order[np.searchsorted(of[order], np.arange(len(chunks)))]
         return {name: parts[firsts, nth] for nth, name in enumerate(ranking.OF_A_LINE)}
 
-    def _parts(self, run: list[LineUnit | None], own: Places, days: Sequence[date | None]) -> Floats:
+    def _parts(self, run: list[LineUnit | None], own: Places, chunks: Sequence[ChunkLines]) -> Floats:
         """A row for each line, a column for each part."""
         counts = np.array([self._counts(unit) for unit in run], float).reshape(len(run), len(self.worth))
         lengths = np.array([len(unit.terms) if unit else 0 for unit in run], float)
         around = [np.roll(rows, 1, 0) + rows + np.roll(rows, -1, 0) for rows in (counts, lengths)]
         often = around[0][own] / ranking.by_length(around[1][own], self.mean)[:, None]
         units = [unit for unit in (run[at] for at in own) if unit is not None]
+        days = [chunk.day for chunk in chunks]
+        labelled = [not self.word_of.keys().isdisjoint(unit.label) for unit in units]
+        line = np.minimum(1.0, (counts[own] > 0) @ self.worth / self.weight)
         return np.column_stack(
             (
                 # A line may have a word and longer words that contain it: that is not more than all.
                 np.minimum(1.0, ranking.dampened(often) @ self.worth / self.most),
-                np.minimum(1.0, (counts[own] > 0) @ self.worth / self.weight),
-                [not self.word_of.keys().isdisjoint(unit.label) for unit in units],
+                line,
+                [self.own and unit.own and share for unit, share in zip(units, line, strict=True)],
+                labelled,
                 [self._names_a_time(unit, day) for unit, day in zip(units, days, strict=True)],
                 [names_asked_days(unit.text, day, self.times) for unit, day in zip(units, days, strict=True)],
                 [unit.asks for unit in units],
+                [self._is_defined(unit) for unit in units],
+                [self.holds and chunk.facts and here for chunk, here in zip(chunks, labelled, strict=True)],
+                [self.asks_time and bool(CLOCK.search(unit.text)) for unit in units],
             )
         ).astype(float)
 
@@ -174,6 +198,15 @@ class LineFinder:
 
     def _names_a_time(self, unit: LineUnit, day: date | None) -> bool:
         return self.times.temporal and day is not None and bool(spans_in_line(unit.text, day))
+
+    def _is_defined(self, unit: LineUnit) -> bool:
+        """Whether it says who or what the question asks for: `**Name**: …`, "Name is …"."""
+        if not self.defines:
+            return False
+        if unit.label:
+            return self._whole.issuperset(unit.label) and bool(self._whole)
+        first = next((nth for nth, term in enumerate(unit.terms) if term not in self._whole), 0)
+        return first > 0 and unit.terms[first] in IS
 
 
 def _terms(forms: Iterable[str]) -> tuple[str, ...]:

@@ -60,12 +60,12 @@ class QuestionVector:
     def near(self, index: WorkspaceIndex, chunks: Sequence[int]) -> NDArray[np.float64]:
         """How near each of some chunks is: 0 has nothing in common with the question, 1 says the same.
 
-        A chunk without a vector yet counts as 0: its words decide.
+        NaN for a chunk without a vector yet.
         """
         mirror = self.mirror(index)
         if mirror is None:
-            return np.zeros(len(chunks))
-        return np.nan_to_num(self.scale.near(mirror.cosines(self.vector, chunks)))
+            return np.full(len(chunks), np.nan)
+        return self.scale.near(mirror.cosines(self.vector, chunks))
 
 
 def question_vector(stores: Stores, text: str) -> QuestionVector | None:

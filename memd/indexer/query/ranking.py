@@ -30,6 +30,9 @@ HEADING = 2.0
 PART = 0.2
 """A word found only inside another one ("build" in "rebuild") earns this share of the whole word."""
 
+PART_ONLY = 0.6
+"""The same where no note has the whole word: then the part is what was meant ("fjor", "100.114")."""
+
 MISSPELT = 0.7
 """A word that no note has earns this share when a near spelling of it is found."""
 
@@ -61,7 +64,10 @@ WEIGHTS: dict[str, float] = {
     "lines": 1.5,
     # The share of the question's words that a single line has.
     "line": 0.45,
-    # The same in the whole memory: what the section is about helps to tell like lines apart.
+    # The same where the question and the line both speak in the first person: what someone said of themselves is half
+    # a sentence of theirs, beside pages of others on the same subject.
+    "own": 2.5,
+    # The question's words in the whole memory: what the section is about helps to tell like lines apart.
     "section": 0.9,
     # How near the chunk is in meaning, on the model's own scale: 0 is any two notes, 1 a paraphrase, everywhere.
     "meaning": 0.85,
@@ -79,6 +85,14 @@ WEIGHTS: dict[str, float] = {
     "told_date": 0.12,
     # The best line is a question itself: it asks for what is wanted rather than telling it.
     "asks": -0.04,
+    # The question asks who or what something is, and the line says it: "**Maren**: partner, nurse".
+    "defines": 1.5,
+    # The question asks for what is true now, and the note keeps what is known rather than what happened.
+    "holds": 0.3,
+    # The same, and its line is labelled with what is asked for: "- Backups: restic at 04:15".
+    "fact": 0.7,
+    # It asks when something happens that happens again and again, and the line has a time of the day.
+    "clock": 0.5,
     # How new the note is; MEMORY.md and what has no date are neither new nor old.
     "recency": 0.03,
     # The same where the question asks for the newest.
@@ -93,8 +107,33 @@ WEIGHTS: dict[str, float] = {
     "outdated": -0.15,
 }
 
-OF_A_LINE = ("lines", "line", "label", "timed", "told_date", "asks")
+OF_A_LINE = ("lines", "line", "own", "label", "timed", "told_date", "asks", "defines", "fact", "clock")
 """Taken together at the line where they are best together."""
+
+
+CORE = ("words", "lines", "line", "section", "meaning", "section_meaning")
+"""The parts that say how much a chunk is about the question; their maximum is relevance 1."""
+
+EXTRA = ("name", "label", "date", "timed", "told_date", "defines", "fact", "clock")
+"""Parts that only some questions have: they add to it."""
+
+FAINT = 0.18
+"""The least relevance of what is about the question: any two notes have less than this in common."""
+
+FAR = 0.33
+"""What has less than this share of the best hit's relevance is no answer beside it."""
+
+
+def relevance(parts: Mapping[str, float]) -> float:
+    """How much a chunk is about the question, from 0 to 1, on one scale for all questions.
+
+    The parts of its score that come from words and meaning, as a share of their maximum; `1 - (1 - share)²` of that,
+    since a passage that has every word once earns about half. Recency, importance and tier do not count.
+    """
+    most = sum(WEIGHTS[name] for name in CORE if name in parts)
+    total = sum(WEIGHTS[name] * parts[name] for name in (*CORE, *EXTRA) if name in parts)
+    share = min(1.0, max(0.0, total / most)) if most else 0.0
+    return 1 - (1 - share) ** 2
 
 
 def score(parts: Mapping[str, Floats]) -> Floats:

@@ -50,13 +50,15 @@ class SearchResult:
         if self.question.only_time:
             return by_date
         had = max(words.had_by(best.row["id"]), words.in_name(best.row["stem"]))
-        return certainty.confidence(max(words.known, had), had, result.nearness, guessed=bool(words.corrected))
+        return certainty.confidence(max(words.known, had), had, result.nearness, unsure=words.unsure)
 
     def misspelt(self, answer: Answer) -> Answer:
         """The answer with the words that no note has, and their near spellings."""
         heard = [result.voices.words for result in self.by_workspace.values() if result.voices.words is not None]
         corrected = {word: near for words in heard for word, near in words.corrected.items()}
-        missing = dict.fromkeys(word for words in heard for word in (*words.missing, *words.corrected))
+        missing = dict.fromkeys(
+            word for words in heard for word in (*words.codes_missing, *words.missing, *words.corrected)
+        )
         return replace(answer, corrected=corrected, missing=tuple(missing))
 
 
@@ -71,7 +73,15 @@ def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
 
 
 def find(stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion) -> SearchResult:
-    """The candidates for a question, best first; for one of filters only, what passes them, newest first."""
+    """The candidates for a question, best first; for one of filters only, what passes them, newest first.
+
+    A time that it names as seen from today filters first; only if nothing of that time answers, all notes are asked.
+    """
+    timed = question.at_its_time
+    if timed is not None:
+        found = find(stores, indexes, ask, timed)
+        if certainty.verdict(bool(found.candidates), found.confidence) != "none":
+            return found
     if question.has_words:
         return rank(stores, indexes, ask, question)
     return SearchResult(question, _newest(stores, indexes, question))
@@ -96,10 +106,14 @@ def _search_workspace(
     voices = _ask_voices(stores, index, ask, question)
     pool = candidates.gather(stores, index, question, voices, ask.limit)
     rows = lookup.join(stores.ledger.reader, pool.ids.union(also), question.filters)
-    nearness = voices.meaning.nearness(pool.best_cosine) if voices.meaning is not None else None
+    nearest = next((cosine for chunk, cosine in pool.cosines.items() if chunk in rows), None)
+    nearness = voices.meaning.nearness(nearest) if voices.meaning is not None else None
     undated = voices.words
     if undated is not None and question.times.spans:
         undated = match_words(voices.postings, question.undated, question.prefixes)
+    if undated is not None:
+        # What has expired, or is gone by now, makes nothing known.
+        undated = undated.without(pool.ids - rows.keys())
     return WorkspaceResult(_scored(stores, index, ask, question, voices, pool, rows), voices, nearness, undated)
 
 

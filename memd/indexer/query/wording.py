@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from memd.notes.names import DATE
 Docs = NDArray[np.int64]
 
 MOST_ENDINGS = 50
-MOST_PARTS = 20
+MOST_PARTS = 50
 MOST_SPELLINGS = 2
 MOST_TRIED = 16
 """Words that are looked for in near spellings: a pasted page of unknown words is no typing error."""
@@ -31,8 +32,14 @@ FEW = 50
 PIECES_LACK = 2.0
 """All pieces of a number that no chunk has are worth a third of it at most: 10.8.0.1 is not 10.0.0.1."""
 
+MOST_GUESSED = 0.34
+"""The share of a question's words that may stand only inside of longer ones."""
+
 PART_LETTERS = 4
-"""Shorter pieces occur in every second word."""
+"""Shorter pieces occur in every second word; one that no note has as a word may be shorter by one."""
+
+CODE = re.compile(r"(?!\d+-?[^\W\d]+$)(?!\d{1,4}$)(?=(?:.*\d){3}|[^\W\d_].*\d).+")
+"""What looks like a code, an address or a version: TICKET-2005, 10.0.0.1, x86; not 1st, 30-minute or 2026."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,7 @@ class WordMatch:
 
     @property
     def whole(self) -> bool:
-        """Whether the word itself or a near spelling was found, and not only longer words that contain it."""
+        """Whether the word itself was found, or what stands for it: not only some of the chunks that mean it."""
         return self.share > ranking.PART
 
     def in_doc(self, doc: int) -> bool:
@@ -69,6 +76,10 @@ class WordMatches:
     """Words that no chunk has in any form."""
     weight: float = 0.0
     """What all words are worth together; one that no chunk has is worth most."""
+    codes_missing: list[str] = field(default_factory=list)
+    """Codes that no chunk has, whole or inside a longer one; chunks may have their pieces."""
+    guessed: float = 0.0
+    """The weight of words that were found only in the middle of longer ones."""
     names: tuple[str, ...] = ()
     """The words that may occur in a file's name."""
     lost: float = 0.0
@@ -100,6 +111,22 @@ class WordMatches:
         had = [match for match in self.matches if doc >= 0 and match.in_doc(doc)]
         whole = sum(match.idf for match in had if match.whole)
         return self._share(whole + sum(match.idf * match.share for match in had if not match.whole))
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the words that were found may not be those that were meant."""
+        return bool(self.codes_missing or self.corrected) or self._share(self.guessed) > MOST_GUESSED
+
+    def without(self, chunks: Iterable[int]) -> WordMatches:
+        """The same as if some chunks were not there."""
+        gone = self.postings.places(np.fromiter(chunks, np.int64))
+        if not len(gone):
+            return self
+        kept = []
+        for match in self.matches:
+            left = ~np.isin(match.docs, gone)
+            kept += [replace(match, docs=match.docs[left], often=match.often[left])] if left.any() else []
+        return replace(self, matches=kept, _earned=None)
 
     def _share(self, weight: float) -> float:
         return min(1.0, weight / (self.weight + self.lost)) if self.weight else 0.0
@@ -189,15 +216,16 @@ def _find(found: WordMatches, word: Word) -> None:
         # A single character of a script without spaces is no term of its own.
         _keep(found, word.exact, _occurrences(postings, word.exact, "exact"))
     whole = found.matches[before:]
-    _find_inside(found, word.exact[0], whole)
+    inside = _find_inside(found, word, whole)
     if len(found.matches) == before:
         _find_spellings(found, word.exact[0])
-    corrected = [match for match in found.matches[before:] if match.share == ranking.MISSPELT]
-    weight = sum(match.idf for match in (*whole, *corrected))
+    weight = sum(match.idf for match in found.matches[before:] if match.whole)
     found.weight += weight or _idf(postings, 0)
-    lost = _lost(new, whole) if whole else 0
+    lost = _lost(new, whole) if whole and not inside else 0
     if lost:
         found.lost += max(lost * _idf(postings, 0), PIECES_LACK * weight)
+    if (lost or not whole) and not inside and (CODE.fullmatch(word.exact[0]) or lost > 1):
+        found.codes_missing.append(word.exact[0])
 
 
 def _lost(terms: Sequence[str], whole: Sequence[WordMatch]) -> int:
@@ -214,23 +242,37 @@ def _idf(postings: Postings, holders: int) -> float:
     return ranking.idf(max(FEW, postings.count), holders)
 
 
-def _find_inside(found: WordMatches, plain: str, whole: Sequence[WordMatch]) -> None:
-    """The word as a part of longer ones, in the chunks that do not have it as a whole."""
-    if len(plain) < PART_LETTERS or sum(len(match.docs) for match in whole) > MOST_WHOLE:
-        return
+def _find_inside(found: WordMatches, word: Word, whole: Sequence[WordMatch]) -> bool:
+    """The word as a part of longer ones, in the chunks that do not have it as a whole.
+
+    True if no chunk has it whole, so that those are all there is of it.
+    """
+    plain = word.exact[0]
+    only = not any(word.terms[0] in match.forms or plain in match.forms for match in whole)
+    if len(plain) < PART_LETTERS - only or (not only and sum(len(match.docs) for match in whole) > MOST_WHOLE):
+        return False
     longer = [form for form in found.postings.containing("exact", plain, MOST_PARTS) if form != plain]
-    docs, often = _occurrences(found.postings, longer, "exact")
-    if len(docs) and whole:
+    if only and whole and not CODE.fullmatch(plain):
+        # Written apart ("road trip"), or of pieces that are words themselves.
+        only = False
+    begins = [form for form in longer if form.startswith(plain)] if only else []
+    docs, often = _occurrences(found.postings, begins or longer, "exact")
+    if len(docs) and whole and not only:
         new = ~np.isin(docs, np.concatenate([match.docs for match in whole]))
         docs, often = docs[new], often[new]
     # A rare longer word must not outweigh the word itself where nearly every chunk has that.
-    most = max((match.idf for match in whole), default=None)
-    _keep(found, longer, (docs, often), ranking.PART, most)
+    most = max((match.idf for match in whole), default=None) if not only else None
+    _keep(found, begins or longer, (docs, often), ranking.PART_ONLY if only else ranking.PART, most)
+    if only and len(docs) and not begins and not CODE.fullmatch(plain):
+        found.guessed += found.matches[-1].idf
+    return only and len(docs) > 0
 
 
 def _find_spellings(found: WordMatches, plain: str) -> None:
     tried = len(found.corrected) + len(found.missing)
-    near = found.postings.near("exact", plain, MOST_SPELLINGS) if tried < MOST_TRIED else []
+    # A code with another digit is another code.
+    tries = tried < MOST_TRIED and not CODE.fullmatch(plain)
+    near = found.postings.near("exact", plain, MOST_SPELLINGS) if tries else []
     if near:
         found.corrected[plain] = near
         _keep(found, near, _occurrences(found.postings, near, "exact"), ranking.MISSPELT)

@@ -112,7 +112,10 @@ def search_as_of(stores: Stores, ask: Ask, when: str) -> Answer:
     with closing(_shadow(stores)) as connection, tempfile.TemporaryDirectory(prefix="memd-as-of-") as folder:
         then, numbers = _then(stores, ask, when, connection, Path(folder))
         answer = search.search(then, ask, 0) if ask.mode != "exact" else _exact(then, ask)
-        return replace(answer, hits=[replace(hit, version=numbers.get(hit.id)) for hit in answer.hits])
+        hits, near = (
+            [replace(hit, version=numbers.get(hit.id)) for hit in some] for some in (answer.hits, answer.near)
+        )
+        return replace(answer, hits=hits, near=near)
 
 
 def _exact(then: Stores, ask: Ask) -> Answer:

@@ -98,14 +98,22 @@ class Filtered(Scoped):
     path: Annotated[str, unset("any")] = ""
     """A file, a folder, or a pattern such as `memory/2026-*`."""
     since: Annotated[str, unset("any")] = ""
-    """`YYYY`, `YYYY-MM` or `YYYY-MM-DD`: notes of that time or later."""
+    """`YYYY`, `YYYY-MM` or `YYYY-MM-DD`, or words such as `yesterday` or `last week`: notes of that time or later."""
     until: Annotated[str, unset("any")] = ""
     """The same: notes of that time or earlier."""
     tier: Annotated[Tier | Literal["pinned"] | None, unset("any")] = None
     """Only memories of this tier; `pinned`: those that never age."""
 
+    def __post_init__(self) -> None:
+        """Words for a time are read by the daemon, which knows them; a date that does not exist is none of them."""
+        for name in ("since", "until"):
+            value = getattr(self, name)
+            if DATE.fullmatch(value) or not any(char.isalpha() for char in value):
+                check_date(name, value)
+
     @property
     def filters(self) -> Filters:
+        """As given; a handler takes `filters_of`, which reads words for a time."""
         return Filters(
             kind=self.kind or "", tags=self.tags, role=self.role, path=self.path, since=self.since, until=self.until,
             tier=self.tier or "",

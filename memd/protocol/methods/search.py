@@ -66,6 +66,10 @@ class QueryResult(base.AcrossWorkspaces):
     unchecked: NotRequired[str]
     """Why an empty answer was not checked."""
     corrected: dict[str, list[str]]
+    missing: list[str]
+    """Words of the question that no note has; a code among them makes the answer weak."""
+    near: list[HitResult]
+    """What came closest besides the hits, without being an answer."""
     mode: str
     total: int
     took_ms: float
