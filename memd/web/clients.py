@@ -18,6 +18,8 @@ MAX_LISTENERS = 32
 HELD_EVENTS = 100
 RECONNECT_SECONDS = 1.0
 REMEMBER_SECONDS = 2.0
+CHOICES_SECONDS = 30.0
+MAX_CHOICES = 200
 
 
 class Clients:
@@ -30,6 +32,7 @@ class Clients:
         for _ in range(CONNECTIONS):
             self._idle.put_nowait(self.new_client())
         self._workspaces: tuple[float, list[str]] = (-REMEMBER_SECONDS, [])
+        self._choices: dict[str, tuple[float, dict[str, list[str]]]] = {}
 
     def new_client(self, *, autostart: bool = False) -> AsyncClient:
         return AsyncClient(self._socket, bind=self.bind, who="web", retries=RETRIES, autostart=autostart)
@@ -52,6 +55,20 @@ class Clients:
                     names = [one["ns"] for one in (await memory.workspace_list())["workspaces"]]
             self._workspaces = (time.monotonic(), names)
         return names
+
+    async def choices(self, ns: str) -> dict[str, list[str]]:
+        """The tags and roles that a search can be narrowed to; remembered, since to count them takes a look at all."""
+        at, choices = self._choices.get(ns, (-CHOICES_SECONDS, {}))
+        if time.monotonic() - at > CHOICES_SECONDS:
+            scope: dict[str, Any] = {"ns": ns} if ns else {}
+            async with self.client() as memory:
+                tags = [row["tag"] for row in (await memory.tag_list(**scope))["tags"][:MAX_CHOICES]]
+                roles = list((await memory.list(limit=1, **scope))["roles"])[:MAX_CHOICES]
+            choices = {"tags": tags, "roles": roles}
+            if len(self._choices) > MAX_CHOICES:
+                self._choices.clear()
+            self._choices[ns] = (time.monotonic(), choices)
+        return choices
 
 
 class Feed:

@@ -73,31 +73,75 @@ def list_memories(
 ) -> JsonObject:
     """One page of the memories, how many there are in all, and which roles the workspaces have."""
     connection = stores.ledger.reader
-    found = [entry for index in indexes for entry in entries(connection, index, filters)]
-    if sort == "newest":
-        page = newest(connection, found, offset, limit)
-    elif sort == "oldest":
-        left = max(0, len(found) - offset)
-        page = newest(connection, found, max(0, left - limit), min(left, limit))[::-1]
+    if sort in ("newest", "oldest"):
+        page, total = _by_day(connection, indexes, filters, offset, limit, sort == "oldest")
     else:
+        found = [entry for index in indexes for entry in entries(connection, index, filters)]
         page = _stamped(connection, sorted(found, key=SORTS[sort])[offset : offset + limit])
+        total = len(found)
     return {
         "memories": history.with_authors(connection, [(entry.id, entry.as_object()) for entry in page]),
-        "total": len(found),
+        "total": total,
         "roles": _roles(connection, indexes),
     }
 
 
+def _by_day(
+    connection: Connection, indexes: Sequence[WorkspaceIndex], filters: Filters, offset: int, limit: int, oldest: bool
+) -> tuple[list[InventoryRow], int]:
+    """One page of the memories and how many there are; without filters only those of the page's days are read."""
+    days = None if filters else _days(connection, indexes)
+    found = [] if days else [entry for index in indexes for entry in entries(connection, index, filters)]
+    total = sum(many for _, many in days) if days else len(found)
+    if oldest:
+        left = max(0, total - offset)
+        offset, limit = max(0, left - limit), min(left, limit)
+    if days:
+        span, newer = _days_of_page(days, offset, limit)
+        found = [entry for index in indexes for entry in entries(connection, index, filters, days=span)]
+        offset -= newer
+    page = newest(connection, found, offset, limit)
+    return page[::-1] if oldest else page, total
+
+
+def _days(connection: Connection, indexes: Sequence[WorkspaceIndex]) -> list[tuple[str, int]]:
+    """How many memories each day has, the newest day first."""
+    rows = connection.execute(
+        "SELECT date, COUNT(*) FROM memories WHERE file IS NOT NULL"
+        " AND workspace IN (SELECT value FROM json_each(?)) GROUP BY date ORDER BY date DESC",
+        (json.dumps([index.id for index in indexes]),),
+    )
+    return [(date, many) for date, many in rows]
+
+
+def _days_of_page(days: list[tuple[str, int]], offset: int, limit: int) -> tuple[tuple[str, str], int]:
+    """The oldest and the newest day of a page, and how many memories are newer than both."""
+    touched, newer, before = [], 0, 0
+    for date, many in days:
+        if before + many <= offset:
+            newer += many
+        elif before < offset + limit:
+            touched.append(date)
+        before += many
+    return (touched[-1], touched[0]) if touched else ("", ""), newer
+
+
 def entries(
-    connection: Connection, index: WorkspaceIndex, filters: Filters, ids: Iterable[int] | None = None
+    connection: Connection,
+    index: WorkspaceIndex,
+    filters: Filters,
+    ids: Iterable[int] | None = None,
+    days: tuple[str, str] | None = None,
 ) -> list[InventoryRow]:
-    """The memories of a workspace that pass the filters; with `ids` only those."""
+    """The memories of a workspace that pass the filters; with `ids` only those, with `days` only of that span."""
     among = "" if ids is None else " AND m.id IN (SELECT value FROM json_each(:ids))"
+    within = "" if days is None else " AND m.date BETWEEN :first AND :last"
+    first, last = days or ("", "")
     rows = connection.execute(
         "SELECT m.id, m.slug, m.heading, m.start_line, m.end_line, m.digest, m.kind, m.tier, m.role, m.date, m.tags,"
         f" {lookup.IS_PINNED} AS pinned, f.path, f.stem FROM memories m JOIN files f ON f.id = m.file"
-        f" WHERE m.workspace = :workspace{among}",
-        {"workspace": index.id, "ids": json.dumps(list(ids or ()))},
+        f" WHERE m.workspace = :workspace{among}{within}",
+        {"workspace": index.id, "ids": json.dumps(list(ids or ())), "first": first, "last": last},
     ).fetchall()
     passing = [row for row in rows if _passes(row, filters)] if filters else rows
     shared = lookup.shared_stems(connection, index.id, {row["stem"] for row in passing})

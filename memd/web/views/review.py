@@ -10,7 +10,7 @@ from memd.errors import MemdError
 from memd.protocol.async_client import AsyncClient
 from memd.web.visit import Visit
 
-PAIRS, CLUSTERS = 20, 12
+PAIRS = 20
 ALIKE = 0.9
 """From this weight on two memories may say the same."""
 
@@ -18,7 +18,6 @@ ALIKE = 0.9
 async def show(visit: Visit) -> Response:
     async with visit.client() as memory:
         pairs = (await memory.edge_candidates(limit=PAIRS, **visit.scope))["candidates"]
-        groups = (await memory.clusters(**visit.scope))["clusters"]
         status = await memory.status()
         trash = await memory.trash(limit=20, **visit.scope)
         proposals = (await memory.proposal_list(**visit.scope))["proposals"]
@@ -28,7 +27,7 @@ async def show(visit: Visit) -> Response:
     workspaces = [one for one in status["workspaces"] if visit.ns in ("", one["ns"])]
     return await visit.page(
         "review.html", "review", pairs=[pair for pair in pairs if pair["weight"] >= ALIKE],
-        groups=[group for group in groups if group["wants_summary"]][:CLUSTERS], trash=trash, proposals=proposals,
+        trash=trash, proposals=proposals,
         expired=expired, report=report, secrets=secrets,
         held=[one for one in workspaces if one["held"] or one["missing"]],
         skipped=[{"ns": one["ns"], **left} for one in workspaces for left in one["skipped"]],

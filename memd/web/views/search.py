@@ -34,10 +34,9 @@ async def show(visit: Visit) -> Response:
     filters = _filters(visit)
     async with visit.client() as memory:
         found = await (_hits(memory, visit, asked, filters) if asked else _listed(memory, visit, filters))
-        tags = [row["tag"] for row in (await memory.tag_list(**visit.scope))["tags"][:200]]
-        roles = list((await memory.list(limit=1, **visit.scope))["roles"]) if asked else found["roles"]
     return await visit.page(
-        "search.html", "search", q=asked, filters=filters, mode=visit.get("mode", "hybrid"), tags=tags, roles=roles,
+        "search.html", "search", q=asked, filters=filters, mode=visit.get("mode", "hybrid"),
+        choices=await visit.clients.choices(visit.ns),
         kinds=KINDS, tiers=TIERS, modes=MODES, parts=PARTS, found=found, pages=_paging(visit, found, asked),
     )  # fmt: skip
 
