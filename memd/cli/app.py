@@ -34,6 +34,7 @@ MODULES = {
     "topics": "topic",
     "outline": "outline",
     "proposals": "proposal",
+    "conflicts": "conflict",
     "workspaces": "add remove workspaces ns",
     "maintenance": "sync rebuild doctor jobs",
     "server": "status start stop restart daemon logs mcp web",
@@ -45,7 +46,7 @@ MODULES = {
 GROUPS = {
     "Most of the time": "add query get list note log undo history context connect status doctor",
     "Finding": "grep why-not recent read related timeline tree peek stats clusters eval subscribe watch web",
-    "Writing": "save write put patch rm topic tags files link edge edge-candidates infer-edges",
+    "Writing": "save write conflict put patch rm topic tags files link edge edge-candidates infer-edges",
     "The past": "diff restore trash",
     "How memories live": "useful reflect curate rule gc consolidate expand",
     "Agents": "disconnect proposal mcp hook outline",

@@ -8,6 +8,8 @@ from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 
+from memd.notes.markers import without_markers
+
 ATTEMPTS = 3
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 CONTROL = bytes(set(range(32)) - {7, 8, 9, 10, 12, 13, 27})
@@ -41,7 +43,8 @@ class FileContent:
 
     @property
     def text(self) -> str:
-        return decode(self.data)
+        """With both sides of a conflict, and without its markers."""
+        return without_markers(decode(self.data))
 
 
 def read(path: Path, max_bytes: int) -> FileContent:

@@ -89,4 +89,6 @@ METHODS = {
     "proposal.list": LightMethod("proposal_list", facts="reads"),
     "proposal.accept": LightMethod("proposal_accept", args="proposal", facts="signed"),
     "proposal.reject": LightMethod("proposal_reject", args="proposal", facts="signed"),
+    "conflict.list": LightMethod("conflict_list", facts="reads"),
+    "conflict.settle": LightMethod("conflict_settle", args="path take", facts="writes signed"),
 }

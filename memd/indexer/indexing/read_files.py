@@ -11,7 +11,8 @@ from memd.indexer.indexing.scan import FileStat, ScanResult, is_memory_path, ref
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import Note
-from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
+from memd.notes.markers import MARKED, has_markers
+from memd.notes.read import FileContent, SkippedFile, UnreadableFile, decode, read
 from memd.pieces import Pieces
 
 MOST_CHUNKS = 128
@@ -121,6 +122,8 @@ def _add(index: WorkspaceIndex, batch: FileBatch, path: str, content: FileConten
     if known is not None and known.digest == content.digest and not (known.problem or deep):
         batch.rows.append(replace(row, id=known.id))
         return
+    if has_markers(decode(content.data)):
+        row = replace(row, problem=MARKED)
     note = yield from index.parse_cache.parse_in_pieces(path, content.text, content.day)
     batch.notes[path] = (row, note)
     batch.data[path] = content.data

@@ -14,7 +14,18 @@ GROUPS = tuple(
     importlib.import_module(f"{__name__}.{subject}")
     for subject in (
         *("server", "search", "context", "overview", "exam", "transfer", "maintenance", "workspaces"),
-        *("lifecycle", "events", "memories", "history", "notes", "topics", "edges", "outline", "proposals"),
+        *(
+            "lifecycle",
+            "events",
+            "memories",
+            "history",
+            "notes",
+            "topics",
+            "edges",
+            "outline",
+            "proposals",
+            "conflicts",
+        ),
     )
 )
 """The subjects, a module each, in the order of the documentation; importing one declares its methods."""

@@ -1,0 +1,47 @@
+"""Conflicts that git and file synchronisers leave in a workspace: `conflict.list` and `conflict.settle`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypedDict
+
+from memd.protocol.methods import base
+from memd.protocol.methods.base import doc, method
+
+
+class ConflictRow(TypedDict):
+    """A note of which there are two versions."""
+
+    ns: str
+    path: str
+    copy: str
+    """The file with the other version; empty where markers in the note itself divide the two."""
+    clashes: list[str]
+    """Headings of the sections that both changed; where there are none, a merge settles it."""
+
+
+class ConflictListResult(base.AcrossWorkspaces):
+    """The answer of `conflict.list`."""
+
+    conflicts: list[ConflictRow]
+
+
+@method("conflict.list", ConflictListResult, reads=True)
+class ConflictListRequest(base.Scoped):
+    """Lists the notes of which git or a file synchroniser left two versions."""
+
+
+class ConflictSettleResult(base.Written):
+    """The answer of `conflict.settle`."""
+
+    path: str
+    copy: str
+    clashes: list[str]
+
+
+@method("conflict.settle", ConflictSettleResult, "path", "take")
+class ConflictSettleRequest(base.Writing):
+    """Makes one note of two versions, and removes the copy; it can be undone as any write."""
+
+    path: Annotated[base.Text, doc("the note, or the copy of it, as `conflict.list` names it")]
+    take: Literal["merge", "both", "ours", "theirs"] = "merge"
+    """`merge`: what either side did; `both`: also what both changed, one after the other; or one of the versions."""

@@ -1,0 +1,83 @@
+"""Two versions of one note, as git and synchronisers leave them: no marker in an answer, one command settles them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from memd.errors import Conflict, NotFound
+from memd.protocol.client import Client
+from tests.conftest import Home
+
+NOTE = "memory/2026-02-15.md"
+
+
+def git(folder: Path, *arguments: str) -> int:
+    identity = ("-c", "user.name=me", "-c", "user.email=me@example.org", "-c", "commit.gpgsign=false")
+    return subprocess.run(["git", "-C", folder, *identity, *arguments], capture_output=True, check=False).returncode
+
+
+def merge_in_git(workspace: Path, ours: str, theirs: str, old: str = "") -> None:
+    """Two branches that add something to a note, or replace something, and a merge that git cannot finish."""
+    note = workspace / NOTE
+    before = note.read_text()
+    ours, theirs = (before.replace(old, new) if old else before + new for new in (ours, theirs))
+    assert git(workspace, "init", "-q", "-b", "main") == 0
+    git(workspace, "add", "-A")
+    git(workspace, "commit", "-q", "-m", "base")
+    git(workspace, "checkout", "-q", "-b", "other")
+    note.write_text(theirs)
+    git(workspace, "commit", "-qam", "theirs")
+    git(workspace, "checkout", "-q", "main")
+    note.write_text(ours)
+    git(workspace, "commit", "-qam", "ours")
+    assert git(workspace, "merge", "other") != 0 and "<<<<<<<" in note.read_text()
+
+
+def test_markers_of_git_are_in_no_answer_and_a_merge_settles_them(home: Home, workspace: Path, memory: Client) -> None:
+    merge_in_git(workspace, "\n## Otter\n\nThe otter sleeps.\n", "\n## Weasel\n\nThe weasel hunts.\n")
+    memory.sync()
+    for word in ("otter", "weasel"):
+        assert word in memory.query(word, mode="text")["hits"][0]["text"], "both sides are found"
+    everything = str([memory.get(row["key"])["text"] for row in memory.list(limit=1_000)["memories"]])
+    assert "<<<<<<<" not in everything and "=======" not in everything and ">>>>>>>" not in everything
+    (row,) = memory.conflict_list()["conflicts"]
+    assert (row["path"], row["copy"], row["clashes"]) == (NOTE, "", [])
+    assert any("conflict markers" in file["why"] for file in memory.status()["workspaces"][0]["skipped"])
+    done = memory.conflict_settle(NOTE)
+    text = (workspace / NOTE).read_text()
+    assert "The otter sleeps.\n\n## Weasel\n\nThe weasel hunts.\n" in text and "=====" not in text
+    memory.sync()
+    assert memory.conflict_list()["conflicts"] == []
+    memory.undo(done["action"])
+    assert "<<<<<<<" in (workspace / NOTE).read_text()
+
+
+def test_a_copy_of_a_synchroniser_is_merged_and_removed(home: Home, workspace: Path, memory: Client) -> None:
+    note = workspace / NOTE
+    copy = workspace / "memory/2026-02-15.sync-conflict-20260216-101010-ABCDEF7.md"
+    copy.write_text(note.read_text() + "\n## Weasel\n\nThe weasel hunts.\n")
+    note.write_text(note.read_text() + "\n## Otter\n\nThe otter sleeps.\n")
+    memory.sync()
+    assert not memory.query("weasel", mode="text")["hits"], "a copy is no note"
+    (row,) = memory.conflict_list()["conflicts"]
+    assert row["copy"] == copy.relative_to(workspace).as_posix() and row["clashes"] == []
+    assert home.run("conflict", "settle", str(row["copy"]), "-n", "agent").returncode == 0
+    assert "otter" in note.read_text() and "weasel" in note.read_text() and not copy.exists()
+    memory.sync()
+    assert memory.query("weasel", mode="text")["hits"][0]["path"] == NOTE
+
+
+def test_what_both_changed_is_left_to_a_person(home: Home, workspace: Path, memory: Client) -> None:
+    merge_in_git(workspace, "skill for Otto.", "skill for Tilda.", "skill for Pierce.")
+    memory.sync()
+    assert memory.conflict_list()["conflicts"][0]["clashes"] == ["ErsatzTV"]
+    with pytest.raises(Conflict, match="both versions changed: ErsatzTV"):
+        memory.conflict_settle(NOTE)
+    memory.conflict_settle(NOTE, take="both")
+    text = (workspace / NOTE).read_text()
+    assert "for Otto." in text and "## ErsatzTV (other version)\n\nSet up the ErsatzTV skill for Tilda." in text
+    with pytest.raises(NotFound):
+        memory.conflict_settle(NOTE)
