@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from memd.protocol.client import Client
 
 MODES = ("text", "vector", "hybrid")
 ALL = "all"
+CONFIDENCE = (0.0, 0.02, 0.1, 0.3, 0.6, 0.8, 0.95, 1.01)
+"""Between these, confidence is compared with how often it is right; the second and the fifth are those of verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +207,19 @@ def verdicts(right: Sequence[Asked], wrong: Sequence[Asked], adversarial: Sequen
         "auc_wrong": places.area(sure, [one.confidence for one in wrong]),
         "auc_adversarial": places.area(sure, [one.confidence for one in adversarial]) if adversarial else None,
         "right": _shares(right), "wrong": _shares(wrong), "adversarial": _shares(adversarial),
+        "reliability": reliability(right, wrong),
     }  # fmt: skip
+
+
+def reliability(right: Sequence[Asked], wrong: Sequence[Asked]) -> dict[str, float | None]:
+    """By confidence, how often the notes do answer, if as many questions have an answer as have none."""
+    told: dict[str, float | None] = {}
+    for low, high in pairwise(CONFIDENCE):
+        there, not_there = (
+            sum(low <= one.confidence < high for one in some) / max(1, len(some)) for some in (right, wrong)
+        )
+        told[f"{low:g} to {min(1.0, high):g}"] = there / (there + not_there) if there + not_there else None
+    return told
 
 
 def _shares(asked: Sequence[Asked]) -> dict[str, float]:
@@ -244,16 +259,18 @@ def _table(title: str, level: str, rows: dict[str, Any]) -> str:
 
 
 def _verdict_table(name: str, judged: dict[str, Any]) -> str:
+    bins = list(next(iter(judged.values()))["reliability"])
     head = ["", "AUC wrong workspace", "AUC adversarial", *(
         f"{kind}: {verdict}" for kind in ("right", "wrong", "adversarial") for verdict in ("found", "weak", "none")
-    )]  # fmt: skip
+    ), *(f"right at {name}" for name in bins)]  # fmt: skip
     body = []
     for part, told in judged.items():
         areas = [told["auc_wrong"], told["auc_adversarial"]]
         shares = [
             told[kind][verdict] for kind in ("right", "wrong", "adversarial") for verdict in ("found", "weak", "none")
         ]
-        body.append([part, *("" if value is None else f"{value:.3f}" for value in (*areas, *shares))])
+        values = (*areas, *shares, *told["reliability"].values())
+        body.append([part, *("" if value is None else f"{value:.3f}" for value in values)])
     return f"### {name}, verdict\n\n" + markdown(head, body)
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from memd.config.load import load as load_settings
+from memd.indexer.context.assemble import ContextTask, assemble
 from memd.indexer.model.embedder import load_embedder
-from memd.models import Answer
+from memd.models import Answer, Ask
 from tests.conftest import ROOT
 from tests.lab import TODAY, Lab
 
@@ -125,6 +126,14 @@ def test_a_named_day_filters_first(lab: Lab, question: str, said: str):
 def test_where_the_named_day_has_nothing_everything_is_asked(lab: Lab):
     answer = lab.ask("which ErsatzTV schedule was there yesterday", "office")
     assert "Saturday schedule" in answer.hits[0].text
+
+
+def test_a_context_begins_with_what_the_task_is_about_and_ends_where_relevance_drops(lab: Lab):
+    task = ContextTask(Ask("plan the TV schedule", ("home",), today=TODAY), budget=2000)
+    told = assemble(lab.stores, task).result
+    assert [one["key"] for one in told["memories"] if one["phase"] != "pinned"] == ["2026-02-15#ersatztv"]
+    assert told["memories"][0]["key"] == "2026-02-15#ersatztv" and "MEMORY#standing-rules · pinned" in told["text"]
+    assert sum(one["tokens"] for one in told["memories"] if one["phase"] == "pinned") <= 500
 
 
 def test_an_expired_memory_makes_nothing_known(lab: Lab):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import pairwise
 
 from memd.models import Kind, Tier
 
@@ -36,6 +37,9 @@ BY_FAR = 1.5
 NEAR = 0.65
 """A memory below this share of the best match's relevance is not about the task. With 0.4, new and much used notes
 crowd out the answer: of single questions 20 % had their answer in the context, with 0.65 all of them do."""
+
+DROP = 0.2
+"""Where relevance falls by so much of the best match's from one memory to the next, the context ends."""
 
 SHARP = 2
 """The power of that share by which relevance is scaled: half as relevant as the best counts an eighth."""
@@ -90,8 +94,11 @@ def score(one: MemoryStanding, today: date, as_tier: Tier | None = None, best: f
 
 
 def about_the_task(relevance: Mapping[int, float], doubtful: bool = False) -> dict[int, float]:
-    """The search results that are relevant enough to be about the task."""
-    enough = max(DOUBTFUL if doubtful else FAINT, NEAR * max(relevance.values(), default=0.0))
+    """The search results that are relevant enough to be about the task, up to where relevance drops."""
+    ordered = sorted(relevance.values(), reverse=True)
+    best = ordered[0] if ordered else 0.0
+    drops = (above for above, below in pairwise(ordered) if above - below > DROP * best)
+    enough = max(DOUBTFUL if doubtful else FAINT, NEAR * best, next(drops, 0.0))
     return {memory: value for memory, value in relevance.items() if value >= enough}
 
 

@@ -104,7 +104,9 @@ def test_a_pinned_memory_never_rests() -> None:
 
 def test_what_is_far_from_the_task_is_left_out() -> None:
     for relevance, stays in ((0.64, False), (0.65, True), (0.66, True)):
-        assert about_the_task({1: 1.0, 2: relevance}) == ({1: 1.0, 2: relevance} if stays else {1: 1.0})
+        close = {1: 1.0, 3: 0.83}
+        assert about_the_task({**close, 2: relevance}) == ({**close, 2: relevance} if stays else close)
+    assert about_the_task({1: 1.0, 2: 0.79, 3: 0.7}) == {1: 1.0}, "relevance drops there"
     for least, doubtful in ((0.18, False), (0.33, True)):
         assert about_the_task({1: least - 0.001}, doubtful) == {}, "nothing is about the task"
         assert about_the_task({1: least}, doubtful) == {1: least}

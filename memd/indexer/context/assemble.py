@@ -25,7 +25,7 @@ DEEP = 30
 """Hits that are read line by line, as for any question."""
 
 MOST_PLACES = 200
-FAINT = 0.2
+FAINT = 0.24
 """What edges bring with less than this share of the best score would only fill the budget up."""
 
 VOICES = 2
