@@ -98,13 +98,36 @@ def test_a_list_that_is_empty_says_so(place, tmp_path):
 # query
 
 
-def test_a_query_shows_place_heading_date_and_text(place, agent):
+def test_a_query_shows_place_key_and_text(place, agent):
     done = place.run("query", "ErsatzTV", cwd=agent)
     assert (done.returncode, done.stderr) == (0, "")
     first, *text = done.stdout.split("\n\nmemory/")[0].splitlines()
-    assert re.fullmatch(r"memory/2026-02-15\.md:3  2026-02-15 › ErsatzTV  2026-02-15  \d\.\d{3}", first)
+    assert first == "memory/2026-02-15.md:3  2026-02-15#ersatztv"
     assert "  Set up the ErsatzTV skill for Pierce." in text
     assert "\x1b" not in done.stdout
+
+
+def test_what_is_longer_than_the_terminal_goes_through_the_pager(place, agent, tmp_path):
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\nprintf 'paged %s: ' \"$LESS\"\nwc -l\n")
+    pager.chmod(0o755)
+    size = {"LINES": "5", "COLUMNS": "80"}
+    shown, code = on_terminal(place, "list", cwd=agent, PAGER=str(pager), **size)
+    assert code == 0 and re.fullmatch(r"paged FRX: +\d+\n", shown)
+    for program, lines in ((str(pager), "500"), ("cat", "5"), ("", "5"), ("/no/such/program", "5")):
+        shown, code = on_terminal(place, "list", cwd=agent, **size | {"LINES": lines, "PAGER": program})
+        assert code == 0 and "paged" not in shown and "Sourdough" in shown
+    assert "paged" not in place.run("list", cwd=agent, PAGER=str(pager), **size).stdout
+
+
+def test_a_diff_is_coloured_on_a_terminal_only(place, agent):
+    place.run("put", "colours", "One line.", cwd=agent)
+    place.run("put", "colours", "Another line.", cwd=agent)
+    shown, _ = on_terminal(place, "diff", "colours", cwd=agent)
+    assert "\x1b[31m-One line.\x1b[0m" in shown and "\x1b[32m+Another line.\x1b[0m" in shown
+    assert "\x1b" not in place.run("diff", "colours", cwd=agent).stdout
+    for _ in range(2):
+        place.run("undo", cwd=agent)
 
 
 def test_on_a_terminal_the_place_is_a_link_and_matches_stand_out(place, agent):

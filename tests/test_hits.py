@@ -1,10 +1,12 @@
 """How hits are shown: marks that fit, long texts cut around the match, links that open, remarks beside them."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.cli import daemon_calls, fast_search, hits, reports
+from memd.cli import console, daemon_calls, fast_search, hits, reports, snippets
 
 HIT = {
     "id": 1, "ns": "agent", "key": "2026-02-15#tv", "path": "memory/2026-02-15.md", "start_line": 3, "end_line": 4,
@@ -19,12 +21,53 @@ def answer(*found, **more):
 
 def test_plain_is_a_line_and_the_text():
     shown = hits.render(answer(HIT), colour=False)
-    assert shown == "memory/2026-02-15.md:3  Day › TV  2026-02-15  0.033\n  alpha beta gamma"
+    assert shown == "memory/2026-02-15.md:3  2026-02-15#tv  Day\n  alpha beta gamma"
 
 
-def test_what_is_missing_leaves_no_gap():
+def test_what_is_missing_or_said_already_leaves_no_gap():
     shown = hits.render(answer({**HIT, "heading": "", "date": None}), colour=False)
-    assert shown.startswith("memory/2026-02-15.md:3  0.033\n")
+    assert shown.startswith("memory/2026-02-15.md:3  2026-02-15#tv\n")
+    topic = {**HIT, "key": "sour-dough", "path": "memory/topics/sour-dough.md", "heading": "Sour dough › Feeding"}
+    assert hits.render(answer(topic), colour=False).startswith(
+        "memory/topics/sour-dough.md:3  sour-dough  Feeding  2026-02-15\n"
+    )
+    assert "score 0.033" in hits.render(answer({**topic, "explain": {"text": 1.5}}), colour=False)
+
+
+def test_a_heading_gives_way_to_the_width_of_a_terminal(monkeypatch):
+    monkeypatch.setattr(console, "width", lambda: 60)
+    long = {**HIT, "heading": "A heading of many words that goes on for longer"}
+    first = hits.render(answer(long), colour=False).split("\n")[0]
+    assert first.startswith("memory/2026-02-15.md:3  2026-02-15#tv  A heading") and first.endswith("…")
+    assert len(first) <= 60
+
+
+PASSAGE = (
+    "## Kites\n\n"
+    + " ".join(f"word{nth}" for nth in range(60))
+    + "\n\n| a | b |\n|---|---|\n- the kestrel, the wren\n- last"
+)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_hit_shows_three_lines_around_its_words(monkeypatch, width):
+    monkeypatch.setattr(console, "width", lambda: width)
+    at = PASSAGE.index("kestrel")
+    shown = hits.render(answer({**HIT, "text": PASSAGE, "marks": [[at, at + 7]]}), colour=True).split("\n")[1:]
+    assert len(shown) == 3 and all(len(line) <= width + len(hits.MATCH + hits.END) for line in shown)
+    assert any(f"the {hits.MATCH}kestrel{hits.END}, the wren" in line for line in shown)
+    assert "---" not in "".join(shown) and "Kites" not in "".join(shown)
+    first = hits.render(answer({**HIT, "text": PASSAGE}), colour=False).split("\n")[1:]
+    assert first[0].startswith("  word0 word1 ") and first[-1].endswith(" …") and len(first) == 3
+    whole = hits.render(answer({**HIT, "text": PASSAGE}), colour=False, full=True)
+    assert "## Kites" in whole and "- last" in whole
+
+
+@given(st.text(max_size=400), st.integers(20, 100))
+def test_a_snippet_is_text_in_order_and_no_wider_than_it_may_be(text, width):
+    lines, _, _ = snippets.snippet(text, [], width)
+    assert len(lines) <= snippets.LINES and all(0 < end - start <= width for start, end in lines)
+    assert all(one[1] <= other[0] for one, other in pairwise(lines))
 
 
 def test_the_link_is_a_proper_address():
@@ -40,8 +83,9 @@ def test_overlapping_and_wild_marks_do_no_harm():
 
 @given(st.text(max_size=60), st.lists(st.tuples(st.integers(0, 70), st.integers(0, 70)), max_size=5))
 def test_marks_never_change_the_text(text, marks):
-    plain = hits.render(answer({**HIT, "text": text}), colour=False)
-    marked = hits.render(answer({**HIT, "text": text, "marks": [list(mark) for mark in marks]}), colour=True)
+    plain = hits.render(answer({**HIT, "text": text}), colour=False, full=True)
+    hit = {**HIT, "text": text, "marks": [list(mark) for mark in marks]}
+    marked = hits.render(answer(hit), colour=True, full=True)
     bare = marked.split("\n", 1)[1].replace(hits.MATCH, "").replace(hits.END, "")
     expected = plain.split("\n", 1)[1]
     assert [line.rstrip() for line in bare.split("\n")] == [line.rstrip() for line in expected.split("\n")]
@@ -52,7 +96,7 @@ def test_a_long_text_is_shown_around_its_match():
     lines[30] += " kestrel"
     text = "\n".join(lines)
     at = text.index("kestrel")
-    shown = hits.render(answer({**HIT, "text": text, "marks": [[at, at + 7]]}), colour=False)
+    shown = hits.render(answer({**HIT, "text": text, "marks": [[at, at + 7]]}), colour=False, full=True)
     assert "line 30 kestrel" in shown and "line 0\n" not in shown
     assert "  … 26 more lines: memd get 2026-02-15#tv" in shown
 
@@ -112,6 +156,7 @@ def test_the_fast_way_reads_flags_wherever_they_stand():
 
 def test_progress_and_durations_read_well():
     assert daemon_calls.progress_line("text", 5, 10, 4) == "indexing   [###############...............]  5/10  4 s left"
+    assert daemon_calls.progress_line("text", 1, 10, 120).endswith("1/10  18 min left")
     assert daemon_calls.progress_line("vectors", 0, 0, 0).startswith("embedding  [####")
     assert [reports.duration(s) for s in (0.25, 42, 600, 7200, 11100, 200_000)] == [
         "0.2 s", "42 s", "10 min", "2 h", "3 h 5 min", "2 days",

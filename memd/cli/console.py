@@ -18,11 +18,58 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn, TextIO
 
 PIPE_CLOSED = 141
+BOLD, RED, GREEN, CYAN, END = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
+PAGE_WIDTH, PAGE_LINES, LEAST_WIDTH = 100, 24, 40
 
 
 def out(text: str) -> None:
     """Write `text` and a newline to standard output."""
     _write(sys.stdout, text + "\n")
+
+
+def page(text: str) -> None:
+    """`out`, but through a pager, as git does, where it is more than the terminal shows at once."""
+    if not on_terminal(sys.stdout) or text.count("\n") < _size(sys.stdout)[1] - 1:
+        out(text)
+        return
+    pager = os.environ.get("MEMD_PAGER", os.environ.get("PAGER", "less"))
+    if pager in ("", "cat") or os.environ.get("TERM") == "dumb" or not _paged(pager, text):
+        out(text)
+
+
+def _paged(pager: str, text: str) -> bool:
+    """Show a text in a pager; False where it cannot be started."""
+    import shlex
+    import shutil
+    import subprocess
+
+    words = shlex.split(pager)
+    if not words or shutil.which(words[0]) is None:
+        return False
+    # As git has it: colours are shown, and what fits the screen stays on it.
+    environment = {"LESS": "FRX", "LV": "-c", **os.environ}
+    with subprocess.Popen(words, stdin=subprocess.PIPE, env=environment) as process:
+        try:
+            process.communicate((text + "\n").encode(sys.stdout.encoding or "utf-8", "replace"))
+        except KeyboardInterrupt:
+            process.wait()
+    return True
+
+
+def width() -> int:
+    """How many columns there are to write in: the terminal's; for a pipe, or where nobody says, a page's."""
+    return _size(sys.stdout)[0] if on_terminal(sys.stdout) else PAGE_WIDTH
+
+
+def _size(stream: TextIO) -> tuple[int, int]:
+    """Columns and lines of a terminal; the variables of that name count before what it says of itself."""
+    columns, lines = (os.environ.get(name, "") for name in ("COLUMNS", "LINES"))
+    try:
+        told = os.get_terminal_size(stream.fileno())
+    except OSError:
+        told = os.terminal_size((0, 0))
+    size = (int(columns) if columns.isdigit() else told[0], int(lines) if lines.isdigit() else told[1])
+    return max(size[0] or PAGE_WIDTH, LEAST_WIDTH), size[1] or PAGE_LINES
 
 
 def line(text: str) -> None:
@@ -51,6 +98,21 @@ def quoted(exact: str) -> None:
         out(neutralise(exact.removesuffix("\n")))
     else:
         text(exact)
+
+
+def diff(text: str) -> None:
+    """A unified diff: in colour and paged on a terminal, for a pipe as it is."""
+    if not wants_colour():
+        quoted(text)
+        return
+    lines = neutralise(text.removesuffix("\n")).split("\n")
+    page("\n".join(f"{colour}{line}{END}" if (colour := _diff_colour(line)) else line for line in lines))
+
+
+def _diff_colour(line: str) -> str:
+    if line.startswith(("+++ ", "--- ")):
+        return BOLD
+    return {"+": GREEN, "-": RED, "@": CYAN}.get(line[:1], "")
 
 
 def json(result: Mapping[str, Any]) -> None:

@@ -113,7 +113,8 @@ def _show_hits(query: TypedQuery, result: dict[str, Any]) -> None:
     near = result.get("near", []) if query.args.get("all") else []
     if result["hits"] or near:
         all_hits = {**result, "hits": [*result["hits"], *near]}
-        console.out(hits.written(query.format, all_hits, console.wants_colour(query.args.get("color"))))
+        colour, full = console.wants_colour(query.args.get("color")), bool(query.args.get("full"))
+        console.page(hits.written(query.format, all_hits, colour, full))
     for line in hits.remarks(query.query, result, bool(near)):
         console.note(line)
     if query.args.get("limit") == 0 and exit_code(result) == 0:
@@ -131,7 +132,7 @@ def _note_cut(result: dict[str, Any]) -> None:
 
 def _show_entries(query: TypedQuery, result: dict[str, Any]) -> None:
     if result["entries"]:
-        console.out(hits.entries(result))
+        console.page(hits.entries(result))
     for line in hits.remarks(query.query, {**result, "hits": result["entries"]}):
         console.note(line)
 
@@ -178,7 +179,7 @@ def answer_grep(pattern: str, args: dict[str, Any]) -> int:
 
 def _show_blocks(pattern: str, args: dict[str, Any], result: dict[str, Any]) -> None:
     if result["blocks"]:
-        console.out(hits.blocks(result, console.wants_colour(args.get("color"))))
+        console.page(hits.blocks(result, console.wants_colour(args.get("color"))))
     else:
         asked = ", ".join(one_line(name) for name in result["ns"])
         console.note(f"nothing found for “{one_line(pattern)}” in the files of {asked}")

@@ -6,7 +6,10 @@ Light on purpose: `memd query` loads it.
 from __future__ import annotations
 
 import os
+import sys
 
+from memd.cli import console
+from memd.cli.snippets import snippet
 from memd.protocol import wire
 from memd.protocol.safe_text import neutralise, one_line
 
@@ -19,6 +22,8 @@ FORMATS = ("text", "memory-search", "grep", "entries", "files", "jsonl")
 FORMAT_ALIASES = {"bus": "entries"}
 """Names that others know them by."""
 BOLD, DIM, MATCH, PLACE, END = "\x1b[1m", "\x1b[2m", "\x1b[1;33m", "\x1b[36m", "\x1b[0m"
+INDENT = "  "
+LEAST_CUT = 8
 MAX_LINES = 14
 """A hit's text is shown up to here; a long table or code block would push the others off the screen."""
 UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
@@ -27,10 +32,10 @@ UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 # --- hits for people ----------------------------------------------------------------------------------------------
 
 
-def render(result: Mapping[str, Any], colour: bool) -> str:
-    """All hits of an answer, for a terminal or, without `colour`, for a pipe."""
+def render(result: Mapping[str, Any], colour: bool, full: bool = False) -> str:
+    """All hits of an answer, for a terminal or, without `colour`, for a pipe; `full` shows whole passages."""
     several = len(result.get("ns", ())) > 1
-    return "\n\n".join(render_one(hit, several, colour) for hit in result["hits"])
+    return "\n\n".join(render_one(hit, several, colour, full) for hit in result["hits"])
 
 
 def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[str]:
@@ -85,8 +90,8 @@ def _life(row: Mapping[str, Any]) -> list[str]:
     return [f"version {row['version']}{before}", f"~{row['estimated_tokens']} tokens", *expires]
 
 
-def render_one(hit: dict[str, Any], several: bool, colour: bool) -> str:
-    lines = [_headline(hit, several, colour), *_text(hit, colour)]
+def render_one(hit: dict[str, Any], several: bool, colour: bool, full: bool = False) -> str:
+    lines = [_headline(hit, several, colour), *(_text if full else _snippet)(hit, colour)]
     for other in hit.get("also") or ():
         lines.append(_dim(f"  also {one_line(other['path'])}:{other['start_line']}", colour))
     if hit.get("explain"):
@@ -113,17 +118,38 @@ def _value(value: Any) -> str:
 
 
 def _headline(hit: dict[str, Any], several: bool, colour: bool) -> str:
-    """`path:line  heading  date  score`, with the workspace in front where several were asked."""
-    place = f"{one_line(hit['path'])}:{hit['start_line']}"
-    heading, date = one_line(hit.get("heading") or ""), one_line(hit.get("date") or "")
-    score = f"{hit['score']:.3f}"
-    workspace = one_line(hit["ns"])
+    """`path:line  key  heading  date`, with the workspace in front where several were asked. What the key or the path
+    says already is left out, and so is what a terminal has no room for."""
+    place, key = f"{one_line(hit['path'])}:{hit['start_line']}", one_line(hit["key"])
+    workspace = one_line(hit["ns"]) if several else ""
+    date = "" if (hit.get("date") or "") in hit["path"] else one_line(hit["date"])
+    rest = [date, f"score {hit['score']:.3f}" if hit.get("explain") else "", _aside(hit), by(hit)]
+    room = console.width() - sum(len(part) + 2 for part in (workspace, place, key, *rest) if part)
+    heading = _cut(_heading(hit), room)
     if colour:
         place = _link(f"{PLACE}{place}{END}", os.path.join(hit.get("root") or "", hit["path"]))  # noqa: PTH118
-        heading = heading and f"{BOLD}{heading}{END}"
-        date, score, workspace = (text and f"{DIM}{text}{END}" for text in (date, score, workspace))
-    parts = [workspace if several else "", place, heading, date, score, _aside(hit), by(hit)]
-    return "  ".join(part for part in parts if part)
+        key, workspace = f"{BOLD}{key}{END}", workspace and _dim(workspace, True)
+        rest = [part and _dim(part, True) for part in rest]
+    return "  ".join(part for part in (workspace, place, key, heading, *rest) if part)
+
+
+def _heading(hit: dict[str, Any]) -> str:
+    """The headings above a hit, without those that its key is made of."""
+    known = {_letters(part) for part in (hit["key"], *hit["key"].split("#"), hit["path"])}
+    headings = one_line(hit.get("heading") or "").split(" › ")
+    return " › ".join(heading for heading in headings if _letters(heading) not in known)
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of a name, to see whether two are the same."""
+    return "".join(char for char in text.lower() if char.isalnum())
+
+
+def _cut(text: str, room: int) -> str:
+    """A text within some columns; nothing where that would be no more than a few letters."""
+    if len(text) <= room:
+        return text
+    return f"{text[: room - 1].rstrip()}…" if room >= LEAST_CUT else ""
 
 
 def _aside(row: Mapping[str, Any]) -> str:
@@ -150,6 +176,21 @@ def _link(text: str, file: str) -> str:
         return text
     quoted = "".join(chr(byte) if byte in UNRESERVED else f"%{byte:02X}" for byte in os.fsencode(file))
     return f"\x1b]8;;file://{os.uname().nodename}{quoted}\x1b\\{text}\x1b]8;;\x1b\\"
+
+
+def _snippet(hit: dict[str, Any], colour: bool) -> list[str]:
+    """The few lines of the passage that have the words; an ellipsis where there is more."""
+    text, spans = hit["text"], _spans(hit.get("marks"), len(hit["text"]))
+    lines, before, after = snippet(text, spans, console.width() - len(INDENT) - 2)
+    shown = []
+    for start, end in lines:
+        inside = [(max(mark[0], start) - start, min(mark[1], end) - start) for mark in spans if mark[1] > start]
+        shown.append(marked(text[start:end], inside, colour))
+    if before:
+        shown[0] = f"…{shown[0]}"
+    if after:
+        shown[-1] += " …"
+    return [f"{INDENT}{line}".rstrip() for line in shown]
 
 
 def _text(hit: dict[str, Any], colour: bool) -> list[str]:
@@ -194,7 +235,7 @@ def _mark(text: str, spans: list[tuple[int, int]]) -> str:
 # --- other formats ------------------------------------------------------------------------------------------------
 
 
-def written(name: str, result: Mapping[str, Any], colour: bool) -> str:
+def written(name: str, result: Mapping[str, Any], colour: bool, full: bool = False) -> str:
     """The hits of an answer in one of the formats, without the last newline."""
     several = len(result.get("ns", ())) > 1
     if name == "memory-search":
@@ -205,7 +246,7 @@ def written(name: str, result: Mapping[str, Any], colour: bool) -> str:
         return "\n".join(dict.fromkeys(_file(hit, several) for hit in result["hits"]))
     if name == "jsonl":
         return b"".join(wire.encode(hit) for hit in result["hits"]).decode().rstrip("\n")
-    return render(result, colour)
+    return render(result, colour, full)
 
 
 def blocks(result: Mapping[str, Any], colour: bool) -> str:
@@ -225,11 +266,15 @@ def entries(result: Mapping[str, Any]) -> str:
 
 
 def columns(result: Mapping[str, Any]) -> str:
-    """Memories, one a line: role, title, time."""
-    return "\n".join(
-        f"{one_line(row['role']):<10} {one_line(row['title']):<36} {one_line(row['time'])}  {by(row)}".rstrip()
-        for row in result["memories"]
-    )
+    """Memories, one a line: role, title, time; on a terminal no longer than a line."""
+    return "\n".join(map(_columns, result["memories"]))
+
+
+def _columns(row: Mapping[str, Any]) -> str:
+    role, title, end = f"{one_line(row['role']):<10}", one_line(row["title"]), f"{one_line(row['time'])}  {by(row)}"
+    if console.on_terminal(sys.stdout):
+        title = _cut(title, max(console.width() - len(role) - len(end.rstrip()) - 2, LEAST_CUT))
+    return f"{role} {title:<36} {end}".rstrip()
 
 
 def _memory_result(nth: int, hit: Mapping[str, Any], several: bool) -> str:

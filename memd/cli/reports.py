@@ -1,13 +1,18 @@
 """Puts the daemon's reports into words: status, workspaces, what a sync did, what the doctor found."""
 
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from memd.cli import console
 from memd.protocol.safe_text import neutralise, one_line
 
 MARKS = {"ok": "ok      ", "warn": "warning ", "broken": "BROKEN  ", "mended": "mended  "}
 MAX_SKIPPED = 5
+NARROW = 8
+"""Columns of a table that no cell gives way below."""
 DROP = 0.1
 """A fall of the nightly exam's recall by more than this is reported."""
 
@@ -50,20 +55,33 @@ def _workspace_row(entry: dict[str, Any]) -> tuple[str, ...]:
         str(entry.get("chunks", 0)),
         f"{entry.get('vectors', 0)}" + (f" (+{waiting})" if waiting else ""),
         watch + (", held" if entry.get("held") else ""),
-        moment(entry.get("last_change")),
+        ago(entry.get("last_change")),
         one_line(entry["root"]),
     )
 
 
 def table(rows: Sequence[Sequence[str]], numbers: bool = False) -> str:
-    """Columns as wide as their widest cell; with `numbers`, all but the first are aligned on the right."""
+    """Columns as wide as their widest cell; with `numbers`, all but the first are aligned on the right. On a terminal
+    the widest give way until all of them fit."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    while console.on_terminal(sys.stdout) and sum(widths) + 2 * (len(widths) - 1) > console.width():
+        widest = max(widths)
+        if widest <= NARROW:
+            break
+        widths[widths.index(widest)] -= 1
     lines = []
-    for row in rows:
+    for row in ([_cell(*cell) for cell in zip(row, widths, strict=True)] for row in rows):
         first, *others = zip(row, widths, strict=True)
         cells = [cell.rjust(width) if numbers else cell.ljust(width) for cell, width in others]
         lines.append("  ".join([first[0].ljust(first[1]), *cells]).rstrip())
     return "\n".join(lines)
+
+
+def _cell(text: str, width: int) -> str:
+    """A cell that may be too long: of a path the end is kept, of everything else the beginning."""
+    if len(text) <= width:
+        return text
+    return f"…{text[len(text) - width + 1 :]}" if text.startswith(("/", "~")) else f"{text[: width - 1]}…"
 
 
 def _headline(result: Mapping[str, Any]) -> str:
@@ -104,13 +122,10 @@ def _model(result: Mapping[str, Any]) -> str:
 
 
 def _job(job: dict[str, Any]) -> str:
-    parts = [f"{job['name']} {scheduled(job['schedule'])}"]
     if job.get("last"):
-        took = f" in {job['took_ms']:.0f} ms" if job.get("took_ms") is not None else ""
-        parts.append(f"last {moment(job['last'])}{took}" + (f": {job['result']}" if job.get("result") else ""))
-    if job.get("next"):
-        parts.append(f"next {moment(job['next'])}")
-    return ", ".join(parts)
+        came = f": {job['result']}" if job.get("result") else ""
+        return f"{job['name']} {scheduled(job['schedule'])}, {ago(job['last'])}{came}"
+    return f"{job['name']} {scheduled(job['schedule'])}" + (f", {until(job['next'])}" if job.get("next") else "")
 
 
 def scheduled(schedule: str) -> str:
@@ -243,6 +258,25 @@ def duration(seconds: float) -> str:
 def minute(iso: str) -> str:
     """A time in the reader's own zone, to the minute."""
     return datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def ago(iso: str | None) -> str:
+    """`12 s ago`, `3 h ago`, `never`."""
+    return f"{span(-_from_now(iso))} ago" if iso else "never"
+
+
+def until(iso: str) -> str:
+    """`in 18 min`."""
+    return f"in {span(_from_now(iso))}"
+
+
+def _from_now(iso: str) -> float:
+    return datetime.fromisoformat(iso).astimezone().timestamp() - time.time()
+
+
+def span(seconds: float) -> str:
+    """A time in whole seconds, minutes, hours or days; what a clock that was set back makes less than none is none."""
+    return duration(seconds) if seconds >= 10 else f"{max(seconds, 0):.0f} s"
 
 
 def moment(iso: str | None) -> str:

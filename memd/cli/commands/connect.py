@@ -139,7 +139,7 @@ def _report(agent: Agent, scope: str, changes: list[Change], dry_run: bool, json
         return
     for one in changes:
         if one.kind != "none":
-            console.quoted(one.diff())
+            console.diff(one.diff())
     for one in changes:
         said = "nothing to change in" if one.kind == "none" else f"would be {one.kind}:" if dry_run else f"{one.kind}:"
         console.note(one_line(f"{said} {one.path}"))

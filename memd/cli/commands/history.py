@@ -36,7 +36,7 @@ def _version(version: dict[str, Any]) -> Iterator[str]:
 def diff(result: Result, args: Args) -> None:
     """Shows how a memory changed: its last change, or from version A to B."""
     if result["diff"]:
-        console.quoted(result["diff"])
+        console.diff(result["diff"])
     else:
         console.note(f"versions {result['old']} and {result['new']} say the same")
 

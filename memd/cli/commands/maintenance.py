@@ -62,9 +62,9 @@ def _row(job: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         one_line(job["name"]),
         reports.scheduled(one_line(job["schedule"])),
-        reports.moment(job["last"]),
+        reports.ago(job["last"]),
         _took(job) if job["last"] and not job["running"] else "",
-        reports.moment(job["next"]) if job["next"] else "",
+        reports.until(job["next"]) if job["next"] else "",
         "running" if job["running"] else one_line(job["result"]),
     )
 

@@ -6,7 +6,7 @@ from memd.cli import console, reports
 from memd.cli.method_command import Args, Result, Yes, command_group, method_command, standard_input
 from memd.errors import UsageError
 from memd.protocol.client import Client
-from memd.protocol.safe_text import neutralise, one_line
+from memd.protocol.safe_text import one_line
 
 IF_VERSION = typer.Option("--if-version", metavar="N")
 PATH = typer.Option(metavar="PATH")
@@ -149,6 +149,6 @@ def remove(result: Result, args: Args) -> None:
 
 def _show_retagged(result: Result, done: str) -> None:
     if result["dry_run"]:
-        console.out(neutralise(result["diff"].rstrip("\n")))
+        console.diff(result["diff"])
     else:
         console.line(f"{done}, in {reports.count(len(result['paths']), 'file')}; to undo: memd undo")

@@ -20,6 +20,7 @@ Format = Annotated[
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Show also what comes near without being an answer.")]
+Full = Annotated[bool, typer.Option("--full", help="Show each passage whole, not only the lines that have the words.")]
 IgnoreCase = Annotated[bool, typer.Option("--ignore-case", "-i", help="As it is anyway.", hidden=True)]
 PLACE = typer.Argument(metavar="PATH:LINE", help="The passage that was expected.")
 app = typer.Typer()
@@ -35,7 +36,7 @@ def query(args: Args) -> int:
 
 for _name, _hidden in (("query", False), ("search", True)):
     declared_command(
-        app, "query", name=_name, hidden=_hidden, words="query", format=Format, all=All, color=Color,
+        app, "query", name=_name, hidden=_hidden, words="query", format=Format, all=All, full=Full, color=Color,
         query=typer.Argument(metavar="WORDS...", help="What to look for; several words need no quotes."),
     )(query)  # fmt: skip
 
@@ -77,7 +78,7 @@ GET: dict[str, Any] = {
 @method_command(app, "get", name="get", **GET)
 def get(result: Result, args: Args) -> None:
     if console.wants_colour():
-        console.out(hits.memory(result))
+        console.page(hits.memory(result))
     else:
         console.quoted(result["text"])
         console.note_author(result)
@@ -130,7 +131,7 @@ LIST: dict[str, Any] = {
 def list_memories(result: Result, args: Args) -> None:
     """Lists the memories: role, title, time."""
     if result["memories"]:
-        console.out(hits.columns(result))
+        console.page(hits.columns(result))
     else:
         console.note(
             "no memory is like that" if result["roles"] else "there are no memories yet; write one: memd note TEXT"
