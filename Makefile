@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 .PHONY: demo test lint types tests soak long-run bench bench-retrieval bench-queries bench-parts bench-embedding bench-stall bench-note \
 	bench-context bench-likeness bench-lifecycle bench-reflect bench-agents bench-workspaces bench-hooks bench-mcp bench-outline \
-	outline-agrees docs record axe lock locked check-lock sbom clean
+	outline-agrees docs record axe screenshots lock locked check-lock sbom clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -26,6 +26,9 @@ tests: $(STAMP)
 
 axe: $(STAMP)             ## fetch axe-core, with which the browser tests look for faults of accessibility; needs npm
 	$(BIN)/python tests/fetch_axe.py
+
+screenshots: $(STAMP)     ## the pictures of docs/web.md; needs chromium
+	$(BIN)/python docs/screenshots.py
 
 soak: $(STAMP)            ## the fault tests with large counts; takes long
 	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=7200 -rP tests/faults tests/test_service.py tests/test_written_model.py tests/test_fuzz.py tests/unit/test_safe_write.py $(ARGS)

@@ -151,6 +151,8 @@ def test_the_nightly_exam_keeps_one_result_a_day_and_status_tells_it(home: Home,
     told = client.status()["workspaces"][0]["exam"]
     assert told["last"]["probes"] > 6 and told["last"]["recall"] > 0.5 and told["last"]["p95_ms"] > 0
     assert told["before"] is None
+    (kept,) = client.stats()["exams"]
+    assert kept["ns"] == "agent" and kept["date"] == told["last"]["date"]
     # It is written down before the job has ended, and a second later the next run begins.
     while "agent" not in str((job(client, "selfexam") or {})["result"]):
         assert time.monotonic() < until

@@ -7,7 +7,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -17,6 +19,7 @@ from memd.protocol.methods.base import METHODS, wire_name
 from memd.web import admission, markdown
 from memd.web.rendering import excerpt, render
 from memd.web.views.actions import OFFERED
+from memd.web.views.health import exam_trend
 from memd.web.views.memory import side_by_side
 from tests.conftest import ROOT, Home, write_notes
 from tests.web_page import HOSTILE, HOSTILE_KEY, Page, Visitor, page_of, tended_home
@@ -207,7 +210,11 @@ def test_what_the_doctor_finds_is_shown(tended: tuple[Home, Path, Client]) -> No
     found = [{"name": "disk", "state": "broken", "detail": "full", "fix": "make room"}]
     frame = {"section": "health", "ns": "", "bound": None, "read_only": False, "workspaces": [], "here": "/health"}
     told = {"status": client.status(), "stats": client.stats(), "checked": found, "error": None, "said": "", "did": ""}
-    assert "make room" in render("health.html", frame | told).body.decode()
+    exams = [
+        {"ns": "agent", "date": f"2026-02-1{day}", "probes": 9, "recall": day / 10, "p95_ms": 20} for day in (8, 7)
+    ]
+    html = render("health.html", {**frame, **told, "trends": exam_trend(exams)}).body.decode()
+    assert "make room" in html and "2026-02-17 70%, 2026-02-18 80%" in html
 
 
 def test_what_does_not_exist_is_said_so(visitor: Visitor) -> None:
@@ -273,17 +280,25 @@ def test_what_seems_a_secret_is_written_only_on_purpose(visitor: Visitor) -> Non
 
 
 def test_what_the_daemon_does_is_heard(visitor: Visitor, tended: tuple[Home, Path, Client]) -> None:
-    connection = socket.create_connection(("127.0.0.1", visitor.port), timeout=30)
-    host = f"127.0.0.1:{visitor.port}"
-    connection.sendall(f"GET /events HTTP/1.1\r\nHost: {host}\r\nCookie: {visitor.cookie}\r\n\r\n".encode())
-    lines = connection.makefile("rb")
-    until(lines, b'"event": "connected"')
-    write_notes(tended[1], {"memory/2026-02-19.md": "## Heron\n\nIt stands.\n"})
-    until(lines, b"memory/2026-02-19.md")
-    connection.close()
+    with listening(visitor) as first:
+        until(first, b'"event": "connected"')
+        # Who comes later learns, too, that the daemon is there.
+        with listening(visitor) as second:
+            until(second, b'"event": "connected"')
+            write_notes(tended[1], {"memory/2026-02-19.md": "## Heron\n\nIt stands.\n"})
+            for lines in (first, second):
+                until(lines, b"memory/2026-02-19.md")
 
 
-def until(lines, wanted: bytes) -> None:
+@contextmanager
+def listening(visitor: Visitor) -> Iterator[BinaryIO]:
+    with socket.create_connection(("127.0.0.1", visitor.port), timeout=30) as connection:
+        host = f"127.0.0.1:{visitor.port}"
+        connection.sendall(f"GET /events HTTP/1.1\r\nHost: {host}\r\nCookie: {visitor.cookie}\r\n\r\n".encode())
+        yield connection.makefile("rb")
+
+
+def until(lines: BinaryIO, wanted: bytes) -> None:
     assert any(wanted in line for line in lines)
 
 

@@ -17,6 +17,7 @@ RETRIES = 6
 MAX_LISTENERS = 32
 HELD_EVENTS = 100
 RECONNECT_SECONDS = 1.0
+CONNECTED = {"event": "connected"}
 REMEMBER_SECONDS = 2.0
 CHOICES_SECONDS = 30.0
 MAX_CHOICES = 200
@@ -78,6 +79,7 @@ class Feed:
         self._clients = clients
         self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
         self._task: asyncio.Task[None] | None = None
+        self._connected = False
 
     @property
     def full(self) -> bool:
@@ -87,6 +89,8 @@ class Feed:
     async def listening(self) -> AsyncIterator[asyncio.Queue[dict[str, Any]]]:
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(HELD_EVENTS)
         self._listeners.add(queue)
+        if self._connected:
+            queue.put_nowait(CONNECTED)
         if self._task is None:
             self._task = asyncio.create_task(self._hear())
         try:
@@ -95,7 +99,7 @@ class Feed:
             self._listeners.discard(queue)
             if not self._listeners and self._task:
                 self._task.cancel()
-                self._task = None
+                self._task, self._connected = None, False
 
     async def _hear(self) -> None:
         """Listen for as long as anybody does, to one daemon after the other."""
@@ -103,10 +107,12 @@ class Feed:
             try:
                 async with self._clients.new_client() as memory:
                     await memory.watch()
-                    self._tell({"event": "connected"})
+                    self._connected = True
+                    self._tell(CONNECTED)
                     async for event in memory.events():
                         self._tell(event)
             except NoDaemon:
+                self._connected = False
                 self._tell({"event": "gone"})
             except MemdError as error:
                 self._tell({"event": "failed", "message": error.message})

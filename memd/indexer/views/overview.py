@@ -10,6 +10,7 @@ from sqlite3 import Connection, Row
 from memd.indexer.query import lookup
 from memd.indexer.query.lookup import IS_PINNED
 from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.views import exams
 from memd.lifecycle import summary_card
 from memd.models import JsonObject
 
@@ -160,6 +161,7 @@ def stats(stores: Stores, indexes: Sequence[WorkspaceIndex]) -> JsonObject:
         "most_used": _used(connection, indexes, "m.accesses > 0", "m.accesses DESC, m.accessed DESC"),
         "least_used": _used(connection, indexes, "1", "m.accesses, COALESCE(m.accessed, m.first_seen)"),
         "disk": _disk(stores.folder),
+        "exams": [{"ns": index.workspace.ns, **row} for index in indexes for row in exams.trend(connection, index.id)],
     }
 
 

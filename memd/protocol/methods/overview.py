@@ -35,6 +35,8 @@ class StatsResult(AcrossWorkspaces):
     most_used: list[dict[str, Any]]
     least_used: list[dict[str, Any]]
     disk: dict[str, int]
+    exams: list[dict[str, Any]]
+    """What the nightly exam found, of each workspace, newest first."""
 
 
 @method("stats", StatsResult, reads=True)

@@ -40,9 +40,38 @@ function addressOf(form) {
   return query ? `${form.getAttribute("action")}?${query}` : form.getAttribute("action");
 }
 
+const SPANS = [["Any time", 0], ["The last year", 365], ["The last quarter", 91], ["The last month", 30], ["The last week", 7], ["Today", 0.1]];
+const daysAgo = (days) => new Date(Date.now() - days * 864e5).toLocaleDateString("sv");
+
+// A span of time on a slider; the days themselves show once there are any.
+function offerSpan(form) {
+  const slider = form.querySelector("[data-span]");
+  const { since, until } = form.elements;
+  const show = () => {
+    slider.previousElementSibling.textContent = since.value && slider.value === "0" ? "A span of time" : SPANS[slider.value][0];
+    slider.closest(".chip").classList.toggle("on", Boolean(since.value));
+    for (const day of [since, until]) {
+      day.closest(".chip").hidden = !since.value && !until.value;
+      day.closest(".chip").classList.toggle("on", day.value !== "");
+    }
+  };
+  const set = () => {
+    const days = SPANS[slider.value][1];
+    since.value = days ? daysAgo(days) : "";
+    until.value = "";
+    show();
+  };
+  slider.closest(".chip").hidden = false;
+  slider.value = Math.max(0, SPANS.findIndex(([, days]) => days && since.value === daysAgo(days)));
+  slider.addEventListener("input", set);
+  for (const day of [since, until]) day.addEventListener("change", () => { slider.value = 0; show(); });
+  show();
+}
+
 function listenToSearch() {
   const form = document.querySelector("form[data-search]");
   if (!form) return;
+  offerSpan(form);
   let timer;
   const typed = form.elements.q;
   const go = (push) => {
@@ -61,7 +90,7 @@ function listenToSearch() {
     settled = typed.value;
   });
   form.addEventListener("change", (event) => {
-    event.target.closest(".chip")?.classList.toggle("on", event.target.value !== "");
+    if (event.target.matches("select, input[list]")) event.target.closest(".chip").classList.toggle("on", event.target.value !== "");
     if (event.target !== typed) go(true);
   });
   form.addEventListener("submit", (event) => {

@@ -19,7 +19,7 @@ SHADES = (0, 1, 3, 6, 12)
 async def show(visit: Visit) -> Response:
     end = _day(visit.get("end")) or date.today()
     first = _monday(end) - timedelta(weeks=WEEKS - 1)
-    since, until = visit.get("since"), visit.get("until")
+    since, until = visit.get("since"), visit.get("until") or visit.get("end")
     span = {name: value for name, value in (("since", since), ("until", until)) if value}
     async with visit.client() as memory:
         year = await memory.timeline(since=str(first), until=str(end), limit=7 * WEEKS, **visit.scope)
