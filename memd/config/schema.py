@@ -79,6 +79,11 @@ class EmbeddingSettings:
     pooling: str = setting("cls", "How a model of your own is pooled.", choices=("cls", "mean"))
     normalize: bool = setting(True, "Scale the vectors of a model of your own to length one.")
     threads: int = setting(2, "Threads the model may use.", low=1, high=64)
+    multilingual: bool = setting(
+        True,
+        "Beside the model that comes with memd, which is English, load another one where notes or questions are in"
+        " other languages.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,15 @@ from memd.daemon.tasks import stores as tasks
 from memd.daemon.tasks.lifecycle import SaveSimilarEdges
 from memd.daemon.worker import Worker
 from memd.errors import DiskFull, MemdError, ModelUnavailable
+from memd.indexer.language.tongues import foreign_language
 from memd.indexer.lifecycle import similarity
+from memd.indexer.model import multilingual
 from memd.indexer.model.embedding_process import EmbeddingProcess
 from memd.indexer.model.recipe import embedded_text
-from memd.indexer.store import vector_table
+from memd.indexer.model.scale import scale_of
+from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.chroma_child import ChromaFolder
+from memd.indexer.store.stores import ActiveModel
 from memd.indexer.store.vectors import VectorStore
 
 if TYPE_CHECKING:
@@ -38,6 +42,8 @@ BATCH = 8
 BACKLOG, BACKLOG_BATCH = 256, 128
 """So many chunks without a vector are embedded in a process of their own, so many at a time."""
 
+UNREAD = 500
+"""Chunks whose language is looked at in one go, where memd had them before it did that."""
 RETRY_SECONDS = 30.0
 DISK_SECONDS = 2.0
 HEAD_START = 0.5
@@ -61,8 +67,11 @@ class Embedding:
         self.note = ""
         self.pending = 0
         self._rate = 0.0
-        self._embedded_up_to = (0, 0)
-        """A model, and the number of a chunk up to which all have its vector: only later ones need be looked at."""
+        self._embedded_up_to: dict[tuple[int, int], int] = {}
+        """The number of a chunk up to which all have their vector, by model and by how many workspaces have vectors for
+        other languages: only later chunks need be looked at."""
+        self.multilingual = multilingual.is_wanted(settings)
+        """Whether notes and questions in other languages get vectors of their own, with a model for them."""
         self._swept = False
         self._process: EmbeddingProcess | None = None
         """While there is a backlog."""
@@ -160,6 +169,7 @@ class Embedding:
         stores = self.worker.stores
         if stores.model is None:
             self._load_model()
+        self._load_multilingual()
         if stores.vectors is None:
             self._open_collections()
         more = self._embed_some()
@@ -168,7 +178,7 @@ class Embedding:
         if not more:
             if not self._work.wait(RETRY_SECONDS):
                 # Nothing to do for a while: time to look at everything again.
-                self._embedded_up_to = (0, 0)
+                self._embedded_up_to = {}
             self._work.clear()
 
     def _recovered(self) -> None:
@@ -180,7 +190,6 @@ class Embedding:
 
     def _load_model(self) -> None:
         from memd.indexer.model.embedder import load_embedder, source_of
-        from memd.indexer.model.scale import scale_of
 
         # Kept across tries: what fails below may be the ledger, and a model is a hundred megabytes.
         embedder = self._loaded = self._loaded or load_embedder(self.settings, self.state / "model")
@@ -195,6 +204,27 @@ class Embedding:
         self.phase, self.note = "ready", ""
         # What is loaded by now stays: no need to look through it again and again.
         gc.freeze()
+        log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
+
+    def _load_multilingual(self) -> None:
+        """Load the model for other languages as soon as a note or a question needs it."""
+        stores = self.worker.stores
+        if not self.multilingual or stores.multilingual is not None:
+            return
+        while unread := catalog.unread_chunks(stores.ledger.reader, UNREAD):
+            languages = [(foreign_language(text), number) for number, text in unread]
+            self.worker.submit(tasks.SaveLanguages(languages)).result()
+        if not vector_table.any_multilingual(stores.ledger.reader):
+            return
+        try:
+            embedder = multilingual.load()
+        except ModelUnavailable as error:
+            self.multilingual = False
+            self.health.set("languages", error.message, error.hint or "memd doctor")
+            return
+        scale_of(embedder)
+        self.worker.submit(tasks.UseMultilingualModel(embedder)).result()
+        self._recount()
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
 
     def _load_former(self) -> None:
@@ -249,24 +279,35 @@ class Embedding:
             self._swept = True
 
     def _embed_some(self) -> bool:
-        """Embed the most urgent chunks; False when there are none."""
-        model = self.worker.stores.model
-        if model is None:
-            return False
-        reader = self.worker.stores.ledger.reader
+        """Embed the most urgent chunks; False when there are none. Those for other languages come second."""
+        for model, among in self._models():
+            if self._embed_with(model, among):
+                return True
+        self._end_process()
+        self.pending = 0
+        self._caught_up()
+        return False
+
+    def _models(self) -> list[tuple[ActiveModel, str]]:
+        """The models that are loaded, each with the chunks that are to have its vectors."""
+        stores = self.worker.stores
+        both = (stores.model, "1"), (stores.multilingual, vector_table.OF_OTHER_LANGUAGES)
+        return [(model, among) for model, among in both if model is not None]
+
+    def _embed_with(self, model: ActiveModel, among: str) -> bool:
+        reader, key = self.worker.stores.ledger.reader, (model.id, self._polyglots)
         newest = vector_table.newest(reader)
-        rows = vector_table.pending(reader, model.id, self._fetch(), self._after(model.id))
+        fetch = self._fetch(model is self.worker.stores.multilingual)
+        rows = vector_table.pending(reader, model.id, fetch, self._embedded_up_to.get(key, 0), among)
         if not rows:
-            self._end_process()
-            self.pending, self._embedded_up_to = 0, (model.id, newest)
-            self._caught_up()
+            self._embedded_up_to[key] = newest
             return False
         self._busy = True
         try:
             for part in self._parts(rows):
                 if self._stopping.is_set():
                     return True
-                self._embed(part)
+                self._embed(model, part)
             if len(rows) < FETCH:
                 self._end_process()
                 self._link_similar()
@@ -282,10 +323,10 @@ class Embedding:
         size = BACKLOG_BATCH if self._process else BATCH
         return (different[at : at + size] for at in range(0, len(different), size))
 
-    def _embed(self, rows: list[Row]) -> None:
+    def _embed(self, model: ActiveModel, rows: list[Row]) -> None:
         started = time.monotonic()
         texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
-        saved = self.worker.submit(tasks.SaveVectors(rows, self._vectors(texts))).result()
+        saved = self.worker.submit(tasks.SaveVectors(model, rows, self._vectors(model, texts))).result()
         self.health.clear("disk")
         pace = len(rows) / max(time.monotonic() - started, 1e-6)
         self._rate = pace if not self._rate else FADE * self._rate + (1 - FADE) * pace
@@ -293,7 +334,7 @@ class Embedding:
         if not self.pending:
             self._recount()
 
-    def _vectors(self, texts: list[str]) -> Vectors:
+    def _vectors(self, model: ActiveModel, texts: list[str]) -> Vectors:
         if self._process is not None:
             try:
                 return self._process.embed(texts)
@@ -303,14 +344,14 @@ class Embedding:
                     raise Stopping() from error
                 log.warning("the daemon embeds by itself: %s", error)
                 self._alone_until = time.monotonic() + RETRY_SECONDS
-        model = self.worker.stores.model
-        assert model is not None
         return model.embedder.embed(texts)
 
-    def _fetch(self) -> int:
+    def _fetch(self, foreign: bool) -> int:
         """How many chunks are taken on at once; for a backlog a process is started."""
+        if self._process is not None and self._process.foreign != foreign:
+            self._end_process()
         if self._process is None and self.pending >= BACKLOG and time.monotonic() >= self._alone_until:
-            self._process = EmbeddingProcess(self.settings, self.state / "model")
+            self._process = EmbeddingProcess(self.settings, self.state / "model", foreign)
         return BACKLOG_BATCH if self._process else FETCH
 
     def _end_process(self) -> None:
@@ -325,10 +366,19 @@ class Embedding:
                 self.worker.submit(SaveSimilarEdges(index.id, part)).result()
 
     def _recount(self) -> None:
-        model = self.worker.stores.model
-        if model is not None:
-            self.pending = vector_table.pending_count(self.worker.stores.ledger.reader, model.id, self._after(model.id))
+        reader = self.worker.stores.ledger.reader
+        models = [(model.id, among) for model, among in self._models()]
+        if not models:
+            return
+        if self.multilingual and self.worker.stores.multilingual is None and vector_table.any_multilingual(reader):
+            # It is needed and not loaded yet: no model has this number.
+            models.append((0, vector_table.OF_OTHER_LANGUAGES))
+        after = [self._embedded_up_to.get((number, self._polyglots), 0) for number, _ in models]
+        self.pending = sum(
+            vector_table.pending_count(reader, number, known, among)
+            for (number, among), known in zip(models, after, strict=True)
+        )
 
-    def _after(self, model: int) -> int:
-        known, chunk = self._embedded_up_to
-        return chunk if known == model else 0
+    @property
+    def _polyglots(self) -> int:
+        return sum(index.polyglot for index in self.worker.stores.indexes.values())

@@ -31,12 +31,14 @@ from memd.daemon.subscriptions import Subscriptions
 from memd.daemon.task_queue import Task
 from memd.daemon.tasks.indexing import ScanWorkspaces
 from memd.daemon.tasks.lifecycle import ResolveMentions, ResolveMentionsSoon
+from memd.daemon.tasks.stores import MarkPolyglot
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
 from memd.errors import LedgerMoved, StoreBroken, UnknownWorkspace, UsageError
 from memd.indexer.context.code_names import CodeNames
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.language.question import time_filter
+from memd.indexer.language.tongues import foreign_language
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Filters
@@ -55,6 +57,8 @@ PROGRESS_SECONDS = 0.1
 POLL_SECONDS = 0.02
 MODEL_SECONDS = 20.0
 """A model loads in a second or two; a machine under load may take longer."""
+LANGUAGE_SECONDS = 10.0
+"""How long the first question in another language waits for its vectors: some thousand are made by then."""
 
 
 P = ParamSpec("P")
@@ -144,7 +148,8 @@ class HandlerContext:
         if self.embedding.phase == "off":
             return 0
         chunks = catalog.chunk_count(self.stores.ledger.reader, index.id)
-        return max(0, chunks - self.stores.vector_count(index))
+        foreign = self.stores.pending_foreign(index) if self.embedding.multilingual else 0
+        return max(0, chunks - self.stores.vector_count(index)) + foreign
 
     def rescan(self, ns: tuple[str, ...]) -> None:
         """Scan whole workspaces soon; many requests are one scan."""
@@ -293,6 +298,25 @@ class HandlerContext:
         until = time.monotonic() + MODEL_SECONDS
         while self.embedding.warming and time.monotonic() < until:
             await asyncio.sleep(POLL_SECONDS)
+
+    async def languages_ready(self, text: str, ns: tuple[str, ...]) -> None:
+        """Wait, for a while, until the notes can be compared with a question in another language.
+
+        The first such question in a workspace has all its chunks embedded by the model for that.
+        """
+        if not self.embedding.multilingual or not foreign_language(text):
+            return
+        new = tuple(name for name in ns if not self.stores.index(name).polyglot)
+        if new:
+            await self.run(MarkPolyglot(new))
+        waits = bool(new) or self.stores.multilingual is None
+        if waits:
+            await self.model_loaded()
+        until = time.monotonic() + LANGUAGE_SECONDS
+        while waits and time.monotonic() < until:
+            self.embedding.hurry()
+            waits = not await self.read(self.embedding.caught_up)
+            await asyncio.sleep(POLL_SECONDS if waits else 0)
 
     async def vectors_made(self, report: ReportProgress | None) -> None:
         total = 0

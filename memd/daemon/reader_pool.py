@@ -148,10 +148,11 @@ class ReaderPool:
             future.add_done_callback(lambda _: self._underway.pop(text, None))
 
     def _state(self) -> DaemonState:
-        indexes, model, former = parts = self._stores.indexes, self._stores.model, self._stores.former
+        stores = self._stores
+        indexes, model, former, foreign = parts = stores.indexes, stores.model, stores.former, stores.multilingual
         if not self._last_state or any(one is not other for one, other in zip(parts, self._last_state, strict=False)):
             workspaces = tuple((index.id, index.workspace) for index in indexes.values())
-            self._last_state = *parts, DaemonState(workspaces, _followed(model), _followed(former))
+            self._last_state = *parts, DaemonState(workspaces, _followed(model), _followed(former), _followed(foreign))
         state: DaemonState = self._last_state[-1]
         return state
 
@@ -235,8 +236,8 @@ class ReaderPool:
         loop.call_soon_threadsafe(reader.send, result)
 
     def _model(self, number: int) -> ActiveModel:
-        for model in (self._stores.model, self._stores.former):
-            if model is not None and model.id == number:
+        for model in self._stores.models:
+            if model.id == number:
                 return model
         raise MemdError("the model has changed")
 
@@ -252,8 +253,9 @@ class ReaderPool:
         return self._model(model).embedder.count_tokens(text)
 
     def _mirror(self, ns: str, model: int) -> Path | None:
-        index, former = self._stores.index(ns), self._stores.former
-        mirror = index.former if former is not None and former.id == model else index.mirror
+        index, stores = self._stores.index(ns), self._stores
+        former, foreign = (one.id if one is not None else 0 for one in (stores.former, stores.multilingual))
+        mirror = index.former if model == former else index.foreign if model == foreign else index.mirror
         return mirror.path if mirror is not None else None
 
     def _nearest_texts(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:

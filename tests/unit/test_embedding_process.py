@@ -54,9 +54,10 @@ def test_the_daemon_embeds_by_itself_when_it_is_gone(process: EmbeddingProcess, 
     stores = Stores(tmp_path / "state")
     stores.use_model(HashEmbedder(), "test")
     embedding = Embedding(Worker(stores, Settings(), Health()), EmbeddingSettings())
-    embedding._process = process
+    embedding._process, model = process, stores.model
+    assert model is not None
     os.kill(process.pid, signal.SIGKILL)
-    np.testing.assert_array_equal(embedding._vectors(TEXTS), HashEmbedder().embed(TEXTS))
+    np.testing.assert_array_equal(embedding._vectors(model, TEXTS), HashEmbedder().embed(TEXTS))
     assert embedding._process is None
     stores.close()
 

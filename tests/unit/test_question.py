@@ -31,7 +31,7 @@ class Expected:
 
 def assert_parsed(question: ParsedQuestion, expected: Expected) -> None:
     assert question.text == expected.text
-    assert question.words == tuple(words(expected.text))
+    assert tuple(word._replace(language="") for word in question.words) == tuple(words(expected.text))
     assert question.phrases == tuple(map(phrase, expected.phrases))
     assert question.without == tuple(map(phrase, expected.without))
     assert question.prefixes == tuple(tuple(words(prefix)) for prefix in expected.prefixes)

@@ -120,7 +120,15 @@ def _model_status(ctx: HandlerContext) -> Result:
         "dims": model.embedder.dims if model else 0,
         "fingerprint": model.embedder.fingerprint if model else "",
         "note": ctx.embedding.note,
+        "multilingual": _multilingual_state(ctx),
     }
+
+
+def _multilingual_state(ctx: HandlerContext) -> str:
+    """Of the model for other languages: it is loaded when a note or a question is in one."""
+    if ctx.stores.multilingual is not None:
+        return f"{ctx.stores.multilingual.embedder.name}, ready"
+    return "not needed" if ctx.embedding.multilingual else "off"
 
 
 def _memory_mb() -> float:

@@ -15,9 +15,10 @@ from memd.indexer.indexing import ingest
 from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.doctor import DoctorFinding
 from memd.indexer.maintenance.reconcile import reconcile_text
+from memd.indexer.model import multilingual
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.store import vector_table
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.stores import ActiveModel, WorkspaceIndex
 
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder
@@ -104,6 +105,39 @@ class UseFormerModel(Task[None]):
         worker.stores.use_former(self.number, self.embedder)
 
 
+class UseMultilingualModel(Task[None]):
+    """Begin to embed texts and questions in other languages with a model of their own."""
+
+    embedder: Embedder
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.use_multilingual(self.embedder)
+
+
+class SaveLanguages(BackgroundTask[None]):
+    """Keep the languages of chunks, by their numbers."""
+
+    languages: list[tuple[str, int]]
+
+    def run(self, worker: Worker) -> None:
+        with worker.stores.ledger.write() as connection:
+            catalog.save_languages(connection, self.languages)
+
+
+class MarkPolyglot(Task[None]):
+    """Note that workspaces were asked in another language: all their chunks get vectors for that."""
+
+    ns: tuple[str, ...]
+
+    def run(self, worker: Worker) -> None:
+        indexes = [worker.stores.index(ns) for ns in self.ns]
+        with worker.stores.ledger.write() as connection:
+            for index in indexes:
+                catalog.mark_polyglot(connection, index.id)
+        for index in indexes:
+            index.polyglot = True
+
+
 class UseVectors(Task[None]):
     """Begin to use the collections, which catch up by themselves where they may differ."""
 
@@ -132,11 +166,12 @@ class MarkBehind(Task[None]):
 class SaveVectors(BackgroundTask[int]):
     """Keep freshly made vectors: in the ledger, then in the mirror; the collection follows."""
 
+    model: ActiveModel
     rows: list[Row]
     vectors: Vectors
 
     def run(self, worker: Worker) -> int:
-        return ingest.save_vectors(worker.stores, self.rows, self.vectors)
+        return ingest.save_vectors(worker.stores, self.model, self.rows, self.vectors)
 
 
 class RebuildVectors(Task[None]):
@@ -151,7 +186,7 @@ class RebuildVectors(Task[None]):
 
 
 class ForgetOldModels(Task[None]):
-    """Drop the vectors and collections of models that are no longer used."""
+    """Drop the vectors and collections of models that are no longer used; those for other languages stay."""
 
     def run(self, worker: Worker) -> None:
         stores = worker.stores
@@ -159,7 +194,7 @@ class ForgetOldModels(Task[None]):
             return
         stores.drop_former()
         with stores.ledger.write() as connection:
-            vector_table.forget_other_models(connection, stores.model.id)
+            vector_table.forget_other_models(connection, stores.model.embedder.fingerprint, multilingual.FINGERPRINT)
             vector_table.sweep(connection)
         if stores.vectors is not None:
             stores.vectors.sweep()

@@ -27,7 +27,7 @@ from memd.indexer.indexing.scan import scan
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.record import actions
 from memd.indexer.store import catalog, vector_table
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
 from memd.pieces import Pieces
 
 NAMED = 20
@@ -250,17 +250,20 @@ def _follow_vectors(stores: Stores, index: WorkspaceIndex, changes: LedgerChange
     ids, vectors = vector_table.of_chunks(stores.ledger.reader, stores.model.id, added, stores.model.embedder.dims)
     known = set(ids)
     touched = [catalog.digest_of_chunk(chunk) for number, chunk in changes.added if number in known]
-    touched += changes.dropped_digests
-    _add_vectors(index, ids, vectors, touched, changes.dropped)
+    _add_vectors(index, ids, vectors, touched + changes.dropped_digests)
+    if (other := stores.multilingual) is not None:
+        foreign = vector_table.of_chunks(stores.ledger.reader, other.id, added, other.embedder.dims)
+        _add_vectors(index, *foreign, (), foreign=True)
+    index.drop_vectors(changes.dropped)
     return len(ids)
 
 
 def _add_vectors(
-    index: WorkspaceIndex, ids: list[int], vectors: Vectors, touched: Sequence[str], dropped: Sequence[int] = ()
+    index: WorkspaceIndex, ids: list[int], vectors: Vectors, touched: Sequence[str], foreign: bool = False
 ) -> None:
-    """Add first, then drop. The collection looks up by itself what became of the texts that were touched."""
-    index.follow_vectors(ids, vectors, dropped)
-    if index.collection is not None:
+    """Add vectors. The collection, if they have one, looks up by itself what became of the texts that were touched."""
+    index.follow_vectors(ids, vectors, foreign)
+    if index.collection is not None and not foreign:
         index.collection.touch(touched)
 
 
@@ -277,17 +280,14 @@ def mark_in_step(stores: Stores, workspace: int) -> None:
             catalog.mark(connection, index.id, vectors=False)
 
 
-def save_vectors(stores: Stores, rows: Sequence[Row], vectors: Vectors) -> int:
-    """Keep new vectors: in the ledger, then in the collections; returns how many."""
-    model = stores.model
-    if model is None:
-        return 0
-    digests = [row["digest"] for row in rows]
+def save_vectors(stores: Stores, model: ActiveModel, rows: Sequence[Row], vectors: Vectors) -> int:
+    """Keep new vectors: in the ledger, then in the mirrors; returns how many. Only the model in use has collections."""
+    digests, foreign = [row["digest"] for row in rows], model is stores.multilingual
     with stores.ledger.write() as connection:
         vector_table.save(connection, model.id, digests, vectors)
         # More than `rows`: chunks elsewhere with an equal text have their vector now too.
         holders = vector_table.chunks_with(connection, digests)
-        for workspace in holders:
+        for workspace in holders if not foreign else ():
             catalog.mark(connection, workspace, vectors=True)
         stores.ledger.tick(connection)
     failpoint("vectors-in-ledger")
@@ -295,6 +295,6 @@ def save_vectors(stores: Stores, rows: Sequence[Row], vectors: Vectors) -> int:
         mine = json.dumps(holders[index.id])
         # Read back: a chunk that has gone meanwhile has no row, and every store holds the same rounded numbers.
         ids, kept = vector_table.of_chunks(stores.ledger.reader, model.id, mine, model.embedder.dims)
-        _add_vectors(index, ids, kept, digests)
+        _add_vectors(index, ids, kept, digests, foreign)
     stores.embedded += len(rows)
     return len(rows)

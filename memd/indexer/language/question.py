@@ -19,7 +19,8 @@ from datetime import date, timedelta
 from memd.indexer.language import times
 from memd.indexer.language.persons import speaks_of_self
 from memd.indexer.language.times import QuestionTimes, TimeSpan
-from memd.indexer.language.words import STOPWORDS, Word, distinct_terms, telling_words, words
+from memd.indexer.language.tongues import foreign_language
+from memd.indexer.language.words import STOPWORDS, Word, distinct_terms, is_small, telling_words, words
 from memd.models import KINDS, PINNED, TIERS, Filters
 
 QUOTED = r'"[^"]*"|“[^“”]*”'
@@ -38,6 +39,16 @@ DEFINED = 3
 
 ASKS_WHAT_HOLDS = re.compile(r"\b(?:is|are|do|does|has|have|can|should|must)\b|['’]s\b", re.IGNORECASE)
 ASKS_WHAT_WAS = re.compile(r"\b(?:did|was|were|had|happened|been|ago)\b", re.IGNORECASE)
+ASKING = re.compile(
+    "我们|我|你|做了|做|发生了|發生了|什么|什麼|怎么样|怎么|了|吗|呢|的|何を|何が|しました|した|でした|ですか|か|は|を|の|が|に"
+    "|우리는?|우리가|무엇을|무엇|뭐|했어요?|했나요?|했지"
+)
+"""What asks and says nothing, where words have no spaces between them."""
+DOING = frozenset(
+    "gemacht getan passiert los fait passé hicimos hice pasó hecho fizemos fiz aconteceu fatto abbiamo successo gedaan"
+    " gebeurd hebben делали делал было произошло мы".split()
+)
+"""In "what did we do yesterday" nothing is sought but the day."""
 
 Words = tuple[Word, ...]
 
@@ -185,11 +196,12 @@ class _Operators:
         return True
 
     def question(self, text: str, today: date) -> ParsedQuestion:
-        cut, named = tuple(words(text)), times.question_times(text, today)
+        language, named = foreign_language(text), times.question_times(text, today)
+        cut = _words_in(text, language)
         return ParsedQuestion(
             text=text,
             words=cut,
-            undated=tuple(words(times.without_times(text, named))) if named.spans else cut,
+            undated=_undated(times.without_times(text, named), language) if named.spans else cut,
             prefixes=tuple(tuple(words(prefix)) for prefix in self.prefixes),
             phrases=tuple(map(phrase, self.phrases)),
             without=tuple(map(phrase, self.without)),
@@ -197,6 +209,17 @@ class _Operators:
             times=named,
             today=today,
         )
+
+
+def _words_in(text: str, language: str) -> Words:
+    """The words of a question, which know what language it is in."""
+    return tuple(word._replace(language=language) for word in words(text)) if language else tuple(words(text))
+
+
+def _undated(text: str, language: str) -> Words:
+    """The words of a question that name no time; in other languages than English without those that only ask."""
+    cut = _words_in(ASKING.sub(" ", text) if language else text, language)
+    return tuple(word for word in cut if not language or not (word.exact[0] in DOING or is_small(word)))
 
 
 def _filter(name: str, value: str, today: date) -> Filters:

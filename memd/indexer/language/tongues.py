@@ -69,7 +69,7 @@ SMALL_WORDS = {
     " vilken vilka från eller ska kan",
     "da": "og det at en et er som på af for med den ikke til har var de vi jeg om men når hvordan hvad hvem hvorfor"
     " hvilken hvilke fra eller skal kan",
-    "ro": "și de la în a o un nu este sunt pe cu care din pentru ce cum când unde cine câte câți cât fost au al ale"
+    "ro": "și de la în a o un nu este sunt pe cu din pentru ce cum când unde cine câte câți cât fost au al ale"
     " lui mai sau dar prin după",
     "vi": "là và của có được trong cho các những một không với người đã này đó khi như nào gì ai bao nhiêu tại vào từ",
     "cs": "a je se na v že to s z do o jak co kdo kdy kde proč kolik který která které byl byla bylo jsou ale nebo"

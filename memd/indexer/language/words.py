@@ -1,18 +1,21 @@
 """Cuts text into the words that memd indexes and searches, with their places.
 
 A word has exact forms (as written, NFC, case folded) and terms (accents folded, English stems, the parts of
-a code identifier). Scripts without spaces become pairs of characters; a single character is an exact form.
+a code identifier). Scripts without spaces become pairs of characters; a single character is an exact form. Words in
+other languages have a stem of theirs besides, marked with its language so that it meets no English one.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 import Stemmer
+
+from memd.indexer.language.tongues import SMALL_WORDS
 
 UNSPACED = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
@@ -46,6 +49,8 @@ class Word(NamedTuple):
     end: int
     exact: tuple[str, ...]
     terms: tuple[str, ...]
+    language: str = ""
+    """The language of the question that it stands in, if that is not English."""
 
 
 def words(text: str) -> Iterator[Word]:
@@ -85,10 +90,86 @@ def only_terms(text: str) -> list[str]:
     return [term for token in ASCII_TOKEN.findall(text) for term in _forms(token[:MAX_WORD])[1]]
 
 
+STEMMERS = {
+    "ar": "arabic", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "es": "spanish", "fr": "french",
+    "hi": "hindi", "id": "indonesian", "it": "italian", "nl": "dutch", "pl": "polish", "pt": "portuguese",
+    "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
+}  # fmt: skip
+STEM_OF = "ǀ"
+"""Between a language and a stem in it: a letter, so that it stays one word, which no text has."""
+
+
+def stems_of(text: str, language: str) -> list[str]:
+    """The stems of a text's words in its language, where they differ from their terms; repetitions kept."""
+    if language not in STEMMERS:
+        return []
+    tokens = (token[:MAX_WORD] for token in TOKEN.findall(text) if not UNSPACED_RUN.match(token))
+    return [stem for token in tokens if (stem := _marked_stem(_plain(token), language))]
+
+
+def forms_in(word: Word) -> list[str]:
+    """What a word of a question in another language may be indexed as, besides its terms."""
+    plain = word.exact[0] if word.exact else ""
+    if word.language not in STEMMERS or not plain.isalpha():
+        return []
+    stem = _marked_stem(plain, word.language) or f"{word.language}{STEM_OF}{word.terms[0]}"
+    return [stem, stem.partition(STEM_OF)[2]]
+
+
+COMPOUNDING = ("de", "nl", "sv", "da")
+JOINTS = ("", "s", "es", "n", "en", "er", "e")
+"""What may stand between the two halves of a compound."""
+HALF_LETTERS = 4
+
+
+def compound_parts(word: Word) -> Iterator[tuple[list[str], list[str]]]:
+    """The ways to take a long word apart, each half as what it may be indexed as; longest second halves first."""
+    plain = word.exact[0] if word.exact else ""
+    if word.language not in COMPOUNDING or not plain.isalpha():
+        return
+    for at in range(HALF_LETTERS, len(plain) - HALF_LETTERS + 1):
+        for joint in JOINTS:
+            first = plain[:at].removesuffix(joint)
+            if plain[:at].endswith(joint) and len(first) >= HALF_LETTERS:
+                yield _indexed_as(first, word.language), _indexed_as(plain[at:], word.language)
+
+
+def is_half(plain: str, compound: str) -> bool:
+    """Whether a word begins or ends a longer one, with enough left for another word."""
+    return len(compound) - len(plain) >= HALF_LETTERS - 1 and compound.startswith(plain) | compound.endswith(plain)
+
+
+def _indexed_as(plain: str, language: str) -> list[str]:
+    return [_term(plain), *forms_in(Word(0, 0, (plain,), (_term(plain),), language))]
+
+
+@lru_cache(maxsize=50_000)
+def _marked_stem(plain: str, language: str) -> str:
+    stem = _fold(_stemmer(language)(plain)) if plain.isalpha() else ""
+    return f"{language}{STEM_OF}{stem}" if stem and stem != _term(plain) else ""
+
+
+@lru_cache
+def _stemmer(language: str) -> Callable[[str], str]:
+    stem: Callable[[str], str] = Stemmer.Stemmer(STEMMERS[language]).stemWord
+    return stem
+
+
 def telling_words(words: Iterable[Word]) -> list[Word]:
     """The words of a question without stop words, unless it has no others."""
     cut = list(words)
-    return [word for word in cut if word.exact[0] not in STOPWORDS] or cut
+    return [word for word in cut if not is_small(word)] or cut
+
+
+def is_small(word: Word) -> bool:
+    """Whether a word says nothing by itself, in English or in the language of its question."""
+    plain = word.exact[0]
+    return plain in STOPWORDS if not word.language else plain in _small_words(word.language)
+
+
+@lru_cache
+def _small_words(language: str) -> frozenset[str]:
+    return frozenset(SMALL_WORDS.get(language, "").split())
 
 
 def distinct_terms(words: Iterable[Word]) -> list[str]:

@@ -208,6 +208,10 @@ def _missing_vectors(stores: Stores, index: WorkspaceIndex) -> Iterator[DoctorFi
         detail = f"{chunks - made:,} of {chunks:,} chunks have no vector yet: found by their words, not by meaning"
         fix = "they are made while memd runs; memd status says how long it takes"
         yield DoctorFinding(f"{index.workspace.ns}: missing vectors", "warn", detail, fix)
+    if stores.multilingual is not None and (foreign := stores.pending_foreign(index)):
+        detail = f"{foreign:,} chunks have no vector for other languages yet"
+        fix = "they are made while memd runs; memd status says how long it takes"
+        yield DoctorFinding(f"{index.workspace.ns}: vectors of other languages", "warn", detail, fix)
 
 
 def _half_done(stores: Stores, index: WorkspaceIndex) -> Iterator[DoctorFinding]:

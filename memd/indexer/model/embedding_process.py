@@ -36,9 +36,11 @@ PATIENCE = 60.0
 class EmbeddingProcess:
     """The daemon's end."""
 
-    def __init__(self, settings: EmbeddingSettings, cache: Path) -> None:
-        arguments = json.dumps(asdict(settings)), str(cache)
+    def __init__(self, settings: EmbeddingSettings, cache: Path, foreign: bool = False) -> None:
+        arguments = json.dumps(asdict(settings)), str(cache), str(int(foreign))
         self._child, self._socket = start_child("memd.indexer.model.embedding_process", *arguments)
+        self.foreign = foreign
+        """Whether it has the model for other languages."""
         self._socket.settimeout(PATIENCE)
 
     @property
@@ -79,14 +81,16 @@ def _end_with_the_daemon(connection: socket.socket) -> None:
     os._exit(0)
 
 
-def main(descriptor: str, settings: str, cache: str) -> None:
+def main(descriptor: str, settings: str, cache: str, foreign: str) -> None:
     """Embed what comes, until the other end is closed."""
+    from memd.indexer.model import multilingual
     from memd.indexer.model.embedder import load_embedder
 
     os.nice(NICE)
     connection = socket.socket(fileno=int(descriptor))
     threading.Thread(target=_end_with_the_daemon, args=(connection,), daemon=True).start()
-    embedder = load_embedder(EmbeddingSettings(**json.loads(settings)), Path(cache))
+    known = EmbeddingSettings(**json.loads(settings))
+    embedder = multilingual.load() if foreign == "1" else load_embedder(known, Path(cache))
     assert embedder is not None, "the daemon asks for a process only where it has a model"
     with suppress(ConnectionResetError, BrokenPipeError):
         while True:

@@ -132,6 +132,9 @@ def _parts(
         parts["name"] = np.array([voices.words.in_name(row["stem"]) for row in rows])
     if voices.meaning is not None:
         parts |= _by_meaning(index, memories, own, voices.meaning, earned)
+        if (translated := voices.meaning.translated(index, memories.chunks[own].tolist())) is not None:
+            near = (parts["meaning"] + parts["section_meaning"]) / 2
+            parts["translated"] = translated * near.clip(0.0, 1.0)
     return parts
 
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from memd.indexer.language.persons import speaks_of_self
 from memd.indexer.language.question import ParsedQuestion
 from memd.indexer.language.times import names_asked_days, spans_in_line
-from memd.indexer.language.words import only_terms, terms_of
+from memd.indexer.language.tongues import foreign_language
+from memd.indexer.language.words import only_terms, stems_of, terms_of
 from memd.indexer.query import ranking
 from memd.indexer.query.ranking import Floats
 from memd.indexer.query.wording import WordMatches
@@ -60,15 +61,16 @@ class LineUnit:
 
 def units_of(text: str) -> tuple[LineUnit, ...]:
     """The lines of a chunk that can answer by themselves: a turn of a talk, an item, a few sentences."""
-    return tuple(_unit(piece) for piece in _pieces(text))
+    language = foreign_language(text)
+    return tuple(_unit(piece, language) for piece in _pieces(text))
 
 
 def first_unit(text: str) -> LineUnit:
-    return _unit(_pieces(text)[0])
+    return _unit(_pieces(text)[0], foreign_language(text))
 
 
 def last_unit(text: str) -> LineUnit:
-    return _unit(_pieces(text)[-1])
+    return _unit(_pieces(text)[-1], foreign_language(text))
 
 
 @lru_cache(maxsize=CACHED)
@@ -93,11 +95,11 @@ def _sentences(paragraph: str) -> list[str]:
 
 
 @lru_cache(maxsize=3 * CACHED)
-def _unit(text: str) -> LineUnit:
+def _unit(text: str, language: str) -> LineUnit:
     label = LABEL.match(text) if ":" in text[:40] else None
     return LineUnit(
         text=text,
-        terms=tuple(only_terms(text)),
+        terms=tuple(only_terms(text) + stems_of(text, language)),
         label=frozenset(only_terms(label.group(1))) if label else NO_LABEL,
         asks=_asks(text),
         own=speaks_of_self(text),

@@ -1,4 +1,8 @@
-"""The voice of meaning: how near every chunk is to the question's vector."""
+"""The voice of meaning: how near every chunk is to the question's vector.
+
+Where notes or questions are in other languages there is a second model, with vectors of its own. Each model's cosines
+are read on its own scale, so that what they say can be compared.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.indexer.language.tongues import foreign_language
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
-from memd.indexer.store import vector_table
+from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
 
@@ -24,6 +29,42 @@ CACHED = 256
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignVector:
+    """The same question for the model of other languages; it is embedded where a workspace has such vectors."""
+
+    stores: Stores
+    model: ActiveModel
+    text: str
+
+    @property
+    def language(self) -> str:
+        """The question's own, empty for English; in another one English chunks are compared with it too."""
+        return foreign_language(self.text)
+
+    def cosines_to_scale(self, cosines: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
+        """Cosines of this model as those of another one that say the same."""
+        near: NDArray[np.float64] = scale_of(self.model.embedder).near(cosines)
+        return scale.unrelated + near * (scale.related - scale.unrelated)
+
+    def speaks_for(self, chunks: Sequence[int]) -> NDArray[np.bool_]:
+        """Which of some chunks are compared in this model: all, or those in another language."""
+        if self.language:
+            return np.ones(len(chunks), bool)
+        foreign = catalog.foreign_languages(self.stores.ledger.reader, chunks)
+        return np.array([chunk in foreign for chunk in chunks], bool)
+
+    def cosines(self, mirror: Mirror, chunks: Sequence[int]) -> NDArray[np.float64]:
+        """The cosine of each chunk; NaN where the other model speaks."""
+        cosines = mirror.cosines(vector_of(self.stores, self.model, self.text), chunks)
+        cosines[~self.speaks_for(chunks)] = np.nan
+        return cosines
+
+    def nearest(self, mirror: Mirror, depth: int, allowed: Ids | None) -> list[int]:
+        vector = vector_of(self.stores, self.model, self.text)
+        return [chunk for chunk, _ in mirror.search(vector, depth, None if allowed is None else allowed.tolist())]
+
+
+@dataclass(frozen=True, slots=True)
 class QuestionVector:
     """A question's vector, and how to read the cosines of its model."""
 
@@ -31,6 +72,7 @@ class QuestionVector:
     scale: Scale
     former: bool = False
     """Whether it is of the previous model, whose vectors are in mirrors of their own."""
+    foreign: ForeignVector | None = None
 
     def mirror(self, index: WorkspaceIndex) -> Mirror | None:
         """The vectors to compare it with; a workspace may have none of the previous model."""
@@ -39,10 +81,20 @@ class QuestionVector:
     def nearest(
         self, stores: Stores, index: WorkspaceIndex, depth: int, allowed: Ids | None
     ) -> list[tuple[int, float]]:
-        """The chunks nearest to the question with their cosines, among `allowed` if given.
+        """The chunks nearest to the question with their cosines, among `allowed` if given."""
+        nearest = self._nearest(stores, index, depth, allowed)
+        other = index.foreign if self.foreign is not None else None
+        if self.foreign is None or not other:
+            return nearest
+        chunks = list(dict.fromkeys([*(chunk for chunk, _ in nearest), *self.foreign.nearest(other, depth, allowed)]))
+        cosines = self.cosines(index, chunks)
+        best = np.lexsort((np.array(chunks), -cosines))[:depth]
+        return [(chunks[at], float(cosines[at])) for at in best if not np.isnan(cosines[at])]
 
-        Few or filtered chunks are compared one by one in memory, many by Chroma if it has time.
-        """
+    def _nearest(
+        self, stores: Stores, index: WorkspaceIndex, depth: int, allowed: Ids | None
+    ) -> list[tuple[int, float]]:
+        """By this model alone: few or filtered chunks are compared one by one, many by Chroma if it has time."""
         mirror = self.mirror(index)
         few = mirror is not None and len(mirror) <= EXACT_UP_TO
         if mirror is not None and (few or allowed is not None):
@@ -62,10 +114,30 @@ class QuestionVector:
 
         NaN for a chunk without a vector yet.
         """
-        mirror = self.mirror(index)
-        if mirror is None:
-            return np.full(len(chunks), np.nan)
-        return self.scale.near(mirror.cosines(self.vector, chunks))
+        return self.scale.near(self.cosines(index, chunks))
+
+    def translated(self, index: WorkspaceIndex, chunks: Sequence[int]) -> NDArray[np.bool_] | None:
+        """Which of some chunks are in another language than the question; None where all are in one."""
+        if self.foreign is None or not index.foreign:
+            return None
+        languages = catalog.foreign_languages(self.foreign.stores.ledger.reader, chunks)
+        return np.array([languages.get(chunk, "") != self.foreign.language for chunk in chunks], bool)
+
+    def rank(self, index: WorkspaceIndex, chunk: int) -> int | None:
+        """The place of a chunk among all that its model knows, counted from 1; None without a vector."""
+        other, mirror = index.foreign if self.foreign is not None else None, self.mirror(index)
+        if self.foreign is not None and other and self.foreign.speaks_for([chunk])[0]:
+            return other.rank(vector_of(self.foreign.stores, self.foreign.model, self.foreign.text), chunk)
+        return mirror.rank(self.vector, chunk) if mirror is not None else None
+
+    def cosines(self, index: WorkspaceIndex, chunks: Sequence[int]) -> NDArray[np.float64]:
+        """The cosine of each of some chunks, on this model's scale; NaN for one without a vector."""
+        mirror, other = self.mirror(index), index.foreign if self.foreign is not None else None
+        cosines = mirror.cosines(self.vector, chunks) if mirror is not None else np.full(len(chunks), np.nan)
+        if self.foreign is None or not other:
+            return cosines
+        foreign = self.foreign.cosines_to_scale(self.foreign.cosines(other, chunks), self.scale)
+        return np.where(np.isnan(foreign), cosines, foreign)
 
 
 def question_vector(stores: Stores, text: str) -> QuestionVector | None:
@@ -74,7 +146,8 @@ def question_vector(stores: Stores, text: str) -> QuestionVector | None:
     model = former or stores.model
     if model is None or not text.strip():
         return None
-    return QuestionVector(vector_of(stores, model, text), scale_of(model.embedder), former is not None)
+    foreign = ForeignVector(stores, stores.multilingual, text) if stores.multilingual is not None else None
+    return QuestionVector(vector_of(stores, model, text), scale_of(model.embedder), former is not None, foreign)
 
 
 def vector_of(stores: Stores, model: ActiveModel, text: str) -> Vectors:

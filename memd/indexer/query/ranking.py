@@ -73,6 +73,9 @@ WEIGHTS: dict[str, float] = {
     "meaning": 0.85,
     # The nearest chunk of the memory: what the section means.
     "section_meaning": 1.35,
+    # What a chunk in another language than the question is credited with for the words that it cannot have: as much as
+    # chunks of its nearness have in the question's own language.
+    "translated": 1.6,
     # The share of the question's words that the file is called by.
     "name": 0.5,
     # How near the note's day is to a time that the question names.

@@ -44,8 +44,10 @@ class SearchResult:
         best = self.candidates[0]
         result, by_date = self.by_workspace[best.index.id], best.parts.get("date", 0.0)
         words = result.undated
-        if words is None:
-            by_meaning = certainty.confidence(None, 0.0, result.nearness)
+        # In another language it has none of the question's words, whatever it says.
+        translated = bool(best.parts.get("translated"))
+        if words is None or translated:
+            by_meaning = certainty.confidence(None, 0.0, result.nearness, translated=translated)
             return max(by_date, by_meaning) if self.question.only_time else by_meaning
         if self.question.only_time:
             return by_date

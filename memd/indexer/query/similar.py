@@ -57,10 +57,7 @@ def _as_question(text: str) -> str:
 
 def _cosine(index: WorkspaceIndex, vector: QuestionVector | None, chunk: int) -> dict[str, float]:
     """The cosine of a chunk, if it has a vector already."""
-    mirror = index.former or index.mirror
-    if vector is None or mirror is None:
-        return {}
-    cosine = float(mirror.cosines(vector.vector, [chunk])[0])
+    cosine = float(vector.cosines(index, [chunk])[0]) if vector is not None else math.nan
     return {} if math.isnan(cosine) else {"cosine": round(cosine, 2)}
 
 

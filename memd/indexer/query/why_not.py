@@ -116,7 +116,6 @@ def _ranks(voices: Voices, own: Candidate) -> dict[str, int | None]:
     ranks: dict[str, int | None] = {}
     if voices.words is not None:
         ranks["text"] = voices.words.rank(own.row["id"])
-    mirror = voices.meaning.mirror(own.index) if voices.meaning is not None else None
-    if voices.meaning is not None and mirror is not None:
-        ranks["vector"] = mirror.rank(voices.meaning.vector, own.row["id"])
+    if voices.meaning is not None and voices.meaning.mirror(own.index) is not None:
+        ranks["vector"] = voices.meaning.rank(own.index, own.row["id"])
     return ranks

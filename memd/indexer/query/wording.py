@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.language.words import Word, telling_words
+from memd.indexer.language.words import COMPOUNDING, STEM_OF, Word, compound_parts, forms_in, is_half, telling_words
 from memd.indexer.query import ranking
 from memd.indexer.query.ranking import Floats
 from memd.indexer.store.postings import Postings
@@ -40,6 +40,9 @@ PART_LETTERS = 4
 
 CODE = re.compile(r"(?!\d+-?[^\W\d]+$)(?!\d{1,4}$)(?=(?:.*\d){3}|[^\W\d_].*\d).+")
 """What looks like a code, an address or a version: TICKET-2005, 10.0.0.1, x86; not 1st, 30-minute or 2026."""
+
+COMPOUND = 0.6
+"""What a word earns as one half of a compound, where the language writes compounds as one word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,7 @@ class WordMatches:
         """The words of the question that one chunk does not have."""
         doc = self._doc(chunk)
         absent = [match for match in self.matches if match.whole and not match.in_doc(doc)]
-        return [min(match.forms, key=len) for match in absent] + self.missing
+        return [min((form for form in match.forms if STEM_OF not in form), key=len) for match in absent] + self.missing
 
     def rank(self, chunk: int) -> int | None:
         """The chunk's place by words among all chunks, counted from 1; None when it has none of them."""
@@ -211,12 +214,15 @@ def _find(found: WordMatches, word: Word) -> None:
         return
     before = len(found.matches)
     for term in new:
-        _keep(found, [term], _occurrences(postings, [term], "body", "heading"))
+        forms = [term, *(forms_in(word) if term == word.terms[0] else ())]
+        _keep(found, forms, _occurrences(postings, forms, "body", "heading"))
     if len(found.matches) == before:
         # A single character of a script without spaces is no term of its own.
         _keep(found, word.exact, _occurrences(postings, word.exact, "exact"))
     whole = found.matches[before:]
     inside = _find_inside(found, word, whole)
+    if len(found.matches) == before:
+        _find_compounded(found, word)
     if len(found.matches) == before:
         _find_spellings(found, word.exact[0])
     weight = sum(match.idf for match in found.matches[before:] if match.whole)
@@ -242,6 +248,16 @@ def _idf(postings: Postings, holders: int) -> float:
     return ranking.idf(max(FEW, postings.count), holders)
 
 
+def _find_compounded(found: WordMatches, word: Word) -> None:
+    """A compound that no chunk has, by the two words that it is made of; they earn what a near spelling would."""
+    for parts in compound_parts(word):
+        there = [_occurrences(found.postings, forms, "body", "heading") for forms in parts]
+        if all(len(docs) for docs, _ in there):
+            for forms, occurrences in zip(parts, there, strict=True):
+                _keep(found, forms, occurrences, ranking.MISSPELT)
+            return
+
+
 def _find_inside(found: WordMatches, word: Word, whole: Sequence[WordMatch]) -> bool:
     """The word as a part of longer ones, in the chunks that do not have it as a whole.
 
@@ -255,14 +271,16 @@ def _find_inside(found: WordMatches, word: Word, whole: Sequence[WordMatch]) -> 
     if only and whole and not CODE.fullmatch(plain):
         # Written apart ("road trip"), or of pieces that are words themselves.
         only = False
-    begins = [form for form in longer if form.startswith(plain)] if only else []
+    compounds = [form for form in longer if word.language in COMPOUNDING and is_half(plain, form)]
+    begins = compounds or ([form for form in longer if form.startswith(plain)] if only else [])
     docs, often = _occurrences(found.postings, begins or longer, "exact")
     if len(docs) and whole and not only:
         new = ~np.isin(docs, np.concatenate([match.docs for match in whole]))
         docs, often = docs[new], often[new]
     # A rare longer word must not outweigh the word itself where nearly every chunk has that.
     most = max((match.idf for match in whole), default=None) if not only else None
-    _keep(found, begins or longer, (docs, often), ranking.PART_ONLY if only else ranking.PART, most)
+    share = ranking.PART_ONLY if only else COMPOUND if compounds else ranking.PART
+    _keep(found, begins or longer, (docs, often), share, most)
     if only and len(docs) and not begins and not CODE.fullmatch(plain):
         found.guessed += found.matches[-1].idf
     return only and len(docs) > 0

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
+from memd.indexer.language.tongues import foreign_language
 from memd.lifecycle.lives import BASE
 from memd.models import Chunk, Declared, Memory, Workspace
 from memd.notes.metadata import expiry
@@ -87,6 +88,15 @@ def workspace_id(connection: sqlite3.Connection, workspace: Workspace) -> int:
 
 def workspace_rows(connection: sqlite3.Connection) -> list[sqlite3.Row]:
     return connection.execute("SELECT * FROM workspaces ORDER BY id").fetchall()
+
+
+def polyglots(connection: sqlite3.Connection) -> set[int]:
+    """The workspaces that were asked in another language than English."""
+    return {row[0] for row in connection.execute("SELECT id FROM workspaces WHERE polyglot")}
+
+
+def mark_polyglot(connection: sqlite3.Connection, workspace: int) -> None:
+    connection.execute("UPDATE workspaces SET polyglot = 1 WHERE id = ?", (workspace,))
 
 
 def forget_workspace(connection: sqlite3.Connection, workspace: int) -> None:
@@ -300,10 +310,10 @@ def chunks_of(connection: sqlite3.Connection, memories: Iterable[int]) -> list[C
 
 def add_chunk(connection: sqlite3.Connection, workspace: int, file: int, memory: int, chunk: Chunk) -> int:
     added = connection.execute(
-        "INSERT INTO chunks (workspace, file, memory, start_line, end_line, heading, context, text, digest)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO chunks (workspace, file, memory, start_line, end_line, heading, context, text, digest, language)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (workspace, file, memory, chunk.start_line, chunk.end_line, json.dumps(chunk.heading, ensure_ascii=False),
-         chunk.context, chunk.text, digest_of_chunk(chunk)),
+         chunk.context, chunk.text, digest_of_chunk(chunk), foreign_language(chunk.text)),
     )  # fmt: skip
     return int(added.lastrowid or 0)
 
@@ -314,6 +324,26 @@ def move_chunk(connection: sqlite3.Connection, known: int, file: int, memory: in
         "UPDATE chunks SET file = ?, memory = ?, start_line = ?, end_line = ? WHERE id = ?",
         (file, memory, chunk.start_line, chunk.end_line, known),
     )
+
+
+def unread_chunks(connection: sqlite3.Connection, most: int) -> list[tuple[int, str]]:
+    """Chunks whose language was not looked at, because they were there before memd did that."""
+    return [
+        tuple(row) for row in connection.execute("SELECT id, text FROM chunks WHERE language IS NULL LIMIT ?", (most,))
+    ]
+
+
+def save_languages(connection: sqlite3.Connection, languages: Iterable[tuple[str, int]]) -> None:
+    connection.executemany("UPDATE chunks SET language = ? WHERE id = ?", languages)
+
+
+def foreign_languages(connection: sqlite3.Connection, chunks: Sequence[int]) -> dict[int, str]:
+    """Those of some chunks that are in another language than English, with that language."""
+    rows = connection.execute(
+        "SELECT c.id, c.language FROM json_each(?) j CROSS JOIN chunks c ON c.id = j.value WHERE c.language > ''",
+        (json.dumps(list(chunks)),),
+    )
+    return {row[0]: row[1] for row in rows}
 
 
 def drop_chunks(connection: sqlite3.Connection, ids: Sequence[int]) -> None:

