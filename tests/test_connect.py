@@ -21,6 +21,7 @@ from memd.cli.connecting.jsonish import Unreadable
 from memd.cli.connecting.pieces import Item, Member, without
 from memd.errors import Refused
 from tests.conftest import ROOT, Home
+from tests.test_cli import on_terminal
 
 HANDWRITTEN = {
     "empty": "",
@@ -392,6 +393,20 @@ def test_connect_shows_the_diff_and_what_is_next_and_disconnect_takes_it_out(per
     told = json.loads(person.run("disconnect", "claude-code", "--json").stdout)
     assert {file["change"] for file in told["files"]} == {"changed", "removed", "none"}
     assert all_files(tmp_path) == before
+
+
+def test_connect_says_what_it_does_not_do_yet_and_asks_on_a_terminal(person, tmp_path):
+    person.configure("# mine\n[hooks]\nlimit = 2 # few\n")
+    off = "saving from sessions is off; to turn it on: memd connect claude-code --capture"
+    assert off in person.run("connect", "claude-code").stderr
+    assert "saving from sessions" not in person.run("connect", "cursor").stderr
+    shown, code = on_terminal(person, "connect", "claude-code", typed="n\n")
+    assert code == 0 and "Turn it on? [y/N]" in shown and off in shown
+    shown, code = on_terminal(person, "connect", "claude-code", typed="y\n")
+    assert code == 0 and "is saved in the note of the day" in shown
+    assert (person.path / "config.toml").read_text() == "# mine\n[hooks]\nlimit = 2 # few\ncapture = true\n"
+    assert "is saved in the note of the day" in person.run("connect", "claude-code").stderr
+    assert off in person.run("connect", "claude-code", "--no-capture").stderr
 
 
 def test_a_hook_as_it_was_written_runs(person, tmp_path):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.cli import hook as hook_command
 from memd.cli.hook import learned, recall, transcript
 from memd.cli.hook.transcript import Utterance
 from memd.config import hooks, load
@@ -246,6 +247,41 @@ TALK = [
     {"type": "user", "message": {"content": [{"type": "tool_result", "content": "always 10.0.0.9 port 80"}]}},
     {**user("never keep what is meta, please"), "isMeta": True},
 ]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("请记住，我们只在星期二部署。你能看一下导入吗？", ["请记住，我们只在星期二部署。"]),
+        ("我们决定改用 PostgreSQL，而不是 MySQL。谢谢！", ["我们决定改用 PostgreSQL，而不是 MySQL。"]),
+        ("デプロイは必ず火曜日に行います。では確認します。", ["デプロイは必ず火曜日に行います。"]),
+        ("キャッシュの代わりに Redis を使うことにしました。", ["キャッシュの代わりに Redis を使うことにしました。"]),
+        ("请记住，数据库的密码是 hunter2。", []),
+        ("好的，我来看一下。", []),
+    ],
+)
+def test_chinese_and_japanese_are_understood_as_english_is(said, kept):
+    assert learned.worth_keeping([Utterance("user", said)]) == kept
+
+
+def test_what_an_agent_found_out_counts_in_chinese_and_japanese_too():
+    said = (
+        "原因是索引缺失。接下来我会修复它。服务监听在 10.0.0.9。設定ファイルは /etc/app.toml にあります。次に調べます。"
+    )
+    assert learned.worth_keeping([Utterance("assistant", said)]) == [
+        "原因是索引缺失。", "服务监听在 10.0.0.9。", "設定ファイルは /etc/app.toml にあります。"
+    ]  # fmt: skip
+
+
+def test_a_young_daemon_and_a_busy_machine_give_a_hook_more_time(home, monkeypatch):
+    monkeypatch.setenv("MEMD_HOME", str(home.path))
+    settings = hooks.settings()
+    home.socket.parent.mkdir(mode=0o700)
+    home.socket.touch()
+    assert hook_command._time_limit("user-prompt-submit", settings) == 1.0
+    os.utime(home.socket, (0, 0))
+    assert hook_command._time_limit("user-prompt-submit", settings) == settings["timeout_ms"] / 1000
+    assert 1.0 <= hook_command._slowness() <= hook_command.MOST_SLOW
 
 
 class Session:

@@ -77,6 +77,14 @@ def add_workspace(workspace: Workspace) -> None:
     _write(file, longer)
 
 
+def set_value(section: str, name: str, value: Any) -> None:
+    """Set one setting, keeping what else the file says."""
+    file = paths.config_file()
+    document = _parse(file, _read(file))
+    document.setdefault(section, tomlkit.table())[name] = value
+    _write(file, tomlkit.dumps(document))
+
+
 def _append(text: str, table: str) -> str:
     """A table after an empty line, with the line endings of the file."""
     end = _line_end(text)

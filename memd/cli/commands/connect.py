@@ -13,7 +13,8 @@ from memd.cli.connecting import agents, change
 from memd.cli.connecting.agents import AGENTS, Agent, Here, Place
 from memd.cli.connecting.change import Change
 from memd.cli.method_command import Json, Ns
-from memd.config import load
+from memd.config import edit, load
+from memd.config import hooks as hook_settings
 from memd.errors import UnknownWorkspace, UsageError
 from memd.protocol.safe_text import one_line
 
@@ -22,6 +23,7 @@ Profile = Literal["search", "memories", "ghost", "knowledge", "all"]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the diff and write nothing.")]
 Name = Annotated[str | None, typer.Argument(metavar="[AGENT]", help=", ".join(AGENTS))]
 PROFILES, PROFILE = "search|memories|knowledge|all", "Which tools the agent gets; `search` has four."
+CAPTURE = "Save what sessions teach (decisions, causes, what you ask to remember) in the note of the day."
 FORCE = "Replace a file that cannot be read, or another server called memd; a copy is kept."
 app = typer.Typer()
 STATES = {"connected": "connected", "taken": "name is taken", "none": "not connected", "unreadable": "unreadable"}
@@ -35,6 +37,7 @@ def connect(
     ns: Ns = None,
     profile: Annotated[Profile | None, typer.Option(metavar=PROFILES, help=PROFILE)] = None,
     with_hooks: Annotated[bool, typer.Option("--hooks/--no-hooks", help="Claude Code: hooks beside the tools.")] = True,
+    capture: Annotated[bool | None, typer.Option("--capture/--no-capture", help=CAPTURE)] = None,
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
     dry_run: DryRun = False,
     json: Json = False,
@@ -50,6 +53,21 @@ def connect(
     _report(known, scope, changes, dry_run, json)
     if not json and not dry_run and any(one.kind != "none" for one in changes):
         console.note(f"next: {known.then}")
+    if not dry_run and with_hooks and known.hooks:
+        _offer_capture(known, capture, json)
+
+
+def _offer_capture(agent: Agent, wanted: bool | None, json: bool) -> None:
+    """Say that nothing is saved from sessions yet, or have it saved where that is wanted."""
+    on = bool(hook_settings.settings()["capture"])
+    if wanted is None and not on and not json and console.on_terminal(sys.stdin) and console.on_terminal(sys.stderr):
+        wanted = typer.confirm(f"{CAPTURE} Turn it on?", default=False, err=True)
+    if wanted is not None and wanted != on:
+        edit.set_value("hooks", "capture", wanted)
+        on = wanted
+    if not json:
+        off = f"saving from sessions is off; to turn it on: memd connect {agent.name} --capture"
+        console.note("what sessions teach is saved in the note of the day; memd log shows it" if on else off)
 
 
 @app.command()

@@ -67,6 +67,8 @@ class Agent:
     places: dict[str, Callable[[Here], tuple[Place, ...]]]
     then: str
     """What is left to do for a person."""
+    hooks: bool = False
+    """Whether it has hooks that memd answers."""
     elsewhere: bool = False
     """Whether it starts its servers in a directory that has nothing to do with the work."""
 
@@ -172,7 +174,7 @@ AGENTS = {
         Agent(
             "claude-code", "Claude Code", ("claude",), lambda here: (_claude_dir(here), here.home / ".claude.json"),
             {"user": _claude_user, "project": _claude_project},
-            "begin a new session; /mcp and /hooks show what it found",
+            "begin a new session; /mcp and /hooks show what it found", hooks=True,
         ),
         Agent(
             "claude-desktop", "Claude Desktop", (), lambda here: (here.config("Claude"),),

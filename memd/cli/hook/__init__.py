@@ -7,6 +7,7 @@ daemon, and a timer ends it when its time is over, wherever it is by then.
 from __future__ import annotations
 
 import os
+import time
 
 from memd.cli.flag_table import HOOK
 
@@ -28,6 +29,9 @@ LINES = {"pre-compact": 100, "stop": 200, "session-end": 200}
 """How many of the transcript's last lines each event looks at."""
 CAPTURE_SECONDS = 5.0
 """How long it may take to save what was learned, beside the user's own command."""
+YOUNG_FOR, YOUNG_SECONDS = 120.0, 1.0
+"""A daemon is young for so long, and a hook then has at least this much time."""
+MOST_SLOW = 5.0
 MAX_INPUT = 1 << 23
 INSIDE = "MEMD_HOOK_INSIDE"
 """Set for the user's command: an agent that it starts has hooks too, and they would start the command again."""
@@ -110,10 +114,33 @@ def _reason(error: Exception) -> str:
 def _time_limit(event: str, settings: dict[str, Any]) -> float:
     if event in LINES:
         return CAPTURE_SECONDS + (settings["extract_s"] if settings["extract"] else 0)
-    return float(settings["start_ms" if event == "session-start" else "timeout_ms"]) / 1000
+    limit = float(settings["start_ms" if event == "session-start" else "timeout_ms"]) / 1000
+    return max(limit, YOUNG_SECONDS) if _daemon_is_young() else limit
+
+
+def _daemon_is_young() -> bool:
+    """Whether the daemon has just started: its first answers take longer than the limit of later ones."""
+    from memd.config.paths import socket_path_str
+
+    try:
+        return time.time() - os.stat(socket_path_str()).st_mtime < YOUNG_FOR  # noqa: PTH116
+    except OSError:
+        return False
+
+
+def _slowness() -> float:
+    """How much longer than its own work this process has been running: on a busy machine everything takes longer."""
+    try:
+        with open("/proc/self/stat") as stat, open("/proc/uptime") as uptime:  # noqa: PTH123
+            began = int(stat.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+            running = float(uptime.read().split()[0]) - began
+    except (OSError, ValueError, IndexError):
+        return 1.0
+    return min(max(running / max(time.process_time(), 0.01), 1.0), MOST_SLOW)
 
 
 def _end_after(seconds: float, args: dict[str, Any]) -> None:
+    """End the process when its time is over; on a busy machine it has as much more as it needed to start."""
     # The module that `signal` is made of, for the same reason as `_socket` in protocol/connection.py.
     import _signal  # type: ignore[import-not-found]
 
@@ -121,12 +148,14 @@ def _end_after(seconds: float, args: dict[str, Any]) -> None:
         try:
             if args.get("verbose"):
                 # Not by `console`: whatever it interrupts may be about to write, too.
-                os.write(2, b"memd: the time for this hook is over after %d ms\n" % (seconds * 1000))
+                busy = b" (%d ms on this busy machine)" % (seconds * slowness * 1000) if slowness > 1 else b""
+                os.write(2, b"memd: the time for this hook is over after %d ms%s\n" % (seconds * 1000, busy))
         finally:
             os._exit(0)
 
     _signal.signal(_signal.SIGALRM, end)
-    _signal.setitimer(_signal.ITIMER_REAL, seconds)
+    slowness = _slowness()
+    _signal.setitimer(_signal.ITIMER_REAL, seconds * slowness)
 
 
 def _bound_client(payload: dict[str, Any], args: dict[str, Any]) -> tuple[Client, str | None]:

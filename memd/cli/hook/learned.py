@@ -16,36 +16,44 @@ MAX_SENTENCES = 12
 FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
 NOT_PROSE = re.compile(r"^\s*(?:[#>|]|[-=*_]{3,}\s*$)")
 MARKER = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
-BORDER = re.compile(r"(?<=[.!?。！？])\s+(?=[^\Wa-z_]|[\"'“(`*])")
+BORDER = re.compile(r"(?<=[.!?])\s+(?=[^\Wa-z_]|[\"'“(`*])|(?<=[。！？])\s*(?!$)")
+HAN_OR_KANA = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 STRESS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 
 
-def _phrases(*ways: str) -> re.Pattern[str]:
-    return re.compile(rf"(?i)\b(?:{'|'.join(ways)})\b")
+def _phrases(*ways: str, han: str) -> re.Pattern[str]:
+    """Phrases of English, and of Chinese and Japanese, where nothing stands between words."""
+    return re.compile(rf"(?i)\b(?:{'|'.join(ways)})\b|{han}")
 
 
 WISH = _phrases(
     "remember", "keep in mind", "don'?t forget", "for the record", "take note", "note that", "make a note",
     "from now on", "in future", "always", "never", "(?:i|we)(?:'d)? prefer", "i (?:like|hate)", "my name is",
     "call me", "by convention", "our (?:rule|policy)",
+    han="记住|記住|记得|記得|别忘|別忘|不要忘|以后|以後|今后|今後|从现在起|從現在起|总是|總是|永远|永遠|从不|從不|我(?:们|們)?(?:更)?喜[欢歡]|叫我"
+    "|我叫|覚えて|忘れないで|これからは|必ず|常に|いつも|決して|絶対に|方が好き|と呼んで|メモして",
 )  # fmt: skip
 """Phrases of a person who wants something remembered."""
 DECISION = _phrases(
     "decided", "decision", "we(?:'ll| will) (?:use|keep|go with)", "let'?s (?:use|keep|go with|stick (?:to|with))",
     "going with", "settled on", "agreed (?:to|that|on)", "chose", "chosen", "instead of", "rather than",
     "won'?t (?:use|support)", "deprecated",
+    han="[决決]定|改用|[采採]用|[选選][择擇択]了|不再使用|而不是|弃用|棄用|に決め|こと(?:にし|になり)|の?代わりに|廃止",
 )  # fmt: skip
 CAUSE = _phrases(
     "root cause", "turn(?:s|ed) out", "caused by", "fixed (?:by|it by|in)", "gotcha", "lesson", "learned that",
     "(?:the|this) (?:bug|problem|issue|error|failure|cause|reason|fix|culprit|workaround|trick) (?:was|is)",
     "works? (?:only|now) (?:if|when|because|with)", "must be (?:set|run|called|started)",
     "fails? (?:if|when|unless|because)",
+    han="原因(?:是|在于|在於|は)|根本原因|[问問][题題]在[于於]|[导導]致|修[复復]了|解[决決]了|教[训訓]|が原因|のせいで|回避策|修正しました"
+    "|直りました|問題は",
 )  # fmt: skip
 STATES = _phrases(
     # Not "run" or "use": so begins what someone is told to do.
     "is", "are", "was", "were", "lives?", "listens?", "runs", "stands", "stored", "located", "configured", "set to",
     "uses", "requires?", "needs", "takes", "defaults?", "expires?", "starts", "ends", "means", "points? to",
     "called", "named", "costs?", "measured",
+    han="是|位于|位於|需要|使用|[设設][置定]|[运運]行|[监監][听聽]|です|あります|にある|である|必要|動いて|使って|保存",
 )  # fmt: skip
 CONCRETE = re.compile(
     # A path, a file, an address, a port, a version, a day, a variable, a number of something.
@@ -62,11 +70,14 @@ PLAN = re.compile(
     r"|let'?s (?:see|look|check|start|first|try|run)|now (?:i|let)|looking at|checking|running|reading|searching"
     r"|here(?:'s| is| are)|shall i|should i|would you|do you|can you|could you|thanks?|thank you"
     r"|you'?re (?:right|welcome)|sounds good|done)\b"
+    r"|^(?:好的?|嗯|行|那么|那麼|现在|現在|接下来|接下來|首先)?[,，、。\s]*(?:我(?:来|來|会|會|将|將|要|先|再)|让我|讓我|请问|請問|谢谢|謝謝)"
+    r"|^(?:はい|では|それでは|まず|次に|ありがとう|了解|承知)|(?:確認|調査|実行|検索)します。?$|みます。?$"
 )
 """Announcements of an agent, and other remarks that mean nothing after the turn."""
 
 SECRET = re.compile(
-    r"(?i)pass(?:word|wd|phrase|code)|passwort|kennwort|contraseña|secret|credential|(?:api|private|access)[ _-]?key"
+    r"(?i)密[码碼]|口令|令牌|密[钥鑰]|パスワード|トークン|秘密鍵"
+    r"|pass(?:word|wd|phrase|code)|passwort|kennwort|contraseña|secret|credential|(?:api|private|access)[ _-]?key"
     r"|\btokens?\b|bearer|authorization|-----BEGIN|://[^\s/@]+:[^\s/@]+@"
     r"|\b(?:sk-|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|eyJ|hf_|npm_)"
 )
@@ -106,8 +117,10 @@ def _looks_generated(word: str) -> bool:
 
 def _kept_sentences(one: Utterance) -> Iterator[str]:
     for sentence in sentences(one.text):
-        asks = sentence.endswith(("?", "？", ":"))
-        fits = MIN_LENGTH <= len(sentence) <= MAX_LENGTH and not asks
+        asks = sentence.endswith(("?", "？", ":", "：", "吗。", "嗎。", "か。"))
+        # A character of these scripts says as much as two or three letters.
+        said = len(sentence) + 2 * len(HAN_OR_KANA.findall(sentence))
+        fits = said >= MIN_LENGTH and len(sentence) <= MAX_LENGTH and not asks
         if fits and _is_worth_keeping(one.who, sentence) and not looks_secret(sentence):
             yield sentence
 
