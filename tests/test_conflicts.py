@@ -43,14 +43,14 @@ def test_markers_of_git_are_in_no_answer_and_a_merge_settles_them(home: Home, wo
         assert word in memory.query(word, mode="text")["hits"][0]["text"], "both sides are found"
     everything = str([memory.get(row["key"])["text"] for row in memory.list(limit=1_000)["memories"]])
     assert "<<<<<<<" not in everything and "=======" not in everything and ">>>>>>>" not in everything
-    (row,) = memory.conflict_list()["conflicts"]
+    (row,) = memory.conflict_list()["notes"]
     assert (row["path"], row["copy"], row["clashes"]) == (NOTE, "", [])
     assert any("conflict markers" in file["why"] for file in memory.status()["workspaces"][0]["skipped"])
     done = memory.conflict_settle(NOTE)
     text = (workspace / NOTE).read_text()
     assert "The otter sleeps.\n\n## Weasel\n\nThe weasel hunts.\n" in text and "=====" not in text
     memory.sync()
-    assert memory.conflict_list()["conflicts"] == []
+    assert memory.conflict_list()["notes"] == []
     memory.undo(done["action"])
     assert "<<<<<<<" in (workspace / NOTE).read_text()
 
@@ -62,8 +62,12 @@ def test_a_copy_of_a_synchroniser_is_merged_and_removed(home: Home, workspace: P
     note.write_text(note.read_text() + "\n## Otter\n\nThe otter sleeps.\n")
     memory.sync()
     assert not memory.query("weasel", mode="text")["hits"], "a copy is no note"
-    (row,) = memory.conflict_list()["conflicts"]
+    (row,) = memory.conflict_list()["notes"]
     assert row["copy"] == copy.relative_to(workspace).as_posix() and row["clashes"] == []
+    assert row["taken"] == ["Weasel"]
+    assert any(file["path"] == row["copy"] for file in memory.status()["workspaces"][0]["skipped"])
+    shown = home.run("conflict", "list", "-n", "agent")
+    assert "to settle it: memd conflict settle memory/2026-02-15.md" in shown.stdout and not shown.stderr
     assert home.run("conflict", "settle", str(row["copy"]), "-n", "agent").returncode == 0
     assert "otter" in note.read_text() and "weasel" in note.read_text() and not copy.exists()
     memory.sync()
@@ -73,7 +77,7 @@ def test_a_copy_of_a_synchroniser_is_merged_and_removed(home: Home, workspace: P
 def test_what_both_changed_is_left_to_a_person(home: Home, workspace: Path, memory: Client) -> None:
     merge_in_git(workspace, "skill for Otto.", "skill for Tilda.", "skill for Pierce.")
     memory.sync()
-    assert memory.conflict_list()["conflicts"][0]["clashes"] == ["ErsatzTV"]
+    assert memory.conflict_list()["notes"][0]["clashes"] == ["ErsatzTV"]
     with pytest.raises(Conflict, match="both versions changed: ErsatzTV"):
         memory.conflict_settle(NOTE)
     memory.conflict_settle(NOTE, take="both")

@@ -31,10 +31,13 @@ def original_of(path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Two versions of a note as one; `clashes` are the headings of sections that both changed, each in its own way."""
+    """Two versions of a note as one."""
 
     text: str
     clashes: tuple[str, ...] = ()
+    """Headings of the sections that both changed, each in its own way."""
+    taken: tuple[str, ...] = ()
+    """Headings of the sections whose text is the other side's."""
 
 
 def merge(path: str, ours: str, theirs: str, base: str | None) -> Merged:
@@ -43,16 +46,18 @@ def merge(path: str, ours: str, theirs: str, base: str | None) -> Merged:
     A section that both changed stays twice, unless both only added lines to it.
     """
     (head, mine), (_, others), (_, before) = (_sections(path, text) for text in (ours, theirs, base or ""))
-    parts, clashes = [head], list[str]()
+    parts, clashes, taken = [head], list[str](), list[str]()
     for slug, (heading, text) in mine.items():
         there, was = others.get(slug, ("", ""))[1], before.get(slug, ("", ""))[1]
         kept = _kept(text, there, was)
         parts += kept
         clashes += [heading] if len(kept) > 1 else []
-    for slug, (_, text) in others.items():
+        taken += [heading] if len(kept) < 2 and kept != [text] else []
+    for slug, (heading, text) in others.items():
         if slug not in mine and before.get(slug, ("", ""))[1] != text:
             parts.append(text)
-    return Merged(_joined(parts), tuple(clashes))
+            taken.append(heading)
+    return Merged(_joined(parts), tuple(clashes), tuple(taken))
 
 
 def _sections(path: str, text: str) -> tuple[str, dict[str, tuple[str, str]]]:

@@ -103,6 +103,8 @@ def _announce(port: int, open_browser: bool) -> None:
     admission.forget_old_tokens()
     url = f"http://{HOST}:{port}/enter#{admission.new_token(port)}"
     print(url, flush=True)
+    if sys.stderr.isatty():
+        print("memd: the address works once, for ten minutes; Ctrl-C ends the page", file=sys.stderr)
     if open_browser and not webbrowser.open(url):
         print("no browser could be started: open the address above", file=sys.stderr)
 

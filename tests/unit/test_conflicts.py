@@ -70,7 +70,8 @@ def test_what_only_looks_like_markers_stays(text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_merge_keeps_what_either_side_did(ours: str, theirs: str, merged: str, clashes: tuple[str, ...]) -> None:
-    assert conflicts.merge(PATH, ours, theirs, BASE) == conflicts.Merged(merged, clashes)
+    outcome = conflicts.merge(PATH, ours, theirs, BASE)
+    assert (outcome.text, outcome.clashes) == (merged, clashes)
 
 
 lines = st.lists(st.sampled_from(["## A", "## B", "## C", "one", "two", "three", ""]), max_size=8).map("\n".join)

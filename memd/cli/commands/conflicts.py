@@ -14,15 +14,20 @@ conflict_app = command_group(
 
 @method_command(conflict_app, "conflict.list", name="list")
 def list_conflicts(result: Result, args: Args) -> None:
-    if not result["conflicts"]:
+    if not result["notes"]:
         console.note("no note has two versions")
-    for row in result["conflicts"]:
-        other = row["copy"] or "its own lines, between the markers"
-        both = f"; both changed: {', '.join(row['clashes'])}" if row["clashes"] else "; a merge settles it"
-        console.line(one_line(f"{row['path']}  and  {other}{both}"))
+    for row in result["notes"]:
+        console.line(one_line(f"{row['path']}: {row['copy'] or 'git left markers in it'}"))
+        if row["clashes"]:
+            console.line(one_line(f"  both changed: {', '.join(row['clashes'])}"))
+        if row["taken"]:
+            console.line(one_line(f"  a merge takes from the other version: {', '.join(row['taken'])}"))
+        choice = " --take both, ours or theirs" if row["clashes"] else ""
+        console.line(one_line(f"  to settle it: memd conflict settle {row['path']}{choice}"))
 
 
 @method_command(conflict_app, "conflict.settle", name="settle")
 def settle(result: Result, args: Args) -> None:
     removed = f", {result['copy']} removed" if result["copy"] else ""
-    console.line(one_line(f"Settled {result['path']}{removed}; to take that back: memd undo {result['action']}"))
+    taken = f"; from the other version: {', '.join(result['taken'])}" if result["taken"] else ""
+    console.line(one_line(f"Settled {result['path']}{removed}{taken}; to take that back: memd undo {result['action']}"))

@@ -8,6 +8,7 @@ from memd.errors import Conflict
 from memd.indexer.views import conflicts
 from memd.indexer.writing.write_files import FileChange
 from memd.notes import sections
+from memd.notes.conflicts import Merged
 from memd.notes.markers import sides
 from memd.protocol.methods.conflicts import ConflictListRequest, ConflictSettleRequest
 
@@ -18,9 +19,16 @@ async def conflict_list(ctx: HandlerContext, request: ConflictListRequest, call:
     rows = []
     for index in indexes:
         for known, text in await ctx.read(conflicts.found, ctx.stores, index, ctx.max_bytes):
-            clashes = list(known.merged(text).clashes)
-            rows.append({"ns": index.workspace.ns, "path": known.path, "copy": known.copy, "clashes": clashes})
-    return {"ns": [index.workspace.ns for index in indexes], "conflicts": rows}
+            rows.append({"ns": index.workspace.ns, **_named(known), **_outcome(known.merged(text))})
+    return {"ns": [index.workspace.ns for index in indexes], "notes": rows}
+
+
+def _named(known: conflicts.TwoVersions) -> Result:
+    return {"path": known.path, "copy": known.copy}
+
+
+def _outcome(merged: Merged) -> Result:
+    return {"clashes": list(merged.clashes), "taken": list(merged.taken)}
 
 
 @handles(ConflictSettleRequest)
@@ -28,22 +36,20 @@ async def conflict_settle(ctx: HandlerContext, request: ConflictSettleRequest, c
     writer = workspace_writer(ctx, request)
     await ctx.scan((writer.ns,))
     known = await ctx.read(conflicts.one, ctx.stores, writer.index, request.path, ctx.max_bytes)
-    clashes: list[str] = []
+    outcome = Merged("")
 
     def settled(text: str | None) -> str:
-        nonlocal clashes
+        nonlocal outcome
         ours, theirs = (text or "", known.theirs) if known.copy else sides(text or "")[:2]
         if request.take in ("ours", "theirs"):
             return ours if request.take == "ours" else theirs
-        merged = known.merged(text or "")
-        clashes = list(merged.clashes)
-        if clashes and request.take == "merge":
-            raise Conflict(
-                f"both versions changed: {', '.join(clashes)}", "memd conflict settle PATH --take both, ours or theirs"
-            )
-        return merged.text
+        outcome = known.merged(text or "")
+        if outcome.clashes and request.take == "merge":
+            how = f"memd conflict settle {known.path} --take both, ours or theirs"
+            raise Conflict(f"both versions changed: {', '.join(outcome.clashes)}", how)
+        return outcome.text
 
     changes = [FileChange(known.path, edit=sections.in_bytes(settled))]
     changes += [FileChange(known.copy, edit=lambda _: None)] if known.copy else []
     done = await writer.write("settle", known.path, *changes)
-    return {**done, "path": known.path, "copy": known.copy, "clashes": clashes}
+    return {**done, **_named(known), **_outcome(outcome)}

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from memd.models import Workspace
+from memd.notes.conflicts import original_of
 
 NEVER = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 SWAP = re.compile(
@@ -170,6 +171,8 @@ class _Walk:
                 self.result.skipped[path.encode("utf-8", "replace").decode()] = "its name is not UTF-8"
             elif not _hidden(path, self.globs) and entry.name not in NEVER:
                 self._visit(entry, path)
+            elif (note := original_of(path)) is not None and is_memory_path(self.workspace, note):
+                self.result.skipped[path] = f"another version of {note}: memd conflict list"
 
     def _visit(self, entry: os.DirEntry[str], path: str) -> None:
         wanted = any(matcher(glob).fullmatch(path) for glob in self.globs)

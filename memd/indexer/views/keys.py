@@ -20,7 +20,7 @@ from memd.models import JsonObject
 from memd.notes import sections, topics
 from memd.notes.layout import INDEX, Layout
 from memd.notes.metadata import is_empty
-from memd.notes.names import DATE, is_long_term
+from memd.notes.names import DATE, is_long_term, slug
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
 
 # --- one memory by its key ------------------------------------------------------------------------------------
@@ -79,11 +79,18 @@ def only_one(rows: Sequence[tuple[WorkspaceIndex, Row]], problem: str) -> tuple[
     return rows[0]
 
 
+MOST_MEANT = 5
+
+
 def suggest_keys(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> str:
     """A hint for a key that no memory has."""
     keys = [name for index in indexes for name in lookup.keys(stores.ledger.reader, index.id)]
-    similar = similar_names(key, keys)
-    return f"did you mean {', '.join(f'`{name}`' for name in similar)}?" if similar else 'look for it: memd query "…"'
+    plain = key.casefold()
+    # A file or a day without a section, or a heading without its file.
+    meant = [name for name in keys if name.casefold().startswith(f"{plain}#") or name.rpartition("#")[2] == slug(key)]
+    similar = meant[:MOST_MEANT] or similar_names(key, keys)
+    names = ", ".join(f"`{name}`" for name in similar)
+    return f"did you mean {names}?" if names else f'look for it: memd query "{key}"'
 
 
 def version_facts(number: int | None, text: str) -> JsonObject:

@@ -17,12 +17,14 @@ class ConflictRow(TypedDict):
     """The file with the other version; empty where markers in the note itself divide the two."""
     clashes: list[str]
     """Headings of the sections that both changed; where there are none, a merge settles it."""
+    taken: list[str]
+    """Headings of the sections that a merge would take from the other version."""
 
 
 class ConflictListResult(base.AcrossWorkspaces):
     """The answer of `conflict.list`."""
 
-    conflicts: list[ConflictRow]
+    notes: list[ConflictRow]
 
 
 @method("conflict.list", ConflictListResult, reads=True)
@@ -36,6 +38,7 @@ class ConflictSettleResult(base.Written):
     path: str
     copy: str
     clashes: list[str]
+    taken: list[str]
 
 
 @method("conflict.settle", ConflictSettleResult, "path", "take")
