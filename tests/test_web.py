@@ -29,7 +29,10 @@ VIEWS = (
     *("/", "/?q=ErsatzTV", "/?q=xyzzyq&mode=exact", "/?tier=stm&tags=style", "/timeline", "/graph", "/graph.json"),
     *("/life", "/life?rule=wake", "/review", "/context", "/context?task=television"),
     *("/health", "/why-not?q=tv&passage=memory/2026-02-15.md:3&ns=agent"),
-    *(f"{path}?{urlencode({'ns': 'agent', 'key': TV})}" for path in ("/memory", "/memory/edit", "/memory/history")),
+    *(
+        f"{path}?{urlencode({'ns': 'agent', 'key': TV})}"
+        for path in ("/memory", "/memory/edit", "/memory/history", "/graph")
+    ),
 )
 
 
@@ -78,6 +81,7 @@ def test_without_a_session_there_is_nothing_to_see(page: Page) -> None:
         reply = stranger.get(path)
         assert reply.status == 403 and "ErsatzTV" not in reply.text
     assert stranger.post("/do/rm", {"key": TV, "ns": "agent"}).status == 403
+    assert stranger.get("/enterprise").status == 403
     assert stranger.get("/static/page.css").status == 200 == stranger.get("/enter").status
 
 

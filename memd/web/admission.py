@@ -103,7 +103,11 @@ def is_other_user(client_port: int, port: int) -> bool:
     The address stands in the arguments of the browser, which everyone on the machine can read.
     """
     ends = (f":{client_port:04X}", f":{port:04X}")
-    for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+    try:
+        connections = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+    except OSError:
+        return False
+    for line in connections:
         fields = line.split()
         if fields[1].endswith(ends[0]) and fields[2].endswith(ends[1]):
             return int(fields[7]) != os.getuid()

@@ -82,8 +82,9 @@ async def _failed(request: Request, error: Exception) -> Response:
     if isinstance(error, UnknownWorkspace) and not await request.app.state.clients.workspaces():
         return await Visit(request).page("begin.html", "search")
     status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
-    back = request.headers.get("referer", "")
-    return render("failed.html", {"error": error, "status": status, "back": back if status != 503 else ""}, status)
+    own, came_from = str(request.base_url), request.headers.get("referer", "")
+    back = "/" + came_from.removeprefix(own) if came_from.startswith(own) else ""
+    return render("failed.html", {"error": error, "back": back if status != 503 else ""}, status)
 
 
 async def _no_such_page(request: Request, error: Exception) -> Response:

@@ -17,9 +17,6 @@ from memd.web.admission import Sessions
 from memd.web.rendering import refusal_page
 from memd.web.visit import MAX_BODY
 
-OPEN = ("/enter", "/static/")
-"""What is shown without a session: the way in, and files that are in every copy of memd."""
-
 POLICY = "; ".join([
     "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
     "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'",
@@ -88,7 +85,8 @@ class Guard:
             return Refusal(405, "There is no such way to ask.")
         if not _of_this_page(headers, host, method):
             return Refusal(403, "Another page asked for this, and memd does not answer other pages.")
-        if path.startswith(OPEN):
+        # The way in, and files that are in every copy of memd.
+        if path == "/enter" or path.startswith("/static/"):
             return None
         if not self.sessions.admits(cookie, is_use=path != "/events"):
             return Refusal(403, "This browser has not been let in, or its session ended.", "Run: memd web")

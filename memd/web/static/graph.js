@@ -5,7 +5,7 @@ const label = document.querySelector("[data-graph-label]");
 const usual = label?.textContent;
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const HUES = [165, 28, 262, 205, 340, 95, 48, 300];
-const STEPS = 300;
+const ROW = 1e6;
 
 function start({ nodes, edges }) {
   const points = nodes.map((node, at) => ({
@@ -18,17 +18,18 @@ function start({ nodes, edges }) {
   }
   colour(points, links);
   const view = { x: 0, y: 0, scale: 1, moved: false };
+  const steps = points.length > 1000 ? 120 : 300;
   let step = 0;
   let over = null;
   const tick = () => {
     const until = performance.now() + 12;
-    while (step < STEPS && performance.now() < until) settle(points, links, 1 - step++ / STEPS);
+    while (step < steps && performance.now() < until) settle(points, links, 1 - step++ / steps);
     if (!view.moved) fit(points, view);
     draw(points, links, view, over);
-    if (step < STEPS) requestAnimationFrame(tick);
+    if (step < steps) requestAnimationFrame(tick);
     else canvas.dataset.settled = "yes";
   };
-  const again = () => (step < STEPS ? undefined : requestAnimationFrame(() => draw(points, links, view, over)));
+  const again = () => (step < steps ? undefined : requestAnimationFrame(() => draw(points, links, view, over)));
   follow(points, view, again, (found) => {
     over = found;
     label.textContent = found ? `${found.ns} › ${found.key}` : usual;
@@ -61,18 +62,19 @@ function settle(points, links, heat) {
   const reach = 90;
   // As wide as the picture is, and as high.
   const shape = Math.sqrt(canvas.clientHeight / canvas.clientWidth);
+  // The more there are, the more room they need.
+  const gravity = 0.012 * Math.min(1, 8 / Math.sqrt(points.length));
   const cells = new Map();
   for (const point of points) {
-    const cell = `${Math.floor(point.x / reach)},${Math.floor(point.y / reach)}`;
+    const cell = Math.floor(point.x / reach) * ROW + Math.floor(point.y / reach);
     if (!cells.has(cell)) cells.set(cell, []);
     cells.get(cell).push(point);
-    point.dx = -point.x * 0.012 * shape;
-    point.dy = (-point.y * 0.012) / shape;
+    point.dx = -point.x * gravity * shape;
+    point.dy = (-point.y * gravity) / shape;
   }
-  for (const [name, here] of cells) {
-    const [column, row] = name.split(",").map(Number);
-    for (let x = column - 1; x <= column + 1; x++) {
-      for (let y = row - 1; y <= row + 1; y++) push(here, cells.get(`${x},${y}`) ?? [], reach);
+  for (const [cell, here] of cells) {
+    for (const column of [-ROW, 0, ROW]) {
+      for (const row of [-1, 0, 1]) push(here, cells.get(cell + column + row) ?? [], reach);
     }
   }
   for (const { a, b, weight } of links) {

@@ -12,6 +12,7 @@ from memd.protocol.async_client import AsyncClient
 from memd.web.visit import Visit
 
 TABLE = 100
+NEIGHBOURS = 50
 EVERY = 1_000
 """The most edges that one answer has; relations are asked for one by one, so that each has its strongest."""
 
@@ -23,6 +24,7 @@ async def show(visit: Visit) -> Response:
     return await visit.page(
         "graph.html", "graph", edges=edges[offset : offset + TABLE], total=len(edges), offset=offset, page=TABLE,
         relations=used if not visit.get("rel") else list(RELATIONS), rel=visit.get("rel"), least=_least(visit),
+        around=visit.get("key"),
         nodes=len({(edge["ns"], end) for edge in edges for end in (edge["from"], edge["to"])}),
     )  # fmt: skip
 
@@ -48,11 +50,15 @@ async def _edges(visit: Visit) -> list[dict[str, Any]]:
 
 
 async def _of_relation(visit: Visit, rel: str) -> list[dict[str, Any]]:
+    """The strongest edges of a relation; where the address names a memory, its own and those of its neighbours."""
     params: dict[str, Any] = {"rel": rel, "min_weight": _least(visit), "limit": EVERY, **visit.scope}
-    if visit.get("key"):
-        params["key"] = visit.get("key")
+    around = visit.get("key")
     async with visit.client() as memory:
-        return await _asked(memory, params, visit.ns)
+        edges = await _asked(memory, {**params, **({"key": around} if around else {})}, visit.ns)
+        neighbours = {end for edge in edges for end in (edge["from"], edge["to"])} - {around} if around else set()
+        for key in sorted(neighbours)[:NEIGHBOURS]:
+            edges += await _asked(memory, {**params, "key": key}, visit.ns)
+    return list({(edge["ns"], edge["from"], edge["to"]): edge for edge in edges}.values())
 
 
 async def _asked(memory: AsyncClient, params: dict[str, Any], ns: str) -> list[dict[str, Any]]:
