@@ -157,7 +157,7 @@ def write(file: Path, records: list[dict[str, Any]], age: float = 3_600) -> None
 
 def ingest(home: Home, *arguments: str) -> Any:
     done = home.run("ingest", *arguments, "-n", "agent", "--json")
-    return json.loads(done.stdout) if done.returncode == 0 else (done.returncode, done.stderr)
+    return json.loads(done.stdout) if done.returncode == 0 else (done.returncode, done.stdout)
 
 
 def test_sessions_come_in_grow_and_can_be_chosen(home: Home, workspace: Path, memory: Client, projects: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import console, daemon_calls, okf
+from memd.cli import console, daemon_calls, okf, reports
 from memd.cli.method_command import REQUIRED, Args, Json, Result, Yes, declared_command, method_command
 from memd.config import paths
 from memd.errors import NotFound
@@ -188,10 +188,10 @@ def _summary(result: Result) -> Iterator[str]:
         verb = "would change" if result["dry_run"] else "changed"
         yield f"nothing {verb}: {result['same']:,} memories are here already"
         return
-    parts = [f"{result['added']:,} memories {would}added"]
+    parts = [f"{reports.count(result['added'], 'memory')} {would}added"]
     parts += [f"{result['replaced']:,} {would}replaced"] if result["replaced"] else []
     parts += [f"{result['same']:,} were here already"] if result["same"] else []
-    yield f"{', '.join(parts)}; {result['files']:,} files {would or 'were '}written"
+    yield f"{', '.join(parts)}; {reports.count(result['files'], 'file')} {would}written"
     for path in result["paths"][:MANY] if result["dry_run"] else ():
         yield f"  {path}"
     if result["actions"]:

@@ -303,7 +303,9 @@ def _sessions(file: Path) -> list[sessions.Session] | None:
     with file.open("rb") as lines:
         session = sessions.read_transcript(lines)
     if session is not None and time.time() - file.stat().st_mtime < RUNNING_SECONDS:
-        raise SkippedFile("the session seems to go on; take it in again when it has ended")
+        raise SkippedFile(
+            "the session seems to go on, it changed less than two minutes ago: try again when it has ended"
+        )
     return None if session is None else [session]
 
 
