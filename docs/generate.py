@@ -14,6 +14,7 @@ from typing import Any
 
 import typer
 
+from memd.cli import man_page
 from memd.cli.app import app
 from memd.cli.method_command import UNBOUNDED
 from memd.config.edit import toml_value
@@ -292,6 +293,7 @@ GENERATED_FILES = {
     PACKAGE / "protocol" / "method_table.py": method_table,
     PACKAGE / "protocol" / "remote_methods.pyi": client_stub,
     PACKAGE / "cli" / "flag_table.py": flag_table,
+    DOCS.parent / "share" / "man" / "memd.1": man_page.page,
 }
 
 if __name__ == "__main__":

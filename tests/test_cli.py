@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from memd.cli.app import MODULES, LazyCommands
-from tests.conftest import Home, write_notes
+from tests.conftest import ROOT, Home, write_notes
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HOSTILE = "# 2026-03-01\n\n## Mischief\n\nA kestrel \x1b[2J clears \x9b the \u202escreen\u202c and \u200bhides.\n"
@@ -395,3 +395,35 @@ def test_the_shell_can_complete(home):
     assert shown.returncode == 0 and "_MEMD_COMPLETE" in shown.stdout
     done = home.run(COMP_WORDS="memd qu", COMP_CWORD="1", _MEMD_COMPLETE="complete_bash")
     assert done.stdout.split() == ["query"]
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("memd que", ["query"]),
+        ("memd query x --form", ["--format"]),
+        ("memd query x -n a", ["agent"]),
+        ("memd get 2026-02-15#e", ["2026-02-15#ersatztv"]),
+        ("memd connect claude-", ["claude-code", "claude-desktop"]),
+        ("memd jobs run ref", ["reflect"]),
+        ("memd tags rename ba", []),
+        ("memd list --tags ba", ["baking"]),
+    ],
+)
+def test_bash_completes_commands_flags_workspaces_keys_agents_and_jobs(place, agent, line, offered):
+    # In a shell of its own, with the script that the package installs; `memd` is found beside Python.
+    words = line.split(" ")
+    script = f"""
+        source {ROOT}/share/completions/memd.bash
+        memd() {{ {sys.executable} -m memd "$@"; }}
+        COMP_WORDS=({" ".join(repr(word) for word in words)}) COMP_CWORD={len(words) - 1}
+        _memd memd
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", script], env=place.env, cwd=agent, capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr) == (offered, "")
+
+
+def test_without_a_daemon_completion_offers_nothing_and_starts_none(home):
+    done = home.run(COMP_WORDS="memd get x", COMP_CWORD="2", _MEMD_COMPLETE="complete_bash")
+    assert (done.stdout.strip(), done.stderr) == ("", "") and not home.socket.exists()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
-from memd.cli import console, daemon_calls
+from memd.cli import completions, console, daemon_calls
 from memd.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +55,12 @@ EVIDENT = ("any", "none")
 """What need not be said of an option that is left out."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, as the daemon sent it.")]
-Ns = Annotated[str | None, typer.Option("--ns", "-n", metavar="NAME", help="The workspace, by its name.")]
+Ns = Annotated[
+    str | None,
+    typer.Option(
+        "--ns", "-n", metavar="NAME", help="The workspace, by its name.", autocompletion=completions.workspaces
+    ),
+]
 Workspace = Annotated[
     Path | None, typer.Option("--workspace", "-w", metavar="DIR", help="The workspace, by its directory.")
 ]
@@ -262,6 +267,7 @@ class DeclaredCommand:
         info: ParameterInfo = copy(self._changed.get(parameter.name) or made)
         info.help = info.help or HELP.get(parameter.name) or help_text(_about(parameter))
         info.show_default = self._shown_default(parameter)
+        info.autocompletion = info.autocompletion or completions.of(self._name, parameter.name)
         if parameter.name == self._words:
             info.metavar = info.metavar or f"{parameter.name.upper()}|{STDIN}"
         if info.min is None and info.max is None and parameter.low is not None:

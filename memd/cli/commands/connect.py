@@ -21,7 +21,13 @@ from memd.protocol.safe_text import one_line
 Scope = Literal["user", "project"]
 Profile = Literal["search", "memories", "ghost", "knowledge", "all"]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the diff and write nothing.")]
-Name = Annotated[str | None, typer.Argument(metavar="[AGENT]", help=", ".join(AGENTS))]
+
+
+def _agents(incomplete: str) -> list[str]:
+    return [name for name in AGENTS if name.startswith(incomplete)]
+
+
+Name = Annotated[str | None, typer.Argument(metavar="[AGENT]", help=", ".join(AGENTS), autocompletion=_agents)]
 PROFILES, PROFILE = "search|memories|knowledge|all", "Which tools the agent gets; `search` has four."
 CAPTURE = "Save what sessions teach (decisions, causes, what you ask to remember) in the note of the day."
 FORCE = "Replace a file that cannot be read, or another server called memd; a copy is kept."
@@ -72,7 +78,7 @@ def _offer_capture(agent: Agent, wanted: bool | None, json: bool) -> None:
 
 @app.command()
 def disconnect(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help=", ".join(AGENTS))],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help=", ".join(AGENTS), autocompletion=_agents)],
     scope: Annotated[Scope | None, typer.Option(help="Only there; otherwise wherever it is connected.")] = None,
     dry_run: DryRun = False,
     json: Json = False,
