@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,14 @@ def test_filters_hold_in_every_mode(memory: Client, filters: dict[str, Any], exp
     assert set(paths_of(memory.query(question, limit=50, mode="hybrid", **filters))) == expected
     assert set(paths_of(memory.query(question, limit=50, mode="vector", **filters))) == expected
     assert set(paths_of(memory.query(question, limit=50, mode="text", **filters))) <= expected
+
+
+def test_times_in_words_filter_as_operators_do(memory: Client, workspace: Path):
+    day = date.today() - timedelta(days=1)
+    (workspace / f"memory/{day}.md").write_text("## Shed\n\nPlanted pear trees behind the shed.\n")
+    for filters in ({"since": "yesterday"}, {"since": "3 days ago", "until": "yesterday"}, {"since": str(day)}):
+        assert paths_of(memory.query("trees", role="daily", **filters)) == [f"memory/{day}.md"]
+    assert paths_of(memory.query("trees on:yesterday")) == [f"memory/{day}.md"]
 
 
 def test_an_edit_is_found_at_once_and_the_old_text_never_again(memory: Client, workspace: Path):

@@ -33,6 +33,7 @@ def memory_search(result: Result) -> Reply:
     """
     hits = result["hits"]
     notes = ["these are weak matches; they may not be what was asked for"] if result["verdict"] == "weak" else []
+    notes += [f"no memory has: {', '.join(result['missing'])}"] if notes and result["missing"] else []
     data = {"results": [_passage(hit) for hit in hits], "verdict": result["verdict"]}
     text = memory_results(hits) or "No memory answers this. Try other words: names, dates, file names."
     return Reply(text, data, notes if hits else [])

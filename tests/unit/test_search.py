@@ -16,11 +16,12 @@ from memd.indexer.language.question import parse
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.query import evidence, lookup, meaning
 from memd.indexer.query.candidates import Voices
+from memd.indexer.query.why_not import why_not
 from memd.indexer.query.wording import match_words
 from memd.indexer.store import chroma_child
 from memd.indexer.store.chroma_child import ChromaChild, ChromaFolder
 from memd.indexer.store.vectors import VectorStore
-from memd.models import Answer, Filters
+from memd.models import Answer, Ask, Filters
 from tests.lab import TODAY, Lab, Narrow
 
 WORDS = (
@@ -94,6 +95,16 @@ def test_a_chroma_that_fails_is_replaced_by_the_vectors_in_memory(lab: Lab, monk
         assert told(lab.ask("apple trees", mode="vector")) == exact != []
     os.kill(child.pid, signal.SIGKILL)
     assert told(lab.ask("apple trees", mode="vector")) == exact
+
+
+def test_why_not_agrees_with_the_answer(lab: Lab):
+    index = lab.add(NOTES)
+    for question in ("router", "xyzzy plugh"):
+        answer = lab.ask(question)
+        for hit, shown in (*((hit, True) for hit in answer.hits), *((hit, False) for hit in answer.near)):
+            asked = Ask(question, ("agent",), today=TODAY)
+            told = why_not(lab.stores, index, hit.path, hit.start_line, asked)
+            assert told["shown"] == shown and bool(told["reasons"]) != shown
 
 
 # While vectors are missing

@@ -46,13 +46,15 @@ def answer(stores: Stores, ask: Ask, candidates: Sequence[Candidate], confidence
     authors = history.with_authors(stores.ledger.reader, [(candidate.row["memory"], {}) for candidate, _ in folded])
     hits = [replace(hit, **written_by) for hit, written_by in zip(hits, authors, strict=True)]
     confidence = confidence if hits else 0.0
-    verdict = certainty.verdict(bool(hits), confidence)
-    end = _end([candidate for candidate, _ in folded]) if verdict != "none" else 0
-    return Answer(hits[:end], verdict, confidence, len(candidates), near=hits[end:])
+    end = end_of(folded, confidence)
+    return Answer(hits[:end], certainty.verdict(bool(hits), confidence), confidence, len(candidates), near=hits[end:])
 
 
-def _end(candidates: Sequence[Candidate]) -> int:
-    """How many of these are an answer: what only ranks or filters chose is one, and so is the best in any case."""
+def end_of(folded: Sequence[tuple[Candidate, list[Row]]], confidence: float) -> int:
+    """How many of these are an answer: what only ranks or filters chose is one, and so is the best unless none is."""
+    if certainty.verdict(bool(folded), confidence) == "none":
+        return 0
+    candidates = [candidate for candidate, _ in folded]
     weighed = [ranking.relevance(candidate.parts) if candidate.parts else 1.0 for candidate in candidates]
     least = max(ranking.FAINT, ranking.FAR * max(weighed, default=0.0))
     return max((nth for nth, relevance in enumerate(weighed, 1) if relevance >= least), default=1)
