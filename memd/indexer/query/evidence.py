@@ -23,6 +23,9 @@ from memd.indexer.store.stores import WorkspaceIndex
 READ = 30
 """How many of the best are read line by line: reading 60 or all of them found next to nothing more."""
 
+READ_DEEP = 80
+"""The same where the line decides more than the chunk around it."""
+
 PRIORITY = {"low": -1.0, "high": 0.6, "critical": 1.0}
 TIER = {"dormant": -1.0, "sensory": -0.5}
 """Enough to put the other of two equals first, never to hide an only answer."""
@@ -86,8 +89,8 @@ def weigh(
     found = _sorted(Evidence(rows, parts, ranking.score(parts)))
     if voices.words is None or not rows:
         return found
-    # What defines a name has it once, others may have it often.
-    read = found.rows[: len(rows) if question.defines else max(READ, limit)]
+    # What defines a name, and what someone says of themselves, is one line beside others that have the words often.
+    read = found.rows[: max(READ_DEEP if question.defines or question.own else READ, limit)]
     best = LineFinder(voices.words, question).best(_lines(connection, read, memories))
     for name, values in best.items():
         found.parts[name] = np.concatenate((values, np.zeros(len(found.rows) - len(read))))

@@ -123,7 +123,7 @@ EXTRA = ("name", "label", "date", "timed", "told_date", "defines", "fact", "cloc
 FAINT = 0.18
 """The least relevance of what is about the question: any two notes have less than this in common."""
 
-FAR = 0.33
+FAR = 0.25
 """What has less than this share of the best hit's relevance is no answer beside it."""
 
 

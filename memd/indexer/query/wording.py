@@ -19,7 +19,9 @@ from memd.notes.names import DATE
 Docs = NDArray[np.int64]
 
 MOST_ENDINGS = 50
-MOST_PARTS = 50
+MOST_PARTS, MOST_PARTS_ONLY = 20, 50
+"""Longer words that are read for one that they contain; the second number where no chunk has that one itself."""
+
 MOST_SPELLINGS = 2
 MOST_TRIED = 16
 """Words that are looked for in near spellings: a pasted page of unknown words is no typing error."""
@@ -267,7 +269,8 @@ def _find_inside(found: WordMatches, word: Word, whole: Sequence[WordMatch]) -> 
     only = not any(word.terms[0] in match.forms or plain in match.forms for match in whole)
     if len(plain) < PART_LETTERS - only or (not only and sum(len(match.docs) for match in whole) > MOST_WHOLE):
         return False
-    longer = [form for form in found.postings.containing("exact", plain, MOST_PARTS) if form != plain]
+    most_parts = MOST_PARTS_ONLY if only else MOST_PARTS
+    longer = [form for form in found.postings.containing("exact", plain, most_parts) if form != plain]
     if only and whole and not CODE.fullmatch(plain):
         # Written apart ("road trip"), or of pieces that are words themselves.
         only = False
