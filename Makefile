@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# uv where it is there: it downloads side by side. Both show what they do.
+UV     := $(shell command -v uv)
+INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m pip install)
 
 .PHONY: demo test lint types tests soak long-run bench bench-retrieval bench-queries bench-parts bench-embedding bench-stall bench-note \
 	bench-context bench-likeness bench-lifecycle bench-reflect bench-agents bench-workspaces bench-hooks bench-mcp bench-outline \
@@ -115,7 +118,8 @@ clean:
 # The environment is made once and again when the dependencies change.
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "memd needs Python 3.11 or newer"'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
+	@echo "installing memd and what it stands on into $(VENV): some 900 MB on the disk, 600 of them for memd itself; minutes the first time"
+	test -x $(BIN)/python || $(or $(UV),$(PYTHON) -m) venv $(VENV)
+	$(if $(UV),,$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1')
+	$(INSTALL) --editable '.[all]' --group dev
 	touch $(STAMP)
