@@ -63,8 +63,9 @@ def serve(home: Home, workspace: Path, more: str = "", **env: str) -> Client:
 
 
 def shown(client: Client, question: str, **how: Any) -> str:
-    """Everything that a query shows, as one text."""
-    hits = client.query(question, limit=50, **{"mode": "text", **how})["hits"]
+    """Everything that a query shows, also what only comes near, as one text."""
+    answer = client.query(question, limit=50, **{"mode": "text", **how})
+    hits = (*answer["hits"], *answer["near"])
     return "\n".join(f"{hit['path']}:{hit['start_line']} {hit['text']}" for hit in hits)
 
 
