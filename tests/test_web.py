@@ -275,6 +275,14 @@ def test_tags_pin_delete_and_restore(visitor: Visitor, tended: tuple[Home, Path,
     assert visitor.post("/do/undo", {"action": "x"}).status == 400
 
 
+def test_a_note_is_written_down(visitor: Visitor, tended: tuple[Home, Path, Client]) -> None:
+    assert "Write something down" in visitor.get("/?ns=agent").text
+    assert (
+        visitor.post("/do/note", {"ns": "agent", "text": "A fox\r\nby the shed.", "back": "/?ns=agent"}).status == 303
+    )
+    assert any("A fox\nby the shed." in file.read_text() for file in (tended[1] / "memory").glob("*.md"))
+
+
 def test_what_seems_a_secret_is_written_only_on_purpose(visitor: Visitor) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     form = {"ns": "agent", "key": "MEMORY#home-network", "version": "1", "text": f"## Home network\n\nToken {secret}\n"}
@@ -332,6 +340,7 @@ def test_a_text_outlives_the_daemon(home: Home, workspace: Path) -> None:
         form = {"ns": "agent", "key": TV, "version": "1", "text": "## ErsatzTV\n\nTyped for an hour.\n"}
         kept = guest.post("/memory/edit", form)
         assert kept.status == 503 and "Typed for an hour." in kept.text and "still here" in kept.text
+        assert "A fox by the shed." in guest.post("/do/note", {"ns": "agent", "text": "A fox by the shed."}).text
         assert guest.get("/health").status == 200 and guest.get("/").status == 503
         home.start().close()
         assert guest.post("/memory/edit", form).status == 303

@@ -61,7 +61,9 @@ def _routes() -> list[BaseRoute]:
 
 def _endpoint(view: View) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        return await view(await Visit.of(request))
+        visit = await Visit.of(request)
+        request.state.typed = visit.form.get("text", "")
+        return await view(visit)
 
     return answer
 
@@ -84,7 +86,9 @@ async def _failed(request: Request, error: Exception) -> Response:
     status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
     own, came_from = str(request.base_url), request.headers.get("referer", "")
     back = "/" + came_from.removeprefix(own) if came_from.startswith(own) else ""
-    return render("failed.html", {"error": error, "back": back if status != 503 else ""}, status)
+    # A text that could not be saved stays on the page.
+    typed = getattr(request.state, "typed", "")
+    return render("failed.html", {"error": error, "back": back if status != 503 else "", "typed": typed}, status)
 
 
 async def _no_such_page(request: Request, error: Exception) -> Response:

@@ -132,9 +132,14 @@ function hear(event) {
   if (path && event.paths && !event.paths.includes(path)) return;
   clearTimeout(waiting);
   waiting = setTimeout(() => {
-    if (shown.contains(document.activeElement) && editing()) return;
-    refresh(location.href);
+    if (!typedInto(shown)) refresh(location.href);
   }, 250);
+}
+
+// Whether someone is typing here, or has typed what is not saved yet.
+function typedInto(part) {
+  const fields = [...part.querySelectorAll("input:not([type=hidden]), textarea")];
+  return fields.some((field) => field === document.activeElement || field.value !== field.defaultValue);
 }
 
 function tell(event) {
@@ -162,7 +167,7 @@ document.addEventListener("visibilitychange", () => {
   } else if (missed) {
     missed = false;
     listen();
-    if (live() && !editing()) refresh(location.href);
+    if (live() && !typedInto(live())) refresh(location.href);
   }
 });
 if (document.body.dataset.section && !document.hidden) listen();

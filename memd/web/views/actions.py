@@ -21,6 +21,11 @@ def _number(text: str) -> int:
     return int(text)
 
 
+def _lines(text: str) -> str:
+    """What was typed, with the line ends that files have."""
+    return text.replace("\r\n", "\n")
+
+
 def _switch(text: str) -> bool:
     return text == "yes"
 
@@ -33,7 +38,7 @@ OFFERED: dict[str, dict[str, Take]] = {
     "put": {"key": str, "tags": _words},
     "undo": {"action": _number},
     "restore": {"key": str, "version": _number},
-    "note": {"text": str},
+    "note": {"text": _lines},
     "edge_add": {"from_": str, "rel": str, "to": str},
     "edge_rm": {"from_": str, "rel": str, "to": str},
     "job_run": {"name": str},
