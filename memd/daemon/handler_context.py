@@ -299,24 +299,29 @@ class HandlerContext:
         while self.embedding.warming and time.monotonic() < until:
             await asyncio.sleep(POLL_SECONDS)
 
-    async def languages_ready(self, text: str, ns: tuple[str, ...]) -> None:
-        """Wait, for a while, until the notes can be compared with a question in another language.
+    async def languages_ready(self, text: str, ns: tuple[str, ...], wait: bool = True) -> None:
+        """See to it, and wait for a while, that the notes can be compared with a question in another language.
 
         The first such question in a workspace has all its chunks embedded by the model for that.
         """
         if not self.embedding.multilingual or not foreign_language(text):
             return
-        new = tuple(name for name in ns if not self.stores.index(name).polyglot)
+        waiting = [index for name in ns if not (index := self.stores.index(name)).compares_languages]
+        new = tuple(index.workspace.ns for index in waiting if not index.polyglot)
         if new:
             await self.run(MarkPolyglot(new))
-        waits = bool(new) or self.stores.multilingual is None
-        if waits:
-            await self.model_loaded()
-        until = time.monotonic() + LANGUAGE_SECONDS
-        while waits and time.monotonic() < until:
             self.embedding.hurry()
-            waits = not await self.read(self.embedding.caught_up)
-            await asyncio.sleep(POLL_SECONDS if waits else 0)
+        if waiting and wait:
+            await self.model_loaded()
+            until = time.monotonic() + LANGUAGE_SECONDS
+            while await self.read(self._lacks_languages, waiting) and time.monotonic() < until:
+                await asyncio.sleep(POLL_SECONDS)
+
+    def _lacks_languages(self, waiting: Sequence[WorkspaceIndex]) -> bool:
+        """Whether some workspaces still wait for their first vectors for other languages."""
+        for index in waiting if self.stores.multilingual is not None else ():
+            index.compares_languages = index.compares_languages or not self.stores.pending_foreign(index)
+        return self.embedding.multilingual and not all(index.compares_languages for index in waiting)
 
     async def vectors_made(self, report: ReportProgress | None) -> None:
         total = 0

@@ -28,6 +28,8 @@ async def context(ctx: HandlerContext, request: ContextRequest, call: IncomingCa
         await ctx.link(ctx.indexes(request))
     # Without the model meaning is not heard and tokens are only estimated: the answer would be another one.
     await ctx.model_loaded()
+    # What does not wait for changes, as a hook, does not wait for this either.
+    await ctx.languages_ready(request.query, names, wait=request.sync != "none")
     assembled = await _assemble(ctx, task)
     if not assembled.memories and request.sync != "none":
         # Never a "nothing" without a look at the files themselves.

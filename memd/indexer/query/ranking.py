@@ -117,7 +117,7 @@ OF_A_LINE = ("lines", "line", "own", "label", "timed", "told_date", "asks", "def
 CORE = ("words", "lines", "line", "section", "meaning", "section_meaning")
 """The parts that say how much a chunk is about the question; their maximum is relevance 1."""
 
-EXTRA = ("name", "label", "date", "timed", "told_date", "defines", "fact", "clock")
+EXTRA = ("name", "label", "date", "timed", "told_date", "defines", "fact", "clock", "translated")
 """Parts that only some questions have: they add to it."""
 
 FAINT = 0.18

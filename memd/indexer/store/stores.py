@@ -53,6 +53,8 @@ class WorkspaceIndex:
     collection: Collection | None = None
     polyglot: bool = False
     """Whether it was asked in another language than English: then all its chunks get vectors for that."""
+    compares_languages: bool = False
+    """Whether these were seen to be there since the start; what is new may lack them for a moment."""
     held: frozenset[str] = frozenset()
     """Files that vanished together; their entries stay until the files come back or the user accepts the loss."""
     missing: bool = False
@@ -166,7 +168,8 @@ class WorkspaceIndex:
     @property
     def is_open(self) -> bool:
         """Whether one of its caches is loaded."""
-        return self._text.loaded or self._files.loaded or self._mirror.loaded or self._former.loaded
+        caches = self._text, self._files, self._mirror, self._former, self._foreign
+        return any(cache.loaded for cache in caches)
 
     @property
     def memory(self) -> int:
