@@ -154,6 +154,14 @@ def test_the_fast_way_reads_flags_wherever_they_stand():
     assert fast_search.parse_query(["a", "--limit", "0"]).params()["limit"] == 0
 
 
+def test_times_are_said_from_now_on_a_terminal_and_stay_the_same_in_a_pipe(monkeypatch):
+    monkeypatch.setattr(reports.time, "time", lambda: 1_000_000)
+    before, after = "1970-01-12T13:40:00+00:00", "1970-01-12T14:05:00+00:00"
+    assert reports.ago(before) == reports.moment(before) and reports.until(after) == reports.moment(after)
+    monkeypatch.setattr(console, "on_terminal", lambda stream: True)
+    assert (reports.ago(before), reports.ago(None), reports.until(after)) == ("7 min ago", "never", "in 18 min")
+
+
 def test_progress_and_durations_read_well():
     assert daemon_calls.progress_line("text", 5, 10, 4) == "indexing   [###############...............]  5/10  4 s left"
     assert daemon_calls.progress_line("text", 1, 10, 120).endswith("1/10  18 min left")

@@ -127,7 +127,7 @@ def _job(job: dict[str, Any]) -> str:
     if job.get("last"):
         came = f": {job['result']}" if job.get("result") else ""
         return f"{job['name']} {scheduled(job['schedule'])}, {ago(job['last'])}{came}"
-    return f"{job['name']} {scheduled(job['schedule'])}" + (f", {until(job['next'])}" if job.get("next") else "")
+    return f"{job['name']} {scheduled(job['schedule'])}" + (f", next {until(job['next'])}" if job.get("next") else "")
 
 
 def scheduled(schedule: str) -> str:
@@ -263,13 +263,15 @@ def minute(iso: str) -> str:
 
 
 def ago(iso: str | None) -> str:
-    """`12 s ago`, `3 h ago`, `never`."""
-    return f"{span(-_from_now(iso))} ago" if iso else "never"
+    """`12 s ago`, `3 h ago`, `never`; in a pipe the time itself, which stays the same."""
+    if not iso or not console.on_terminal(sys.stdout):
+        return moment(iso)
+    return f"{span(-_from_now(iso))} ago"
 
 
 def until(iso: str) -> str:
-    """`in 18 min`."""
-    return f"in {span(_from_now(iso))}"
+    """`in 18 min`; in a pipe the time itself."""
+    return f"in {span(_from_now(iso))}" if console.on_terminal(sys.stdout) else moment(iso)
 
 
 def _from_now(iso: str) -> float:
