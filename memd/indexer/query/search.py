@@ -52,7 +52,9 @@ class SearchResult:
         if self.question.only_time:
             return by_date
         had = max(words.had_by(best.row["id"]), words.in_name(best.row["stem"]))
-        return certainty.confidence(max(words.known, had), had, result.nearness, unsure=words.unsure)
+        sure = certainty.confidence(max(words.known, had), had, result.nearness, unsure=words.unsure)
+        # A near spelling or a part of a word that the best hit has is more than nothing.
+        return max(sure, certainty.WEAK) if had and words.stands_in else sure
 
     def misspelt(self, answer: Answer) -> Answer:
         """The answer with the words that no note has, and their near spellings."""

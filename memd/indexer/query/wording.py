@@ -122,6 +122,12 @@ class WordMatches:
         """Whether the words that were found may not be those that were meant."""
         return bool(self.codes_missing or self.corrected) or self._share(self.guessed) > MOST_GUESSED
 
+    @property
+    def stands_in(self) -> bool:
+        """Whether a near spelling or a longer word stands for much of what was asked for."""
+        partly = sum(match.idf for match in self.matches if match.share == ranking.PART_ONLY)
+        return bool(self.corrected) or self._share(partly) > MOST_GUESSED
+
     def without(self, chunks: Iterable[int]) -> WordMatches:
         """The same as if some chunks were not there."""
         gone = self.postings.places(np.fromiter(chunks, np.int64))
