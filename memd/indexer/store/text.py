@@ -48,6 +48,9 @@ Joinable = Callable[[list[Any]], list[Any]]
 BROKEN = (*TORN, index.IndexError, FileFormatError)
 """What Whoosh raises when its files are damaged; only opening and reading them is guarded so widely."""
 
+LOCKS: dict[Path, threading.Lock] = {}
+"""One for each folder: who still asks an index that was closed must not meet a commit of the one opened after it."""
+
 LENGTHS = np.array([byte_to_length(byte) for byte in range(256)], np.float32)
 """Whoosh stores the length of a field in one byte: these are the lengths that the bytes stand for."""
 
@@ -89,7 +92,7 @@ class TextIndex:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._lock = threading.Lock()
+        self._lock = LOCKS.setdefault(folder, threading.Lock())
         self._segments = Segments()
         self._postings: Postings | None = None
         self._index = self._open_or_make()
