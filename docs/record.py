@@ -25,7 +25,7 @@ WIDTH, ROWS = 100, 40
 SCENES = (
     "memd add .",
     "memd query ErsatzTV --limit 2",
-    "memd query tv schedule for saturday cartoons --limit 1",
+    "memd query television for Tilda and Otto on weekend mornings --limit 1",
     "memd note 'The axolotl is called Gulliver and eats on Tuesdays.'",
     "memd query what does the axolotl eat --limit 1",
     "memd undo",
