@@ -6,12 +6,11 @@ from typing import Any
 
 from starlette.responses import Response
 
+from memd.models import KINDS, TIERS
 from memd.protocol.async_client import AsyncClient
 from memd.web.rendering import address
 from memd.web.visit import Visit
 
-KINDS = ("semantic", "episodic", "procedural")
-TIERS = ("sensory", "stm", "ltm", "dormant", "pinned")
 MODES = ("hybrid", "text", "vector", "exact")
 FILTERS = ("kind", "tier", "role", "since", "until", "path")
 PAGE, MOST_HITS = 30, 200
@@ -36,8 +35,8 @@ async def show(visit: Visit) -> Response:
         found = await (_hits(memory, visit, asked, filters) if asked else _listed(memory, visit, filters))
     return await visit.page(
         "search.html", "search", q=asked, filters=filters, mode=visit.get("mode", "hybrid"),
-        choices=await visit.clients.choices(visit.ns),
-        kinds=KINDS, tiers=TIERS, modes=MODES, parts=PARTS, found=found, pages=_paging(visit, found, asked),
+        choices=await visit.clients.choices(visit.ns), kinds=KINDS, tiers=(*TIERS, "pinned"), modes=MODES,
+        parts=PARTS, found=found, pages=_paging(visit, found, asked),
     )  # fmt: skip
 
 
