@@ -15,7 +15,8 @@ from memd.protocol.methods.conflicts import ConflictListRequest, ConflictSettleR
 
 @handles(ConflictListRequest)
 async def conflict_list(ctx: HandlerContext, request: ConflictListRequest, call: IncomingCall) -> Result:
-    indexes = await ctx.current_indexes(request)
+    indexes = ctx.indexes(request)
+    await ctx.scan(ctx.names(request))
     rows = []
     for index in indexes:
         for known, text in await ctx.read(conflicts.found, ctx.stores, index, ctx.max_bytes):

@@ -11,7 +11,7 @@ from memd.indexer.indexing.scan import FileStat, ScanResult, is_memory_path, ref
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import Note
-from memd.notes.markers import MARKED, has_markers
+from memd.notes.markers import MARKED, has_markers, without_markers
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile, decode, read
 from memd.pieces import Pieces
 
@@ -122,9 +122,10 @@ def _add(index: WorkspaceIndex, batch: FileBatch, path: str, content: FileConten
     if known is not None and known.digest == content.digest and not (known.problem or deep):
         batch.rows.append(replace(row, id=known.id))
         return
-    if has_markers(decode(content.data)):
+    raw = decode(content.data)
+    if has_markers(raw):
         row = replace(row, problem=MARKED)
-    note = yield from index.parse_cache.parse_in_pieces(path, content.text, content.day)
+    note = yield from index.parse_cache.parse_in_pieces(path, without_markers(raw), content.day)
     batch.notes[path] = (row, note)
     batch.data[path] = content.data
     batch.chunks += sum(len(memory.chunks) for memory in note.memories)

@@ -35,11 +35,8 @@ class ForeignVector:
     stores: Stores
     model: ActiveModel
     text: str
-
-    @property
-    def language(self) -> str:
-        """The question's own, empty for English; in another one English chunks are compared with it too."""
-        return foreign_language(self.text)
+    language: str
+    """The question's own, empty for English; in another one English chunks are compared with it too."""
 
     def cosines_to_scale(self, cosines: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
         """Cosines of this model as those of another one that say the same."""
@@ -146,7 +143,8 @@ def question_vector(stores: Stores, text: str) -> QuestionVector | None:
     model = former or stores.model
     if model is None or not text.strip():
         return None
-    foreign = ForeignVector(stores, stores.multilingual, text) if stores.multilingual is not None else None
+    other = stores.multilingual
+    foreign = ForeignVector(stores, other, text, foreign_language(text)) if other is not None else None
     return QuestionVector(vector_of(stores, model, text), scale_of(model.embedder), former is not None, foreign)
 
 

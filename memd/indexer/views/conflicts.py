@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from memd.errors import NotFound
 from memd.indexer.indexing.read_files import read_or_none
-from memd.indexer.indexing.scan import NEVER, is_memory_path, watched_folders
+from memd.indexer.indexing.scan import is_memory_path
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.notes import conflicts
@@ -39,8 +38,8 @@ class TwoVersions:
 
 
 def found(stores: Stores, index: WorkspaceIndex, max_bytes: int) -> list[tuple[TwoVersions, str]]:
-    """Every conflict of a workspace, and the text of its note."""
-    listed = [*_copies(index.workspace.root, index), *((path, "") for path in sorted(index.files))]
+    """Every conflict that the last scan of a workspace met, and the text of its note."""
+    listed = [*_copies(index), *((path, "") for path in sorted(index.files))]
     return [known for path, copy in listed if (known := _two_versions(stores, index, path, copy, max_bytes))]
 
 
@@ -52,16 +51,12 @@ def one(stores: Stores, index: WorkspaceIndex, path: str, max_bytes: int) -> Two
     raise NotFound(f"{path} has no conflict", "memd conflict list")
 
 
-def _copies(root: Path, index: WorkspaceIndex) -> Iterator[tuple[str, str]]:
-    """Notes and their copies: in the folders that are watched, by their names."""
-    for folder, deep in watched_folders(index.workspace):
-        for here, names, files in os.walk(root / folder):
-            names[:] = [name for name in names if not name.startswith(".") and name not in NEVER] if deep else []
-            for name in sorted(files):
-                copy = (Path(here) / name).relative_to(root).as_posix()
-                original = conflicts.original_of(copy)
-                if original is not None and is_memory_path(index.workspace, original):
-                    yield original, copy
+def _copies(index: WorkspaceIndex) -> Iterator[tuple[str, str]]:
+    """Notes and their copies, which the last scan passed over."""
+    for path in sorted(index.skipped):
+        original = conflicts.original_of(path)
+        if original is not None and is_memory_path(index.workspace, original):
+            yield original, path
 
 
 def _two_versions(
