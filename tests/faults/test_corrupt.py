@@ -37,7 +37,7 @@ def _made(sections: int) -> Iterator[Path]:
     """A home whose stores were made by a daemon that stopped cleanly."""
     with tempfile.TemporaryDirectory(prefix="memd-sound-") as place:
         home = Home(Path(place) / "h")
-        home.path.mkdir()
+        home.collections = True
         serve(home, _notes(Path(place) / "agent", sections)).sync(vectors=True)
         wait_for_collections(home)
         assert home.stop() == 0

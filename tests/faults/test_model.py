@@ -35,7 +35,7 @@ class FilesAndDaemon(RuleBasedStateMachine):
     def begin(self) -> None:
         self.place = Path(tempfile.mkdtemp(prefix="memd-"))
         self.home = Home(self.place / "h")
-        self.home.path.mkdir()
+        self.home.collections = True
         self.root = write_notes(self.place / "agent")
         self.still = False
         self.client = serve(self.home, self.root)
