@@ -77,7 +77,11 @@ def test_a_copy_of_a_synchroniser_is_merged_and_removed(home: Home, workspace: P
 def test_what_both_changed_is_left_to_a_person(home: Home, workspace: Path, memory: Client) -> None:
     merge_in_git(workspace, "skill for Otto.", "skill for Tilda.", "skill for Pierce.")
     memory.sync()
-    assert memory.conflict_list()["notes"][0]["clashes"] == ["ErsatzTV"]
+    (row,) = memory.conflict_list()["notes"]
+    assert row["clashes"] == ["ErsatzTV"]
+    assert "for Otto." in row["both"][0]["ours"] and "for Tilda." in row["both"][0]["theirs"]
+    assert "> Set up the ErsatzTV skill for Tilda." in home.run("conflict", "list", "-n", "agent").stdout
+    assert "1 note with two versions: memd conflict list" in home.run("status").stdout
     with pytest.raises(Conflict, match="both versions changed: ErsatzTV"):
         memory.conflict_settle(NOTE)
     memory.conflict_settle(NOTE, take="both")
@@ -85,3 +89,15 @@ def test_what_both_changed_is_left_to_a_person(home: Home, workspace: Path, memo
     assert "for Otto." in text and "## ErsatzTV (other version)\n\nSet up the ErsatzTV skill for Tilda." in text
     with pytest.raises(NotFound):
         memory.conflict_settle(NOTE)
+
+
+def test_our_own_line_that_a_synchroniser_put_aside_is_kept(home: Home, workspace: Path, memory: Client) -> None:
+    """Syncthing keeps the older of two versions as the copy: that can be ours, under the name of theirs."""
+    note, base = workspace / NOTE, (workspace / NOTE).read_text()
+    note.write_text(base.replace("the shed.", "the shed.\nThey are in bloom."))
+    memory.sync()
+    note.rename(workspace / "memory/2026-02-15.sync-conflict-20260216-101010-ABCDEF7.md")
+    note.write_text(base.replace("Planted", "It rained.\nPlanted"))
+    memory.sync()
+    memory.conflict_settle(NOTE)
+    assert "It rained.\nPlanted two apple trees behind the shed.\nThey are in bloom.\n" in note.read_text()

@@ -39,6 +39,10 @@ def _run_quickly(command: str, args: list[str]) -> int | None:
         from memd.cli import hook
 
         return hook.run_args(args)
+    if command == "merge-note":
+        from memd.cli import merge_note
+
+        return merge_note.run(args)
     if command == "mcp":
         from memd.cli import mcp_bridge
 

@@ -34,8 +34,8 @@ MODULES = {
     "topics": "topic",
     "outline": "outline",
     "proposals": "proposal",
-    "conflicts": "conflict",
-    "workspaces": "add remove workspaces ns",
+    "conflicts": "conflict merge-note",
+    "workspaces": "add remove workspaces workspace ns",
     "maintenance": "sync rebuild doctor jobs",
     "server": "status start stop restart daemon logs mcp web",
     "connect": "connect disconnect hook",
@@ -46,12 +46,12 @@ MODULES = {
 GROUPS = {
     "Most of the time": "add query get list note log undo history context connect status doctor",
     "Finding": "grep why-not recent read related timeline tree peek stats clusters eval subscribe watch web",
-    "Writing": "save write conflict put patch rm topic tags files link edge edge-candidates infer-edges",
+    "Writing": "save write conflict merge-note put patch rm topic tags files link edge edge-candidates infer-edges",
     "The past": "diff restore trash",
     "How memories live": "useful reflect curate rule gc consolidate expand",
     "Agents": "disconnect proposal mcp hook outline",
     "In and out": "export import ingest backup restore-backup",
-    "The daemon": "workspaces remove sync rebuild jobs start stop restart daemon logs config service help",
+    "The daemon": "workspaces workspace remove sync rebuild jobs start stop restart daemon logs config service help",
 }
 """The commands as `memd help --all` shows them; `memd --help` has the first group."""
 FIRST = next(iter(GROUPS))

@@ -31,6 +31,7 @@ def status(result: Mapping[str, Any]) -> str:
         ],
         _exams(result["workspaces"]),
         _watching(result["workspaces"]),
+        _conflicts(result["workspaces"]),
         _skipped(result["workspaces"]),
         _degraded(result),
         [line for name in ("config", "state_dir", "socket", "log") for line in _fact(name, result.get(name))],
@@ -157,6 +158,11 @@ def _watching(rows: list[dict[str, Any]]) -> list[str]:
     """Why a workspace is not watched by inotify, and what would change that."""
     noted = [entry for entry in rows if entry.get("watch_note")]
     return [one_line(f"watching  {entry['ns']}: {entry['watch']} ({entry['watch_note']})") for entry in noted]
+
+
+def _conflicts(rows: list[dict[str, Any]]) -> list[str]:
+    found = sum(entry.get("conflicts") or 0 for entry in rows)
+    return [f"conflicts {count(found, 'note')} with two versions: memd conflict list"] if found else []
 
 
 def _skipped(rows: list[dict[str, Any]]) -> list[str]:

@@ -151,6 +151,14 @@ def web_command(*flags: str) -> list[str]:
     return [sys.executable, "-P", "-m", "memd.web", *flags]
 
 
+def become(command: list[str], **settings: str) -> None:
+    """Go on as another program of memd, from the same code."""
+    environment = {**os.environ, **settings}
+    if source := source_dir():
+        environment["PYTHONPATH"] = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
+    os.execve(command[0], command, environment)
+
+
 def daemon_environment() -> dict[str, str]:
     """This environment, with relative places made absolute: the daemon runs in `/`."""
     environment = {name: value for name, value in os.environ.items() if name not in SYSTEMD_OWN}

@@ -83,15 +83,7 @@ def stop(json: Json = False) -> None:
 @app.command()
 def daemon(json: Annotated[bool, typer.Option("--json", help="Log in JSON, one object a line.")] = False) -> None:
     """Runs the daemon in the foreground."""
-    _become(process.daemon_command(), **({"MEMD_LOG__FORMAT": "json"} if json else {}))
-
-
-def _become(command: list[str], **settings: str) -> None:
-    """Go on as another program of memd, from the same code."""
-    environment = {**os.environ, **settings}
-    if source := process.source_dir():
-        environment["PYTHONPATH"] = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
-    os.execve(command[0], command, environment)
+    process.become(process.daemon_command(), **({"MEMD_LOG__FORMAT": "json"} if json else {}))
 
 
 @app.command()
@@ -110,7 +102,7 @@ def web(
     given = {"--port": str(port) if port else None, "--ns": ns}
     flags = [f"{name}={value}" for name, value in given.items() if value is not None]
     flags += [name for name, on in {"--read-only": read_only, "--no-open": no_open}.items() if on]
-    _become(process.web_command(*flags))
+    process.become(process.web_command(*flags))
 
 
 @declared_command(

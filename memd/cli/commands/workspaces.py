@@ -1,14 +1,15 @@
-"""`memd add`, `memd remove`, `memd workspaces` and `memd ns`."""
+"""`memd add`, `memd remove`, `memd workspaces`, `memd workspace` and `memd ns`."""
 
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from memd.cli import console, reports, service
-from memd.cli.method_command import REQUIRED, Args, Result, command_group, method_command
+from memd.cli import console, git_workspace, reports, service
+from memd.cli.method_command import REQUIRED, Args, Json, Result, command_group, method_command
 from memd.errors import UnknownWorkspace, UsageError, did_you_mean
 from memd.models import DEFAULT_GLOBS
 from memd.protocol.client import Client
@@ -24,6 +25,7 @@ VAULT = ".obsidian"
 EVERY_NOTE = ["**/*.md"]
 MOST_SEEN = 5_000
 app = typer.Typer()
+workspace_app = command_group(app, "workspace", "Sets a directory of notes up.", no_args_is_help=True)
 ns_app = command_group(app, "ns", "The workspaces by another name.", no_args_is_help=True, hidden=True)
 
 
@@ -113,3 +115,32 @@ method_command(app, "workspace.list", name="workspaces")(_show_workspaces)
 method_command(app, "workspace.rm", name="remove", **REMOVE)(_show_removed)
 method_command(ns_app, "workspace.list", name="list")(_show_workspaces)
 method_command(ns_app, "workspace.rm", name="rm", **REMOVE)(_show_removed)
+
+
+@workspace_app.command()
+def init(
+    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="The directory that holds the notes.")] = Path(),
+    git: Annotated[bool, typer.Option("--git", help="Have git carry it from machine to machine.")] = False,
+    json: Json = False,
+) -> None:
+    """Has git carry a workspace: memd merges its notes, and conflict copies are ignored.
+
+    Nothing is committed and nothing is pushed. Every clone needs it once: git keeps the driver out of what is cloned.
+    """
+    if not git:
+        raise UsageError("there is nothing to set up but git", "memd workspace init --git")
+    from memd.config.load import load
+
+    root = directory.resolve()
+    own = [
+        glob
+        for known in load().workspaces
+        if known.root.resolve() == root and known.globs != DEFAULT_GLOBS
+        for glob in known.globs
+    ]
+    done = git_workspace.set_up(root, own)
+    lines = [f"{done.root} is {'now ' if done.created else ''}in git; its notes are merged by memd"]
+    lines += [f"  .gitattributes: {line}" for line in done.attributes]
+    lines += [f"  .gitignore: {line}" for line in done.ignored]
+    lines += ["Nothing was committed or pushed; every clone needs this command once."]
+    console.show(asdict(done), "\n".join(lines), json)

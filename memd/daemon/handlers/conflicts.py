@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import workspace_writer
 from memd.errors import Conflict
@@ -20,7 +22,9 @@ async def conflict_list(ctx: HandlerContext, request: ConflictListRequest, call:
     rows = []
     for index in indexes:
         for known, text in await ctx.read(conflicts.found, ctx.stores, index, ctx.max_bytes):
-            rows.append({"ns": index.workspace.ns, **_named(known), **_outcome(known.merged(text))})
+            merged = known.merged(text)
+            both = [asdict(clash) for clash in merged.clashes]
+            rows.append({"ns": index.workspace.ns, **_named(known), **_outcome(merged), "both": both})
     return {"ns": [index.workspace.ns for index in indexes], "notes": rows}
 
 
@@ -29,7 +33,7 @@ def _named(known: conflicts.TwoVersions) -> Result:
 
 
 def _outcome(merged: Merged) -> Result:
-    return {"clashes": list(merged.clashes), "taken": list(merged.taken)}
+    return {"clashes": [clash.heading for clash in merged.clashes], "taken": list(merged.taken)}
 
 
 @handles(ConflictSettleRequest)
@@ -47,7 +51,7 @@ async def conflict_settle(ctx: HandlerContext, request: ConflictSettleRequest, c
         outcome = known.merged(text or "")
         if outcome.clashes and request.take == "merge":
             how = f"memd conflict settle {known.path} --take both, ours or theirs"
-            raise Conflict(f"both versions changed: {', '.join(outcome.clashes)}", how)
+            raise Conflict(f"both versions changed: {', '.join(clash.heading for clash in outcome.clashes)}", how)
         return outcome.text
 
     changes = [FileChange(known.path, edit=sections.in_bytes(settled))]

@@ -17,7 +17,7 @@ from memd.daemon.server import ClientConnection, LineReader
 from memd.indexer.record import proposals
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.views import exams
+from memd.indexer.views import conflicts, exams
 from memd.mcp.profiles import EXPERIMENTAL, tools_of
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.base import MAX_HITS, MAX_QUERY
@@ -106,6 +106,7 @@ def workspace_status(ctx: HandlerContext, index: WorkspaceIndex) -> Result:
         "held": len(index.held),
         "missing": index.missing,
         "last_change": changed[0] if changed else None,
+        "conflicts": conflicts.count(problems),
         "skipped": [{"path": path, "why": why} for path, why in sorted(problems.items())[:MAX_SKIPPED]],
         "exam": {"last": last_exam, "before": exam_before},
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from memd.indexer.indexing.scan import is_memory_path
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.notes import conflicts
+from memd.notes.conflicts import Base
 from memd.notes.incoming_file import split
 from memd.notes.markers import MARKED, sides
 from memd.notes.read import decode
@@ -27,14 +28,14 @@ class TwoVersions:
     path: str
     copy: str
     theirs: str
-    base: str | None
+    base: Base
 
     def merged(self, text: str) -> conflicts.Merged:
         """The note's text, merged with the other version."""
         if self.copy:
             return conflicts.merge(self.path, text, self.theirs, self.base)
         ours, theirs, base = sides(text)
-        return conflicts.merge(self.path, ours, theirs, base if base is not None else self.base)
+        return conflicts.merge(self.path, ours, theirs, self.base if base is None else Base(base))
 
 
 def found(stores: Stores, index: WorkspaceIndex, max_bytes: int) -> list[tuple[TwoVersions, str]]:
@@ -49,6 +50,11 @@ def one(stores: Stores, index: WorkspaceIndex, path: str, max_bytes: int) -> Two
         if path in (known.copy, known.path):
             return known
     raise NotFound(f"{path} has no conflict", "memd conflict list")
+
+
+def count(left_out: Mapping[str, str]) -> int:
+    """How many notes have two versions, of the files that are left out in part or whole, with the reason."""
+    return sum(why == MARKED or conflicts.original_of(path) is not None for path, why in left_out.items())
 
 
 def _copies(index: WorkspaceIndex) -> Iterator[tuple[str, str]]:
@@ -69,9 +75,10 @@ def _two_versions(
     if other is None:
         return None
     text = decode(note.data) if note is not None else ""
-    theirs = other.text if copy else sides(text)[1]
-    base = _git_base(index.workspace.root, path)
-    return TwoVersions(path, copy, theirs, _known_base(stores, index, path, theirs) if base is None else base), text
+    ours, theirs = (text, other.text) if copy else sides(text)[:2]
+    known = None if copy else _git_base(index.workspace.root, path)
+    base = Base(_likely_base(stores, index, path, copy, ours, theirs), certain=False) if known is None else Base(known)
+    return TwoVersions(path, copy, theirs, base), text
 
 
 def _git_base(root: Path, path: str) -> str | None:
@@ -85,20 +92,22 @@ def _git_base(root: Path, path: str) -> str | None:
     return shown.stdout.decode("utf-8", "replace") if shown.returncode == 0 else None
 
 
-def _known_base(stores: Stores, index: WorkspaceIndex, path: str, theirs: str) -> str:
-    """What the history knows: the text that a section had before it was last changed here.
+def _likely_base(stores: Stores, index: WorkspaceIndex, path: str, copy: str, ours: str, theirs: str) -> str:
+    """What the history knows of the sections that both sides have.
 
-    Sections that the other side does not have are left out: they may be new here, and must not seem removed there.
+    Others are left out: they may be new on one side, and must not seem removed on the other.
     """
-    reader, shared = stores.ledger.reader, {memory.slug for memory, _ in split(path, theirs)[1]}
+    reader = stores.ledger.reader
+    mine, others = ({memory.slug: memory.text for memory, _ in split(path, text)[1]} for text in (ours, theirs))
     rows = reader.execute(
         "SELECT m.id, m.slug FROM memories m JOIN files f ON f.id = m.file WHERE m.workspace = ? AND f.path = ?"
         " ORDER BY m.start_line",
         (index.id, path),
     )
     texts = []
-    for row in rows:
-        versions = [version.digest for version in history.versions(reader, row["id"]) if version.digest]
-        if row["slug"] in shared and versions:
-            texts.append(history.text_of(reader, versions[-2] if len(versions) > 1 else versions[-1]) or "")
+    for number, slug in rows:
+        if slug in mine and slug in others:
+            digests = [version.digest for version in history.versions(reader, number) if version.digest]
+            known = [history.text_of(reader, digest) or "" for digest in digests]
+            texts.append(conflicts.likely_base(known, mine[slug], others[slug], older=copy.endswith(".orig")))
     return "\n\n".join(texts)

@@ -8,6 +8,14 @@ from memd.protocol.methods import base
 from memd.protocol.methods.base import doc, method
 
 
+class ClashRow(TypedDict):
+    """A section that both versions changed at the same place."""
+
+    heading: str
+    ours: str
+    theirs: str
+
+
 class ConflictRow(TypedDict):
     """A note of which there are two versions."""
 
@@ -17,6 +25,8 @@ class ConflictRow(TypedDict):
     """The file with the other version; empty where markers in the note itself divide the two."""
     clashes: list[str]
     """Headings of the sections that both changed; where there are none, a merge settles it."""
+    both: list[ClashRow]
+    """The two texts of each of them."""
     taken: list[str]
     """Headings of the sections that a merge would take from the other version."""
 

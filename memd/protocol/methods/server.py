@@ -68,6 +68,8 @@ class WorkspaceStatus(TypedDict):
     held: int
     missing: bool
     last_change: str | None
+    conflicts: int
+    """Notes of which git or a file synchroniser left two versions."""
     skipped: list[dict[str, str]]
     exam: dict[str, Any]
 

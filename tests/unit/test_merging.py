@@ -1,0 +1,116 @@
+"""Two versions of a note become one: nothing that a side added is lost, nothing that nobody touched changes."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.notes.conflicts import Base, in_markers, likely_base, merge, original_of
+from memd.notes.markers import sides, without_markers
+
+PATH = "memory/2026-02-15.md"
+DAY = "# 2026-02-15\n\n## Garden\n\nTwo apple trees.\nA fence.\nA shed.\n"
+
+
+def merged(ours: str, theirs: str, base: str = "", certain: bool = True) -> str:
+    return merge(PATH, ours, theirs, Base(base, certain)).text
+
+
+def test_sections_that_both_added_stand_one_after_the_other():
+    ours, theirs = DAY + "\n## Otter\n\nIt sleeps.\n", DAY + "\n## Weasel\n\nIt hunts.\n"
+    assert merged(ours, theirs, DAY) == DAY + "\n## Otter\n\nIt sleeps.\n\n## Weasel\n\nIt hunts.\n"
+
+
+def test_lines_that_both_added_to_one_section_stay_in_it_with_their_fences():
+    code = "\n```sh\nmake {}\n```\n"
+    text = merged(DAY + code.format("hay"), DAY + code.format("jam"), DAY)
+    assert text == DAY + code.format("hay") + code.format("jam")
+
+
+def test_changes_of_different_lines_merge_and_of_the_same_line_do_not():
+    ours, theirs = DAY.replace("Two", "Three"), DAY.replace("A shed.\n", "A red shed.\n")
+    assert merged(ours, theirs, DAY) == ours.replace("A shed.", "A red shed.")
+    theirs = DAY.replace("Two", "Four")
+    found = merge(PATH, ours, theirs, Base(DAY))
+    assert [clash.heading for clash in found.clashes] == ["Garden"]
+    assert "Three apple" in found.text and "## Garden (other version)\n\nFour apple" in found.text
+    marked = merge(PATH, ours, theirs, Base(DAY), both=in_markers).text
+    assert sides(marked)[0].strip() == ours.strip() and sides(marked)[1].strip() == theirs.strip()
+    assert "<<<<" not in without_markers(marked)
+
+
+def test_what_one_side_removed_goes_unless_the_other_still_worked_on_it():
+    long = DAY + "\n## Otter\n\nIt sleeps.\n"
+    assert merged(long, DAY, long) == DAY == merged(DAY, long, long)
+    worked = long.replace("sleeps", "swims")
+    assert merged(worked, DAY, long) == worked == merged(DAY, worked, long)
+
+
+def test_a_base_that_is_only_likely_removes_nothing():
+    base, ours = DAY + "An old line.\n", DAY + "A new line.\n"
+    assert merge(PATH, ours, DAY + "Theirs.\n", Base(base, certain=False)).clashes
+    assert merged(DAY + "Ours.\n", DAY + "Theirs.\n", DAY, certain=False) == DAY + "Ours.\nTheirs.\n"
+
+
+def test_our_own_text_that_a_synchroniser_put_aside_is_not_taken_for_the_base():
+    first, local, remote = "## A\n\none", "## A\n\none\nlocal", "## A\n\none\nremote"
+    assert likely_base([first, local, remote], remote, local) == first
+    assert likely_base([first, local, remote], remote, local, older=True) == local
+    assert likely_base([first, local], local, remote) == first
+    assert likely_base([first], first, remote) == ""
+
+
+def test_front_matter_line_ends_and_the_rest_of_the_note_stay():
+    ours = ("---\ntags: [a]\n---\n" + DAY + "\n\n\n## Otter\n\nIt sleeps.").replace("\n", "\r\n")
+    theirs = "---\ntags: [a]\npinned: true\n---\n" + DAY + "\n\n\n## Otter\n\nIt sleeps."
+    assert merged(ours, theirs, ours) == theirs.replace("\n", "\r\n")
+    assert merged(ours, ours.replace("\r\n", "\n"), ours) == ours
+
+
+def test_names_of_copies():
+    for name in (
+        "memory/2026-02-15.sync-conflict-20260216-101010-ABCDEF7.md",
+        "memory/2026-02-15 (Pierce's conflicted copy 2026-02-16).md",
+        "memory/2026-02-15 (conflicted copy 2026-02-16 101010).md",
+        "memory/2026-02-15.conflict-20260216T101010-x1.md",
+        "memory/2026-02-15.md.orig",
+    ):
+        assert original_of(name) == PATH, name
+    assert original_of(PATH) is None
+
+
+LINES = st.lists(st.sampled_from([f"line {letter}" for letter in "abcdefgh"]), max_size=5, unique=True)
+NOTES = st.dictionaries(st.sampled_from(["Otter", "Weasel", "Garden", "Shed"]), LINES, max_size=4)
+
+
+def note(sections: dict[str, list[str]]) -> str:
+    return "# 2026-02-15\n" + "".join(
+        f"\n## {name}\n\n" + "".join(f"{line}\n" for line in lines) for name, lines in sections.items()
+    )
+
+
+@given(ours=NOTES, theirs=NOTES, base=NOTES, certain=st.booleans())
+def test_no_line_is_lost_that_a_side_added(ours, theirs, base, certain):
+    text = merged(note(ours), note(theirs), note(base), certain)
+    kept = {name: part.splitlines() for name, part in parts(text)}
+    for side in (ours, theirs):
+        for name, lines in side.items():
+            added = [line for line in lines if line not in base.get(name, ())]
+            assert all(line in kept[name] for line in added), text
+
+
+@given(ours=NOTES, base=NOTES)
+def test_a_side_that_changed_nothing_changes_nothing(ours, base):
+    assert merged(note(ours), note(base), note(base)) == note(ours)
+    theirs = merged(note(base), note(ours), note(base))
+    assert sorted(filter(None, theirs.splitlines())) == sorted(filter(None, note(ours).splitlines()))
+
+
+def parts(text: str) -> list[tuple[str, str]]:
+    """The sections of a note; both versions of one that could not be merged as one."""
+    found: dict[str, str] = {}
+    for part in text.split("\n## ")[1:]:
+        heading, _, body = part.partition("\n")
+        name = heading.removesuffix(" (other version)")
+        found[name] = found.get(name, "") + body
+    return list(found.items())
