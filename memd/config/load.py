@@ -186,7 +186,8 @@ def _required(checks: Mapping[str, Any], value: Any) -> str:
     if checks["low"] is not None and not checks["low"] <= value <= checks["high"]:
         return f"between {checks['low']:g} and {checks['high']:g}, not {value!r}"
     problem = checks["problem"](value) if checks["problem"] else ""
-    return f"{problem}, not {value!r}" if problem else ""
+    shown = "" if checks["private"] else f", not {value!r}"
+    return f"{problem}{shown}" if problem else ""
 
 
 def _workspaces(tables: Any, problems: Problems) -> tuple[Workspace, ...]:

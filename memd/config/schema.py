@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any
 
-from memd.config import schedules
+from memd.config import addresses, schedules
 from memd.config.hooks import BOUNDS, DEFAULTS
 from memd.models import FUSIONS, Workspace
 
@@ -24,15 +24,31 @@ def setting(
     choices: tuple[str, ...] = (),
     problem: Callable[[str], str] | None = None,
     allowed: str = "",
+    private: bool = False,
 ) -> Any:
-    """A field that can explain and check itself; `problem` returns what a text must be, or nothing if it is right."""
-    checks = {"low": low, "high": high, "choices": choices, "problem": problem, "allowed": allowed}
+    """A field that can explain and check itself; `problem` returns what a text must be, or nothing if it is right.
+
+    `private`: a wrong value is not repeated in the message, since it may hold a key or a password.
+    """
+    checks = {
+        "low": low, "high": high, "choices": choices, "problem": problem, "allowed": allowed, "private": private
+    }  # fmt: skip
     return field(default=default, metadata={"doc": doc, **checks})
 
 
 def schedule(default: str, doc: str) -> Any:
     """A setting that says when a job runs."""
     return setting(default, doc, problem=schedules.problem, allowed='`"1h"`, `"15 3 * * *"`, `"off"`')
+
+
+def server_url(default: str, doc: str) -> Any:
+    """The address of a server."""
+    return setting(default, doc, problem=addresses.url_problem, allowed="`http://…`, `https://…`", private=True)
+
+
+def variable_name(doc: str) -> Any:
+    """The name of an environment variable, never what it holds."""
+    return setting("", doc, problem=addresses.variable_problem, allowed="a name", private=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +80,47 @@ class IndexSettings:
     )
 
 
+SERVERS = ("ollama", "openai")
+"""The providers of vectors that are asked over the network."""
+
+
 @dataclass(frozen=True, slots=True)
 class EmbeddingSettings:
     """How texts become vectors."""
 
     provider: str = setting(
         "local",
-        "`local` runs a model on this machine; `none` leaves vectors out.",
-        choices=("local", "none"),
+        "`local` runs a model on this machine; `ollama` and `openai` ask a server, which then gets the text of the"
+        " notes; `none` leaves vectors out.",
+        choices=("local", *SERVERS, "none"),
     )
     model: str = setting(
-        "", "A folder with `model.onnx` and `tokenizer.json`; empty means the model that comes with memd."
+        "",
+        "`local`: a folder with `model.onnx` and `tokenizer.json`, empty for the model that comes with memd. A server:"
+        " its name there, empty for `nomic-embed-text` of Ollama and `text-embedding-3-small` of OpenAI.",
     )
+    url: str = server_url(
+        "",
+        "The server; empty means `http://localhost:11434` for `ollama` and `https://api.openai.com/v1` for `openai`,"
+        " which may be any server that has `/v1/embeddings`.",
+    )
+    dimensions: int = setting(
+        0, "The length of the vectors to ask a server for; 0 means what its model gives.", low=0, high=65_536
+    )
+    key_env: str = variable_name(
+        "The environment variable that holds the server's key; with neither this nor `key_file`, `OPENAI_API_KEY` for"
+        " OpenAI itself and no key for others."
+    )
+    key_file: str = setting("", "A file that holds the server's key and that nobody but you can read (mode 0600).")
+    plain_http: bool = setting(
+        False, "Send notes, questions and the key to another machine over `http://`, where others can read them."
+    )
+    timeout_s: float = setting(60.0, "How long a server may take for a batch of notes.", low=0.1, high=3_600)
+    question_ms: int = setting(
+        1_000, "How long a question waits for a server; then it is answered by its words, and `degraded` says so.",
+        low=10, high=60_000,
+    )  # fmt: skip
+    batch: int = setting(32, "Texts that a server gets at a time.", low=1, high=2_048)
     pooling: str = setting("cls", "How a model of your own is pooled.", choices=("cls", "mean"))
     normalize: bool = setting(True, "Scale the vectors of a model of your own to length one.")
     threads: int = setting(2, "Threads the model may use.", low=1, high=64)

@@ -9,11 +9,11 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import suppress
 from sqlite3 import Row
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from memd.config.schema import EmbeddingSettings
+from memd.config.schema import SERVERS, EmbeddingSettings
 from memd.daemon.health import Stopping
 from memd.daemon.tasks import stores as tasks
 from memd.daemon.tasks.lifecycle import SaveSimilarEdges
@@ -32,6 +32,7 @@ from memd.indexer.store.vectors import VectorStore
 
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder
+    from memd.indexer.model.embedding_server import ServerEmbedder
     from memd.indexer.model.pooling import Vectors
 
 log = logging.getLogger("memd.embedding")
@@ -45,6 +46,8 @@ BACKLOG, BACKLOG_BATCH = 256, 128
 UNREAD = 500
 """Chunks whose language is looked at in one go, where memd had them before it did that."""
 RETRY_SECONDS = 30.0
+SERVER_SECONDS = 3.0
+"""A server that is away may be back any time: how often it is asked, beside the rests that it is given."""
 DISK_SECONDS = 2.0
 HEAD_START = 0.5
 """Importing the model's runtime keeps the interpreter busy; the first text questions go before it."""
@@ -77,6 +80,11 @@ class Embedding:
         """While there is a backlog."""
         self._alone_until = 0.0
         self._loaded: Embedder | None = None
+        self._server: ServerEmbedder | None = None
+        """The model that is loaded, if a server runs it."""
+        self._troubles: dict[str, tuple[str, str]] = {}
+        """What keeps questions from being heard by meaning, each with what to do."""
+        self._telling = threading.Lock()
         self._stuck = False
         self._busy = False
         """Whether vectors are being made, kept and compared."""
@@ -107,6 +115,17 @@ class Embedding:
     def eta_s(self) -> float | None:
         """Seconds until the vectors have caught up, at the pace so far."""
         return round(self.pending / self._rate, 1) if self.pending and self._rate else None
+
+    def _tell(self, what: str, why: str = "", fix: str = "") -> bool:
+        """Note a trouble, or with nothing its end, from any thread; health tells one. Returns whether that is new."""
+        with self._telling:
+            if why:
+                self._troubles[what] = why, fix
+            elif self._troubles.pop(what, None) is None:
+                return False
+            for trouble in self._troubles.values():
+                return self.health.set("vectors", *trouble)
+            return self.health.clear("vectors")
 
     def hurry(self) -> None:
         """Somebody waits: retry now what failed a moment ago."""
@@ -157,7 +176,7 @@ class Embedding:
             except Exception as error:
                 log.exception("embedding goes on after an unexpected error")
                 self.phase, self.note = "failed", repr(error)
-                self.health.set("vectors", f"vectors cannot be made: {error!r}", "memd logs tells more; memd restart")
+                self._tell("making", f"vectors cannot be made: {error!r}", "memd logs tells more; memd restart")
                 self._stopping.wait(RETRY_SECONDS)
 
     def _pause(self) -> None:
@@ -176,16 +195,25 @@ class Embedding:
         self._stuck = False
         self._recovered()
         if not more:
-            if not self._work.wait(RETRY_SECONDS):
-                # Nothing to do for a while: time to look at everything again.
-                self._embedded_up_to = {}
-            self._work.clear()
+            self._rest()
+
+    def _rest(self) -> None:
+        """Wait for work. A server in trouble is looked at meanwhile: nobody may ask for a long time."""
+        server = self._server
+        if server is not None and server.trouble:
+            self._work.wait(max(server.rest, SERVER_SECONDS))
+            with suppress(ModelUnavailable):
+                server.look()
+        elif not self._work.wait(RETRY_SECONDS):
+            # Nothing to do for a while: time to look at everything again.
+            self._embedded_up_to = {}
+        self._work.clear()
 
     def _recovered(self) -> None:
         """A step went well; if the one before failed, that is over."""
         if self.phase == "failed":
             self.phase, self.note = "ready", ""
-            self.health.clear("vectors")
+            self._tell("making")
             self._recount()
 
     def _load_model(self) -> None:
@@ -195,16 +223,28 @@ class Embedding:
         embedder = self._loaded = self._loaded or load_embedder(self.settings, self.state / "model")
         if embedder is None:
             raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
-        self.health.clear("vectors")
+        if self.settings.provider in SERVERS:
+            self._follow_server(cast("ServerEmbedder", embedder))
         # Also the model's first run, which is its slowest: no question should wait for it.
         scale_of(embedder)
         self.worker.submit(tasks.UseModel(embedder, source_of(self.settings))).result()
         self._recount()
         self._load_former()
+        self._tell("making")
         self.phase, self.note = "ready", ""
         # What is loaded by now stays: no need to look through it again and again.
         gc.freeze()
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
+
+    def _follow_server(self, server: ServerEmbedder) -> None:
+        """Have health say how a server is: told before the answer is that went without it."""
+        self._server = server
+        hint = "memd goes on by itself when it is back; text search goes on meanwhile"
+
+        def changed() -> None:
+            self._tell("server", server.trouble, hint)
+
+        server.on_change = changed
 
     def _load_multilingual(self) -> None:
         """Load the model for other languages as soon as a note or a question needs it."""
@@ -234,26 +274,27 @@ class Embedding:
             row = vector_table.former_model(stores.ledger.reader, stores.model.id)
         if row is None:
             return
-        from memd.indexer.model.embedder import load_embedder
+        from memd.indexer.model.embedder import load_embedder, settings_from
 
         log.info("the model changed from %s; %d chunks are embedded anew", row["name"], self.pending)
         try:
-            former = load_embedder(replace(self.settings, **json.loads(row["source"])), self.state / "model")
+            former = load_embedder(settings_from(row["source"], self.settings), self.state / "model")
         except ModelUnavailable as error:
             former = None
             log.warning("the former model cannot be loaded: %s", error)
         if former is not None and former.fingerprint == row["fingerprint"]:
             self.worker.submit(tasks.UseFormerModel(row["id"], former)).result()
         else:
-            self.health.set(
-                "vectors", "the model changed and its vectors are being made", "wait: memd status shows when"
-            )
+            self._tell("former", "the model changed and its vectors are being made", "wait: memd status shows when")
 
     def _unavailable(self, error: ModelUnavailable) -> None:
         self.phase, self.note, self.pending = "failed", error.message, 0
-        if self.health.set("vectors", error.message, error.hint or "memd doctor"):
+        if self._tell("making", error.message, error.hint or "memd doctor"):
             log.error("text search goes on without vectors: %s", error)
-        self._stopping.wait(RETRY_SECONDS)
+        self._again.clear()
+        if not self._stopping.is_set():
+            away = self.settings.provider in SERVERS
+            self._again.wait(SERVER_SECONDS if away else RETRY_SECONDS)
 
     def _open_collections(self) -> None:
         """Have the collections follow the ledger. Chroma is started when there is something for it to do."""
@@ -274,7 +315,7 @@ class Embedding:
 
     def _caught_up(self) -> None:
         """Every chunk has its vector: those of a former model can go."""
-        if self.worker.stores.former is not None or self.health.clear("vectors") or not self._swept:
+        if self.worker.stores.former is not None or self._tell("former") or not self._swept:
             self.worker.submit(tasks.ForgetOldModels()).result()
             self._swept = True
 
@@ -320,7 +361,7 @@ class Embedding:
         different = list({row["digest"]: row for row in rows}.values())
         # Longest first pads least, and the whole lot is the newest that there is.
         different.sort(key=lambda row: -len(row["text"]))
-        size = BACKLOG_BATCH if self._process else BATCH
+        size = BACKLOG_BATCH if self._process else self._server.batch if self._server is not None else BATCH
         return (different[at : at + size] for at in range(0, len(different), size))
 
     def _embed(self, model: ActiveModel, rows: list[Row]) -> None:
@@ -350,6 +391,9 @@ class Embedding:
         """How many chunks are taken on at once; for a backlog a process is started."""
         if self._process is not None and self._process.foreign != foreign:
             self._end_process()
+        if self._server is not None:
+            # It computes elsewhere, so that nothing here is in the way.
+            return max(FETCH, self._server.batch)
         if self._process is None and self.pending >= BACKLOG and time.monotonic() >= self._alone_until:
             self._process = EmbeddingProcess(self.settings, self.state / "model", foreign)
         return BACKLOG_BATCH if self._process else FETCH

@@ -39,6 +39,7 @@ from memd.indexer.context.code_names import CodeNames
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.language.question import time_filter
 from memd.indexer.language.tongues import foreign_language
+from memd.indexer.query.meaning import unheard
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Filters
@@ -70,6 +71,10 @@ ReportProgress = Callable[[str, int, int], Awaitable[None]]
 
 answered_at: ContextVar[int | None] = ContextVar("answered_at", default=None)
 """The clock's count of the snapshot that the answer under way was read from; None while it was not read from one."""
+
+
+answered_unheard: ContextVar[bool] = ContextVar("answered_unheard", default=False)
+"""Whether the answer under way went without the meaning of the question, because the model was away."""
 
 
 writing_call: ContextVar[IncomingCall | None] = ContextVar("writing_call", default=None)
@@ -131,7 +136,7 @@ class HandlerContext:
             "clock": ledger.clock if seq is None else ledger.clock_at(seq),
             "lag_ms": self.worker.lag_ms,
             "pending": self._pending(names),
-            "degraded": self.health.names,
+            "degraded": sorted({*self.health.names, *(["vectors"] if answered_unheard.get() else [])}),
         }
 
     def _pending(self, names: Sequence[str]) -> int:
@@ -225,20 +230,22 @@ class HandlerContext:
             self.readers.start()
         try:
             result = await self.readers.run(work, args, kwargs)
-            seq, value = result.seq, cast(T, result.value)
+            seq, value, lacking = result.seq, cast(T, result.value), result.unheard
         except (ReaderGone, StoreBroken, LedgerMoved):
             # A text index may seem broken to a reader whose files the daemon has just replaced.
-            seq, value = await self.read(self._in_snapshot, partial(work, *args, **kwargs))
+            seq, value, lacking = await self.read(self._in_snapshot, partial(work, *args, **kwargs))
         answered_at.set(seq)
+        answered_unheard.set(lacking or answered_unheard.get())
         return value
 
     def answer_is_current(self) -> bool:
         """Whether nothing was committed since the last answer was read."""
         return answered_at.get() == self.stores.ledger.seq
 
-    def _in_snapshot(self, work: Callable[[], T]) -> tuple[int, T]:
+    def _in_snapshot(self, work: Callable[[], T]) -> tuple[int, T, bool]:
+        unheard.set(False)
         with self.stores.ledger.snapshot():
-            return self.stores.ledger.seq_seen(), work()
+            return self.stores.ledger.seq_seen(), work(), unheard.get()
 
     async def run(self, task: Task[T]) -> T:
         """Have the writer do something, and wait for the result."""

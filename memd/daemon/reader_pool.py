@@ -243,7 +243,7 @@ class ReaderPool:
 
     def _embed(self, model: int, texts: Sequence[str]) -> Vectors:
         if len(texts) > 1:
-            return self._model(model).embedder.embed(texts)
+            return self._model(model).embedder.embed(texts, urgent=True)
         underway = self._underway.get(texts[0])
         if underway is not None:
             underway.result()

@@ -29,6 +29,7 @@ from memd.daemon.reader_messages import (
 from memd.errors import LedgerMoved, MemdError
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.query import search
+from memd.indexer.query.meaning import unheard
 from memd.indexer.store.followed import FollowedStores
 from memd.indexer.store.ledger import FileId
 
@@ -67,10 +68,12 @@ class ReaderProcess:
 
     def _run(self, call: ReadCall) -> None:
         seq = 0
+        unheard.set(False)
         try:
             with self._stores.snapshot() as seq:
                 work, args, kwargs = load_work(call.work, self._stores)
-                answer = encode(ReadAnswer(call.number, seq, work(*args, **kwargs)))
+                value = work(*args, **kwargs)
+                answer = encode(ReadAnswer(call.number, seq, value, unheard=unheard.get()))
         except MemdError as error:
             answer = encode(ReadAnswer(call.number, seq, error=error))
         except Exception as error:

@@ -7,7 +7,15 @@ from functools import partial
 from typing import Any, TypeVar
 
 from memd.daemon import binding, trust
-from memd.daemon.handler_context import HandlerContext, InWorkspace, Result, answered_at, namespaces, writing_call
+from memd.daemon.handler_context import (
+    HandlerContext,
+    InWorkspace,
+    Result,
+    answered_at,
+    answered_unheard,
+    namespaces,
+    writing_call,
+)
 from memd.daemon.server import IncomingCall
 from memd.errors import MemdError, UnknownMethod
 from memd.notes.secrets import masked
@@ -44,6 +52,7 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
     binding.check_files(ctx, call.connection, declared, request)
     await trust.propose_untrusted(ctx, declared, request, params)
     answered_at.set(None)
+    answered_unheard.set(False)
     writing_call.set(call if declared.writes else None)
     handler = HANDLERS[declared.request](ctx, request, call)
     masks = call.connection.mask_secrets and ctx.settings.server.mask_secrets

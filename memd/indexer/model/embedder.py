@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd import installation
+from memd.config.schema import SERVERS
 from memd.errors import ModelUnavailable
 from memd.indexer.model import granite
 from memd.indexer.model.pooling import MOST_TEXTS, Pooling, Vectors, batches, padded, pooled, unit
@@ -47,8 +49,11 @@ class Embedder(Protocol):
     def dims(self) -> int:
         """The length of a vector."""
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, of unit length unless the settings say otherwise; ModelUnavailable if it fails."""
+    def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
+        """One row a text, of unit length unless the settings say otherwise; ModelUnavailable if it fails.
+
+        `urgent`: somebody waits, and can do without; only a server takes so long that it matters.
+        """
 
     def count_tokens(self, text: str) -> int:
         """The number of tokens of a text, even if it is more than the model takes."""
@@ -61,6 +66,11 @@ def load_embedder(settings: EmbeddingSettings, cache: Path) -> Embedder | None:
     """
     if settings.provider == "none":
         return None
+    if settings.provider in SERVERS:
+        # Not before it is needed: httpx takes a while to load.
+        from memd.indexer.model.embedding_server import ServerEmbedder
+
+        return ServerEmbedder(settings)
     if os.environ.get("MEMD_TEST_EMBEDDER") == "hash":
         return HashEmbedder()
     if settings.model:
@@ -69,8 +79,15 @@ def load_embedder(settings: EmbeddingSettings, cache: Path) -> Embedder | None:
 
 
 def source_of(settings: EmbeddingSettings) -> str:
-    """The settings that load the same model again, for the ledger."""
-    return json.dumps({name: getattr(settings, name) for name in ("model", "pooling", "normalize")})
+    """The settings that load the same model again, for the ledger; where a key is, never the key."""
+    local, server = ("pooling", "normalize"), ("url", "dimensions", "key_env", "key_file", "plain_http")
+    names = ("model", *(server if settings.provider in SERVERS else local))
+    return json.dumps({"provider": settings.provider} | {name: getattr(settings, name) for name in names})
+
+
+def settings_from(source: str, now: EmbeddingSettings) -> EmbeddingSettings:
+    """The settings of a model that the ledger knows; what they do not say is as it is now."""
+    return replace(now, **{"provider": "local", **json.loads(source)})
 
 
 def load_granite(cache: Path, threads: int, pack: Path | None = None) -> Embedder:
@@ -212,7 +229,7 @@ class OnnxEmbedder:
         self._most_chars = _MOST_CHARS * int((tokenizer.truncation or {}).get("max_length", 512))
         self.dims = self._probe()
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
         """One row a text, in the order of the texts."""
         rows = np.zeros((len(texts), self.dims), np.float32)
         ids = self._tokens(texts)
@@ -274,7 +291,7 @@ class HashEmbedder:
     fingerprint = "hash-64-1"
     dims = 64
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
         """One row a text; texts that share words are near each other."""
         rows = np.zeros((len(texts), self.dims), np.float32)
         for row, text in zip(rows, texts, strict=True):

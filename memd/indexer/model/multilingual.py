@@ -69,7 +69,7 @@ class MultilingualEmbedder:
         self._backend = backend
         self._tokenizer = tokenizer
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
         """One row a text."""
         return unit(self._backend.encode([_readable(text) for text in texts]))
 

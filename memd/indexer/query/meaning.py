@@ -7,11 +7,13 @@ are read on its own scale, so that what they say can be compared.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.errors import ModelUnavailable
 from memd.indexer.language.tongues import foreign_language
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
@@ -26,6 +28,9 @@ EXACT_UP_TO = 120_000
 
 CACHED = 256
 """Questions whose vectors are cached."""
+
+unheard: ContextVar[bool] = ContextVar("unheard", default=False)
+"""Whether a question that this thread answers went without its meaning, because the model did not give its vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,21 +143,25 @@ class QuestionVector:
 
 
 def question_vector(stores: Stores, text: str) -> QuestionVector | None:
-    """The vector of a question; None while there is no model, and for a question without words."""
+    """The vector of a question; None while there is no model, or it fails, and for a question without words."""
     former = stores.former
     model = former or stores.model
     if model is None or not text.strip():
         return None
     other = stores.multilingual
     foreign = ForeignVector(stores, other, text, foreign_language(text)) if other is not None else None
-    return QuestionVector(vector_of(stores, model, text), scale_of(model.embedder), former is not None, foreign)
+    try:
+        return QuestionVector(vector_of(stores, model, text), scale_of(model.embedder), former is not None, foreign)
+    except ModelUnavailable:
+        unheard.set(True)
+        return None
 
 
 def vector_of(stores: Stores, model: ActiveModel, text: str) -> Vectors:
     """The vector of a question; those of the last questions are cached."""
     vector = stores.question_vectors.get((model.id, text))
     if vector is None:
-        vector = model.embedder.embed([text])[0]
+        vector = model.embedder.embed([text], urgent=True)[0]
         if len(stores.question_vectors) >= CACHED:
             stores.question_vectors.clear()
         stores.question_vectors[model.id, text] = vector

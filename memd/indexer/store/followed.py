@@ -75,7 +75,7 @@ class DaemonEmbedder:
     fingerprint: str
     dims: int
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
         return self.daemon.embed(self.id, texts)
 
     def count_tokens(self, text: str) -> int:

@@ -277,5 +277,5 @@ class _PastWorkspace:
         missing = [(number, chunk) for number, chunk in self.old if number not in known][:MOST_EMBEDDED]
         if missing:
             texts = [embedded_text(chunk.heading, chunk.context, chunk.text) for _, chunk in missing]
-            mirror.add([number for number, _ in missing], embedder.embed(texts))
+            mirror.add([number for number, _ in missing], embedder.embed(texts, urgent=True))
         return mirror

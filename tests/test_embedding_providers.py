@@ -1,0 +1,311 @@
+"""One contract for every provider of vectors; and what a server's faults cost, which is never an answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memd.config.schema import EmbeddingSettings
+from memd.errors import ModelUnavailable
+from memd.indexer.model import embedder as embedders
+from memd.indexer.model import embedding_server
+from memd.indexer.model.embedder import Embedder, HashEmbedder
+from memd.indexer.model.embedding_server import ServerEmbedder
+from memd.indexer.model.scale import measure
+from tests.conftest import Home
+from tests.embedding_server import FAULTS, EmbeddingServer
+from tests.test_models import until
+
+PROVIDERS = ("local", "ollama", "openai")
+SERVERS = ("ollama", "openai")
+KEY = "sk-a-key-that-nobody-may-see"
+NOTES = [
+    "ErsatzTV plays the Saturday morning cartoons on channel 3 from 07:00.",
+    "The backup of the NAS runs at two in the night and keeps thirty days.",
+    "Anna prefers oat milk in her coffee and is allergic to hazelnuts.",
+    "short",
+    "周六早上的动画片安排在第三频道。",
+    "A much longer note. " * 30,
+]
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
+    return embedders.load_granite(tmp_path_factory.mktemp("cache"), threads=2)
+
+
+@pytest.fixture(scope="module")
+def granite_server(local: Embedder) -> Iterator[EmbeddingServer]:
+    server = EmbeddingServer(local.embed)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module", params=PROVIDERS)
+def model(request: pytest.FixtureRequest, local: Embedder, granite_server: EmbeddingServer) -> Embedder:
+    if request.param == "local":
+        return local
+    return ServerEmbedder(
+        EmbeddingSettings(provider=request.param, model="granite", url=granite_server.url, batch=4, question_ms=60_000)
+    )
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding_server, "PAUSES", (0.001, 0.001, 0.001))
+    monkeypatch.setattr(embedding_server, "RESTS", (0.05,))
+
+
+# The contract
+
+
+def test_rows_are_unit_vectors_in_the_order_of_the_texts(model: Embedder, local: Embedder):
+    rows = model.embed(NOTES)
+    assert rows.shape == (len(NOTES), model.dims) and rows.dtype == np.float32
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    assert (rows * local.embed(NOTES)).sum(axis=1).min() > 0.999
+
+
+def test_no_texts_give_no_rows(model: Embedder):
+    assert model.embed([]).shape == (0, model.dims)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\0", "\ud800 lone surrogate", "👩‍👩‍👧", "word " * 20_000])
+def test_odd_texts_have_a_vector(model: Embedder, text: str):
+    rows = model.embed([text])
+    assert np.isfinite(rows).all() and np.allclose(np.linalg.norm(rows), 1, atol=1e-5)
+
+
+def test_a_question_gets_what_a_note_gets(model: Embedder):
+    assert (model.embed(NOTES[:1], urgent=True) @ model.embed(NOTES[:1]).T).item() > 0.999
+
+
+def test_threads_get_what_one_thread_gets(model: Embedder):
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda nth: model.embed([NOTES[nth % 3]], urgent=nth % 2 == 0), range(12)))
+    expected = model.embed(NOTES[:3])
+    assert all((answer[0] @ expected[nth % 3]).item() > 0.999 for nth, answer in enumerate(answers))
+
+
+def test_tokens_are_counted(model: Embedder):
+    one, ten = model.count_tokens("harbour"), model.count_tokens("harbour " * 10)
+    assert 0 < one < ten and 10 <= ten <= 40
+
+
+def test_what_cosines_mean_is_measured_and_is_the_same(model: Embedder, local: Embedder):
+    mine, known = measure(model.embed), measure(local.embed)
+    assert abs(mine.related - known.related) < 0.01 and abs(mine.unrelated - known.unrelated) < 0.01
+
+
+def test_it_says_who_it_is(model: Embedder):
+    assert model.name and len(model.fingerprint) == 64 and model.dims == 384
+
+
+# A server's faults
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingServer]:
+    made = EmbeddingServer(HashEmbedder().embed)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(params=SERVERS)
+def settings(
+    request: pytest.FixtureRequest, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> EmbeddingSettings:
+    monkeypatch.setenv("A_KEY", KEY)
+    url = server.url + ("/v1" if request.param == "openai" else "")
+    return EmbeddingSettings(
+        provider=request.param, model="granite", url=url, key_env="A_KEY", timeout_s=30.0, question_ms=30_000
+    )
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in ("slow", "dimensions")])
+def test_a_fault_that_passes_costs_another_try(server: EmbeddingServer, settings: EmbeddingSettings, fault: str):
+    model = ServerEmbedder(settings)
+    server.faults.extend([fault, fault])
+    assert np.allclose(model.embed(NOTES), HashEmbedder().embed(NOTES), atol=1e-6)
+    assert not server.faults and not model.trouble
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, "gone"])
+@pytest.mark.parametrize("urgent", [False, True])
+def test_a_fault_that_stays_is_told_and_passes_when_the_server_is_back(
+    server: EmbeddingServer, settings: EmbeddingSettings, fault: str, urgent: bool
+):
+    seconds = {"timeout_s": 0.3, "question_ms": 300} if fault == "slow" else {}
+    model = ServerEmbedder(
+        EmbeddingSettings(**{name: getattr(settings, name) for name in settings.__slots__} | seconds)
+    )
+    if fault == "gone":
+        server.stop()
+    server.fault = fault
+    with pytest.raises(ModelUnavailable) as error:
+        model.embed(NOTES, urgent=urgent)
+    assert model.trouble == error.value.message and server.url in model.trouble and error.value.hint
+    assert KEY not in model.trouble
+    if fault == "gone":
+        server.start()
+    server.fault = ""
+    server.ending.set()
+    until = time.monotonic() + 30
+    while model.trouble and time.monotonic() < until:
+        try:
+            model.look()
+            assert model.embed(NOTES, urgent=urgent).shape == (len(NOTES), 64)
+        except ModelUnavailable:
+            threading.Event().wait(model.rest)
+    assert not model.trouble
+
+
+def test_a_server_that_is_away_is_not_asked_by_everybody(
+    server: EmbeddingServer, settings: EmbeddingSettings, monkeypatch: pytest.MonkeyPatch
+):
+    model = ServerEmbedder(settings)
+    monkeypatch.setattr(embedding_server, "RESTS", (3_600.0,))
+    server.fault = "500"
+    before = len(server.asked)
+    for _ in range(20):
+        with pytest.raises(ModelUnavailable):
+            model.embed(["a question"], urgent=True)
+    assert len(server.asked) - before == embedding_server.FAILURES, "a question is not tried twice either"
+    with pytest.raises(ModelUnavailable):
+        model.embed(["a note"])
+    assert len(server.asked) - before == embedding_server.FAILURES + 1 + len(embedding_server.PAUSES)
+
+
+def test_one_call_has_a_look_while_the_others_are_told_no():
+    breaker = embedding_server.Breaker()
+    for _ in range(embedding_server.FAILURES):
+        breaker.enter()
+        breaker.failed("it is away")
+    while breaker.rest:
+        threading.Event().wait(breaker.rest)
+    breaker.enter()
+    with pytest.raises(ModelUnavailable, match="it is away"):
+        breaker.enter()
+    breaker.went_well()
+    breaker.enter()
+    breaker.enter()
+
+
+def test_what_a_server_finds_too_long_is_cut_and_does_not_hold_up_the_rest(
+    server: EmbeddingServer, settings: EmbeddingSettings
+):
+    model = ServerEmbedder(settings)
+    server.most_chars = 400
+    assert np.allclose(model.embed(NOTES[:4]), HashEmbedder().embed(NOTES[:4]), atol=1e-6)
+    assert model.embed([NOTES[0], "A long note. " * 100]).shape == (2, 64)
+    assert not model.trouble
+
+
+# The key
+
+
+def test_the_key_goes_to_the_server_and_nowhere_else(server: EmbeddingServer, settings: EmbeddingSettings):
+    model = ServerEmbedder(settings)
+    assert set(server.keys) == {f"Bearer {KEY}"}
+    assert KEY not in repr(settings) + embedders.source_of(settings) + model.name + model.fingerprint
+
+
+def test_a_key_file_that_others_can_read_is_refused(server: EmbeddingServer, tmp_path: Path):
+    file = tmp_path / "key"
+    file.write_text(f"{KEY}\n")
+    settings = EmbeddingSettings(provider="openai", url=server.url, key_file=str(file))
+    file.chmod(0o640)
+    with pytest.raises(ModelUnavailable, match="mode 0640") as error:
+        ServerEmbedder(settings)
+    assert KEY not in error.value.message and "chmod 600" in error.value.hint
+    file.chmod(0o600)
+    assert ServerEmbedder(settings).dims == 64
+    assert server.keys[-1] == f"Bearer {KEY}"
+    file.write_text("two\nlines")
+    with pytest.raises(ModelUnavailable, match="not a key") as error:
+        ServerEmbedder(settings)
+    assert "lines" not in error.value.message
+    file.unlink()
+    with pytest.raises(ModelUnavailable, match="cannot be read"):
+        ServerEmbedder(settings)
+
+
+def test_openai_itself_wants_a_key_and_others_get_none_unasked(
+    server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ModelUnavailable, match="no key for the embedding server in OPENAI_API_KEY"):
+        ServerEmbedder(EmbeddingSettings(provider="openai"))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    ServerEmbedder(EmbeddingSettings(provider="openai", url=server.url))
+    assert server.keys == [""]
+
+
+# Which model it is
+
+
+def test_other_machines_are_asked_in_the_open_only_where_that_was_said():
+    settings = EmbeddingSettings(provider="ollama", url="http://192.0.2.1:11434")
+    with pytest.raises(ModelUnavailable, match="lets others read notes"):
+        ServerEmbedder(settings)
+
+
+def test_a_model_is_another_one_after_a_pull_and_the_same_at_another_place(server: EmbeddingServer):
+    def fingerprint(url: str, **more: object) -> str:
+        return ServerEmbedder(EmbeddingSettings(provider="ollama", model="granite", url=url, **more)).fingerprint
+
+    first = fingerprint(server.url)
+    assert fingerprint(server.url.replace("127.0.0.1", "localhost")) == first
+    server.digest = "sha256:2"
+    assert fingerprint(server.url) != first
+    server.digest = ""
+    assert fingerprint(server.url) != fingerprint(server.url.replace("127.0.0.1", "localhost"))
+
+
+def test_dimensions_are_asked_for_and_must_come(server: EmbeddingServer, settings: EmbeddingSettings):
+    wanted = {name: getattr(settings, name) for name in settings.__slots__} | {"dimensions": 3}
+    server.fault = "dimensions"
+    assert ServerEmbedder(EmbeddingSettings(**wanted)).dims == 3
+    assert server.asked[-1]["dimensions"] == 3
+    server.fault = ""
+    with pytest.raises(ModelUnavailable, match="64 numbers instead of 3"):
+        ServerEmbedder(EmbeddingSettings(**wanted))
+
+
+# In the daemon
+
+
+def test_a_daemon_says_when_its_server_is_away_and_goes_on_when_it_is_back(
+    home: Home, workspace: Path, server: EmbeddingServer
+):
+    home.configure(
+        f'[embedding]\nprovider = "openai"\nurl = "{server.url}"\nkey_env = "A_KEY"\n\n'
+        f'[[workspace]]\npath = "{workspace}"\nns = "agent"\n'
+    )
+    with home.start(A_KEY=KEY) as client:
+        client.sync(vectors=True)
+        answer = client.query("planted apple trees", mode="vector")
+        assert (answer["hits"][0]["key"], answer["degraded"]) == ("2026-02-15#garden", [])
+        assert client.status()["model"]["name"] == "text-embedding-3-small (openai)"
+        server.stop()
+        for nth in range(12):  # the first in the daemon itself, later ones in readers
+            answer = client.query(f"apple trees {nth}")
+            assert (answer["hits"][0]["key"], answer["degraded"]) == ("2026-02-15#garden", ["vectors"])
+        (trouble,) = client.status()["degraded_details"]
+        assert server.url in trouble["why"]
+        (workspace / "MEMORY.md").write_text("## New\n\nthe unheard merlin\n")
+        client.sync()
+        assert client.query("merlin")["hits"][0]["key"] == "MEMORY#new"
+        server.start()
+        until(lambda: not client.status()["degraded"])
+        client.sync(vectors=True)
+        assert client.query("unheard merlin", mode="vector")["hits"][0]["key"] == "MEMORY#new"
+        assert client.doctor()["ok"]
+    traces = [home.log, *(file.read_bytes().decode(errors="replace") for file in home.state.glob("*.*"))]
+    assert KEY not in "".join(traces)
