@@ -38,6 +38,8 @@ SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 NUMBERS = _numbered("a an one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve", first=1)
 ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": 4}
 UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+STEPS = {"this": 0, "current": 0, "next": 1, "coming": 1}
+"""The others mean the one before."""
 PARTS = {"early": 0, "beginning": 0, "start": 0, "mid": 1, "middle": 1, "late": 2, "end": 2}
 
 
@@ -56,6 +58,26 @@ def year_of(year: int, years: int = 1) -> Period:
 def week_of(day: date) -> Period:
     monday = day - DAY * day.weekday()
     return monday, monday + 6 * DAY
+
+
+def period_of(unit: str, step: int, now: date) -> Period:
+    """This (0), the last (-1) or the next (1) day, week, weekend, month, quarter or year."""
+    if unit == "year":
+        return year_of(now.year + step)
+    if unit in ("month", "quarter"):
+        size = 3 if unit == "quarter" else 1
+        first = months_on(now.replace(day=1), -((now.month - 1) % size) + step * size)
+        return month_of(first.year, first.month, size)
+    if unit == "day":
+        return now + DAY * step, now + DAY * step
+    monday, sunday = week_of(now + 7 * DAY * step)
+    return (sunday - DAY, sunday) if unit == "weekend" else (monday, sunday)
+
+
+def on_weekday(weekday: int, step: int | None, now: date) -> Reading:
+    """The last, this week's or the next such day; without a word for it the latest that has been."""
+    ahead = (weekday - now.weekday()) % 7
+    return period_of("day", {-1: ahead - 7, 0: ahead, 1: ahead or 7, None: ahead - 7 if ahead else 0}[step], now), False
 
 
 def days_on(day: date, days: int) -> date:
@@ -164,6 +186,15 @@ def away(words: str, unit: str, day: date, way: int) -> Period:
     return days_on(min(near, far), -slack), days_on(max(near, far), slack)
 
 
+def ago(words: str, unit: str, now: date) -> Reading:
+    """About "two weeks" before now; years ago are calendar years."""
+    if unit == "year":
+        least, most = count_of(words)
+        return year_of(now.year - most, most - least + 1), False
+    first, last = away(words, unit, now, -1)
+    return (first, min(last, now)), False
+
+
 # --- the readers: each takes a match in the lower-cased text, the text as it was, and now --------------------
 
 Reader = Callable[[re.Match[str], str, date], Reading]
@@ -219,11 +250,8 @@ def _is_month(match: re.Match[str], text: str) -> bool:
 
 def _named_day(match: re.Match[str], text: str, now: date) -> Reading:
     word = match.group()
-    if "before" in word:
-        away = -2
-    else:
-        away = -1 if word.startswith(("yesterday", "last")) else int(word.startswith("tomorrow"))
-    return (now + DAY * away, now + DAY * away), False
+    past = 2 if "before" in word else int(word.startswith(("yesterday", "last")))
+    return period_of("day", int(word.startswith("tomorrow")) - past, now), False
 
 
 def _unit(match: re.Match[str], text: str, now: date) -> Reading:
@@ -232,15 +260,8 @@ def _unit(match: re.Match[str], text: str, now: date) -> Reading:
     rolling = which == "past" or (which == "last" and match.string.endswith("the ", 0, match.start()))
     if rolling and unit in UNIT_DAYS:
         return (units_on(now, -1, unit), now), False
-    step = {"this": 0, "current": 0, "next": 1, "coming": 1}.get(which, -1)
-    if unit == "year":
-        return _third(year_of(now.year + step), part), False
-    if unit in ("month", "quarter"):
-        size = 3 if unit == "quarter" else 1
-        first = months_on(now.replace(day=1), -((now.month - 1) % size) + step * size)
-        return _third(month_of(first.year, first.month, size), part), False
-    monday, sunday = week_of(now + 7 * DAY * step)
-    return _third((sunday - DAY if unit == "weekend" else monday, sunday), part if unit == "week" else None), False
+    period = period_of(unit, STEPS.get(which, -1), now)
+    return _third(period, part if unit != "weekend" else None), False
 
 
 def _weekday(match: re.Match[str], text: str, now: date) -> Reading:
@@ -249,20 +270,11 @@ def _weekday(match: re.Match[str], text: str, now: date) -> Reading:
         return None
     if not name.endswith("day") and not text[match.start("weekday")].isupper():
         return None
-    ahead = (WEEKDAYS[name] - now.weekday()) % 7
-    if which in ("this", "next", "coming"):
-        days = ahead if ahead or which == "this" else 7
-    else:
-        days = ahead - 7 if ahead or which else 0
-    return (now + DAY * days, now + DAY * days), False
+    return on_weekday(WEEKDAYS[name], STEPS.get(which, -1) if which else None, now)
 
 
 def _ago(match: re.Match[str], text: str, now: date) -> Reading:
-    first, last = away(match["count"], match["unit"], now, -1)
-    if match["unit"] == "year":
-        least, most = count_of(match["count"])
-        return (date(now.year - most, 1, 1), date(now.year - least, 12, 31)), False
-    return (first, min(last, now)), False
+    return ago(match["count"], match["unit"], now)
 
 
 def _rolling(match: re.Match[str], text: str, now: date) -> Reading:

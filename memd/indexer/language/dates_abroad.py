@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from memd.indexer.language import dates
-from memd.indexer.language.dates import DAY, Period, Reader, Reading, month_of, months_on, week_of, year_of
+from memd.indexer.language.dates import DAY, Period, Reader, Reading, month_of, on_weekday, period_of, week_of, year_of
 from memd.indexer.language.tongues import foreign_language
 
 Rule = tuple[tuple[str, ...], Reader, re.Pattern[str]]
@@ -181,24 +181,8 @@ def rules_for(text: str, low: str) -> tuple[Rule, ...]:
 # --- what the expressions mean ------------------------------------------------------------------------------
 
 
-def period_of(unit: str, step: int, now: date) -> Period:
-    """This (0), the last (-1) or the next (1) day, week, weekend, month or year."""
-    if unit == "year":
-        return year_of(now.year + step)
-    if unit == "month":
-        first = months_on(now.replace(day=1), step)
-        return month_of(first.year, first.month)
-    if unit == "day":
-        return now + DAY * step, now + DAY * step
-    monday, sunday = week_of(now + 7 * DAY * step)
-    return (sunday - DAY, sunday) if unit == "weekend" else (monday, sunday)
-
-
 def _ago(count: int, unit: str, now: date) -> Reading:
-    if unit == "year":
-        return year_of(now.year - count), False
-    first, last = dates.away(str(count), "week" if unit == "weekend" else unit, now, -1)
-    return (first, min(last, now)), False
+    return dates.ago(str(count), "week" if unit == "weekend" else unit, now)
 
 
 def _rolling(count: int, unit: str, now: date) -> Reading:
@@ -210,13 +194,6 @@ def _on_date(year: str | None, month: int, day: str | None, now: date) -> Readin
         return (date(of, month, int(day)), date(of, month, int(day))) if day else month_of(of, month)
 
     return (make(int(year)), False) if year else dates.nearest(make, None, now)
-
-
-def _on_weekday(weekday: int, step: int | None, now: date) -> Reading:
-    """The last, this week's or the next such day; without a word for it the latest that has been."""
-    ahead = (weekday - now.weekday()) % 7
-    days = {-1: ahead - 7, 0: ahead, 1: ahead or 7, None: ahead - 7 if ahead else 0}[step]
-    return (now + DAY * days, now + DAY * days), False
 
 
 # --- languages with spaces ----------------------------------------------------------------------------------
@@ -269,7 +246,7 @@ class _Spaced:
         """Last, this or next Monday, May or month."""
         step, name = _which(self.steps, match["step"] or match["step2"]) - 1, match["name"] or match["name2"]
         if _knows(self.weekdays, name):
-            return _on_weekday(_which(self.weekdays, name), step, now)
+            return on_weekday(_which(self.weekdays, name), step, now)
         if _knows(self.months, name):
             month = _which(self.months, name) + 1
             return dates.nearest(lambda year: month_of(year, month), ("last", "this", "next")[step + 1], now)
@@ -279,7 +256,7 @@ class _Spaced:
         return _on_date(match["year"], _which(self.months, match["month"]) + 1, match["day"], now)
 
     def on_weekday(self, match: re.Match[str], text: str, now: date) -> Reading:
-        return _on_weekday(_which(self.weekdays, match["weekday"]), None, now)
+        return on_weekday(_which(self.weekdays, match["weekday"]), None, now)
 
     def _unit(self, name: str) -> str:
         return UNITS[_which(self.units, name)]
@@ -335,8 +312,7 @@ def _unspaced() -> tuple[Rule, ...]:
     named = "|".join(words.pattern for words, _, _ in near)
 
     def day(match: re.Match[str], text: str, now: date) -> Reading:
-        away = days[match.group()]
-        return (now + DAY * away, now + DAY * away), False
+        return period_of("day", days[match.group()], now), False
 
     def unit(match: re.Match[str], text: str, now: date) -> Reading:
         name, step = next((name, step) for words, name, step in near if words.fullmatch(match["named"]))
@@ -376,7 +352,7 @@ def _signs_date(match: re.Match[str], text: str, now: date) -> Reading:
 
 
 def _signs_weekday(match: re.Match[str], text: str, now: date) -> Reading:
-    return _on_weekday(WEEKDAY_SIGNS[match["sign"] or match["other"]], None, now)
+    return on_weekday(WEEKDAY_SIGNS[match["sign"] or match["other"]], None, now)
 
 
 def _sign_date(year: str | None, match: re.Match[str], now: date) -> Reading:
