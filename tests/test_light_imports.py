@@ -1,6 +1,7 @@
 """`memd query` and `from memd import Client` stay light: what they may import is counted."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -10,6 +11,8 @@ from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
 import pytest
 
 import memd
+from memd.daemon.lock import Lock
+from memd.errors import AlreadyRunning
 
 HEAVY = """
 argparse asyncio chromadb click collections contextlib dataclasses datetime enum functools importlib.metadata inspect
@@ -125,3 +128,13 @@ def test_the_command_line_never_loads_the_daemon(answerer):
     floors = ("memd.daemon", "memd.indexer", "memd.notes")
     assert not any(name.startswith(floors) for name in loaded)
     assert loaded.isdisjoint({"chromadb", "whoosh", "numpy", "pydantic"})
+
+
+def test_a_daemon_that_comes_too_late_is_refused_before_it_loads_the_rest(home):
+    home.state.mkdir(mode=0o700)
+    held = Lock(home.state / "memd.lock")
+    command = [sys.executable, "-X", "importtime", "-m", "memd.daemon"]
+    late = subprocess.run(command, env=home.env, capture_output=True, text=True)
+    held.release()
+    assert late.returncode == AlreadyRunning.exit_code and f"pid {os.getpid()}" in late.stderr
+    assert "memd.daemon.lock" in late.stderr and "numpy" not in late.stderr

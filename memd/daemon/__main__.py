@@ -22,6 +22,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 warnings.filterwarnings("ignore", category=SyntaxWarning, module="whoosh")
 
 from memd.config.load import load  # noqa: E402
+from memd.daemon.lock import take_state  # noqa: E402
 from memd.errors import MemdError  # noqa: E402
 
 GC_THRESHOLD = (50_000, 20, 100)
@@ -30,11 +31,14 @@ collector takes a tenth of a second out of one answer in a hundred."""
 
 
 def serve() -> int:
-    # Before the imports: they make many objects that stay, and the collector would look at them again and again.
+    settings = load()
+    # Before the imports: of many that are started at once, all but one are refused before they take a second for them.
+    lock = take_state()
+    # They make many objects that stay, and the collector would look at them again and again.
     gc.set_threshold(*GC_THRESHOLD)
     from memd.daemon.app import main
 
-    return main(load())
+    return main(settings, lock)
 
 
 def doctor(fix: bool, secrets: bool) -> int:

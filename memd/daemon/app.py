@@ -48,8 +48,9 @@ RESTART = 75
 class App:
     """Everything that runs."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, lock: Lock) -> None:
         self.settings = settings
+        self._lock = lock
         self.exit_code = 0
         self._stack = ExitStack()
         """What each started part needs for its end, in the order of the start."""
@@ -62,7 +63,9 @@ class App:
         for name in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(name, self.stop_soon)
         with self._stack:
-            self._take_state()
+            self._stack.callback(self._lock.release)
+            logs.start(self.settings.log, paths.log_file(), systemd.managed())
+            _raise_limits()
             self._open_stores()
             self._start_writer()
             self._scan_at_start()
@@ -84,19 +87,9 @@ class App:
 
     # --- the start, step by step --------------------------------------------------------------------------------
 
-    def _take_state(self) -> None:
-        """The directories, the lock that makes them this process's own, and the log."""
-        self._state = paths.private_dir(paths.state_dir())
-        paths.private_dir(paths.run_dir())
-        paths.check_socket_length(paths.socket_path())
-        lock = Lock(paths.lock_file())
-        self._stack.callback(lock.release)
-        logs.start(self.settings.log, paths.log_file(), systemd.managed())
-        _raise_limits()
-
     def _open_stores(self) -> None:
         most = self.settings.index
-        self.stores = Stores(self._state, most_open=most.max_open, most_open_mb=most.max_open_mb)
+        self.stores = Stores(paths.state_dir(), most_open=most.max_open, most_open_mb=most.max_open_mb)
         self._stack.callback(self.stores.close)
         self.stores.open_workspaces(self.settings.workspaces)
         known = {index.id for index in self.stores.indexes.values()}
@@ -228,10 +221,10 @@ def _raise_limits() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def main(settings: Settings) -> int:
+def main(settings: Settings, lock: Lock) -> int:
     sys.setswitchinterval(0.001)
     # safe_write asks with a lease whether anybody has a file open; whoever opens it in that moment raises this signal.
     signal.signal(signal.SIGIO, signal.SIG_IGN)
-    code = asyncio.run(App(settings).run())
+    code = asyncio.run(App(settings, lock).run())
     _start_anew(code)
     return code

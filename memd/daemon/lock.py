@@ -1,4 +1,4 @@
-"""The lock that decides which process owns the stores."""
+"""The lock that decides which process owns the stores. Light on purpose: a daemon takes it before it loads the rest."""
 
 from __future__ import annotations
 
@@ -8,8 +8,17 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from memd.config import paths
 from memd.errors import AlreadyRunning
 from memd.version import __version__
+
+
+def take_state() -> Lock:
+    """Make the daemon's directories, and take the lock that makes them this process's own."""
+    paths.private_dir(paths.state_dir())
+    paths.private_dir(paths.run_dir())
+    paths.check_socket_length(paths.socket_path())
+    return Lock(paths.lock_file())
 
 
 class Lock:

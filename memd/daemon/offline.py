@@ -8,7 +8,7 @@ from pathlib import Path
 from memd.config import paths
 from memd.config.load import load, placed_rules
 from memd.config.schema import Settings
-from memd.daemon.lock import Lock
+from memd.daemon.lock import take_state
 from memd.errors import ConfigError, UnsafePlace
 from memd.indexer.maintenance import backups, doctor
 from memd.indexer.maintenance.doctor import DoctorFinding, FoundSecret
@@ -20,20 +20,18 @@ def examine(fix: bool) -> list[DoctorFinding]:
     """Every finding; one of them may be a store that keeps the daemon from starting."""
     try:
         settings = load()
-        state = paths.private_dir(paths.state_dir())
-        paths.private_dir(paths.run_dir())
-        paths.check_socket_length(paths.socket_path())
+        lock = take_state()
     except ConfigError as error:
         return [DoctorFinding("config", "broken", error.message, error.hint)]
     except UnsafePlace as error:
         return [DoctorFinding("places", "broken", error.message, error.hint)]
     with ExitStack() as stack:
-        stack.callback(Lock(paths.lock_file()).release)
+        stack.callback(lock.release)
         findings = [DoctorFinding("config", "ok", str(paths.config_file())), *_rules(settings)]
-        findings += doctor.open_ledger(state, fix)
+        findings += doctor.open_ledger(paths.state_dir(), fix)
         if not doctor.sound(findings):
             return findings
-        stores = Stores(state, mend=fix)
+        stores = Stores(paths.state_dir(), mend=fix)
         stack.callback(stores.close)
         stores.open_workspaces(settings.workspaces)
         return findings + doctor.examine(stores, settings, fix, running=False)
@@ -62,10 +60,9 @@ def check_backup(file: Path) -> dict[str, str]:
 
 def restore_backup(file: Path) -> dict[str, str]:
     """Restore a backup; what it replaces is put aside."""
-    state = paths.private_dir(paths.state_dir())
-    lock = Lock(paths.lock_file())
+    lock = take_state()
     try:
-        aside = backups.restore(state, file)
+        aside = backups.restore(paths.state_dir(), file)
     finally:
         lock.release()
     return {"backup": str(file), "aside": str(aside or "")}

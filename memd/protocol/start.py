@@ -181,12 +181,15 @@ def _spawn_until_it_listens(deadline: float) -> None:
         process, errors = _spawn()
         if _listens_before_exit(process, deadline) or (process.returncode == REFUSED and listens()):
             return
-        # A daemon that holds the lock and does not listen is just starting or just stopping: try again. Without
+        # A daemon that holds the lock and does not listen is just starting or just stopping: wait for it. Without
         # one it was refused for something else, unless the other has just gone.
         refusals += not lock_holder()
         if process.returncode != REFUSED or refusals > 1 or time.monotonic() > deadline:
             raise NoDaemon(*_last_words(process, errors))
-        time.sleep(0.1)
+        while lock_holder() and time.monotonic() < deadline:
+            time.sleep(0.1)
+            if listens():
+                return
 
 
 _spawned: list[subprocess.Popen[bytes]] = []
