@@ -9,7 +9,7 @@ UV     := $(shell command -v uv)
 INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m pip install)
 
 .PHONY: demo test lint types tests soak long-run bench bench-retrieval bench-queries bench-parts bench-embedding bench-stall bench-note \
-	bench-context bench-likeness bench-lifecycle bench-reflect bench-agents bench-workspaces bench-hooks bench-mcp bench-outline \
+	bench-context bench-likeness bench-lifecycle bench-reflect bench-peers bench-agents bench-workspaces bench-hooks bench-mcp bench-outline \
 	outline-agrees docs record axe screenshots lock locked check-lock sbom clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
@@ -59,6 +59,10 @@ bench-embedding: $(STAMP) ## how many chunks a second the daemon embeds, beside 
 
 bench-note: $(STAMP)      ## how long a note takes, beside a bare write and fsync of the same bytes
 	$(BIN)/python benchmarks/note.py $(ARGS)
+
+bench-peers: $(STAMP)     ## memd beside its rivals: docs/comparison.md; PEERS=memd,ripgrep PARTS=found,scale; DATA=folder of collections
+	PYTHONPATH="$(CURDIR)/benchmarks:$$PYTHONPATH" $(BIN)/python benchmarks/peers/compare.py \
+		$(if $(PEERS),--peers $(PEERS)) $(if $(PARTS),--parts $(PARTS)) $(if $(DATA),--data $(DATA)) $(ARGS)
 
 bench-agents: $(STAMP)    ## 50 agents that ask and write for a minute: errors, lost writes, how long calls took
 	$(BIN)/python benchmarks/agents.py $(ARGS)

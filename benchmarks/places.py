@@ -18,24 +18,26 @@ class ScoredHit:
     length: int
 
 
-def cover(hits: Sequence[ScoredHit], wanted: Sequence[LineSpan]) -> list[frozenset[int]]:
-    """Which of the wanted places each hit covers."""
+def cover(hits: Sequence[ScoredHit], wanted: Sequence[LineSpan], longest: float) -> list[frozenset[int]]:
+    """Which of the wanted places each hit covers; one that is longer covers nothing."""
     return [
-        frozenset(nth for nth, span in enumerate(wanted) if hit.length <= LONGEST and hit.span.overlaps(span))
+        frozenset(nth for nth, span in enumerate(wanted) if hit.length <= longest and hit.span.overlaps(span))
         for hit in hits
     ]
 
 
-def turns(hits: Sequence[ScoredHit], wanted: Sequence[LineSpan]) -> Figures:
+def turns(hits: Sequence[ScoredHit], wanted: Sequence[LineSpan], longest: float = LONGEST) -> Figures:
     """The score for exact places, on the first ten hits."""
     first = hits[:TURN_DEPTH]
-    return score(cover(first, wanted), [hit.length for hit in first], len(wanted))
+    return score(cover(first, wanted, longest), [hit.length for hit in first], len(wanted))
 
 
-def sessions(hits: Sequence[ScoredHit], wanted: Sequence[LineSpan], known: Iterable[LineSpan]) -> Figures:
+def sessions(
+    hits: Sequence[ScoredHit], wanted: Sequence[LineSpan], known: Iterable[LineSpan], longest: float = LONGEST
+) -> Figures:
     """The score for whole sessions, on all hits, after folding the hits of one into its best-ranked hit."""
     folded = fold(hits, known)
-    return score(cover(folded, wanted), [hit.length for hit in folded], len(wanted))
+    return score(cover(folded, wanted, longest), [hit.length for hit in folded], len(wanted))
 
 
 def fold(hits: Sequence[ScoredHit], known: Iterable[LineSpan]) -> list[ScoredHit]:

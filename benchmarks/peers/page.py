@@ -1,0 +1,287 @@
+"""Writes docs/comparison.md from the figures of a comparison; nothing on that page is written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import features
+
+Record = dict[str, Any]
+
+HEAD = """# Comparison
+
+memd and others on the same notes, the same questions and the same machine. This page is generated: `make bench-peers`
+installs each program into an environment of its own, runs the parts below and writes this page and
+[comparison.json](comparison.json), which has every figure. `PEERS=` and `PARTS=` cut the run, `ARGS="--runs 3"` repeats
+the timed parts; a cut run renews only what it measured.
+
+How to read it: behind a figure stands its ratio to memd's (× 2.0 is twice memd's figure). Where a part was run more
+than once, the median stands first and the least and the greatest follow in brackets. “–” means not measured, or that
+there is no such thing. Every program has its own chunks and the settings that its documentation recommends. Programs
+that take an OpenAI-compatible embedder get one on loopback that serves memd's own English model, so that engines are
+compared and not downloads.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: where its figure stands in a run, and how it is written."""
+
+    title: str
+    path: tuple[str, ...]
+    form: str = "{:.3f}"
+    ratio: bool = True
+
+
+LENGTH = Column("length of hits", ("mean_length",), "{:,.0f}", False)
+QUESTIONS = Column("questions", ("questions",), "{:,}", False)
+
+
+def _quality(how: str) -> list[Column]:
+    return [
+        Column("any@2k", (how, "turns", "any@2k")), Column("any@5", (how, "turns", "any@5")),
+        Column("MRR", (how, "turns", "mrr")), Column("sessions any@5", (how, "sessions", "any@5")),
+        Column("sessions frac@5", (how, "sessions", "frac@5")), LENGTH, QUESTIONS,
+    ]  # fmt: skip
+
+
+LANGUAGE = [
+    Column("found in the first five", ("any_length", "sessions", "any@5"), "{:.2f}"),
+    Column("by hits of at most 1,200 characters", ("scored", "sessions", "any@5"), "{:.2f}"), LENGTH, QUESTIONS,
+]  # fmt: skip
+ASKED = [
+    Column("cold shell p50, ms", ("cold_p50_ms",), "{:,.0f}"), Column("p95", ("cold_p95_ms",), "{:,.0f}", False),
+    Column("asked", ("cold_asked",), "{:,}", False), Column("warm p50, ms", ("warm_p50_ms",), "{:,.1f}"),
+    Column("p95", ("warm_p95_ms",), "{:,.1f}", False), Column("asked", ("warm_asked",), "{:,}", False),
+    Column("memory while asked, MB", ("memory_mb",), "{:,.0f}"),
+]  # fmt: skip
+INDEXED = [
+    Column("time, s", ("index_s",), "{:,.1f}"), Column("processor, s", ("index_cpu_s",), "{:,.1f}"),
+    Column("memory at its height, MB", ("index_memory_mb",), "{:,.0f}"), Column("disk, MB", ("disk_mb",), "{:,.1f}"),
+    Column("start to first answer, ms", ("start_ms",), "{:,.0f}"),
+    Column("chunks, as memd cuts", ("chunks",), "{:,}", False),
+]  # fmt: skip
+
+
+def write(record: Record) -> str:
+    peers = dict(sorted(record["peers"].items(), key=lambda item: (item[0] != "memd", item[0])))
+    blocks = [HEAD, _who(record, peers), _found(peers), _scale(peers), _saved(peers), _needs(peers), _faults(peers)]
+    blocks += [_languages(peers), _features(), _how(record, peers)]
+    return "\n".join(block for block in blocks if block)
+
+
+def _who(record: Record, peers: Record) -> str:
+    rows = [
+        [name, entry["version"] or "–", entry["mode"] or "–", entry["embeds"] or "–", entry["asked"] or "–"]
+        for name, entry in peers.items()
+        if "unavailable" not in entry
+    ]
+    missing = [[name, entry["unavailable"]] for name, entry in peers.items() if "unavailable" in entry]
+    text = "## Who\n\n" + _table(["", "version", "settings and mode", "embeds with", "asked warm"], rows)
+    if missing:
+        text += "\n\nNot compared:\n\n" + _table(["", "why"], missing)
+    return text + "\n"
+
+
+def _found(peers: Record) -> str:
+    names = _collections(peers, "found")
+    text = """## Found
+
+Questions whose answer is known to stand in some lines of the notes. **any@2k**: a line that answers stands in the hits
+that fit into the first 2,000 characters, which is what an agent reads; **any@5**: in the first five hits; **MRR**: of
+the first hit that covers one. **Sessions**: whole sections, hits of one section folded into one; **frac@5**: which
+share of them. More is better, but for the length. Longer hits cover more by luck, which only any@2k makes up for; so
+there are two tables: hits of any length, and as memd scores itself, where a hit of more than 1,200 characters covers
+nothing.
+"""
+    for name in names:
+        text += f"\n### {name}, hits of any length\n\n{_figures(peers, 'found', _quality('any_length'), name)}\n"
+        text += (
+            f"\n### {name}, hits of at most 1,200 characters\n\n{_figures(peers, 'found', _quality('scored'), name)}\n"
+        )
+    return text if names else ""
+
+
+def _languages(peers: Record) -> str:
+    text = "## Languages\n\nQuestions of XQuAD: whether the section that answers is among the first five hits.\n"
+    names = _collections(peers, "languages")
+    for name in names:
+        what = {
+            "xquad-zh": "Chinese notes, Chinese questions",
+            "xquad-cross": "English notes, questions in four languages",
+        }
+        text += f"\n### {what.get(name, name)}\n\n" + _figures(peers, "languages", LANGUAGE, name) + "\n"
+    return text if names else ""
+
+
+def _collections(peers: Record, part: str) -> list[str]:
+    runs = [run for entry in peers.values() for run in entry["parts"].get(part, {}).get("runs", ())]
+    return sorted({name for run in runs for name in run if name != "failed"})
+
+
+def _scale(peers: Record) -> str:
+    if not _rows(peers, "scale"):
+        return ""
+    return f"""## Asked
+
+One question from a shell, a new process each time; then one after the other to whatever the program keeps running. Slow
+ones were asked for a minute.
+
+{_figures(peers, "scale", ASKED)}
+
+## First index
+
+Processor time is that of the program and of the embedder that it called.
+
+{_figures(peers, "scale", INDEXED)}
+"""
+
+
+def _saved(peers: Record) -> str:
+    rows = []
+    base = _value(peers.get("memd", {}), "scale", ("saved_p50_ms",))
+    for name, runs in _rows(peers, "scale"):
+        if isinstance(runs, str):
+            rows.append([name, runs, "–", "–"])
+            continue
+        alone = all(run["saved_by_itself"] for run in runs)
+        told = _cell([run["saved_p50_ms"] for run in runs], "{:,.0f}", base, name != "memd")
+        rows.append([name, told if alone else "never by itself", "–" if alone else told, str(runs[0]["saved_edits"])])
+    head = ["", "by itself p50, ms", "after its command, ms", "edits"]
+    return f"## Saved in an editor, then found\n\n{_table(head, rows)}\n" if rows else ""
+
+
+def _needs(peers: Record) -> str:
+    rows = []
+    for name, runs in _rows(peers, "needs"):
+        if isinstance(runs, str):
+            rows.append([name, runs, "–", "–", "–", "–"])
+            continue
+        told, base = runs[0], _value(peers.get("memd", {}), "needs", ("size_mb",))
+        rows.append([
+            name, _cell([told.get("size_mb")], "{:,}", base, name != "memd"), str(told.get("packages", "–")),
+            told["offline"]["said"], told["offline_own_model"]["said"],
+            ", ".join(sorted({*told["offline"]["looked_up"], *told["offline_own_model"]["looked_up"]})) or "none",
+        ])  # fmt: skip
+    head = ["", "installed, MB", "packages", "without network", "without network, its own model", "names looked up"]
+    note = (
+        "Index and question ran in a namespace without network; what names were looked up there was written down.\n\n"
+    )
+    return f"## What it needs\n\n{note}{_table(head, rows)}\n" if rows else ""
+
+
+def _faults(peers: Record) -> str:
+    kinds = {
+        "kill": "kill -9 while indexing",
+        "two": "two processes at once",
+        "corrupt": "a corrupt file",
+        "disk": "disk full, then room",
+    }
+    rows = []
+    for name, runs in _rows(peers, "faults"):
+        if isinstance(runs, str):
+            rows.append([name, runs, *["–"] * (len(kinds) - 1)])
+            continue
+        rows.append([name, *("; ".join(map(_outcome, runs[0][kind])) or "–" for kind in kinds)])
+    return f"""## Faults
+
+Twenty facts are known to stand in the notes (forty when the disk was full); after the fault each is asked. **found**:
+all of them; **said so**: some are missing and the program reported an error; **silently wrong**: some are missing and
+nothing was said.
+
+{_table(["", *kinds.values()], rows)}
+""" if rows else ""  # fmt: skip
+
+
+def _outcome(told: Record) -> str:
+    return told["outcome"] if told["outcome"] == "found" else f"{told['outcome']} ({told['found']} of {told['of']})"
+
+
+def _features() -> str:
+    if not features.ROWS:
+        return ""
+    rows = [[what, *cells] for what, *cells in features.ROWS]
+    sources = "\n".join(f"- {name}: {where}" for name, where in features.SOURCES.items())
+    return f"## Features\n\n{_table(['', *features.SOURCES], rows)}\n\nWhere each is documented:\n\n{sources}\n"
+
+
+def _how(record: Record, peers: Record) -> str:
+    machine = record["machine"]
+    rows = [
+        [name, part, told["date"], told["version"] or "–", str(len(told["runs"])), f"{told['seconds']:,}",
+         " → ".join(map(str, told["load"]))]
+        for name, entry in peers.items()
+        for part, told in sorted(entry["parts"].items())
+    ]  # fmt: skip
+    head = ["", "part", "date", "version", "runs", "seconds", "load average"]
+    return f"""## How it was measured
+
+{machine["system"]}, {machine["machine"]}, {machine["cores"]} cores. A load above the number of cores means that others
+used the machine too.
+
+{_table(head, rows)}
+"""
+
+
+# --- cells ----------------------------------------------------------------------------------------------------
+
+
+def _rows(peers: Record, part: str) -> list[tuple[str, list[Record] | str]]:
+    """The runs of each that measured this part; of one that failed, why."""
+    found: list[tuple[str, list[Record] | str]] = []
+    for name, entry in peers.items():
+        runs = entry["parts"].get(part, {}).get("runs", [])
+        good = [run for run in runs if "failed" not in run]
+        if good:
+            found.append((name, good))
+        elif runs:
+            found.append((name, f"failed: {runs[0]['failed']}"))
+    return found
+
+
+def _figures(peers: Record, part: str, columns: list[Column], name: str | None = None) -> str:
+    rows = []
+    for peer, runs in _rows(peers, part):
+        if isinstance(runs, str):
+            rows.append([peer, runs, *["–"] * (len(columns) - 1)])
+            continue
+        cells = []
+        for column in columns:
+            path = (name, *column.path) if name else column.path
+            base = _value(peers.get("memd", {}), part, path) if column.ratio and peer != "memd" else None
+            cells.append(_cell([_at(run, path) for run in runs], column.form, base, column.ratio))
+        rows.append([peer, *cells])
+    return _table(["", *(column.title for column in columns)], rows)
+
+
+def _cell(values: list[Any], form: str, base: float | None, ratio: bool) -> str:
+    known = sorted(value for value in values if value is not None)
+    if not known:
+        return "–"
+    middle = median(known)
+    text = form.format(middle) if len(known) < 2 or isinstance(middle, float) else form.format(int(middle))
+    if len(known) > 1:
+        text += f" ({form.format(known[0])}–{form.format(known[-1])})"
+    return text + (f" × {middle / base:.2g}" if ratio and base else "")
+
+
+def _value(entry: Record, part: str, path: tuple[str, ...]) -> float | None:
+    values = [_at(run, path) for run in entry.get("parts", {}).get(part, {}).get("runs", ())]
+    known = [value for value in values if value is not None]
+    return float(median(known)) if known else None
+
+
+def _at(run: Record, path: tuple[str, ...]) -> Any:
+    value: Any = run
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    clean: Callable[[str], str] = lambda cell: cell.replace("|", "\\|").replace("\n", " ")  # noqa: E731
+    lines = [f"| {' | '.join(map(clean, row))} |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
