@@ -17,12 +17,18 @@ FLOORS = {
     "notes": 2, "protocol": 2, "exam": 2, "lifecycle": 2, "outline": 2,
     "indexer": 3, "mcp": 3,
     "daemon": 4,
-    "cli": 5, "web": 5,
+    "cli": 5, "web": 5, "hub": 5,
 }  # fmt: skip
 
 BASICS = {"config", "models", "errors", "version", "installation"}
 FRONT_DOOR = {"protocol", *BASICS}
-SEES = {"cli": FRONT_DOOR, "web": FRONT_DOOR, "mcp": {"protocol", *BASICS}, "protocol": BASICS}
+SEES = {
+    "cli": FRONT_DOOR,
+    "web": FRONT_DOOR,
+    "hub": {"mcp", *FRONT_DOOR},
+    "mcp": {"protocol", *BASICS},
+    "protocol": BASICS,
+}
 """Rooms that may see less than everything below them."""
 
 INDEXER = (
@@ -53,14 +59,18 @@ VENDORS = {
     "sentencepiece": {"indexer/model/multilingual.py"},
     "tree_sitter": {"outline/grammar.py"},
     "pathspec": {"outline/sources.py"},
-    "mcp": {"mcp/sdk_server.py", "mcp/session.py"},
+    "mcp": {"mcp/sdk_server.py", "mcp/session.py", "mcp/http_server.py"},
     "mcp_types": {"mcp/sdk_server.py", "mcp/session.py"},
     "anyio": {"mcp/session.py"},
     "pydantic": {"mcp/session.py"},
     "jinja2": {"web/rendering.py"},
-    "uvicorn": {"web/server.py"},
-    # Requests and answers are its words for them, all over the page and nowhere else.
-    "starlette": {str(file.relative_to(PACKAGE)) for file in FILES if "web" in file.parts},
+    "uvicorn": {"web/server.py", "hub/server.py"},
+    # Requests and answers are its words for them, all over the page and the hub and nowhere else.
+    "starlette": {
+        str(file.relative_to(PACKAGE))
+        for file in FILES
+        if {"web", "hub"} & set(file.parts) or file.stem == "http_server"
+    },
 }
 
 BROAD = {

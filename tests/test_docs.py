@@ -411,7 +411,7 @@ def test_every_command_that_the_docs_name_exists(page: Path) -> None:
 
 def test_every_flag_that_the_docs_name_exists() -> None:
     known = {flag for command in commands().values() for param in command.params for flag in (*param.opts, *param.secondary_opts)}  # fmt: skip # noqa: E501
-    known |= {"--help", "--version", "--install-completion", "--show-completion"}
+    known |= {"--help", "--version", "--remote", "--install-completion", "--show-completion"}
     for page in MANUAL:
         text = page.read_text(encoding="utf-8")
         code = [body for info, body in FENCE.findall(text) if info in ("console", "sh")]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from memd import AsyncClient, Client
-from memd.daemon.server import RateLimit
 from memd.errors import MemdError, NotFound, Refused, UnknownWorkspace
 from memd.protocol.methods import METHODS
+from memd.protocol.rate_limit import RateLimit
 from tests.conftest import Home, write_notes
 from tests.test_docs import PROTOCOL_PAGE, Bare, documented_parameters, sections
 

@@ -5,6 +5,7 @@ and its options are built, when it is run.
 """
 
 import inspect
+import os
 import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -14,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command_from_info, get_group_from_info, solve_typer_info_help
 
-from memd.cli import INTERRUPTED, console
+from memd.cli import INTERRUPTED, console, daemon_calls
 from memd.errors import MemdError, UsageError
 from memd.version import __version__
 
@@ -41,6 +42,7 @@ MODULES = {
     "connect": "connect disconnect hook",
     "config": "config",
     "service": "service",
+    "hub": "serve token",
 }
 """The modules of `memd.cli.commands` and the commands in each."""
 GROUPS = {
@@ -51,9 +53,12 @@ GROUPS = {
     "How memories live": "useful reflect curate rule gc consolidate expand",
     "Agents": "disconnect proposal mcp hook outline",
     "In and out": "export import ingest backup restore-backup",
+    "Other machines": "serve token",
     "The daemon": "workspaces workspace remove sync rebuild jobs start stop restart daemon logs config service help",
 }
 """The commands as `memd help --all` shows them; `memd --help` has the first group."""
+OF_THIS_MACHINE = ("server", "connect", "config", "service", "hub")
+"""Modules whose commands, but for `status`, ask no hub."""
 FIRST = next(iter(GROUPS))
 ALL = "all"
 """In Typer's context: help is to show every group."""
@@ -140,13 +145,27 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def memd(
-    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    remote: Annotated[
+        str | None, typer.Option("--remote", metavar="URL", help="Ask this hub instead of the daemon of this machine.")
+    ] = None,
 ) -> None:
     if version:
         console.out(f"memd {__version__}")
         raise typer.Exit
+    if remote:
+        _ask_hub(remote, context.invoked_subcommand or "")
     if context.invoked_subcommand is None:
         console.out(context.get_help())
+
+
+def _ask_hub(url: str, command: str) -> None:
+    """Let the command ask a hub, unless it is about this machine."""
+    about_here = {name for module in OF_THIS_MACHINE for name in MODULES[module].split()} - {"status"}
+    if command in about_here:
+        raise UsageError(f"memd {command} is about this machine, and takes no --remote", "leave --remote out")
+    os.environ[daemon_calls.REMOTE] = url
 
 
 def run(args: list[str]) -> int:

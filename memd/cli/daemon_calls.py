@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
+REMOTE = "MEMD_REMOTE"
+"""The variable of the environment that has the address of a hub."""
 BUS_PAGE = 200
 LIST_PAGE = 1_000
 GREP_PAGE = 1_000
@@ -29,8 +31,9 @@ PHASES = {"scan": "reading", "text": "indexing", "vectors": "embedding", "questi
 
 
 def connect(start: bool = True) -> Client:
-    """A client that starts or upgrades the daemon where it must, and says so."""
-    return Client(autostart=start, notice=console.note, who="cli")
+    """A client of the hub that `memd --remote` names; else one that starts or upgrades the daemon where it must, and
+    says so."""
+    return Client(os.environ.get(REMOTE) or None, autostart=start, notice=console.note, who="cli")
 
 
 def run_without_daemon(*flags: str) -> dict[str, Any]:

@@ -86,10 +86,9 @@ def _cell(text: str, width: int) -> str:
 
 
 def _headline(result: Mapping[str, Any]) -> str:
-    parts = [
-        f"memd {result['version']} has been running for {duration(result.get('uptime_s') or 0)}",
-        f"pid {result['pid']}",
-    ]
+    parts = [f"memd {result['version']} has been running for {duration(result.get('uptime_s') or 0)}"]
+    if result.get("pid"):
+        parts.append(f"pid {result['pid']}")
     if result.get("memory_mb"):
         parts.append(f"{result['memory_mb']:.0f} MB")
     return one_line(", ".join(parts))

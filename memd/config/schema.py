@@ -216,6 +216,25 @@ class ServerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HubSettings:
+    """The hub, `memd serve`: how other machines reach this memory. Flags of the command count more."""
+
+    listen: str = setting(
+        "127.0.0.1:8428",
+        "Where it listens: an address and a port. Other machines reach it only with TLS, or by a proxy.",
+    )
+    hosts: str = setting("", "Names under which it is reached, with spaces between: `memory.example.org`.")
+    cert: str = setting("", "The certificate for TLS, a PEM file with its chain.")
+    key: str = setting("", "The certificate's private key.")
+    behind_proxy: bool = setting(False, "A proxy in front of it does TLS.")
+    calls_per_second: int = setting(
+        50, "Requests that may come with one token; those beyond are told `busy`.", low=1, high=100_000
+    )
+    max_request_kb: int = setting(1_024, "Larger requests are refused.", low=1, high=1_024)
+    max_clients: int = setting(1_024, "Connections beyond this are refused.", low=1, high=100_000)
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonSettings:
     """The daemon's processes."""
 
@@ -276,6 +295,7 @@ class Settings:
     jobs: JobsSettings = field(default_factory=JobsSettings)
     outline: OutlineSettings = field(default_factory=OutlineSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
+    hub: HubSettings = field(default_factory=HubSettings)
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     hooks: HooksSettings = field(default_factory=HooksSettings)
     log: LogSettings = field(default_factory=LogSettings)

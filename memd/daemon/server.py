@@ -9,7 +9,6 @@ import select
 import socket
 import struct
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from memd.config.schema import ServerSettings
 from memd.errors import Busy, MemdError, TooLarge
 from memd.protocol import wire
+from memd.protocol.rate_limit import RateLimit
 from memd.protocol.wire import MAX_REQUEST, RpcRequest
 
 log = logging.getLogger("memd.server")
@@ -233,26 +233,6 @@ class ClientConnection:
         self._writer.close()
         async with asyncio.timeout(self._seconds):
             await self._writer.wait_closed()
-
-
-class RateLimit:
-    """How fast one connection may call: an allowance that fills up by the second and is used up by calls."""
-
-    def __init__(self, per_second: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._per_second = per_second
-        self._clock = clock
-        self._left = float(per_second)
-        self._seen = clock()
-
-    def allows(self) -> bool:
-        """Whether one more call is within the pace; it counts as made then."""
-        now = self._clock()
-        self._left = min(self._per_second, self._left + (now - self._seen) * self._per_second)
-        self._seen = now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
 
 
 def _same_user(writer: asyncio.StreamWriter) -> bool:

@@ -64,15 +64,24 @@ class SdkServer:
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
-            on_subscribe_resource=self._subscribe,
-            on_unsubscribe_resource=self._unsubscribe,
-            on_subscriptions_listen=self._listen,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
+            **self._subscription_handlers(),
         )
         # It would report every message to a tracer; memd reports to nobody.
         server.middleware.clear()
         return server
+
+    def _subscription_handlers(self) -> dict[str, Any]:
+        return {
+            "on_subscribe_resource": self._subscribe,
+            "on_unsubscribe_resource": self._unsubscribe,
+            "on_subscriptions_listen": self._listen,
+        }
+
+    def _tools_for(self, context: Context) -> dict[str, Tool]:
+        """The tools that a request may use."""
+        return self._tools
 
     def _call(self, context: Context) -> Call:
         params = context.session.client_params
@@ -81,12 +90,13 @@ class SdkServer:
     # --- tools and the prompt -----------------------------------------------------------------------------
 
     async def _list_tools(self, context: Context, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_declare(tool) for tool in self._tools.values()])
+        return types.ListToolsResult(tools=[_declare(tool) for tool in self._tools_for(context).values()])
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = self._tools.get(params.name)
+        tools = self._tools_for(context)
+        tool = tools.get(params.name)
         if tool is None:
-            known = ", ".join(self._tools)
+            known = ", ".join(tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; known: {known}")
         reply = await tool.answer(self._call(context), params.arguments or {})
         # Clients that get data show the model that, and not the text.

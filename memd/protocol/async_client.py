@@ -196,11 +196,15 @@ class AsyncSession(RpcSession):
 
     def _keep(self, message: Any) -> None:
         super()._keep(message)
-        if self._link is not None:
+        if isinstance(self._link, AsyncConnection):
             self._link.wake()
 
-    async def _connect(self) -> AsyncConnection:
-        return await AsyncConnection.to(self.path, self._timeout)
+    async def _connect(self) -> Any:
+        if not self._remote:
+            return await AsyncConnection.to(self.path, self._timeout)
+        from memd.protocol.http_connection import AsyncHttpConnection
+
+        return AsyncHttpConnection(*self._hub_arguments())
 
     async def _send(self, data: bytes) -> None:
         if self._link is None:
@@ -225,6 +229,7 @@ class AsyncClient(AsyncSession, AsyncRemoteMethods):
     async with AsyncClient(autostart=True) as memory:
         for hit in (await memory.query("ErsatzTV"))["hits"]: ...
 
-    `autostart`, `timeout`, `notice`, `bind`, `who` and `retries` are those of `Client`. Tasks of one loop may share a
-    client; their calls take turns. What `subscribe` and `watch` send comes from `async for event in memory.events()`.
+    `autostart`, `timeout`, `notice`, `bind`, `who`, `retries` and `token` are those of `Client`. Tasks of one loop may
+    share a client; their calls take turns. What `subscribe` and `watch` send comes from `async for event in
+    memory.events()`.
     """

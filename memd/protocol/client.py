@@ -23,4 +23,7 @@ class Client(BlockingSession, RemoteMethods):
     `retries` times when the connection is lost; a write is carried out once all the same. `mask_secrets` masks what
     looks like a secret in every answer, as for a model. Errors are those of memd.errors. One thread at a time may use
     a client.
+
+    `Client("https://memory.example.org")` asks a hub, with the `token` that is given, else the one in MEMD_TOKEN or in
+    the token file.
     """

@@ -54,6 +54,7 @@ class RpcSession:
         who: str | None = None,
         retries: int = 1,
         mask_secrets: bool = False,
+        token: str | None = None,
     ) -> None:
         self.path = os.fspath(socket) if socket else socket_path_str()
         self.daemon: dict[str, Any] | None = None
@@ -65,6 +66,7 @@ class RpcSession:
         self._who = who or WHO
         self._retries = retries
         self._mask_secrets = mask_secrets
+        self._token = token
         self._link: Any = None
         self._awaited: set[int] = set()
         self._early: dict[int, dict[str, Any]] = {}
@@ -165,8 +167,20 @@ class RpcSession:
         return await (self._once(asked) if await self._replace_outdated() else self._receive(call_id, asked))
 
     def _greeting(self) -> dict[str, Any]:
+        if self._remote:
+            # A hub keeps nothing between requests: each of them says it, in its address.
+            return greeting()
         wishes = {"bind": self._bind, "mask_secrets": self._mask_secrets}
         return {**greeting(), **{name: wish for name, wish in wishes.items() if wish}}
+
+    @property
+    def _remote(self) -> bool:
+        """Whether a hub is asked, at an address of the web."""
+        return self.path.startswith(("http://", "https://"))
+
+    def _hub_arguments(self) -> tuple[str, float, str | None, dict[str, str]]:
+        wishes = {"ns": self._bind, "mask_secrets": "1" if self._mask_secrets else None}
+        return self.path, self._timeout, self._token, {name: wish for name, wish in wishes.items() if wish}
 
     def _line(self, method: str, params: dict[str, Any] | None) -> tuple[int, bytes]:
         self._last_id += 1
@@ -221,7 +235,10 @@ class RpcSession:
         if theirs == __version__:
             return False
         if not self._autostart or _release(theirs) > _release(__version__):
-            self._notice(f"the daemon is memd {theirs} and this is {__version__}; to change it: memd restart")
+            advice = "" if self._remote else "; to change it: memd restart"
+            self._notice(
+                f"the {'hub' if self._remote else 'daemon'} is memd {theirs} and this is {__version__}{advice}"
+            )
             return False
         self._notice(f"the daemon was still memd {theirs}; restarting it as {__version__}")
         self._hang_up()
@@ -311,8 +328,12 @@ class BlockingSession(RpcSession):
         self.close()
         raise NoDaemon("the daemon hung up, and the subscriptions ended", "subscribe again")
 
-    async def _connect(self) -> Connection:
-        return Connection(self.path, self._timeout)
+    async def _connect(self) -> Any:
+        if not self._remote:
+            return Connection(self.path, self._timeout)
+        from memd.protocol.http_connection import HttpConnection
+
+        return HttpConnection(*self._hub_arguments())
 
     async def _send(self, data: bytes) -> None:
         self._link.send(data)

@@ -151,12 +151,14 @@ def web_command(*flags: str) -> list[str]:
     return [sys.executable, "-P", "-m", "memd.web", *flags]
 
 
+def hub_command(*flags: str) -> list[str]:
+    """How the hub is started."""
+    return [sys.executable, "-P", "-m", "memd.hub", *flags]
+
+
 def become(command: list[str], **settings: str) -> None:
     """Go on as another program of memd, from the same code."""
-    environment = {**os.environ, **settings}
-    if source := source_dir():
-        environment["PYTHONPATH"] = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
-    os.execve(command[0], command, environment)
+    os.execve(command[0], command, {**os.environ, **_source(), **settings})
 
 
 def daemon_environment() -> dict[str, str]:
@@ -164,9 +166,13 @@ def daemon_environment() -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if name not in SYSTEMD_OWN}
     if environment.get("MEMD_HOME"):
         environment["MEMD_HOME"] = str(paths.state_dir().parent)
-    if source := source_dir():
-        environment["PYTHONPATH"] = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
-    return environment
+    return {**environment, **_source()}
+
+
+def _source() -> dict[str, str]:
+    """What lets another process find the code that runs here."""
+    source = source_dir()
+    return {"PYTHONPATH": os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])} if source else {}
 
 
 def source_dir() -> str:

@@ -10,10 +10,9 @@ from typing import Any
 
 from memd.errors import MemdError, NoDaemon
 from memd.protocol.async_client import AsyncClient
+from memd.protocol.client_pool import RETRIES, ClientPool
 
 CONNECTIONS = 4
-RETRIES = 6
-"""A daemon that restarts is back within a few seconds; a write that has a number is then sent again."""
 MAX_LISTENERS = 32
 HELD_EVENTS = 100
 RECONNECT_SECONDS = 1.0
@@ -29,23 +28,12 @@ class Clients:
     def __init__(self, bind: str | None = None, socket: str | None = None) -> None:
         self.bind = bind
         self._socket = socket
-        self._idle: asyncio.LifoQueue[AsyncClient] = asyncio.LifoQueue()
-        for _ in range(CONNECTIONS):
-            self._idle.put_nowait(self.new_client())
+        self.client = ClientPool(CONNECTIONS, self.new_client).client
         self._workspaces: tuple[float, list[str]] = (-REMEMBER_SECONDS, [])
         self._choices: dict[str, tuple[float, dict[str, list[str]]]] = {}
 
     def new_client(self, *, autostart: bool = False) -> AsyncClient:
         return AsyncClient(self._socket, bind=self.bind, who="web", retries=RETRIES, autostart=autostart)
-
-    @contextlib.asynccontextmanager
-    async def client(self) -> AsyncIterator[AsyncClient]:
-        """A connection for one view; a slow call of another view does not hold it up."""
-        borrowed = await self._idle.get()
-        try:
-            yield borrowed
-        finally:
-            self._idle.put_nowait(borrowed)
 
     async def workspaces(self) -> list[str]:
         """Their names, for the frame of every page; the last ones known where no daemon answers."""

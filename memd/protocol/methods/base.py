@@ -45,6 +45,11 @@ def place(*, opened: bool = False, unset: str = "") -> Meta:
     return Meta(extra={"place": True, "opened": opened, **({"unset": unset} if unset else {})})
 
 
+def local() -> Meta:
+    """Only for callers on this machine: the hub refuses a call that sets it."""
+    return Meta(extra={"local": True})
+
+
 NOT_BLANK = r"\S"
 
 # --- types that several methods share -----------------------------------------------------------------------------
@@ -184,7 +189,7 @@ class Numbered(Request):
 class Writing(OneWorkspace, Signed, Numbered):
     """Changes one workspace."""
 
-    allow_secret: bool = False
+    allow_secret: Annotated[bool, local()] = False
     """Write it even if it seems to hold a key, a token or a password."""
 
 
@@ -269,6 +274,8 @@ class Method:
     """It may take minutes."""
     notifies: bool
     """Notifications follow its answer for as long as the connection lasts."""
+    local: bool
+    """It is left to callers on this machine, although it is about a workspace."""
 
     @property
     def sentence(self) -> str:
@@ -305,12 +312,12 @@ METHODS: dict[str, Method] = {}
 
 def method(
     name: str, result: Any, *args: str, reads: bool = False, about_daemon: bool = False, for_bound: bool = False,
-    slow: bool = False, notifies: bool = False,
+    slow: bool = False, notifies: bool = False, local: bool = False,
 ) -> Callable[[type[R]], type[R]]:  # fmt: skip
     """Declare a method: its parameters are the fields of the class that follows."""
 
     def declare(request: type[R]) -> type[R]:
-        METHODS[name] = Method(name, request, result, args, reads, about_daemon, for_bound, slow, notifies)
+        METHODS[name] = Method(name, request, result, args, reads, about_daemon, for_bound, slow, notifies, local)
         return request
 
     return declare

@@ -52,7 +52,7 @@ class UnsubscribeResult(Fresh):
     unsubscribed: bool
 
 
-@method("unsubscribe", UnsubscribeResult, "subscription", about_daemon=True, for_bound=True)
+@method("unsubscribe", UnsubscribeResult, "subscription", about_daemon=True, for_bound=True, local=True)
 class UnsubscribeRequest(Request):
     """Ends a subscription of this connection."""
 

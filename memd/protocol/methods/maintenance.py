@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
-from memd.protocol.methods.base import Fresh, Progressing, Request, Scoped, Text, method
+from memd.protocol.methods.base import Fresh, Progressing, Request, Scoped, Text, local, method
 
 
 class SyncResult(Fresh):
@@ -23,7 +23,7 @@ class SyncRequest(Scoped, Progressing):
 
     vectors: bool = False
     """Wait for the vectors too; not while vectors are degraded, which would be for ever."""
-    accept_missing: bool = False
+    accept_missing: Annotated[bool, local()] = False
     """Files that vanished all at once are meant to be gone."""
 
 
@@ -36,7 +36,7 @@ class RebuildResult(Fresh):
     took_ms: float
 
 
-@method("rebuild", RebuildResult, slow=True)
+@method("rebuild", RebuildResult, slow=True, local=True)
 class RebuildRequest(Scoped, Progressing):
     """Builds the text index and the vectors again from the files and the ledger."""
 

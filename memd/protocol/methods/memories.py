@@ -86,7 +86,7 @@ class RmRequest(base.Writing):
 
     key: base.Key
     """The memory; with `hard` also one that is gone already."""
-    hard: bool = False
+    hard: Annotated[bool, base.local()] = False
     """Forget it for good."""
 
 
@@ -104,7 +104,7 @@ class GcResult(base.AcrossWorkspaces):
 class GcRequest(base.Scoped, base.Signed):
     """Lists the memories whose ttl has run out, and with `hard` forgets them for good."""
 
-    hard: bool = False
+    hard: Annotated[bool, base.local()] = False
     """Forget them."""
     dry_run: bool = False
     """Only list, also with `hard`."""

@@ -50,6 +50,8 @@ class Parameter:
     """It is a path, which need not be valid Unicode."""
     opened: bool = False
     """It is a path that the daemon opens, wherever it is."""
+    local: bool = False
+    """Only a caller on this machine may set it: a path of this machine, or what cannot be undone."""
     nullable: bool = False
     """Leaving it out differs from every value."""
 
@@ -108,6 +110,7 @@ def _parameter(field: kinds.Field, choices: tuple[str, ...], about: str) -> Para
         max_length=getattr(kind, "max_length", None),
         place=extra.get("place", False),
         opened=extra.get("opened", False),
+        local=extra.get("local", False) or extra.get("place", False),
         nullable=len(plain) < len(inner),
     )
 

@@ -44,7 +44,7 @@ class ProposalAcceptResult(base.Fresh):
     """What the method answered that was proposed."""
 
 
-@method("proposal.accept", ProposalAcceptResult, "proposal")
+@method("proposal.accept", ProposalAcceptResult, "proposal", local=True)
 class ProposalAcceptRequest(Deciding):
     """Carries out a proposal in the name of who made it; it can be undone as any write."""
 
@@ -55,6 +55,6 @@ class ProposalRejectResult(base.Fresh):
     proposal: ProposalRow
 
 
-@method("proposal.reject", ProposalRejectResult, "proposal")
+@method("proposal.reject", ProposalRejectResult, "proposal", local=True)
 class ProposalRejectRequest(Deciding):
     """Forgets a proposal."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec import Meta
 
-from memd.protocol.methods.base import Fresh, OneWorkspace, Request, method, unset
+from memd.protocol.methods.base import Fresh, OneWorkspace, Request, local, method, unset
 from memd.protocol.wire import PROTOCOL
 
 
@@ -32,11 +32,11 @@ class HelloRequest(Request):
     """The caller's version."""
     protocol: Annotated[int, Meta(ge=0, le=1_000_000)] = PROTOCOL
     """The protocol that the caller speaks."""
-    bind: Annotated[str, unset("none")] = ""
+    bind: Annotated[str, unset("none"), local()] = ""
     """The workspace to [bind](#transport) this connection to."""
-    bind_around: Annotated[str, unset("none")] = ""
+    bind_around: Annotated[str, unset("none"), local()] = ""
     """A directory: binds this connection to the workspace around it; an error where there is none."""
-    mask_secrets: bool = False
+    mask_secrets: Annotated[bool, local()] = False
     """Mask what looks like a secret in every result on this connection, unless `server.mask_secrets` is off; for
     what a model gets to read."""
 
@@ -126,7 +126,7 @@ class McpOpenResult(Fresh):
     tools: list[str]
 
 
-@method("mcp.open", McpOpenResult)
+@method("mcp.open", McpOpenResult, local=True)
 class McpOpenRequest(OneWorkspace):
     """Makes an MCP session of the connection, bound to one workspace."""
 

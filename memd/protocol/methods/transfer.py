@@ -60,7 +60,7 @@ class Incoming(base.Scoped, base.Signed, base.Progressing):
     """Take the text from there where a memory here has another one; the history keeps the old."""
     request_id: Annotated[str, unset("none")] = ""
     """An id of your own; a call that repeats it is not carried out again."""
-    allow_secret: bool = False
+    allow_secret: Annotated[bool, base.local()] = False
     """Also write what seems to hold a key, a token or a password."""
 
 

@@ -1,0 +1,146 @@
+"""The tokens of the hub: one small file, private to this user, that has what each token may do and never the token.
+
+`memd token` changes it, the hub reads it. A token is 256 random bits, so its plain digest gives nothing away.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from memd.config import paths
+from memd.config.schedules import UNITS
+from memd.errors import AlreadyExists, NotFound, StoreBroken, UnsafePlace, UsageError
+
+PREFIX = "memd_"
+"""By it a scanner for secrets knows a token that was left lying about."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,39}")
+SPAN = re.compile(r"(\d{1,5})([smhdwy])")
+SECONDS = {**UNITS, "y": 365 * 86_400}
+
+
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """What the holder of a token may do."""
+
+    name: str
+    digest: str
+    ns: tuple[str, ...]
+    """The workspaces that it is for."""
+    write: bool
+    created: int
+    expires: int | None
+    """Seconds since 1970; None: never."""
+
+    @property
+    def who(self) -> str:
+        """The author of what is written with it."""
+        return f"hub:{self.name}"
+
+    @property
+    def expired(self) -> bool:
+        return self.expires is not None and time.time() >= self.expires
+
+
+def add(name: str, ns: tuple[str, ...], *, write: bool, expires: int | None = None) -> str:
+    """Make a token; it is returned here and kept nowhere."""
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{name!r} cannot be the name of a token", "up to 40 letters, digits, dots, dashes and @")
+    if not ns:
+        raise UsageError("a token is for one or more workspaces", "name them: --ns NAME")
+    secret = PREFIX + secrets.token_urlsafe(32)
+    with _changing() as tokens:
+        if name in tokens:
+            raise AlreadyExists(f"there is a token `{name}` already", f"revoke it first: memd token revoke {name}")
+        tokens[name] = AccessToken(name, digest_of(secret), tuple(dict.fromkeys(ns)), write, int(time.time()), expires)
+    return secret
+
+
+def revoke(name: str) -> None:
+    """From the next request on nobody is let in with it."""
+    with _changing() as tokens:
+        if tokens.pop(name, None) is None:
+            raise NotFound(f"there is no token `{name}`", "see which there are: memd token list")
+
+
+def all_tokens() -> list[AccessToken]:
+    return list(_read(file()).values())
+
+
+class TokenFile:
+    """The tokens as the hub sees them: looked at with every request, read again when the file changed."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[int, ...] = ()
+        self._by_digest: dict[str, AccessToken] = {}
+
+    def find(self, secret: str) -> AccessToken | None:
+        """The token that this is; None where it is none, was revoked or has expired."""
+        self._look()
+        found = self._by_digest.get(digest_of(secret))
+        return None if found is None or found.expired else found
+
+    def _look(self) -> None:
+        seen: tuple[int, ...] = ()
+        with suppress(FileNotFoundError):
+            now = file().stat()
+            seen = (now.st_ino, now.st_mtime_ns, now.st_size)
+        if seen != self._seen:
+            self._by_digest = {token.digest: token for token in _read(file()).values()}
+            self._seen = seen
+
+
+def digest_of(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def file() -> Path:
+    return paths.state_dir() / "hub" / "tokens.json"
+
+
+def moment(text: str) -> int:
+    """`30d`, or a day such as `2027-01-31`, as seconds since 1970."""
+    if found := SPAN.fullmatch(text):
+        return int(time.time()) + int(found[1]) * SECONDS[found[2]]
+    try:
+        return int(time.mktime(time.strptime(text, "%Y-%m-%d")))
+    except (ValueError, OverflowError):
+        raise UsageError(f"{text!r} is no time", "give a span or a day: 12h, 30d, 1y, 2027-01-31") from None
+
+
+@contextmanager
+def _changing() -> Iterator[dict[str, AccessToken]]:
+    """The tokens by name, to be changed; one process at a time."""
+    folder = paths.private_dir(paths.private_dir(paths.state_dir()) / "hub")
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        tokens = _read(file())
+        yield tokens
+        rows = {"tokens": [asdict(token) for token in tokens.values()]}
+        paths.replace_file(file(), json.dumps(rows, indent=1).encode(), 0o600)
+
+
+def _read(place: Path) -> dict[str, AccessToken]:
+    try:
+        with place.open("rb") as opened:
+            found = os.fstat(opened.fileno())
+            if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+                raise UnsafePlace(f"{place} can be used by others", f"close it: chmod 600 {place}")
+            rows = json.load(opened)["tokens"]
+        return {row["name"]: AccessToken(**{**row, "ns": tuple(row["ns"])}) for row in rows}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreBroken(
+            f"{place} cannot be read: {error}", "make the tokens anew: remove it, then memd token add"
+        ) from None

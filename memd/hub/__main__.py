@@ -1,0 +1,145 @@
+"""`python -m memd.hub`: checks that it is safe to listen, prints the address, and serves until it is stopped."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ipaddress
+import logging
+import socket
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from memd.config import tokens
+from memd.config.load import load
+from memd.config.schema import HubSettings
+from memd.errors import MemdError, Refused, UsageError
+from memd.hub.server import BACKLOG, serve
+from memd.protocol.async_client import AsyncClient
+
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        return _run(_options(arguments))
+    except MemdError as error:
+        hint = f"\n  {error.hint}" if error.hint else ""
+        print(f"memd: {error.message}{hint}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 0
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="memd serve", allow_abbrev=False)
+    parser.add_argument("--listen")
+    parser.add_argument("--host", dest="hosts", action="append")
+    parser.add_argument("--cert")
+    parser.add_argument("--key")
+    parser.add_argument("--behind-proxy", action="store_true", default=None)
+    return parser.parse_args(arguments)
+
+
+def _run(options: argparse.Namespace) -> int:
+    settings = load()
+    flags = {**vars(options), "hosts": " ".join(options.hosts) if options.hosts else None}
+    hub = replace(settings.hub, **{name: value for name, value in flags.items() if value is not None})
+    address, port = _address(hub.listen)
+    hosts = hosts_of(hub, address)
+    check_safe(hub, address, hosts)
+    asyncio.run(_greet())
+    listening = _listen(address, port)
+    _announce(hub, address, listening.getsockname()[1])
+    asyncio.run(serve(listening, hosts, replace(settings, hub=hub)))
+    return 0
+
+
+async def _greet() -> None:
+    """Start the daemon where none runs, or say why that cannot be."""
+    async with AsyncClient(autostart=True, who="hub") as memory:
+        await memory.ping()
+
+
+# --- whether it is safe -----------------------------------------------------------------------------------------
+
+
+def check_safe(hub: HubSettings, address: str, hosts: frozenset[str]) -> None:
+    """Refuse to listen where others could read along, or where nobody could be let in."""
+    for place in filter(None, (hub.cert, hub.key)):
+        if not Path(place).is_file():
+            raise UsageError(f"there is no file {place}", "give the certificate and its key as PEM files")
+    if is_loopback(address):
+        return
+    if not (hub.cert or hub.behind_proxy):
+        raise Refused(
+            f"without TLS the hub listens on this machine only, not on {address}",
+            "give --cert FILE --key FILE; or, if a proxy in front of it does TLS, --behind-proxy",
+        )
+    if not any(not token.expired for token in tokens.all_tokens()):
+        raise Refused("there is no token yet, so nobody could be let in", "memd token add NAME --ns WORKSPACE --read")
+    if not hosts:
+        raise UsageError(f"by what name is the hub reached on {address}?", "give it: --host memory.example.org")
+
+
+def is_loopback(address: str) -> bool:
+    return address == "localhost" or (_is_ip(address) and ipaddress.ip_address(address).is_loopback)
+
+
+def _is_ip(address: str) -> bool:
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return True
+
+
+def hosts_of(hub: HubSettings, address: str) -> frozenset[str]:
+    """The names under which the hub answers: those that were given, and its address where that is one."""
+    own: tuple[str, ...] = LOOPBACK_NAMES if is_loopback(address) else (_in_url(address),)
+    if _is_ip(address) and ipaddress.ip_address(address).is_unspecified:
+        # Every address of the machine: that says nothing about its name. A health check asks from inside.
+        own = LOOPBACK_NAMES if hub.hosts else ()
+    return frozenset(name.lower() for name in (*own, *hub.hosts.split()))
+
+
+# --- listening --------------------------------------------------------------------------------------------------
+
+
+def _address(listen: str) -> tuple[str, int]:
+    """`127.0.0.1:8428`, `[::1]:8428` or `example.org:8428` as an address and a port."""
+    address, _, port = listen.rpartition(":")
+    if not address or not port.isdigit() or int(port) > 65535:
+        raise UsageError(f"{listen!r} is no place to listen", "give an address and a port: 127.0.0.1:8428")
+    return address.strip("[]"), int(port)
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    try:
+        family, kind, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(place)
+    except OSError as error:
+        raise Refused(
+            f"{address}:{port} cannot be used: {error.strerror or error}", "choose another: --listen"
+        ) from None
+    listening.listen(BACKLOG)
+    return listening
+
+
+def _announce(hub: HubSettings, address: str, port: int) -> None:
+    """The first line is the address, for whoever started it."""
+    print(f"{'https' if hub.cert else 'http'}://{_in_url(address)}:{port}", flush=True)
+    if not tokens.all_tokens():
+        print("memd: nobody can be let in yet: memd token add NAME --ns WORKSPACE --read", file=sys.stderr)
+
+
+def _in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""One connection to a hub: the same lines as on the socket, each write a request of HTTP and its lines the answer.
+
+Loaded only where an address of a hub is given: `http.client` and `ssl` take longer to import than a question takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import ssl
+import stat
+import time
+from collections.abc import Callable
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import SplitResult, urlencode, urlsplit
+
+from memd.config import paths
+from memd.errors import NoDaemon, Refused, UnsafePlace, UsageError
+from memd.protocol.connection import MAX_REPLY, Closed, silent
+from memd.version import __version__
+
+R = TypeVar("R")
+RPC = "/rpc"
+IDLE_SECONDS = 30.0
+"""A connection that was idle for longer is opened anew: the hub, or a proxy before it, may be about to close it."""
+
+
+class HttpConnection:
+    """A connection to the hub that speaks in lines."""
+
+    def __init__(self, url: str, timeout: float, token: str | None, about: dict[str, str]) -> None:
+        """`about` goes into the address: what a greeting would say on the socket."""
+        self._url = url
+        self._timeout = timeout
+        self._token = token or _token()
+        parts = _checked(url)
+        query = f"?{urlencode(about)}" if about else ""
+        self._path = f"{parts.path.rstrip('/').removesuffix(RPC)}{RPC}{query}"
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._http = kind(parts.netloc.rpartition("@")[2], timeout=timeout)
+        self._lines: list[bytes] = []
+        self._asked = False
+        self._used = 0.0
+
+    def close(self) -> None:
+        self._http.close()
+
+    def send(self, data: bytes) -> None:
+        if time.monotonic() - self._used > IDLE_SECONDS:
+            self._http.close()
+        if self._http.sock is None:
+            self._connect()
+        headers = {
+            "Authorization": f"Bearer {self._token}",
+            "Content-Type": "application/json",
+            "User-Agent": f"memd/{__version__}",
+        }
+        try:
+            self._http.request("POST", self._path, data, headers)
+        except TimeoutError:
+            raise silent(self._timeout) from None
+        except (OSError, HTTPException):
+            raise Closed from None
+        self._lines, self._asked = [], True
+
+    def line(self, patience: float | None) -> bytes:
+        """The next line of the answer; NoDaemon when nothing comes for `patience` seconds."""
+        if self._asked:
+            self._asked = False
+            self._lines = self._answer(patience)
+        if not self._lines:
+            raise Closed
+        return self._lines.pop(0)
+
+    def _connect(self) -> None:
+        try:
+            self._http.connect()
+        except ssl.SSLCertVerificationError as error:
+            raise Refused(
+                f"the certificate of {self._url} is not trusted: {error.verify_message}",
+                "name the authority that signed it: export SSL_CERT_FILE=FILE",
+            ) from None
+        except OSError as error:
+            raise NoDaemon(f"{self._url} cannot be reached: {error.strerror or error}", "is the hub up?") from None
+
+    def _answer(self, patience: float | None) -> list[bytes]:
+        if self._http.sock is not None:
+            self._http.sock.settimeout(patience)
+        try:
+            response = self._http.getresponse()
+            body = response.read(MAX_REPLY)
+        except TimeoutError:
+            self.close()
+            raise silent(patience or 0) from None
+        except (OSError, HTTPException):
+            raise Closed from None
+        self._used = time.monotonic()
+        if response.headers.get_content_type() != "application/json":
+            raise self._not_a_hub(response)
+        return body.splitlines()
+
+    def _not_a_hub(self, response: HTTPResponse) -> NoDaemon:
+        return NoDaemon(f"{self._url} answered {response.status} {response.reason}", "is it the address of a hub?")
+
+
+class AsyncHttpConnection:
+    """The same for asyncio: each exchange waits in a thread."""
+
+    def __init__(self, *how: Any) -> None:
+        self._how = how
+        self._http = HttpConnection(*how)
+
+    def close(self) -> None:
+        self._http.close()
+
+    async def send(self, data: bytes) -> None:
+        await self._in_thread(self._http.send, data)
+
+    async def line(self, patience: float | None) -> bytes:
+        return await self._in_thread(self._http.line, patience)
+
+    async def _in_thread(self, work: Callable[[Any], R], argument: Any) -> R:
+        try:
+            return await asyncio.to_thread(work, argument)
+        except asyncio.CancelledError:
+            # The thread goes on with that connection until its answer comes.
+            self._http = HttpConnection(*self._how)
+            raise
+
+
+def _checked(url: str) -> SplitResult:
+    parts = urlsplit(url)
+    try:
+        host = parts.hostname or ""
+        _ = parts.port
+    except ValueError:
+        host = ""
+    if not host:
+        raise UsageError(f"{url} is no address of a hub", "for example https://memory.example.org")
+    if parts.scheme != "https" and not _is_here(host):
+        raise Refused(f"{url} is not encrypted: anyone on the way could read the token", "use https://")
+    return parts
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _token() -> str:
+    """From the environment, else from a file of this user's alone; never from a command, which everyone can see."""
+    if token := os.environ.get("MEMD_TOKEN", "").strip():
+        return token
+    file = Path(os.environ.get("MEMD_TOKEN_FILE") or paths.config_file().with_name("token")).expanduser()
+    try:
+        with file.open() as opened:
+            if stat.S_IMODE(os.fstat(opened.fileno()).st_mode) & 0o077:
+                raise UnsafePlace(f"others can read the token in {file}", f"close it: chmod 600 {file}")
+            return opened.read().strip()
+    except FileNotFoundError:
+        raise UsageError(
+            "a hub is asked with a token, and there is none", f"give it as MEMD_TOKEN, or in {file}"
+        ) from None

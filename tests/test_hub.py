@@ -1,0 +1,400 @@
+"""The hub: who is let in by HTTP, what they may call, in whose name, and what the official MCP client sees."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from memd import AsyncClient, Client
+from memd.config.schema import HubSettings
+from memd.config.tokens import AccessToken, add, moment
+from memd.errors import MemdError, NoDaemon, NotFound, Refused, UsageError
+from memd.hub.__main__ import check_safe, hosts_of, main
+from memd.hub.access import Access, offered
+from memd.hub.guard import HubGuard
+from memd.protocol.methods import METHODS
+from memd.protocol.methods.parameters import parameters_of
+from memd.protocol.rate_limit import RateLimit
+from tests.agents import MODERN, played
+from tests.conftest import Home, write_notes
+from tests.hub_door import Hub, call
+
+CLIENTS = 200
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[Hub]:
+    """One for all tests, with two workspaces: `agent` and `other`."""
+    place = Path(tempfile.mkdtemp(prefix="memd-"))
+    home = Home(place / "h")
+    home.path.mkdir()
+    home.env["MEMD_HUB__CALLS_PER_SECOND"] = "10000"
+    with home.start() as client:
+        client.workspace_add(str(write_notes(place / "agent")))
+        client.workspace_add(
+            str(write_notes(place / "other", {"MEMORY.md": "# Memory\n\n## Diary\n\nDear zanzibar.\n"}))
+        )
+    served = Hub(home)
+    yield served
+    served.close()
+    home.close()
+    shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def reader(hub: Hub) -> str:
+    return hub.token("reader", "--ns", "agent", "--read")
+
+
+@pytest.fixture(scope="module")
+def writer(hub: Hub) -> str:
+    return hub.token("writer", "--ns", "agent", "--write", "--expires", "30d")
+
+
+@pytest.fixture(scope="module")
+def both(hub: Hub) -> str:
+    return hub.token("both", "--ns", "agent", "--ns", "other", "--read")
+
+
+# --- who is let in --------------------------------------------------------------------------------------------------
+
+
+def test_a_request_needs_a_token_that_is_known_valid_and_not_revoked(hub: Hub) -> None:
+    question = call("query", query="ErsatzTV")
+    assert hub.post("/rpc", question)[0] == 401
+    assert hub.post("/mcp", question)[0] == 401
+    assert hub.post("/rpc", question, "memd_guessed")[0] == 401
+    assert hub.post("/rpc", question, Authorization="Basic YTpi")[0] == 401
+
+    short = hub.token("short", "--ns", "agent", "--read", "--expires", "1d")
+    assert hub.post("/rpc", question, short)[0] == 200
+    known = json.loads(tokens_file(hub).read_text())
+    for row in known["tokens"]:
+        row["expires"] = int(time.time()) - 1 if row["name"] == "short" else row["expires"]
+    tokens_file(hub).write_text(json.dumps(known))
+    assert hub.post("/rpc", question, short)[0] == 401
+
+    gone = hub.token("gone", "--ns", "agent", "--read")
+    with hub.client(gone) as client:
+        assert client.query("ErsatzTV")["hits"]
+        assert hub.home.run("token", "revoke", "gone").returncode == 0
+        with pytest.raises(Refused, match="unknown, revoked or expired"):
+            client.query("ErsatzTV")
+
+
+def tokens_file(hub: Hub) -> Path:
+    return hub.home.state / "hub" / "tokens.json"
+
+
+def test_tokens_are_kept_as_digests_in_a_private_file(hub: Hub, reader: str) -> None:
+    assert tokens_file(hub).stat().st_mode & 0o777 == 0o600
+    assert reader not in tokens_file(hub).read_text()
+    listed = hub.home.run("token", "list").stdout
+    assert "reader" in listed and reader not in listed
+    again = hub.home.run("token", "add", "reader", "--ns", "agent", "--read")
+    assert again.returncode == 5 and "already" in again.stderr and not again.stdout
+    unknown = hub.home.run("token", "add", "x", "--ns", "agnt", "--read")
+    assert unknown.returncode == 2 and "did you mean `agent`?" in unknown.stderr
+    assert hub.home.run("token", "add", "x", "--ns", "agent").returncode == 2
+    assert hub.home.run("token", "revoke", "nobody").returncode == 1
+
+
+def test_other_hosts_origins_paths_and_ways_to_ask_are_refused(hub: Hub, reader: str) -> None:
+    question = call("query", query="ErsatzTV")
+    for path in ("/rpc", "/mcp"):
+        assert hub.post(path, question, reader, Host="evil.example:80")[0] == 421
+        assert hub.post(path, question, reader, Origin="https://evil.example")[0] == 403
+        assert hub.send("GET", path, None, {"Authorization": f"Bearer {reader}"})[0] == 405
+    assert hub.post("/rpc", question, reader, Host=f"localhost:{hub.port}")[0] == 200
+    assert hub.post("/shutdown", question, reader)[0] == 404
+    assert hub.send("GET", "/health", None, {}) == (200, {"ok": True})
+
+
+def test_what_is_too_large_is_refused_before_it_is_read(hub: Hub, reader: str) -> None:
+    big = json.dumps(call("query", query="x" * (1 << 20))).encode()
+    assert hub.post("/rpc", big, reader)[0] == 413
+    assert hub.post("/mcp", big, reader)[0] == 413
+    assert hub.post("/rpc", b"\n".join([json.dumps(call("ping")).encode()] * 20), reader)[0] == 400
+    assert hub.post("/rpc", b"not json", reader)[1]["error"]["data"]["code"] == "bad_json"
+    with hub.client(reader) as client, pytest.raises(MemdError, match="bytes"):
+        client.query("x" * (1 << 20))
+
+
+def test_a_token_that_asks_too_fast_is_told_to_wait(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await Response(b"{}")(scope, receive, send)
+
+    async def scene() -> None:
+        tokens = [add(name, ("agent",), write=False) for name in ("quick", "calm")]
+        guard = HubGuard(app, frozenset({"hub"}), HubSettings(calls_per_second=3))
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(guard), base_url="http://hub") as http:
+
+            async def status(token: str) -> int:
+                return (await http.post("/rpc", headers={"Authorization": f"Bearer {token}"})).status_code
+
+            assert [await status(tokens[0]) for _ in range(5)] == [200, 200, 200, 429, 429]
+            assert [await status("wrong") for _ in range(12)] == [401] * 10 + [429] * 2
+            # Neither another's haste nor a stranger's guesses keep anyone out.
+            assert await status(tokens[1]) == 200
+
+    monkeypatch.setenv("MEMD_HOME", str(home.path))
+    monkeypatch.setattr(RateLimit.__init__, "__defaults__", (lambda: 0.0,))
+    asyncio.run(scene())
+
+
+# --- what they may call ---------------------------------------------------------------------------------------------
+
+READS = Access.of(AccessToken("anna", "", ("agent", "work"), False, 0, None))
+WRITES = Access.of(AccessToken("anna", "", ("agent",), True, 0, None))
+
+
+def test_what_is_offered_follows_from_the_declarations() -> None:
+    refused = {name for name, method in METHODS.items() if not offered(method)}
+    about_machine = {name for name, method in METHODS.items() if method.about_daemon and not method.for_bound}
+    assert about_machine | {"mcp.open", "subscribe", "watch", "import", "rebuild", "proposal.accept"} <= refused
+    for name, method in METHODS.items():
+        if offered(method):
+            assert method.about_daemon or "ns" in parameters_of(name), name
+    assert {"query", "get", "put", "note", "undo", "log", "hello", "ping", "status"}.isdisjoint(refused)
+
+
+@pytest.mark.parametrize("name", sorted(name for name, method in METHODS.items() if offered(method)))
+def test_every_call_is_kept_to_the_workspaces_and_the_name_of_the_token(name: str) -> None:
+    method = METHODS[name]
+    params = WRITES.params(name, {"who": "cli", "cwd": "/home/x", "request_id": "7"})
+    assert "cwd" not in params
+    if "ns" in method.parameters:
+        assert params["ns"] == ["agent"]
+        with pytest.raises(Refused, match="not for a workspace"):
+            WRITES.params(name, {"ns": "other"})
+        with pytest.raises(Refused, match="not for a workspace"):
+            WRITES.params(name, {"ns": ["agent", "other"]})
+    if method.signed:
+        assert params["who"] == "hub:anna"
+    if method.writes:
+        assert params["request_id"] == "hub:anna:7"
+    if method.reads:
+        assert READS.params(name, {}).get("ns", ["agent", "work"]) == ["agent", "work"]
+    else:
+        with pytest.raises(Refused, match="may only read"):
+            READS.params(name, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("eval", {"path": "/etc/passwd"}), ("rm", {"key": "a", "hard": True}), ("gc", {"hard": True}),
+     ("put", {"key": "a", "text": "b", "allow_secret": True}), ("hello", {"bind": "other"}),
+     ("ingest", {"paths": ["/etc"]}), ("shutdown", {}), ("backup", {}), ("workspace.add", {"path": "/"})],
+)  # fmt: skip
+def test_paths_of_the_machine_and_what_cannot_be_undone_are_refused(name: str, given: dict[str, object]) -> None:
+    with pytest.raises(Refused):
+        WRITES.params(name, given)
+
+
+def test_another_workspace_is_refused_and_never_seen(hub: Hub, reader: str, both: str) -> None:
+    with hub.client(reader) as client:
+        with pytest.raises(Refused, match="not for a workspace `other`"):
+            client.query("zanzibar", ns="other")
+        assert not client.query("zanzibar")["hits"]
+        assert [one["ns"] for one in client.workspace_list()["workspaces"]] == ["agent"]
+        status = client.status()
+        assert [one["ns"] for one in status["workspaces"]] == ["agent"]
+        assert not {"pid", "socket", "config", "state_dir"} & status.keys()
+        assert "shutdown" not in client.hello()["capabilities"] and "put" not in client.hello()["capabilities"]
+    with hub.client(both) as client:
+        assert client.query("zanzibar")["hits"][0]["ns"] == "other"
+    with hub.client(both, bind="agent") as client:
+        assert not client.query("zanzibar")["hits"]
+    with hub.client(reader, bind="other") as client, pytest.raises(Refused, match="not for a workspace"):
+        client.query("zanzibar")
+
+
+def test_a_write_is_signed_with_the_token_stands_in_the_log_and_can_be_undone(
+    hub: Hub, writer: str, reader: str
+) -> None:
+    with hub.client(writer, who="cli") as client:
+        written = client.put("hub-note", "Written from afar.", request_id="1")
+        assert client.put("hub-note", "Written from afar.", request_id="1")["repeated"]
+        client.sync()
+        assert client.get("hub-note")["text"].strip().endswith("Written from afar.")
+    entry = next(
+        row for row in json.loads(hub.home.run("log", "--json").stdout)["entries"] if row["action"] == written["action"]
+    )
+    assert entry["who"] == "hub:writer" and entry["what"] == "put" and entry["undoable"]
+    with hub.client(reader) as client, pytest.raises(Refused, match="may only read"):
+        client.undo(written["action"])
+    with hub.client(writer) as client:
+        assert client.undo(written["action"])["undid"]["action"] == written["action"]
+        client.sync()
+        with pytest.raises(NotFound):
+            client.get("hub-note")
+
+
+def test_the_asynchronous_client_asks_a_hub_too(hub: Hub, writer: str) -> None:
+    async def scene() -> None:
+        async with AsyncClient(hub.url, token=writer) as memory:
+            hits, status = await asyncio.gather(memory.query("ErsatzTV"), memory.status())
+            assert hits["hits"] and status["workspaces"]
+            with pytest.raises(NotFound):
+                await memory.get("no-such-key")
+
+    played(scene)
+
+
+# --- the command line -----------------------------------------------------------------------------------------------
+
+
+def test_memd_remote_takes_its_token_from_the_environment_or_a_private_file(
+    hub: Hub, reader: str, home: Home, tmp_path: Path
+) -> None:
+    def memd(*words: str, token: str = "") -> subprocess.CompletedProcess[str]:
+        home.env["MEMD_TOKEN"] = token
+        return home.run("--remote", hub.url, *words, cwd=tmp_path)
+
+    asked = memd("query", "ErsatzTV", token=reader)
+    assert asked.returncode == 0 and "2026-02-15#ersatztv" in asked.stdout
+    assert "agent" in memd("status", token=reader).stdout
+    without = memd("query", "ErsatzTV")
+    assert without.returncode == 2 and "MEMD_TOKEN" in without.stderr
+    file = home.path / "token"
+    file.write_text(reader + "\n")
+    file.chmod(0o644)
+    assert memd("query", "ErsatzTV").returncode == 5
+    file.chmod(0o600)
+    assert memd("query", "ErsatzTV").returncode == 0
+    assert memd("note", "x").returncode == 5
+    stop = memd("stop")
+    assert stop.returncode == 2 and "about this machine" in stop.stderr
+    home.env["MEMD_REMOTE"] = hub.url
+    assert home.run("query", "ErsatzTV", cwd=tmp_path).returncode == 0
+    assert not home.socket.exists()
+
+
+def test_a_client_sends_no_token_in_the_clear_and_says_what_it_reached() -> None:
+    with pytest.raises(Refused, match="not encrypted"):
+        Client("http://memory.example.org", token="x").ping()
+    with pytest.raises(UsageError, match="no address"):
+        Client("https://", token="x").ping()
+    with pytest.raises(NoDaemon, match="cannot be reached"):
+        Client("http://127.0.0.1:9", token="x").ping()
+
+
+# --- where it listens -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (["--listen", "0.0.0.0:0"], "without TLS"),
+        (["--listen", "0.0.0.0:0", "--behind-proxy"], "no token yet"),
+        (["--listen", "0.0.0.0:0", "--cert", "/nowhere.pem"], "no file /nowhere.pem"),
+        (["--listen", "8428"], "no place to listen"),
+    ],
+)
+def test_it_refuses_to_listen_where_others_could_read_along(
+    home: Home, flags: list[str], why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MEMD_HOME", str(home.path))
+    assert main(flags) in (2, 5)
+    said = capsys.readouterr()
+    assert why in said.err and not said.out
+
+
+def test_the_names_under_which_it_answers() -> None:
+    everywhere = HubSettings(listen="0.0.0.0:8428", behind_proxy=True)
+    assert hosts_of(everywhere, "0.0.0.0") == frozenset()
+    named = HubSettings(hosts="Memory.example.org", cert=__file__)
+    assert {"memory.example.org", "localhost"} <= hosts_of(named, "0.0.0.0")
+    assert hosts_of(HubSettings(), "192.0.2.7") == {"192.0.2.7"}
+    assert "[::1]" in hosts_of(HubSettings(), "::1")
+    check_safe(HubSettings(), "127.0.0.1", frozenset())
+
+
+def test_when_a_token_expires() -> None:
+    assert 29 * 86_400 < moment("30d") - time.time() <= 30 * 86_400
+    assert moment("2037-01-31") > time.time()
+    with pytest.raises(UsageError):
+        moment("soon")
+
+
+def test_tls_by_files(hub: Hub, reader: str, home: Home, tmp_path: Path) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(cert)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    secure = Hub(hub.home, "--cert", str(cert), "--key", str(key))
+    try:
+        ask = ("--remote", f"https://localhost:{secure.port}", "query", "ErsatzTV")
+        home.env["MEMD_TOKEN"] = reader
+        distrusted = home.run(*ask)
+        assert distrusted.returncode == 5 and "not trusted" in distrusted.stderr
+        home.env["SSL_CERT_FILE"] = str(cert)
+        asked = home.run(*ask)
+        assert asked.returncode == 0 and "ersatztv" in asked.stdout
+    finally:
+        secure.close()
+
+
+# --- MCP ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["legacy", MODERN])
+def test_the_official_client_searches_and_saves_over_http(hub: Hub, writer: str, reader: str, mode: str) -> None:
+    async def scene() -> None:
+        async with hub.agent(writer, mode=mode) as agent:
+            names = {tool.name for tool in (await agent.list_tools()).tools}
+            assert {"memory_search", "memory_save"} <= names
+            found = await agent.call_tool("memory_search", {"query": "ErsatzTV"})
+            assert "192.0.2.18" in found.content[0].text
+            saved = await agent.call_tool("memory_save", {"content": f"Saved by {mode}."})
+            assert not saved.is_error, saved.content[0].text
+            assert (await agent.list_resources()).resources
+            assert (await agent.get_prompt("recall", {"about": "ErsatzTV"})).messages
+        async with hub.agent(reader, mode=mode) as agent:
+            assert "memory_save" not in {tool.name for tool in (await agent.list_tools()).tools}
+
+    played(scene)
+    assert "hub:writer" in hub.home.run("log").stdout
+
+
+def test_an_agent_has_one_workspace_and_a_profile(hub: Hub, both: str, reader: str) -> None:
+    assert hub.post("/mcp", call("tools/list"), both)[0] == 400
+    assert hub.post("/mcp?profile=everything", call("tools/list"), reader)[0] == 400
+
+    async def scene() -> None:
+        async with hub.agent(both, "?ns=other&profile=memories") as agent:
+            assert "ghost_search" in {tool.name for tool in (await agent.list_tools()).tools}
+        async with hub.agent(both, "?ns=other") as agent:
+            found = await agent.call_tool("memory_search", {"query": "zanzibar"})
+            assert "Dear zanzibar" in found.content[0].text
+
+    played(scene)
+
+
+def test_many_clients_at_once(hub: Hub, reader: str) -> None:
+    """Each with a connection of its own; all are answered."""
+
+    async def one() -> str:
+        async with AsyncClient(hub.url, token=reader) as memory:
+            return str((await memory.query("ErsatzTV"))["hits"][0]["key"])
+
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(CLIENTS))
+        assert set(await asyncio.gather(*(one() for _ in range(CLIENTS)))) == {"2026-02-15#ersatztv"}
+
+    played(scene)
