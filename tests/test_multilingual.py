@@ -118,3 +118,24 @@ def test_english_alone_loads_no_second_model(real: Home, tmp_path: Path) -> None
         status = client.status()
         assert status["model"]["multilingual"] == "not needed"
         assert "sentencepiece" not in Path(f"/proc/{status['pid']}/maps").read_text()
+
+
+def test_one_sentence_of_a_long_chunk_is_found_in_another_language(real: Home, tmp_path: Path) -> None:
+    """A chunk has vectors of its sentences beside its own, so that what else it says does not drown the answer."""
+    (tmp_path / "english" / "MEMORY.md").write_text(
+        "# Notes\n\n## Saturday\n\nThe market opens at eight and the cheese stall sells out first."
+        " Anna borrowed the ladder and wants to bring it back in March."
+        " The bicycle of the neighbour was stolen from the cellar. Rain is expected all evening.\n\n" + ENGLISH
+    )
+    question = "谁借了梯子？"
+    with real.start() as client:
+        client.query(question, ns="english")
+        client.sync(vectors=True)
+        assert first(client, question, "english") == "MEMORY#saturday"
+        sure = client.query(question, ns="english")["confidence"]
+    real.stop()
+    with sqlite3.connect(real.state / "state.db") as ledger:
+        ledger.execute("UPDATE vectors SET vector = substr(vector, 1, 1024) WHERE length(vector) > 1024")
+    with real.start() as client:
+        client.sync(vectors=True)
+        assert client.query(question, ns="english")["confidence"] < sure

@@ -10,8 +10,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from sqlite3 import Row
 from typing import TYPE_CHECKING, cast
+
+import numpy as np
 
 from memd.config.schema import SERVERS, EmbeddingSettings
 from memd.daemon.health import Stopping
@@ -23,7 +26,7 @@ from memd.indexer.language.tongues import foreign_language
 from memd.indexer.lifecycle import similarity
 from memd.indexer.model import multilingual
 from memd.indexer.model.embedding_process import EmbeddingProcess
-from memd.indexer.model.recipe import embedded_text
+from memd.indexer.model.recipe import embedded_text, sentence_pieces
 from memd.indexer.model.scale import scale_of
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.chroma_child import ChromaFolder
@@ -367,7 +370,9 @@ class Embedding:
     def _embed(self, model: ActiveModel, rows: list[Row]) -> None:
         started = time.monotonic()
         texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
-        saved = self.worker.submit(tasks.SaveVectors(model, rows, self._vectors(model, texts))).result()
+        pieces = [sentence_pieces(row["text"]) if model is self.worker.stores.multilingual else [] for row in rows]
+        vectors = self._vectors(model, [*texts, *(piece for some in pieces for piece in some)])
+        saved = self.worker.submit(tasks.SaveVectors(model, rows, _by_text(vectors, pieces))).result()
         self.health.clear("disk")
         pace = len(rows) / max(time.monotonic() - started, 1e-6)
         self._rate = pace if not self._rate else FADE * self._rate + (1 - FADE) * pace
@@ -426,3 +431,11 @@ class Embedding:
     @property
     def _polyglots(self) -> int:
         return sum(index.polyglot for index in self.worker.stores.indexes.values())
+
+
+def _by_text(vectors: Vectors, pieces: list[list[str]]) -> list[Vectors]:
+    """The vectors of each text, then those of its pieces, from one list with all texts first."""
+    ends = np.cumsum([len(pieces), *(len(some) for some in pieces)])
+    return [
+        np.concatenate((vectors[nth : nth + 1], vectors[start:end])) for nth, (start, end) in enumerate(pairwise(ends))
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING
@@ -168,7 +169,7 @@ class SaveVectors(BackgroundTask[int]):
 
     model: ActiveModel
     rows: list[Row]
-    vectors: Vectors
+    vectors: Iterable[Vectors]
 
     def run(self, worker: Worker) -> int:
         return ingest.save_vectors(worker.stores, self.model, self.rows, self.vectors)

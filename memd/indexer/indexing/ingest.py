@@ -280,7 +280,7 @@ def mark_in_step(stores: Stores, workspace: int) -> None:
             catalog.mark(connection, index.id, vectors=False)
 
 
-def save_vectors(stores: Stores, model: ActiveModel, rows: Sequence[Row], vectors: Vectors) -> int:
+def save_vectors(stores: Stores, model: ActiveModel, rows: Sequence[Row], vectors: Iterable[Vectors]) -> int:
     """Keep new vectors: in the ledger, then in the mirrors; returns how many. Only the model in use has collections."""
     digests, foreign = [row["digest"] for row in rows], model is stores.multilingual
     with stores.ledger.write() as connection:

@@ -6,6 +6,7 @@ are read on its own scale, so that what they say can be compared.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -56,8 +57,17 @@ class ForeignVector:
         return np.array([chunk in foreign for chunk in chunks], bool)
 
     def cosines(self, mirror: Mirror, chunks: Sequence[int]) -> NDArray[np.float64]:
-        """The cosine of each chunk; NaN where the other model speaks."""
-        cosines = mirror.cosines(vector_of(self.stores, self.model, self.text), chunks)
+        """The cosine of each chunk; NaN where the other model speaks.
+
+        The mean of two: that of the whole chunk, and that of the piece of it that is nearest.
+        """
+        vector = vector_of(self.stores, self.model, self.text)
+        cosines = mirror.cosines(vector, chunks)
+        reader, asked = self.stores.ledger.reader, json.dumps([int(chunk) for chunk in chunks])
+        pieces = vector_table.pieces_of_chunks(reader, self.model.id, asked, self.model.embedder.dims)
+        for nth, chunk in enumerate(chunks):
+            if chunk in pieces:
+                cosines[nth] = (cosines[nth] + (pieces[chunk] @ vector).max()) / 2
         cosines[~self.speaks_for(chunks)] = np.nan
         return cosines
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -55,8 +55,9 @@ def forget_other_models(connection: sqlite3.Connection, *fingerprints: str) -> N
     )
 
 
-def save(connection: sqlite3.Connection, model: int, digests: Sequence[str], vectors: Vectors) -> None:
-    rows = [(model, digest, row.tobytes()) for digest, row in zip(digests, vectors.astype(STORED), strict=True)]
+def save(connection: sqlite3.Connection, model: int, digests: Sequence[str], vectors: Iterable[Vectors]) -> None:
+    """Keep the vector of each text, or several: that of the whole text, then those of its pieces."""
+    rows = [(model, digest, text.astype(STORED).tobytes()) for digest, text in zip(digests, vectors, strict=True)]
     connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
 
 
@@ -120,13 +121,23 @@ def embedded_count(connection: sqlite3.Connection, model: int, workspace: int) -
 
 def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> tuple[list[int], Vectors]:
     """The vectors of some chunks, given as a JSON list."""
-    rows = connection.execute(
+    return _unpacked(_rows_of_chunks(connection, model, chunks), dims)
+
+
+def pieces_of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> dict[int, Vectors]:
+    """The vectors of the pieces of some chunks, given as a JSON list; chunks without pieces are left out."""
+    rows = _rows_of_chunks(connection, model, chunks)
+    every = {row["id"]: np.frombuffer(row["vector"], STORED).reshape(-1, dims)[1:] for row in rows}
+    return {chunk: pieces.astype(np.float32) for chunk, pieces in every.items() if len(pieces)}
+
+
+def _rows_of_chunks(connection: sqlite3.Connection, model: int, chunks: str) -> list[sqlite3.Row]:
+    return connection.execute(
         # CROSS JOIN keeps this order: look up a few chunks, not every vector.
         "SELECT c.id, v.vector FROM json_each(:chunks) j CROSS JOIN chunks c ON c.id = j.value"
         " CROSS JOIN vectors v ON v.model = :model AND v.digest = c.digest",
         {"model": model, "chunks": chunks},
     ).fetchall()
-    return _unpacked(rows, dims)
 
 
 def embedded_digests(connection: sqlite3.Connection, model: int, workspace: int) -> set[str]:
@@ -191,7 +202,9 @@ def _unpacked(rows: list[sqlite3.Row], dims: int) -> tuple[list[int], Vectors]:
 
 
 def _matrix(rows: list[sqlite3.Row], dims: int) -> Vectors:
-    packed = np.frombuffer(b"".join(row["vector"] for row in rows), STORED)
+    """The vector of each whole text."""
+    size = dims * STORED.itemsize
+    packed = np.frombuffer(b"".join(row["vector"][:size] for row in rows), STORED)
     return packed.reshape(len(rows), dims).astype(np.float32)
 
 
