@@ -9,7 +9,9 @@ from datetime import date, timedelta
 
 BEGIN = date(2025, 1, 1)
 DAYS = 365
-SUBJECTS, FACTS, TOPICS = 70, 400, 30
+SUBJECTS, FACTS, TOPICS = 24, 120, 12
+ROUND, RAW = 7, 9
+"""Every so many days someone notes a round through some services that tells nothing, and overhears a rumour."""
 
 FIRST = "Amber Birch Cobalt Dune Ember Fjord Garnet Harbor Indigo Juniper Krill Lantern Marble Nimbus Opal".split()
 SECOND = "Relay Ledger Kiln Beacon Loom Orchard Archive Turbine Pantry Compass".split()
@@ -124,6 +126,7 @@ def make(seed: int) -> Year:
             _add(year, rng, subject, what, later, use, repeats=fact.number)
     _write(year, rng)
     _topics(year, rng, subjects)
+    _noise(year, rng, subjects)
     _ask(year, rng)
     return year
 
@@ -174,6 +177,22 @@ def _topics(year: Year, rng: random.Random, subjects: list[str]) -> None:
         year.topics[subject] = f"memory/topics/{name}.md"
         year.notes[rng.randrange(60)][year.topics[subject]] = f"---\ntitle: {subject}\n---\n\n{text}"
     year.notes[0]["MEMORY.md"] = "# Memory\n\n## Habits\n\nNote every change of a service on the day it happens.\n"
+
+
+def _noise(year: Year, rng: random.Random, subjects: list[str]) -> None:
+    """Notes that name services and tell nothing of them, and raw captures of what may not even be true."""
+    for day in range(0, DAYS, ROUND):
+        names = ", ".join(rng.sample(subjects, 5))
+        _append(year, day, f"## Round\n\nWent through the port, the owner and the backup of {names}. All well.\n")
+    for day in range(2, DAYS, RAW):
+        subject, what = rng.choice(subjects), rng.choice(list(ATTRIBUTES))
+        heading, statement = (text.format(s=subject, v=_value(rng, what)) for text in ATTRIBUTES[what][:2])
+        _append(year, day, f"## Overheard about {heading}\n<!-- memd: tier=sensory -->\n\nMaybe: {statement}\n")
+
+
+def _append(year: Year, day: int, section: str) -> None:
+    path = f"memory/{BEGIN + timedelta(day)}.md"
+    year.notes[day][path] = year.notes[day].get(path, f"# {BEGIN + timedelta(day)}\n") + "\n" + section
 
 
 def _ask(year: Year, rng: random.Random) -> None:

@@ -145,6 +145,8 @@ class Ask:
     """The day that "last week" is counted from; None is the daemon's own."""
     as_of: str = ""
     """A moment of the past whose texts are asked."""
+    all_tiers: bool = False
+    """Also what rests, whatever is awake."""
 
     @property
     def day(self) -> date:
@@ -194,5 +196,7 @@ class Answer:
     """Words that no note has in any form."""
     near: list[Hit] = field(default_factory=list)
     """What came closest besides the hits, which is no answer."""
+    resting: int = 0
+    """How many more would be hits if they did not rest."""
     unread: dict[str, list[str]] = field(default_factory=dict)
     """By workspace, the files that have what was asked for, but not as the index has taken them in."""

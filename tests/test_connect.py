@@ -400,6 +400,11 @@ def test_connect_says_what_it_does_not_do_yet_and_asks_on_a_terminal(person, tmp
     off = "saving from sessions is off; to turn it on: memd connect claude-code --capture"
     assert off in person.run("connect", "claude-code").stderr
     assert "saving from sessions" not in person.run("connect", "cursor").stderr
+    shown, code = on_terminal(person, "connect", "codex", typed="n\n")
+    assert code == 0 and "+[mcp_servers.memd]" in shown and "Write this to" in shown and "nothing was written" in shown
+    assert not (tmp_path / ".codex/config.toml").exists()
+    shown, code = on_terminal(person, "connect", "codex", typed="\n")
+    assert code == 0 and shown.count("[mcp_servers.memd]") == 1 and (tmp_path / ".codex/config.toml").exists()
     shown, code = on_terminal(person, "connect", "claude-code", typed="n\n")
     assert code == 0 and "Turn it on? [y/N]" in shown and off in shown
     shown, code = on_terminal(person, "connect", "claude-code", typed="y\n")
@@ -561,3 +566,8 @@ def test_the_page_for_shells_names_commands_and_flags_that_exist():
         assert name in known, name
         flags = {flag for param in known[name].params for flag in param.opts}
         assert set(re.findall(r"(?<= )--?[a-zA-Z-]+", re.sub(r'"[^"]*"', "", rest.partition("#")[0]))) <= flags, name
+
+
+def test_a_part_of_an_agents_name_is_answered_with_the_names_it_may_mean(person):
+    told = person.run("connect", "claude")
+    assert told.returncode == 2 and "did you mean `claude-code` or `claude-desktop`?" in told.stderr

@@ -41,20 +41,51 @@ def test_a_memory_goes_up_and_down_a_tier_at_a_time(agent: Client) -> None:
     for verb, before, after in (
         ("promote", "stm", "ltm"), ("demote", "ltm", "stm"), ("demote", "stm", "dormant"),
         ("promote", "dormant", "stm"), ("promote", "stm", "ltm"), ("archive", "ltm", "dormant"),
-        ("promote", "dormant", "ltm"), ("delete", "ltm", "dormant"),
+        ("promote", "dormant", "ltm"),
     ):  # fmt: skip
         told = agent.curate(DAILY, verb)
         assert (told["what"], told["before"], told["after"], told["changed"]) == ("tier", before, after, True), verb
         assert tier(agent, DAILY) == after
 
 
-@pytest.mark.parametrize(("first", "verb"), [("promote", "promote"), ("archive", "demote"), ("archive", "delete")])
+@pytest.mark.parametrize(("first", "verb"), [("promote", "promote"), ("archive", "demote"), ("delete", "delete")])
 def test_where_there_is_nowhere_to_go_nothing_is_done(agent: Client, first: str, verb: str) -> None:
     agent.curate(DAILY, first)
     count = len(agent.log()["entries"])
     told = agent.curate(DAILY, verb)
     assert not told["changed"] and told["before"] == told["after"] and told["action"] is None
     assert len(agent.log()["entries"]) == count
+
+
+def test_what_is_deleted_is_in_no_answer_and_can_be_brought_back(agent: Client, root: Path) -> None:
+    before = (root / "memory/2026-02-15.md").read_bytes()
+    for restore in (lambda done: agent.undo(done["action"]), lambda done: agent.curate(DAILY, "promote")):
+        done = agent.curate(DAILY, "delete")
+        assert (done["before"], done["after"]) == ("stm", "deleted")
+        asked = agent.query("apple trees planted", all=True)
+        assert DAILY not in [hit["key"] for hit in (*asked["hits"], *asked["near"])]
+        assert DAILY not in [memory["key"] for memory in agent.list()["memories"]]
+        assert "apple trees" not in agent.context("apple trees", all=True)["text"]
+        with pytest.raises(errors.NotFound, match="was deleted on") as refused:
+            agent.get(DAILY)
+        assert f"memd curate {DAILY} promote" in refused.value.hint
+        (gone,) = agent.gc(dry_run=True)["expired"]
+        assert (gone["key"], gone["deleted"]) == (DAILY, True)
+        assert (root / "memory/2026-02-15.md").read_bytes() == before
+        restore(done)
+        assert DAILY in [hit["key"] for hit in agent.query("apple trees planted")["hits"]]
+        assert tier(agent, DAILY) == "stm"
+
+
+def test_a_new_text_brings_a_deleted_memory_back(agent: Client, root: Path) -> None:
+    agent.curate(DAILY, "delete")
+    day = root / "memory/2026-02-15.md"
+    day.write_text(day.read_text().replace("It leaks.", "It leaks again."))
+    agent.sync()
+    assert [row["key"] for row in agent.gc()["expired"]] == [DAILY]
+    day.write_text(day.read_text().replace("two apple trees", "three apple trees"))
+    agent.sync()
+    assert agent.gc()["expired"] == [] and DAILY in [hit["key"] for hit in agent.query("apple trees")["hits"]]
 
 
 def test_a_move_is_in_the_log_and_undo_takes_it_back_without_touching_a_file(agent: Client, root: Path) -> None:
@@ -138,7 +169,7 @@ def test_the_command_says_from_where_to_where(home: Home, agent: Client, root: P
     assert code == 5 and out == "" and "unpin" in err
     assert said(DAILY, "unpin")[0] == 0
     code, out, err = said(DAILY, "delete")
-    assert (code, out) == (0, f"{DAILY}: ltm → dormant") and f"memd rm {DAILY}" in err
+    assert (code, out) == (0, f"{DAILY}: ltm → deleted") and f"memd rm {DAILY}" in err
     assert "Planted two apple trees." in (root / "memory/2026-02-15.md").read_text()
 
 

@@ -372,10 +372,10 @@ def test_what_is_near_is_shown_when_asked_for(capfd: pytest.CaptureFixture[str])
     result = {"hits": [], "near": [HIT], "verdict": "none", "ns": ["agent"], "degraded": [], "pending": 0}
     fast_search._show_hits(asked(), result)
     out, told = capfd.readouterr()
-    assert out == "" and "1 passage comes near; to see it, add --all" in told
+    assert out == "" and "to see the closest passage all the same, add --all" in told
     fast_search._show_hits(asked(all=True), result)
     out, told = capfd.readouterr()
-    assert out.startswith("a.md:3") and "these are the nearest" in told and "--all" not in told
+    assert out.startswith("a.md:3") and "these are the closest passages" in told and "--all" not in told
     fast_search._show_hits(asked(format="jsonl", all=True), result)
     assert json.loads(capfd.readouterr().out) == HIT
     fast_search._show_hits(asked(), {**result, "hits": [HIT], "verdict": "found"})

@@ -115,12 +115,12 @@ def test_folded_hits_and_explanations_are_listed():
         (
             answer(near=[HIT], verdict="none"),
             1,
-            ["nothing found for “x” in agent", "1 passage comes near; to see it, add --all"],
+            ["nothing found for “x” in agent", "to see the closest passage all the same, add --all"],
         ),
         (
             answer(near=[HIT, HIT], verdict="none"),
             1,
-            ["nothing found for “x”", "2 passages come near; to see them, add --all"],
+            ["nothing found for “x”", "to see the closest 2 passages all the same, add --all"],
         ),
         (answer(degraded=["vectors"]), 4, ["nothing found for “x” in agent", "degraded: vectors"]),
         (answer(HIT, degraded=["vectors"]), 0, ["degraded: vectors"]),

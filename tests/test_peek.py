@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -276,3 +277,54 @@ def test_gc_names_what_rests_and_never_removes_it(home: Home, memory: Client, wo
     assert done.returncode == 0 and "gone-soon" in done.stdout
     assert "apple trees" in (workspace / "memory" / "2026-02-15.md").read_text()
     assert memory.gc(ns="agent")["dormant_total"] == 1
+
+
+# --- over time --------------------------------------------------------------------------------------------------
+
+
+def test_the_tiers_of_days_gone_by_are_counted_back_from_now(home: Home, memory: Client) -> None:
+    ago = (datetime.now(UTC) - timedelta(days=10)).isoformat(timespec="milliseconds")
+    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+        ledger.execute("UPDATE memories SET first_seen = ? WHERE slug <> 'ersatztv'", (ago,))
+    memory.curate("2026-02-15#garden", "archive")
+    assert memory.stats(ns="agent")["tier_days"] == []
+    days = memory.stats(ns="agent", days=12)["tier_days"]
+    assert [day["date"] for day in days] == sorted(day["date"] for day in days) and len(days) == 12
+    assert days[-1]["tiers"] == {"sensory": 0, "stm": 2, "ltm": 3, "dormant": 1}
+    assert [day["tiers"]["dormant"] for day in days[:-1]] == [0] * 11
+    assert days[-2]["tiers"]["stm"] == 2 and days[0]["tiers"]["stm"] == days[0]["tiers"]["ltm"] == 0
+
+
+def test_who_was_shown_a_memory_is_told_once_it_is_counted(memory: Client) -> None:
+    key = "2026-02-15#ersatztv"
+    lives = [memory.get(key, who="ada")["life"] for _ in range(2)]
+    assert lives[0] == lives[1] and lives[0]["shown"] == []
+    memory.reflect()
+    (shown,) = memory.get(key, observe=False)["life"]["shown"]
+    assert shown["who"] == "ada" and shown["at"][:10] == datetime.now(UTC).date().isoformat()
+
+
+# --- days, files and folders --------------------------------------------------------------------------------------
+
+
+def test_notes_that_were_copied_together_have_no_day_of_their_own(memory: Client, workspace: Path) -> None:
+    topics = {f"memory/topics/bird-{nth}.md": f"# Bird {nth}\n\nIt sings.\n" for nth in range(6)}
+    write_notes(workspace, topics)
+    for path in topics:
+        os.utime(workspace / path, (1_700_000_000, 1_700_000_000))
+    os.utime(write_notes(workspace, {"memory/topics/owl.md": "# Owl\n\nIt does not.\n"}) / "memory/topics/owl.md",
+             (1_700_000_000 - 86_400, 1_700_000_000 - 86_400))  # fmt: skip
+    memory.sync()
+    dates = {row["key"]: row["date"] for row in memory.list(path="memory/topics")["memories"]}
+    assert {dates[f"bird-{nth}"] for nth in range(6)} == {""}
+    assert dates["owl"] == datetime.fromtimestamp(1_700_000_000 - 86_400).date().isoformat()
+
+
+def test_a_day_and_a_folder_are_shown_by_their_names(home: Home, memory: Client, workspace: Path) -> None:
+    write_notes(workspace, {"memory/2026-04-01.md": "# 2026-04-01\n\n## One\n\nFirst.\n\n## Two\n\nSecond.\n"})
+    memory.sync()
+    assert home.run("get", "2026-04-01", cwd=workspace).stdout == (workspace / "memory/2026-04-01.md").read_text()
+    assert home.run("get", "2026-04-02", cwd=workspace).returncode == 1
+    everything, some = (home.run("ls", *where, "--json", cwd=workspace) for where in ([], ["memory/2026-04-01.md"]))
+    assert [row["key"] for row in json.loads(some.stdout)["memories"]] == ["2026-04-01#two", "2026-04-01#one"]
+    assert len(json.loads(everything.stdout)["memories"]) > 2

@@ -10,11 +10,11 @@ from memd.cli.flags import Flags
 
 QUERY = Flags(
     values={'--kind': 'kind', '--tags': 'tags', '--role': 'role', '--path': 'path', '--since': 'since', '--until': 'until', '--tier': 'tier', '--limit': 'limit', '-l': 'limit', '--mode': 'mode', '-m': 'mode', '--as-of': 'as_of', '--sync': 'sync', '--format': 'format', '--color': 'color', '--ns': 'ns', '-n': 'ns', '--workspace': 'workspace', '-w': 'workspace'},
-    switches={'--explain': 'explain', '--all': 'all', '--full': 'full', '--no-start': 'no_start', '--json': 'json'},
+    switches={'--all': 'all', '--explain': 'explain', '--full': 'full', '--no-start': 'no_start', '--json': 'json'},
     choices={'kind': ('semantic', 'episodic', 'procedural'), 'tier': ('sensory', 'stm', 'ltm', 'dormant', 'pinned'), 'mode': ('hybrid', 'text', 'vector', 'exact'), 'sync': ('auto', 'none', 'full'), 'format': ('text', 'memory-search', 'grep', 'entries', 'files', 'jsonl', 'bus'), 'color': ('auto', 'always', 'never')},
     numbers={'limit': 200},
     lists=('tags',),
-    params=('kind', 'tags', 'role', 'path', 'since', 'until', 'tier', 'limit', 'mode', 'explain', 'as_of', 'sync'),
+    params=('all', 'kind', 'tags', 'role', 'path', 'since', 'until', 'tier', 'limit', 'mode', 'explain', 'as_of', 'sync'),
 )
 GREP = Flags(
     values={'--context': 'context', '-C': 'context', '--max-results': 'max_results', '--path': 'path', '--color': 'color', '--ns': 'ns', '-n': 'ns', '--workspace': 'workspace', '-w': 'workspace'},

@@ -41,7 +41,7 @@ def render(result: Mapping[str, Any], colour: bool, full: bool = False) -> str:
 def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[str]:
     """What to say beside the hits: that there are none, that they are weak, that memd is not at its best.
 
-    `shown` says that what comes near was shown with them.
+    `shown` says that what is only close was shown with them.
     """
     lines = [_correction(word, near) for word, near in result.get("corrected", {}).items()]
     if not result["hits"]:
@@ -49,10 +49,11 @@ def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[
         lines.append(f"nothing found for “{one_line(query)}”" + (f" in {asked}" if asked else ""))
         count = len(result.get("near", ()))
         if count and shown:
-            lines[-1] += "; these are the nearest"
+            lines[-1] += "; these are the closest passages"
         elif count:
-            near = "1 passage comes near; to see it" if count == 1 else f"{count} passages come near; to see them"
-            lines.append(f"{near}, add --all")
+            lines.append(
+                f"to see the closest {'passage' if count == 1 else f'{count} passages'} all the same, add --all"
+            )
         if result.get("unchecked"):
             lines.append(f"not compared with the files: {one_line(str(result['unchecked']))}")
         if result.get("pending"):
@@ -62,6 +63,9 @@ def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[
             f"“{one_line(word)}”" for word in result.get("missing", ()) if word not in result.get("corrected", ())
         ]
         lines.append("these match weakly" + (f": no note has {', '.join(unknown)}" if unknown else ""))
+    if many := result.get("resting"):
+        more = "1 more passage rests" if many == 1 else f"{many} more passages rest"
+        lines.append(f"{more} (dormant or raw); to see {'it' if many == 1 else 'them'}, add --all")
     if result["degraded"]:
         what = ", ".join(one_line(str(name)) for name in result["degraded"])
         lines.append(f"degraded: {what}; how to repair it: memd status")

@@ -27,7 +27,7 @@ def status(result: Mapping[str, Any]) -> str:
             *_fact("model", _model(result)),
             *_fact("listeners", result.get("subscriptions")),
             *_fact("proposals", _proposals(result)),
-            *(line for job in result["jobs"] for line in _fact("job", _job(job))),
+            *_jobs(result["jobs"]),
         ],
         _exams(result["workspaces"]),
         _watching(result["workspaces"]),
@@ -95,7 +95,10 @@ def _headline(result: Mapping[str, Any]) -> str:
 
 
 def _fact(name: str, value: Any) -> list[str]:
-    return [f"{name.removesuffix('_dir'):<9} {one_line(str(value))}"] if value else []
+    if not value:
+        return []
+    room = console.width() - 10 if console.on_terminal(sys.stdout) else len(str(value))
+    return [f"{name.removesuffix('_dir'):<9} {_cell(one_line(str(value)), room)}"]
 
 
 def _pending(result: Mapping[str, Any]) -> str:
@@ -123,11 +126,20 @@ def _model(result: Mapping[str, Any]) -> str:
     return f"{name}{size}, {model.get('state', 'off')}{note}{beside}; {made} embedded since the start"
 
 
-def _job(job: dict[str, Any]) -> str:
-    if job.get("last"):
-        came = f": {job['result']}" if job.get("result") else ""
-        return f"{job['name']} {scheduled(job['schedule'])}, {ago(job['last'])}{came}"
-    return f"{job['name']} {scheduled(job['schedule'])}" + (f", next {until(job['next'])}" if job.get("next") else "")
+def _jobs(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for all of them, and one for each that failed."""
+    on = [job for job in jobs if job["schedule"] != "off"]
+    ran, coming = [job for job in on if job.get("last")], [job for job in on if job.get("next")]
+    parts = [f"{len(on)} by the clock"]
+    if ran:
+        last = max(ran, key=lambda job: str(job["last"]))
+        parts.append(f"last {last['name']} {ago(last['last'])}")
+    if coming:
+        soon = min(coming, key=lambda job: str(job["next"]))
+        parts.append(f"next {soon['name']} {until(soon['next'])}")
+    failed = [job for job in ran if str(job.get("result")).startswith("failed")]
+    lines = [line for job in failed for line in _fact("job", f"{job['name']} {ago(job['last'])}: {job['result']}")]
+    return [*_fact("jobs", f"{', '.join(parts)} (memd jobs)"), *lines]
 
 
 def scheduled(schedule: str) -> str:

@@ -141,6 +141,33 @@ class SearchSettings:
         choices=FUSIONS,
     )  # fmt: skip
     rrf_k: int = setting(60, "The constant of reciprocal rank fusion.", low=1, high=1_000)
+    include_all: bool = setting(False, "Search what rests (dormant memories, raw captures) as what is awake, always.")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSettings:
+    """How a context is filled."""
+
+    memory_tokens: int = setting(400, "The most tokens of one memory; -1 means no limit.", low=-1, high=200_000)
+    edges: bool = setting(True, "Follow the edges of what was found.")
+    damping: float = setting(
+        0.3, "The share of a memory's score, times the edge's weight, that a neighbour gains.", low=0, high=1
+    )
+    edges_per_memory: int = setting(5, "Edges that are followed from one memory, the heaviest first.", low=1, high=100)
+    min_edge_weight: float = setting(0.1, "A lighter edge is not followed.", low=0, high=1)
+    max_from_edges: int = setting(50, "The most memories that edges add.", low=0, high=1_000)
+    max_boost: float = setting(
+        0.5, "The most that a memory gains from its edges, as a share of its own score.", low=0, high=10
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LinksSettings:
+    """Which memories are linked by themselves."""
+
+    similarity: float = setting(
+        0.8, "How much alike two memories must be, from 0.5 to 1; see docs/lifecycle.md.", low=0.5, high=1
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +318,8 @@ class Settings:
     index: IndexSettings = field(default_factory=IndexSettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
+    links: LinksSettings = field(default_factory=LinksSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
     jobs: JobsSettings = field(default_factory=JobsSettings)
     outline: OutlineSettings = field(default_factory=OutlineSettings)

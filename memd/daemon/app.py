@@ -90,6 +90,7 @@ class App:
     def _open_stores(self) -> None:
         most = self.settings.index
         self.stores = Stores(paths.state_dir(), most_open=most.max_open, most_open_mb=most.max_open_mb)
+        self.stores.link_similarity = self.settings.links.similarity
         self._stack.callback(self.stores.close)
         self.stores.open_workspaces(self.settings.workspaces)
         known = {index.id for index in self.stores.indexes.values()}

@@ -102,8 +102,8 @@ def about_the_task(relevance: Mapping[int, float], doubtful: bool = False) -> di
     return {memory: value for memory, value in relevance.items() if value >= enough}
 
 
-def scores_of(standings: Sequence[MemoryStanding], today: date) -> dict[int, float]:
-    """The score of each search result; resting memories are left out, unless they answer best.
+def scores_of(standings: Sequence[MemoryStanding], today: date, all_tiers: bool = False) -> dict[int, float]:
+    """The score of each search result; resting memories are left out, unless they answer best or `all_tiers` are asked.
 
     Fading never hides the only answer: a resting memory that is more relevant than every awake one stays, with the low
     weight of its tier; one that is so by far is weighted as short-term.
@@ -114,6 +114,6 @@ def scores_of(standings: Sequence[MemoryStanding], today: date) -> dict[int, flo
     for one in standings:
         if not one.resting:
             scores[one.memory] = score(one, today, best=best)
-        elif one.relevance > awake:
+        elif all_tiers or one.relevance > awake:
             scores[one.memory] = score(one, today, "stm" if one.relevance >= BY_FAR * awake else None, best)
     return scores

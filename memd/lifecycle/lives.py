@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -45,6 +46,12 @@ class Life:
     """The tier that it had before the last move."""
     merged: bool = False
     """It is dormant because another memory says the same, and that one still exists."""
+    deleted: bool = False
+    """It is dormant and in no answer."""
+    inherited: int = 0
+    """The accesses of what it renews: a fact that was told anew is as much asked for as before."""
+    told: int = 0
+    """Its accesses in hours in which the same client said what was useful."""
 
     @property
     def exempt(self) -> bool:
@@ -76,9 +83,17 @@ class Life:
         return self.accessed > self.moved
 
     @property
+    def asked_for(self) -> int:
+        """How often it, or what it renews, was accessed."""
+        return max(self.accesses, self.inherited)
+
+    @property
     def utility(self) -> float:
-        """The share of its accesses that someone marked as useful."""
-        return self.useful / self.accesses if self.accesses else 0.0
+        """How often it was useful, as a share of the accesses of which someone could have said so.
+
+        Not a number while nobody could: no condition on it holds then.
+        """
+        return min(1.0, self.useful / self.told) if self.told else math.nan
 
 
 def awake_tier(home: str) -> Tier:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, NoReturn, cast
 
 from memd.errors import NotFound, UsageError, did_you_mean
-from memd.lifecycle.rules import COMPARE, FLOOR, HOME, PAIR_VERBS, Rule, RuleAction, RuleCondition, Value
+from memd.lifecycle.rules import COMPARE, FLOOR, HOME, KEEP, PAIR_VERBS, Rule, RuleAction, RuleCondition, Value
 from memd.models import KINDS, PINNED, TIERS, Tier
 
 # --- rules as people write them -------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ RANK = ("dormant", "sensory", "stm", "ltm")
 RISING = f"the tiers rise from {', '.join(RANK)}"
 VERBS = {
     "promote": "promote TIER", "demote": "demote TIER", "decay": "decay FACTOR [floor NUMBER]", "archive": "archive",
-    "delete": "delete", "link": "link", "dedup": "dedup", "refine": "refine",
+    "delete": "delete", "link": "link", "dedup": "dedup [keep WHICH]", "refine": "refine",
 }  # fmt: skip
 EXAMPLE = "such as: tier=stm age>48h access<10 → decay 0.95 floor 0.1"
 
@@ -90,6 +90,8 @@ class RuleReader:
             return self.move(verb, rest, at)
         if verb == "decay":
             return self.decay(rest, at)
+        if verb == "dedup" and rest:
+            return self.dedup(rest, at)
         if rest:
             self.refuse(f"nothing can follow `{verb}`", rest[0][1])
         return RuleAction(verb)
@@ -113,6 +115,13 @@ class RuleReader:
         if not 0 < factor <= 1:
             self.refuse("the factor must be over 0 and at most 1", rest[0][1])
         return RuleAction("decay", factor=factor, floor=_share(self, *rest[2]) if rest[1:] else FLOOR)
+
+    def dedup(self, rest: list[tuple[str, int]], at: int) -> RuleAction:
+        if len(rest) != 2 or rest[0][0] != "keep":
+            self.refuse(f"write it as `{VERBS['dedup']}`", rest[0][1])
+        if rest[1][0] not in KEEP:
+            self.unknown(rest[1][0], "memory to keep", KEEP, rest[1][1])
+        return RuleAction("dedup", keep=rest[1][0])
 
 
 def _after_gap(text: str, at: int, end: int) -> int:
@@ -180,6 +189,7 @@ FIELDS: dict[str, tuple[Callable[[RuleReader, str, int], Value], set[str]]] = {
     "access": (_count, EXACT | ORDER),
     "days": (_count, EXACT | ORDER),
     "useful": (_count, EXACT | ORDER),
+    "told": (_count, EXACT | ORDER),
     "utility": (_share, EXACT | ORDER),
     "importance": (_share, EXACT | ORDER),
     "similarity": (_share, {">", ">="}),
@@ -250,7 +260,8 @@ def body(rule: Rule) -> str:
     when, action = _conditions(rule.when), rule.action
     if action.verb == "decay":
         return f"{when} → decay {_number(action.factor)} floor {_number(action.floor)}"
-    return f"{when} → {action.verb} {action.tier}".rstrip()
+    more = f"keep {action.keep}" if action.keep else action.tier
+    return f"{when} → {action.verb} {more}".rstrip()
 
 
 def _conditions(when: Iterable[RuleCondition]) -> str:
@@ -308,7 +319,7 @@ def _some_number(field: str, conditions: list[RuleCondition]) -> bool:
     least: Any = timedelta() if isinstance(conditions[0].value, timedelta) else 0
     highest = HIGHEST.get(field)
     numbers: list[Any] = sorted({least, *(one.value for one in conditions), *([] if highest is None else [highest])})
-    if field in ("access", "days", "useful"):
+    if field in ("access", "days", "useful", "told"):
         # As many whole neighbours as conditions could exclude one by one.
         between = [number + step for number in numbers for step in range(1, len(numbers) + 1)]
     else:
@@ -332,7 +343,7 @@ BUILT_IN: tuple[Rule, ...] = tuple(
          "A raw capture that nobody asked for is laid aside."),
         # Before `wake`: what it laid aside still matches it there, which is no move and ends the search.
         # Before `promote-to-ltm`: being found often is no merit if it never helped.
-        ("prune-low-utility", "off access>20 utility<0.05 → demote dormant",
+        ("prune-low-utility", "off told>20 utility<0.05 → demote dormant",
          "What is found often and never useful is laid aside, where someone says what is useful."),
         ("wake", "tier=dormant returned=yes → promote home",
          "What was asked for after a rule had laid it aside comes back."),

@@ -22,6 +22,8 @@ FLOOR = 0.1
 """The importance below which nothing fades, unless a rule says otherwise."""
 PAIR_VERBS = ("link", "dedup", "refine")
 """Actions on two similar memories."""
+KEEP = ("oldest", "newest", "highest-importance")
+"""Which of two memories that say the same can stay."""
 
 Value = str | int | float | bool | timedelta
 
@@ -35,9 +37,10 @@ OBSERVED: dict[str, Callable[[Life, datetime], Any]] = {
     "role": lambda life, now: life.role,
     "age": lambda life, now: life.age(now),
     "idle": lambda life, now: life.idle(now),
-    "access": lambda life, now: life.accesses,
+    "access": lambda life, now: life.asked_for,
     "days": lambda life, now: life.days,
     "useful": lambda life, now: life.useful,
+    "told": lambda life, now: life.told,
     "utility": lambda life, now: life.utility,
     "returned": lambda life, now: life.returned,
 }
@@ -55,13 +58,26 @@ class RuleCondition:
 
 @dataclass(frozen=True, slots=True)
 class RuleAction:
-    """What a rule does. `archive` and `delete` make a memory dormant; no rule ever deletes text."""
+    """What a rule does. `archive` and `delete` make a memory dormant, and `delete` takes it out of all answers.
+
+    No rule ever deletes text.
+    """
 
     verb: str
     """promote, demote, decay, archive, delete; for pairs link, dedup, refine."""
     tier: Tier | Literal["home", ""] = ""
     factor: float = 1.0
     floor: float = 0.0
+    keep: str = ""
+    """Which of two memories that say the same stays: one of `KEEP`."""
+
+    @property
+    def deletes(self) -> bool:
+        return self.verb == "delete"
+
+    def moves(self, life: Life) -> bool:
+        target = self.target(life)
+        return target is not None and (target != life.tier or (self.deletes and not life.deleted))
 
     def target(self, life: Life) -> Tier | None:
         """The tier that it moves a memory to; None if it moves nothing."""
@@ -90,7 +106,7 @@ class Rule:
     @cached_property
     def needs_feedback(self) -> bool:
         """Skip without feedback: everything would look useless, and what is found most would go first."""
-        return any(condition.field in ("utility", "useful") for condition in self.when)
+        return any(condition.field in ("utility", "useful", "told") for condition in self.when)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +120,8 @@ class RuleMatch:
     """Where it goes; None: it stays."""
     importance: float = 0.0
     """Its importance there, after fading."""
+    deletes: bool = False
+    """It goes out of all answers, too."""
 
 
 def pair_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
@@ -129,18 +147,17 @@ def evaluate(life: Life, rules: Iterable[Rule], now: datetime, feedback: bool) -
     if life.exempt:
         return None
     usable = [rule for rule in rules if rule.enabled and not rule.of_pairs and (feedback or not rule.needs_feedback)]
-    start, seen, moves, reasons = life, {life.tier}, list[Rule](), list[str]()
-    while rule := _first_match(usable, life, now):
-        target = rule.action.target(life)
-        if target is None or target == life.tier:
-            break
+    start, seen, moves, reasons = life, {(life.tier, life.deleted)}, list[Rule](), list[str]()
+    while (rule := _first_match(usable, life, now)) and rule.action.moves(life):
+        target = rule.action.target(life) or life.tier
         moves.append(rule)
         reasons.append(why(rule, life, now))
-        if target in seen:
+        if (target, rule.action.deletes) in seen:
             names = ", ".join(move.name for move in moves)
             return RuleMatch(moves[0], f"stays: {names} would move it in a circle", importance=start.base)
-        seen.add(target)
-        life = replace(life, tier=target, home=life.tier, moved=now, moved_by=f"{RULE}{rule.name}")
+        seen.add((target, rule.action.deletes))
+        life = replace(life, tier=target, home=life.tier, moved=now, moved_by=f"{RULE}{rule.name}",
+                       deleted=rule.action.deletes)  # fmt: skip
     importance = life.base
     if rule and rule.action.verb == "decay":
         importance = _decayed(life, rule, now)
@@ -148,7 +165,10 @@ def evaluate(life: Life, rules: Iterable[Rule], now: datetime, feedback: bool) -
     elif rule and not moves:
         reasons.append(why(rule, life, now))
     winner = moves[-1] if moves else rule
-    return RuleMatch(winner, "; then ".join(reasons), life.tier if moves else None, importance) if winner else None
+    if winner is None:
+        return None
+    tier = life.tier if moves else None
+    return RuleMatch(winner, "; then ".join(reasons), tier, importance, bool(moves) and life.deleted)
 
 
 def _first_match(rules: Sequence[Rule], life: Life, now: datetime) -> Rule | None:
@@ -220,6 +240,7 @@ REASONS: dict[str, Callable[[Any], str]] = {
     "access": lambda count: f"{count} access{'' if count == 1 else 'es'}",
     "days": lambda count: f"accessed on {count} day{'' if count == 1 else 's'}",
     "useful": lambda count: f"useful {count} time{'' if count == 1 else 's'}",
-    "utility": lambda share: f"useful in {share:.1%} of accesses",
+    "told": lambda count: f"shown {count} time{'' if count == 1 else 's'} when someone said what was useful",
+    "utility": lambda share: f"useful in {share:.1%} of them",
     "returned": lambda returned: f"{'' if returned else 'not '}asked for since it was laid aside",
 }

@@ -7,20 +7,8 @@ from dataclasses import dataclass
 
 from memd.lifecycle.edges import BY_RULE, CONTAINS, CONTRADICTS, MERGED, REFINES, RELATED, Edge, components
 
-DAMPING = 0.3
-"""The share of a memory's score, times the edge's weight, that a neighbour gains."""
-
 PER_SEED = 5
-"""Edges that are followed from one memory, the heaviest first."""
-
-MIN_WEIGHT = 0.1
-"""A lighter edge is not followed."""
-
-MAX_EXPANDED = 50
-"""The most memories that edges add."""
-
-MAX_BOOST = 0.5
-"""The most that a search result gains from its edges, as a share of its own score."""
+"""Contradictions of one memory that are shown, the heaviest edges first."""
 
 CONTRADICTION = 0.8
 """A contradiction is worth at least this share of what it contradicts."""
@@ -36,6 +24,27 @@ CROWD = 3
 """So many memories of one cluster need a summary."""
 
 
+@dataclass(frozen=True, slots=True)
+class EdgeExpansion:
+    """How edges are followed."""
+
+    edges: bool = True
+    """Whether they are; contradictions and summaries come in anyway."""
+    damping: float = 0.3
+    """The share of a memory's score, times the edge's weight, that a neighbour gains."""
+    edges_per_memory: int = PER_SEED
+    """Edges that are followed from one memory, the heaviest first."""
+    min_edge_weight: float = 0.1
+    """A lighter edge is not followed."""
+    max_from_edges: int = 50
+    """The most memories that edges add."""
+    max_boost: float = 0.5
+    """The most that a search result gains from its edges, as a share of its own score."""
+
+
+USUAL = EdgeExpansion()
+
+
 @dataclass(slots=True)
 class SpreadPool:
     """Everything that may be packed, with its score, and counts of how it got there."""
@@ -48,16 +57,18 @@ class SpreadPool:
     suppressed: int = 0
 
 
-def spread(seeds: Mapping[int, float], links: Sequence[Edge], may_enter: Collection[int]) -> SpreadPool:
+def spread(
+    seeds: Mapping[int, float], links: Sequence[Edge], may_enter: Collection[int], how: EdgeExpansion = USUAL
+) -> SpreadPool:
     """The seeds with what their edges add; ordinary edges add only memories that `may_enter`."""
     pool = SpreadPool(dict(seeds))
-    ordinary = [link for link in links if link.rel not in NOT_FOLLOWED and link.weight >= MIN_WEIGHT]
-    gains = _gains(seeds, _neighbours(ordinary))
+    followed = [link for link in links if link.rel not in NOT_FOLLOWED and link.weight >= how.min_edge_weight]
+    gains = _gains(seeds, _neighbours(followed), how) if how.edges else {}
     for memory, gain in sorted(gains.items(), key=lambda entry: (-entry[1], entry[0])):
         if memory in seeds:
-            pool.scores[memory] += min(gain, MAX_BOOST * seeds[memory])
+            pool.scores[memory] += min(gain, how.max_boost * seeds[memory])
             pool.boosted += 1
-        elif memory in may_enter and pool.expanded < MAX_EXPANDED:
+        elif memory in may_enter and pool.expanded < how.max_from_edges:
             pool.scores[memory] = gain
             pool.expanded += 1
     return pool
@@ -81,16 +92,18 @@ def _neighbours(links: Iterable[Edge]) -> dict[int, dict[int, float]]:
     return neighbours
 
 
-def _heaviest(weights: Mapping[int, float]) -> list[tuple[int, float]]:
-    return sorted(weights.items(), key=lambda entry: (-entry[1], entry[0]))[:PER_SEED]
+def _heaviest(weights: Mapping[int, float], most: int = PER_SEED) -> list[tuple[int, float]]:
+    return sorted(weights.items(), key=lambda entry: (-entry[1], entry[0]))[:most]
 
 
-def _gains(seeds: Mapping[int, float], neighbours: Mapping[int, Mapping[int, float]]) -> dict[int, float]:
+def _gains(
+    seeds: Mapping[int, float], neighbours: Mapping[int, Mapping[int, float]], how: EdgeExpansion
+) -> dict[int, float]:
     """What each memory gains from the seeds next to it."""
     gains: dict[int, float] = {}
     for seed, score in seeds.items():
-        for memory, weight in _heaviest(neighbours.get(seed, {})):
-            gains[memory] = gains.get(memory, 0.0) + score * weight * DAMPING
+        for memory, weight in _heaviest(neighbours.get(seed, {}), how.edges_per_memory):
+            gains[memory] = gains.get(memory, 0.0) + score * weight * how.damping
     return gains
 
 

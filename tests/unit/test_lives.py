@@ -122,7 +122,7 @@ def test_settling_twice_counts_once_and_old_entries_go(lab: Lab):
     for _ in range(2):
         settle(lab, NOW)
     assert lives.life_of(lab.stores.ledger.reader, tap).accesses == 1
-    settle(lab, NOW + timedelta(days=2))
+    settle(lab, NOW + lives.KEPT + timedelta(hours=2))
     assert lab.stores.ledger.reader.execute("SELECT COUNT(*) FROM accesses").fetchone()[0] == 0
 
 

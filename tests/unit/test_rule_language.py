@@ -25,7 +25,7 @@ from memd.lifecycle.rule_book import (
     text_for,
     written,
 )
-from memd.lifecycle.rules import OBSERVED, Rule, RuleAction, RuleCondition
+from memd.lifecycle.rules import KEEP, OBSERVED, Rule, RuleAction, RuleCondition
 from memd.models import KINDS, TIERS
 
 
@@ -64,7 +64,7 @@ def test_the_built_in_rules_have_the_known_numbers() -> None:
     assert {rule.name: body(rule) for rule in BUILT_IN if not rule.of_pairs} == {
         "promote-sensory": "tier=sensory age>1h access>1 → promote stm",
         "decay-sensory": "tier=sensory age>4h → delete",
-        "prune-low-utility": "access>20 utility<0.05 → demote dormant",
+        "prune-low-utility": "told>20 utility<0.05 → demote dormant",
         "wake": "tier=dormant returned=yes → promote home",
         "promote-to-ltm": "tier=stm age>72h access>50 → promote ltm",
         "demote-stale-ltm": "tier=ltm idle>168h → demote dormant",
@@ -89,6 +89,7 @@ CONDITIONS = {
     "access": st.builds(RuleCondition, st.just("access"), exact | order, st.integers(1, 10**6)),
     "days": st.builds(RuleCondition, st.just("days"), exact | order, st.integers(1, 10**6)),
     "useful": st.builds(RuleCondition, st.just("useful"), exact | order, st.integers(1, 10**6)),
+    "told": st.builds(RuleCondition, st.just("told"), exact | order, st.integers(1, 10**6)),
     "utility": st.builds(RuleCondition, st.just("utility"), exact | order, shares),
     "importance": st.builds(RuleCondition, st.just("importance"), exact | order, shares),
     "similarity": st.builds(RuleCondition, st.just("similarity"), st.sampled_from([">", ">="]), shares),
@@ -109,7 +110,11 @@ def rules(draw: st.DrawFn) -> Rule:
     fields = draw(st.lists(st.sampled_from(single), unique=True, min_size=0 if of_pairs else 1))
     when = tuple(draw(CONDITIONS[name]) for name in (*fields, *(["similarity"] if of_pairs else [])))
     action = draw(
-        st.sampled_from([RuleAction("link"), RuleAction("dedup"), RuleAction("refine")]) if of_pairs else actions
+        st.sampled_from(
+            [RuleAction("link"), *(RuleAction("dedup", keep=which) for which in ("", *KEEP)), RuleAction("refine")]
+        )
+        if of_pairs
+        else actions
     )
     if action.verb in ("archive", "delete"):
         when = (*when, draw(CONDITIONS["importance"]), draw(CONDITIONS["tier"]))
@@ -299,5 +304,6 @@ def test_one_rule_can_be_chosen_by_name_or_by_text_even_when_it_is_off() -> None
 
 def test_every_action_can_be_written() -> None:
     assert {parse("x", f"{'similarity>0.5' if verb in ('link', 'dedup', 'refine') else 'access>1'} → {how}").action.verb
-            for verb, how in {**VERBS, "promote": "promote ltm", "demote": "demote stm", "decay": "decay 0.5"}.items()
+            for verb, how in {**VERBS, "promote": "promote ltm", "demote": "demote stm", "decay": "decay 0.5",
+                              "dedup": "dedup keep newest"}.items()
             } == set(VERBS)  # fmt: skip

@@ -25,7 +25,11 @@ NAMES = {rule.name: rule for rule in BUILT_IN}
 
 
 def life(tier: str = "stm", *, age: timedelta = 2 * HOUR, **known: Any) -> Life:
-    """A daily note of this tier and age; `idle`, `moved_ago` are how long ago it was accessed and moved."""
+    """A daily note of this tier and age; `idle`, `moved_ago` are how long ago it was accessed and moved.
+
+    Whenever it was accessed, someone said what was useful.
+    """
+    known.setdefault("told", known.get("accesses", 0))
     if (idle := known.pop("idle", None)) is not None:
         known["accessed"] = NOW - idle
     if (ago := known.pop("moved_ago", None)) is not None:
@@ -55,7 +59,13 @@ def after(one: Life, match: RuleMatch | None, now: datetime) -> Life:
     """The life as a reflection leaves it."""
     if match is None:
         return replace(one, importance=one.base)
-    moved = {"tier": match.tier, "home": one.tier, "moved": now, "moved_by": f"rule:{match.rule.name}"}
+    moved = {
+        "tier": match.tier,
+        "home": one.tier,
+        "moved": now,
+        "moved_by": f"rule:{match.rule.name}",
+        "deleted": match.deletes,
+    }
     return replace(one, importance=match.importance, **(moved if match.tier else {}))  # type: ignore[arg-type]
 
 
@@ -128,6 +138,32 @@ def test_what_is_found_often_and_never_useful_is_pruned_where_someone_says_what_
         one = life(tier, age=30 * HOUR, accesses=accesses, useful=useful)
         assert target(one, feedback=True) == goes
         assert judged(one, feedback=False) is None
+        assert target(replace(one, told=20), feedback=True) is None, (
+            "of what nobody spoke, nobody knows whether it helps"
+        )
+
+
+def test_what_helped_whenever_someone_spoke_is_not_pruned_however_often_it_was_shown() -> None:
+    assert target(life(age=30 * HOUR, accesses=1_000, useful=21, told=21), feedback=True) is None
+
+
+def test_what_tells_a_fact_anew_is_asked_for_as_much_as_before() -> None:
+    renewing = life(age=90 * DAY, accesses=1, inherited=10)
+    assert importance(renewing, BUILT_IN, NOW) == 0.5
+    assert importance(replace(renewing, inherited=9), BUILT_IN, NOW) == 0.1
+
+
+def test_delete_takes_a_memory_out_of_all_answers_also_a_dormant_one() -> None:
+    raw = judged(life("sensory", age=5 * HOUR))
+    assert raw is not None and (raw.tier, raw.deletes) == ("dormant", True)
+    forget, lay_aside = parse("forget", "idle>365d → delete"), parse("lay-aside", "idle>30d → archive")
+    old = life("dormant", age=400 * DAY, moved_ago=30 * DAY)
+    match = judged(old, (forget,))
+    assert match is not None and (match.tier, match.deletes) == ("dormant", True)
+    again = judged(replace(old, deleted=True), (forget, lay_aside))
+    assert again is not None and again.tier is None
+    aside = judged(life(age=40 * DAY), (lay_aside,))
+    assert aside is not None and (aside.tier, aside.deletes) == ("dormant", False)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +373,7 @@ def test_a_person_s_decision_begins_an_age_anew() -> None:
         ("tag!=chat", {"tags": ("chatter",)}, {"tags": ("a", "CHAT")}),
         ("days>=3", {"days": 3}, {"days": 2}),
         ("useful=2", {"useful": 2}, {"useful": 1}),
-        ("utility>=0.5", {"accesses": 4, "useful": 2}, {"accesses": 5, "useful": 2}),
+        ("utility>=0.5", {"told": 4, "useful": 2}, {"told": 5, "useful": 2}),
         ("access<=4", {"accesses": 4}, {"accesses": 5}),
         ("access!=4", {"accesses": 5}, {"accesses": 4}),
         ("importance<0.3", {"base": 0.29}, {"base": 0.3}),
@@ -388,7 +424,7 @@ def test_fading_is_counted_from_the_last_limit_that_was_passed(text: str, age: i
         (life("sensory", age=5 * HOUR), "delete: sensory, 5 h old"),
         (life("ltm", age=90 * DAY, idle=200 * HOUR), "ltm, unused for 200 h"),
         (life(age=4 * DAY, accesses=1), "stm, 96 h old, 1 access: importance 0.5 → 0.45"),
-        (life(accesses=40, useful=1), "40 accesses, useful in 2.5% of accesses"),
+        (life(accesses=40, useful=1), "shown 40 times when someone said what was useful, useful in 2.5% of them"),
         (life("dormant", moved_ago=HOUR, idle=TICK), "dormant, asked for since it was laid aside"),
     ],
 )

@@ -16,13 +16,14 @@ from memd.indexer.language.question import parse
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.query import evidence, lookup, meaning
 from memd.indexer.query.candidates import Voices
+from memd.indexer.query.search import search
 from memd.indexer.query.why_not import why_not
 from memd.indexer.query.wording import match_words
 from memd.indexer.store import chroma_child
 from memd.indexer.store.chroma_child import ChromaChild, ChromaFolder
 from memd.indexer.store.vectors import VectorStore
 from memd.models import Answer, Ask, Filters
-from tests.lab import TODAY, Lab, Narrow
+from tests.lab import MAX_BYTES, TODAY, Lab, Narrow
 
 WORDS = (
     "router fjord apple trees shed backup photo archive disk port lamp hall garden ticket release train vienna".split()
@@ -224,3 +225,48 @@ def test_questions_during_edits_never_fail_and_never_bring_back_what_was_taken_o
         thread.join()
     assert wrong == []
     assert "token39end" in lab.ask("secret word token39end").hits[0].text
+
+
+# --- what rests ---------------------------------------------------------------------------------------------
+
+
+def rest(lab: Lab, heading: str, tier: str = "dormant") -> None:
+    with lab.stores.ledger.write() as connection:
+        connection.execute("UPDATE memories SET tier = ? WHERE heading = ?", (tier, heading))
+
+
+def shown(answer: Answer) -> list[str]:
+    return [hit.key.partition("#")[2] for hit in answer.hits]
+
+
+RESTING = {
+    "memory/2026-02-10.md": "## Router\n\nThe router is called fjord and stands in the hall.\n\n"
+    "## Lamp\n\nThe router has a green lamp, they say.\n",
+    "memory/2026-02-01.md": "## Garden\n\nPlanted two apple trees behind the shed.\n",
+}
+
+
+@pytest.mark.parametrize("tier", ["dormant", "sensory"])
+def test_what_rests_is_left_out_where_something_awake_answers_as_well(lab: Lab, tier: str):
+    lab.add(RESTING)
+    assert set(shown(lab.ask("router hall"))) == {"router", "lamp"}
+    rest(lab, "Lamp", tier)
+    answer = lab.ask("router hall")
+    assert (shown(answer), answer.resting) == (["router"], 1)
+    whole = search(lab.stores, Ask("router hall", ("agent",), today=TODAY, all_tiers=True), MAX_BYTES)
+    assert (shown(whole), whole.resting) == (["router", "lamp"], 0)
+    only = search(lab.stores, Ask("router", ("agent",), filters=Filters(tier=tier), today=TODAY), MAX_BYTES)
+    assert shown(only) == ["lamp"]
+    why = why_not(lab.stores, lab.stores.index("agent"), "memory/2026-02-10.md", 7, Ask("router hall", ("agent",)))
+    assert why["reasons"] == [f"it rests ({tier}), and what is awake answers as well: --all shows it"]
+
+
+def test_ageing_never_hides_the_only_or_the_better_answer(lab: Lab):
+    lab.add(RESTING)
+    rest(lab, "Garden")
+    rest(lab, "Lamp")
+    assert shown(lab.ask("apple trees behind the shed"))[0] == "garden"
+    better = lab.ask("green lamp of the router")
+    assert shown(better)[0] == "lamp" and better.resting == 0
+    rest(lab, "Router")
+    assert set(shown(lab.ask("router"))) == {"router", "lamp"}

@@ -12,7 +12,7 @@ from memd.cli import hook as hooks
 from memd.cli.connecting import agents, change
 from memd.cli.connecting.agents import AGENTS, Agent, Here, Place
 from memd.cli.connecting.change import Change
-from memd.cli.method_command import Json, Ns
+from memd.cli.method_command import Json, Ns, Yes
 from memd.config import edit, load
 from memd.config import hooks as hook_settings
 from memd.errors import UnknownWorkspace, UsageError
@@ -46,17 +46,25 @@ def connect(
     capture: Annotated[bool | None, typer.Option("--capture/--no-capture", help=CAPTURE)] = None,
     force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
     dry_run: DryRun = False,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Connects an agent to memd: writes its config file, keeping what else is in it, and shows the diff."""
+    """Connects an agent to memd: shows what changes in its config file and writes it, keeping what else is in it.
+
+    On a terminal it asks before it writes.
+    """
     if listed or agent is None:
         _list(json)
         return
     known = _agent(agent, scope)
     here = _here(scope, ns=_ns(known, ns, scope), profile=profile or "", hooks=with_hooks)
     changes = [change.connected(place, force) for place in known.places[scope](here)]
+    asking = _at_terminal() and any(one.kind != "none" for one in changes) and not (yes or dry_run or json)
+    if asking and not _confirmed(changes):
+        console.note("nothing was written")
+        return
     _carry_out(changes, dry_run)
-    _report(known, scope, changes, dry_run, json)
+    _report(known, scope, changes, dry_run, json, shown=asking)
     if not json and not dry_run and any(one.kind != "none" for one in changes):
         console.note(f"next: {known.then}")
     if not dry_run and with_hooks and known.hooks:
@@ -66,7 +74,7 @@ def connect(
 def _offer_capture(agent: Agent, wanted: bool | None, json: bool) -> None:
     """Say that nothing is saved from sessions yet, or have it saved where that is wanted."""
     on = bool(hook_settings.settings()["capture"])
-    if wanted is None and not on and not json and console.on_terminal(sys.stdin) and console.on_terminal(sys.stderr):
+    if wanted is None and not on and not json and _at_terminal():
         wanted = typer.confirm(f"{CAPTURE} Turn it on?", default=False, err=True)
     if wanted is not None and wanted != on:
         edit.set_value("hooks", "capture", wanted)
@@ -109,7 +117,11 @@ def hook(
 def _agent(name: str, scope: str) -> Agent:
     known = AGENTS.get(name)
     if known is None:
-        raise UsageError(f"memd does not know the agent {name}", f"it knows: {', '.join(AGENTS)}")
+        # Both parts of a name are typed alone: `claude`, `desktop`.
+        meant = [agent for agent in AGENTS if name.casefold() in agent.split("-")]
+        hint = " or ".join(f"`{agent}`" for agent in meant) or ", ".join(AGENTS)
+        hint = f"did you mean {hint}?" if meant else f"it knows: {hint}"
+        raise UsageError(f"memd does not know the agent {name}", hint)
     if scope not in known.places:
         raise UsageError(f"{known.title} has no settings for a project", f"memd connect {name}")
     return known
@@ -145,12 +157,29 @@ def _ns(agent: Agent, ns: str | None, scope: str) -> str:
 # --- doing and telling --------------------------------------------------------------------------------------------
 
 
+def _at_terminal() -> bool:
+    return console.on_terminal(sys.stdin) and console.on_terminal(sys.stderr)
+
+
+def _confirmed(changes: list[Change]) -> bool:
+    """Show what would be written, and ask."""
+    _show_diffs(changes)
+    paths = " and ".join(str(one.path) for one in changes if one.kind != "none")
+    return typer.confirm(one_line(f"Write this to {paths}?"), default=True, err=True)
+
+
+def _show_diffs(changes: list[Change]) -> None:
+    for one in changes:
+        if one.kind != "none":
+            console.diff(one.diff())
+
+
 def _carry_out(changes: list[Change], dry_run: bool, forget: bool = False) -> None:
     for one in changes if not dry_run else ():
         change.apply(one, forget)
 
 
-def _report(agent: Agent, scope: str, changes: list[Change], dry_run: bool, json: bool) -> None:
+def _report(agent: Agent, scope: str, changes: list[Change], dry_run: bool, json: bool, shown: bool = False) -> None:
     if json:
         files = [
             {
@@ -161,9 +190,8 @@ def _report(agent: Agent, scope: str, changes: list[Change], dry_run: bool, json
         ]  # fmt: skip
         console.json({"agent": agent.name, "scope": scope, "dry_run": dry_run, "files": files, "next": agent.then})
         return
-    for one in changes:
-        if one.kind != "none":
-            console.diff(one.diff())
+    if not shown:
+        _show_diffs(changes)
     for one in changes:
         said = "nothing to change in" if one.kind == "none" else f"would be {one.kind}:" if dry_run else f"{one.kind}:"
         console.note(one_line(f"{said} {one.path}"))

@@ -81,7 +81,7 @@ def _list_then_purge(client: Client, params: Args, args: Args) -> Result:
 
 @method_command(app, "gc", send=_list_then_purge, yes=Yes)
 def gc(result: Result, args: Args) -> None:
-    """Lists the memories whose time to live has run out, and those that rest.
+    """Lists the memories that were deleted or whose time to live has run out, and those that rest.
 
     --hard forgets the first ones for good. What rests is yours to remove: memd rm KEY.
     """
@@ -90,7 +90,8 @@ def gc(result: Result, args: Args) -> None:
     if args["hard"] and not args["dry_run"]:
         return
     for memory in result["expired"]:
-        console.line(f"{_place(memory)}  expired {reports.moment(memory['expires'])}")
+        what = "deleted" if memory["deleted"] else "expired"
+        console.line(f"{_place(memory)}  {what} {reports.moment(memory['expires'])}")
     for memory in result["dormant"]:
         why = f" ({memory['moved_why']})" if memory["moved_why"] else ""
         console.line(f"{_place(memory)}  dormant since {reports.moment(memory['moved'])}{why}")

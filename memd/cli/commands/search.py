@@ -19,7 +19,7 @@ Format = Annotated[
         help="How hits are written; entries ranks whole entries by counting words.",
     ),
 ]
-All = Annotated[bool, typer.Option("--all", help="Show also what comes near without being an answer.")]
+ALL = typer.Option("--all", help="Also what rests (dormant, raw captures), and what comes close without answering.")
 Full = Annotated[bool, typer.Option("--full", help="Show each passage whole, not only the lines that have the words.")]
 IgnoreCase = Annotated[bool, typer.Option("--ignore-case", "-i", help="As it is anyway.", hidden=True)]
 PLACE = typer.Argument(metavar="PATH:LINE", help="The passage that was expected.")
@@ -36,7 +36,7 @@ def query(args: Args) -> int:
 
 for _name, _hidden in (("query", False), ("search", True)):
     declared_command(
-        app, "query", name=_name, hidden=_hidden, words="query", format=Format, all=All, full=Full, color=Color,
+        app, "query", name=_name, hidden=_hidden, words="query", format=Format, all=ALL, full=Full, color=Color,
         query=typer.Argument(metavar="WORDS...", help="What to look for; several words need no quotes."),
     )(query)  # fmt: skip
 
@@ -120,8 +120,15 @@ def _all_memories(client: Client, params: Args, args: Args) -> dict[str, Any]:
     return daemon_calls.all_rows(client, "list", params, "memories", args["limit"], daemon_calls.LIST_PAGE)
 
 
+def _of_place(args: Args) -> None:
+    args["path"] = args["path"] or args["place"]
+
+
+PlaceFilter = Annotated[
+    str | None, typer.Argument(metavar="[PATH]", help="Only those of this file or folder; the same as --path.")
+]
 LIST: dict[str, Any] = {
-    "send": _all_memories, "defaults": {"limit": 0},
+    "prepare": _of_place, "place": PlaceFilter, "send": _all_memories, "defaults": {"limit": 0},
     "limit": typer.Option("--limit", "-l", min=0, help="At most this many; 0 for all."),
 }  # fmt: skip
 

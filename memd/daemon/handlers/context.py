@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from memd.daemon.handler_context import filters_of
 from memd.daemon.handlers import memories, search
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
@@ -11,6 +13,7 @@ from memd.indexer.context.assemble import AssembledContext, ContextTask, assembl
 from memd.indexer.lifecycle import related
 from memd.indexer.views import keys
 from memd.lifecycle.edges import CONTAINS
+from memd.lifecycle.spreading import EdgeExpansion
 from memd.models import Ask
 from memd.notes import links, sections
 from memd.protocol.methods.context import ConsolidateRequest, ContextRequest, ExpandRequest
@@ -20,8 +23,9 @@ from memd.protocol.methods.context import ConsolidateRequest, ContextRequest, Ex
 async def context(ctx: HandlerContext, request: ContextRequest, call: IncomingCall) -> Result:
     settings = ctx.settings.search
     names = ctx.names(request)
-    ask = Ask(request.query, names, filters=filters_of(request), fusion=settings.fusion, rrf_k=settings.rrf_k)
-    task = ContextTask(ask, request.budget, request.min_score, request.min_spread)
+    ask = Ask(request.query, names, filters=filters_of(request), fusion=settings.fusion, rrf_k=settings.rrf_k,
+              all_tiers=request.all or settings.include_all)  # fmt: skip
+    task = ContextTask(ask, request.budget, request.min_score, request.min_spread, *_limits(ctx, request))
     await ctx.catch_up(request.sync, names)
     if request.sync != "none":
         # A summary that was just written stands for its sources already.
@@ -38,6 +42,15 @@ async def context(ctx: HandlerContext, request: ContextRequest, call: IncomingCa
     if request.observer:
         ctx.access_log.saw(assembled.memories, request.observer, together=True)
     return {"ns": list(names), **assembled.result}
+
+
+def _limits(ctx: HandlerContext, request: ContextRequest) -> tuple[int, EdgeExpansion]:
+    """How many tokens one memory may have, and how edges are followed: as asked, else as the settings say."""
+    settings = asdict(ctx.settings.context)
+    usual = settings.pop("memory_tokens")
+    tokens = usual if request.memory_tokens is None else request.memory_tokens
+    settings["edges"] = settings["edges"] and not request.no_edges
+    return tokens if tokens >= 0 else request.budget, EdgeExpansion(**settings)
 
 
 async def _assemble(ctx: HandlerContext, task: ContextTask) -> AssembledContext:

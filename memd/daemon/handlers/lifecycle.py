@@ -47,6 +47,10 @@ async def reflect(ctx: HandlerContext, request: methods.ReflectRequest, call: In
     return {"ns": list(names), "dry_run": request.dry_run, "workspaces": reports}
 
 
+DELETED = "deleted"
+"""What `curate` calls a dormant memory that is in no answer."""
+
+
 # --- one memory ---------------------------------------------------------------------------------------------------
 
 
@@ -61,13 +65,14 @@ async def curate(ctx: HandlerContext, request: methods.CurateRequest, call: Inco
 
 async def _move(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb: str) -> Result:
     """Put a memory into another tier, which only the ledger knows."""
-    before, after = row["tier"], lives.tier_after(verb, row["tier"], row["home"])
+    tier = lives.tier_after(verb, row["tier"], row["home"])
+    before, after = DELETED if row["deleted"] else row["tier"], DELETED if verb == "delete" else tier
     repeated = await writer.repeated()
     if verb != "promote" and json.loads(row["declared"]).get("pinned") and not repeated:
         raise Refused(f"`{target.key}` is pinned, so it stays at hand", f"memd curate {target.key} unpin")
     if before == after and not repeated:
         return {**writer.untouched(target.key), **_change_of("tier", before, before)}
-    task = MoveTier(writer.ns, row["id"], target.key, after, verb, writer.who, writer.request_id)
+    task = MoveTier(writer.ns, row["id"], target.key, tier, verb, writer.who, writer.request_id)
     action = await writer.ctx.run(task)
     change = _change_of("tier", before, before if repeated else after)
     return {**writer.untouched(target.key), **change, "action": action, "repeated": repeated}

@@ -14,7 +14,7 @@ async def peek(ctx: HandlerContext, request: PeekRequest, call: IncomingCall) ->
 
 @handles(StatsRequest)
 async def stats(ctx: HandlerContext, request: StatsRequest, call: IncomingCall) -> Result:
-    return await from_view(ctx, request, overview.stats)
+    return await from_view(ctx, request, overview.stats, request.days)
 
 
 @handles(TreeRequest)

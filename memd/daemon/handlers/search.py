@@ -54,7 +54,8 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
     hits, near = (_on_wire(found) for found in (answer.hits, answer.near))
     unchecked = {"unchecked": UNCHECKED} if doubtful and not checked else {}
     return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence, "checked": checked, **unchecked,
-            "corrected": answer.corrected, "missing": list(answer.missing), "near": near, "ns": list(ask.ns),
+            "corrected": answer.corrected, "missing": list(answer.missing), "near": near,
+            "resting": answer.resting, "ns": list(ask.ns),
             "mode": ask.mode, "total": answer.total, "took_ms": _took(started)}  # fmt: skip
 
 
@@ -123,7 +124,7 @@ def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
     return Ask(
         query=request.query, ns=ctx.names(request), limit=limit or MAX_HITS, mode=request.mode,
         filters=filters_of(request), explain=request.explain, marks=request.marks, fusion=settings.fusion,
-        rrf_k=settings.rrf_k, as_of=as_of,
+        rrf_k=settings.rrf_k, as_of=as_of, all_tiers=request.all or settings.include_all,
     )  # fmt: skip
 
 
@@ -190,6 +191,8 @@ async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCa
         return await ctx.read_elsewhere(as_of_view.get_as_of, ctx.stores, indexes, key, moment)
     if request.version:
         return await ctx.read_elsewhere(past.by_version, ctx.stores, indexes, key, request.version)
+    if day := await ctx.read(keys.day_without_key, ctx.stores, indexes, key):
+        return await ctx.read(keys.by_path, ctx.stores, indexes, day, 1, 0, ctx.max_bytes)
     memory, result = await _current(ctx, indexes, key)
     if request.observer:
         ctx.access_log.saw((memory,), request.observer)

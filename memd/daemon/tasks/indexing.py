@@ -95,7 +95,7 @@ class SaveNotesFormat(Task[None]):
 def _scan(worker: Worker, index: WorkspaceIndex) -> ScanResult:
     _repair_dirty(worker, index)
     seen = scan(index.workspace)
-    index.missing, index.skipped = seen.missing, seen.skipped
+    index.missing, index.skipped, index.copied = seen.missing, seen.skipped, seen.copied()
     if not seen.missing and not (index.held - seen.files.keys()):
         index.held = frozenset()
         worker.health.clear(f"held:{index.workspace.ns}")

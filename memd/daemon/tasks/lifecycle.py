@@ -72,7 +72,7 @@ class MoveTier(Task[int]):
         ledger, index = worker.stores.ledger, worker.stores.index(self.ns)
         if (before := actions.by_request(ledger.reader, self.request_id)) is not None:
             return int(before["id"])
-        move = lives.TierMove(self.memory, self.tier, self.who, self.verb)
+        move = lives.TierMove(self.memory, self.tier, self.who, self.verb, self.verb == "delete")
         with ledger.write() as connection:
             action = actions.begin(connection, index.id, self.who, f"curate {self.verb}", self.key, self.request_id)
             moved = lives.move(connection, action, 0, move, datetime.now(UTC))

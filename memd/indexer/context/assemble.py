@@ -39,7 +39,7 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
     pinned = _pinned(inputs)
     found = _search(inputs)
     near = composite.about_the_task(found.relevance, found.verdict == "none")
-    scores = composite.scores_of(_standings(inputs, near), task.ask.day)
+    scores = composite.scores_of(_standings(inputs, near), task.ask.day, task.ask.all_tiers)
     web = _neighbourhood(inputs, [*scores, *pinned])
     pool = _spread(inputs, scores, web)
     packer, estimated = packer_for(inputs, [*pool.scores, *pinned], web.against)
@@ -137,9 +137,9 @@ def _neighbourhood(inputs: ContextInputs, memories: Sequence[int]) -> EdgeNeighb
 
 
 def _spread(inputs: ContextInputs, seeds: Mapping[int, float], web: EdgeNeighbourhood) -> spreading.SpreadPool:
-    awake = {memory for memory in inputs.rows if not inputs.standing(memory).resting}
+    awake = {memory for memory in inputs.rows if inputs.task.ask.all_tiers or not inputs.standing(memory).resting}
     passing = _passing(inputs, awake - seeds.keys())
-    pool = spreading.spread(seeds, web.links, passing)
+    pool = spreading.spread(seeds, web.links, passing, inputs.task.expansion)
     spreading.contradict(pool, web.against)
     spreading.lift_parents(pool, web.parents, awake)
     spreading.lift_newer(pool, web.links, awake)
@@ -209,6 +209,9 @@ class ContextTask:
     budget: int
     min_score: float = 0.0
     min_spread: float = 0.0
+    memory_tokens: int = packing.MOST
+    """The most tokens of one memory."""
+    expansion: spreading.EdgeExpansion = spreading.USUAL
 
 
 @dataclass(slots=True)
@@ -301,7 +304,10 @@ def packer_for(
             return 0.0
         return float(len(terms & _terms(piece)))
 
-    return packing.Packer(lambda memory, beside: _head(inputs, memory, beside), body, count, worth, against), estimated
+    def head(memory: int, beside: int | None) -> str:
+        return _head(inputs, memory, beside)
+
+    return packing.Packer(head, body, count, worth, against, inputs.task.memory_tokens), estimated
 
 
 @lru_cache(maxsize=5_000)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from memd.indexer.indexing.scan import FileStat, ScanResult, is_memory_path, refusal
+from memd.indexer.indexing.scan import FileStat, ScanResult, is_memory_path, minute_of, refusal
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import Note
@@ -122,10 +122,11 @@ def _add(index: WorkspaceIndex, batch: FileBatch, path: str, content: FileConten
     if known is not None and known.digest == content.digest and not (known.problem or deep):
         batch.rows.append(replace(row, id=known.id))
         return
+    day = "" if minute_of(content.mtime_ns) in index.copied else content.day
     raw = decode(content.data)
     if has_markers(raw):
         row = replace(row, problem=MARKED)
-    note = yield from index.parse_cache.parse_in_pieces(path, without_markers(raw), content.day)
+    note = yield from index.parse_cache.parse_in_pieces(path, without_markers(raw), day)
     batch.notes[path] = (row, note)
     batch.data[path] = content.data
     batch.chunks += sum(len(memory.chunks) for memory in note.memories)

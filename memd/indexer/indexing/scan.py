@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -47,6 +48,19 @@ class ScanResult:
     skipped: dict[str, str] = field(default_factory=dict)
     missing: bool = False
     """The directory itself does not exist."""
+
+    def copied(self) -> frozenset[int]:
+        """The minutes in which so many files were last written that they were copied, not written, then."""
+        minutes = Counter(minute_of(seen.mtime_ns) for seen in self.files.values())
+        return frozenset(minute for minute, files in minutes.items() if files >= COPIED)
+
+
+COPIED = 6
+"""So many files of one minute came from a copy, a clone or an archive: their time says nothing about the notes."""
+
+
+def minute_of(mtime_ns: int) -> int:
+    return mtime_ns // 60_000_000_000
 
 
 def scan(workspace: Workspace) -> ScanResult:

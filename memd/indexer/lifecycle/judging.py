@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from memd.indexer.language.words import query_terms
 from memd.indexer.lifecycle import edges, lives
-from memd.indexer.lifecycle.similarity import DEDUP, LINK, MERGE, SIMILAR, SimilarPair
+from memd.indexer.lifecycle.similarity import DEDUP, MERGE, SIMILAR, SimilarPair
 from memd.indexer.record import actions
 from memd.indexer.store.ledger import Ledger
 from memd.lifecycle.edges import BY_RULE, REFINES, RELATED
@@ -56,14 +56,15 @@ class JudgedPairs:
 
 def similar_since(connection: Connection, workspace: int, since: str) -> list[SimilarPair]:
     """The pairs that were found to be similar since a moment, the most similar first."""
-    clause = "e.workspace = ? AND e.rel = ? AND e.origin = ? AND e.base >= ? AND e.made > ?"
-    values, order = (workspace, RELATED, SIMILAR, LINK, since), "ORDER BY e.base DESC, e.one, e.other"
+    clause = "e.workspace = ? AND e.rel = ? AND e.origin = ? AND e.made > ?"
+    values, order = (workspace, RELATED, SIMILAR, since), "ORDER BY e.base DESC, e.one, e.other"
     return [SimilarPair(edge.one, edge.other, edge.base) for edge in edges.select(connection, clause, values, order)]
 
 
 def judge(connection: Connection, pairs: Sequence[SimilarPair], rules: Sequence[Rule], now: datetime) -> JudgedPairs:
     """The decisions of the pair rules on some pairs; reads only."""
-    found = duplicates(connection, pairs)
+    keep = next((rule.action.keep for rule in pair_rules(rules) if rule.action.verb == "dedup"), "")
+    found = duplicates(connection, pairs, keep)
     known: dict[int, Life] = {}
 
     def matches(rule: Rule, pair: SimilarPair) -> bool:
@@ -189,8 +190,8 @@ class Duplicates:
     """Nearly the same text with other numbers: one may contradict or replace the other."""
 
 
-def duplicates(connection: Connection, pairs: Sequence[SimilarPair]) -> Duplicates:
-    """Which pairs say the same, and which only nearly; reads only."""
+def duplicates(connection: Connection, pairs: Sequence[SimilarPair], keep: str = "") -> Duplicates:
+    """Which pairs say the same, and which only nearly; of the same, `keep` says which stays. Reads only."""
     texts = _texts(connection, {end for pair in pairs for end in (pair.one, pair.other)})
     found, gone = Duplicates(), set[int]()
     for pair in pairs:
@@ -206,7 +207,7 @@ def duplicates(connection: Connection, pairs: Sequence[SimilarPair]) -> Duplicat
             if _words_in_common(one.text, other.text) >= MOSTLY:
                 found.doubtful.append(pair)
         elif pair.similarity >= DEDUP and same_words(one.text, other.text) and _one_writer(one, other):
-            stays, goes = sorted((one, other), key=_MemoryText.precedence)
+            stays, goes = sorted((one, other), key=lambda text: text.precedence(keep))
             if not goes.exempt and not {stays.memory, goes.memory} & gone:
                 gone.add(goes.memory)
                 found.duplicates.append((stays.memory, goes.memory, pair))
@@ -227,6 +228,7 @@ class _MemoryText:
     heading: str
     date: str
     first_seen: str
+    importance: float
     text: str
 
     @property
@@ -234,14 +236,17 @@ class _MemoryText:
         """Pinned memories and `MEMORY.md` are never laid aside."""
         return self.pinned or self.role == "memory"
 
-    def precedence(self) -> tuple[bool, bool, bool, str, int]:
-        """Sorts the memory that stays first: pinned, `MEMORY.md`, a topic, the older one."""
-        return (not self.pinned, self.role != "memory", self.role != "topic", self.first_seen, self.memory)
+    def precedence(self, keep: str) -> tuple[float | str, ...]:
+        """Sorts the memory that stays first: pinned, `MEMORY.md`, a topic, then as `keep` says, then the older one."""
+        important = -self.importance if keep == "highest-importance" else 0.0
+        age = -datetime.fromisoformat(self.first_seen).timestamp() if keep == "newest" else 0.0
+        lasting = (not self.pinned, self.role != "memory", self.role != "topic")
+        return (*lasting, important, age, self.first_seen, self.memory)
 
 
 def _texts(connection: Connection, memories: Iterable[int]) -> dict[int, _MemoryText]:
     rows = connection.execute(
-        "SELECT m.id, m.role, m.declared, m.heading, m.date, m.first_seen, c.text FROM memories m"
+        "SELECT m.id, m.role, m.declared, m.heading, m.date, m.first_seen, m.importance, c.text FROM memories m"
         " JOIN chunks c ON c.memory = m.id WHERE m.file IS NOT NULL"
         " AND m.id IN (SELECT value FROM json_each(?)) ORDER BY m.id, c.start_line, c.id",
         (json.dumps(sorted(memories)),),
@@ -254,7 +259,8 @@ def _memory_text(number: int, chunks: Sequence[Row]) -> _MemoryText:
     first = chunks[0]
     pinned = bool(json.loads(first["declared"]).get("pinned"))
     text = "\n".join(chunk["text"] for chunk in chunks)
-    return _MemoryText(number, first["role"], pinned, first["heading"], first["date"], first["first_seen"], text)
+    columns = {name: first[name] for name in ("role", "heading", "date", "first_seen", "importance")}
+    return _MemoryText(number, pinned=pinned, text=text, **columns)
 
 
 def refines(later: _MemoryText, earlier: _MemoryText) -> bool:

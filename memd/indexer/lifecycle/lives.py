@@ -16,11 +16,15 @@ from memd.models import Tier
 
 COLUMNS = (
     "m.id, m.tier, m.kind, m.role, m.first_seen, m.tags, m.declared, m.importance, m.accesses, m.days, m.accessed,"
-    " m.useful, m.moved, m.moved_by, m.home,"
+    " m.useful, m.moved, m.moved_by, m.home, m.deleted,"
+    " (SELECT COALESCE(MAX(o.accesses), 0) FROM edges e JOIN memories o"
+    " ON o.id = CASE e.rel WHEN 'refines' THEN e.other ELSE e.one END"
+    " WHERE NOT e.removed AND e.origin = 'rule' AND ((e.one = m.id AND e.rel = 'refines')"
+    " OR (e.other = m.id AND e.rel = 'merged_into'))) AS inherited,"
     " EXISTS (SELECT 1 FROM edges e JOIN memories k ON k.id = e.other WHERE e.one = m.id AND e.rel = 'merged_into'"
     " AND NOT e.removed AND k.file IS NOT NULL) AS merged"
 )
-TIER = ("tier", "moved", "moved_by", "moved_why", "home")
+TIER = ("tier", "moved", "moved_by", "moved_why", "home", "deleted")
 """The columns that a move changes."""
 
 
@@ -33,6 +37,8 @@ class TierMove:
     by: str
     """`rule:<name>`, or who decided it."""
     why: str
+    deletes: bool = False
+    """It is in no answer any more, until it moves again."""
 
 
 def life_of(connection: Connection, memory: int) -> Life:
@@ -53,7 +59,7 @@ def lives(connection: Connection, workspace: int, after: int = 0, most: int = 50
 def _life(row: Row) -> Life:
     declared = _read(row["declared"])
     importance = declared.get("importance")
-    as_they_are = ("tier", "kind", "role", "importance", "accesses", "days", "useful", "moved_by", "home")
+    as_they_are = ("tier", "kind", "role", "importance", "accesses", "days", "useful", "moved_by", "home", "inherited")
     return Life(
         memory=row["id"],
         first_seen=datetime.fromisoformat(row["first_seen"]),
@@ -63,6 +69,7 @@ def _life(row: Row) -> Life:
         accessed=_moment(row["accessed"]),
         moved=_moment(row["moved"]),
         merged=bool(row["merged"]),
+        deleted=bool(row["deleted"]),
         **{name: row[name] for name in as_they_are},
     )
 
@@ -91,9 +98,11 @@ def move(connection: Connection, action: int, nth: int, move: TierMove, now: dat
     row = connection.execute(
         f"SELECT {', '.join(TIER)} FROM memories WHERE id = ? AND file IS NOT NULL", (move.memory,)
     ).fetchone()
-    if row is None or row["tier"] == move.tier:
+    if row is None or (row["tier"] == move.tier and bool(row["deleted"]) == move.deletes):
         return False
-    after = dict(zip(TIER, (move.tier, actions.in_utc(now), move.by, move.why, row["tier"]), strict=True))
+    at = actions.in_utc(now)
+    home = row["home"] if row["tier"] == move.tier else row["tier"]
+    after = dict(zip(TIER, (move.tier, at, move.by, move.why, home, at if move.deletes else None), strict=True))
     named = ", ".join(f"{name} = :{name}" for name in TIER)
     connection.execute(f"UPDATE memories SET {named} WHERE id = :memory", {**after, "memory": move.memory})
     actions.keep_change(connection, action, nth, move.memory, "tier", dict(row), after)
@@ -135,8 +144,8 @@ def has_feedback(connection: Connection, workspace: int) -> bool:
 # --- accesses: recorded at once, added up by the next reflection ----------------------------------------------
 
 
-KEPT = timedelta(days=1)
-"""How long a counted access is kept, so that a client counts once an hour even if the clock is set back."""
+KEPT = timedelta(days=90)
+"""How long a counted access is kept: who was shown a memory lately, and of what nobody said that it was useful."""
 
 
 def record_accesses(
@@ -200,6 +209,16 @@ def count_accesses(connection: Connection, memories: Sequence[int], now: datetim
         "UPDATE accesses SET counted = 1 WHERE memory IN (SELECT value FROM json_each(?))",
         (json.dumps(list(memories)),),
     )
+
+
+def told_counts(connection: Connection, workspace: int) -> dict[int, int]:
+    """How often each memory was shown in an hour in which the same client said what was useful."""
+    rows = connection.execute(
+        "SELECT a.memory, COUNT(*) FROM accesses a WHERE (a.client, a.hour) IN"
+        " (SELECT who, substr(at, 1, 13) FROM actions WHERE workspace = ? AND what = 'useful') GROUP BY a.memory",
+        (workspace,),
+    )
+    return dict(rows.fetchall())
 
 
 def sweep_accesses(connection: Connection, now: datetime) -> None:

@@ -7,7 +7,7 @@ other readers and writers wait for one of those at most. Every step is idempoten
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import blake2b
@@ -114,7 +114,8 @@ class Reflection:
         faded: list[tuple[int, float]] = []
         for life, match in page:
             if self.options.moves and match is not None and match.tier:
-                moves.append((life, lives.TierMove(life.memory, match.tier, f"{RULE}{match.rule.name}", match.why)))
+                moves.append((life, lives.TierMove(life.memory, match.tier, f"{RULE}{match.rule.name}", match.why,
+                                                 match.deletes)))  # fmt: skip
             importance = match.importance if match else life.base
             if self.options.fades and abs(importance - life.importance) > TINY:
                 faded.append((life.memory, importance))
@@ -243,11 +244,13 @@ def _matches(
 ) -> Iterator[list[tuple[Life, RuleMatch | None]]]:
     """Every memory of a workspace with the effect of the rules on it, a page at a time."""
     feedback, after = lives.has_feedback(connection, index.id), 0
+    told = lives.told_counts(connection, index.id) if feedback else {}
     while page := lives.lives(connection, index.id, after, PAGE):
         after = page[-1].memory
         # Counts what a dry run has not written.
         counted = lives.counted(connection, page, now)
-        yield [(life, evaluate(life, rules, now, feedback)) for life in counted]
+        complete = [replace(life, told=told[life.memory]) if life.memory in told else life for life in counted]
+        yield [(life, evaluate(life, rules, now, feedback)) for life in complete]
 
 
 def preview_rules(
@@ -339,6 +342,10 @@ def _stale(run: Reflection) -> list[dict[str, Any]]:
     names = edges.named(run.connection, run.index.id, [row["id"] for row in rows])
     why = f"neither asked for nor changed in {STALE.days} days"
     return [
-        *({"key": one["key"], "why": f"its ttl ran out on {one['expires'][:10]}"} for one in expired),
+        *(
+            {"key": one["key"], "why": f"its ttl ran out on {one['expires'][:10]}"}
+            for one in expired
+            if not one["deleted"]
+        ),
         *({"key": name["key"], "why": why} for name in names.values()),
     ]

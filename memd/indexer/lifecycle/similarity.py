@@ -89,7 +89,11 @@ def compare(
     memories = {row["id"]: row["digest"] for row in todo[:most]}
     pairs: dict[tuple[int, int], SimilarPair] = {}
     for numbers in edges.batches(list(memories), BLOCK):
-        pairs |= {(pair.one, pair.other): pair for pair in _compare(connection, mirror, model, numbers)}
+        pairs |= {
+            (pair.one, pair.other): pair
+            for pair in _compare(connection, mirror, model, numbers)
+            if pair.similarity >= stores.link_similarity
+        }
     nearest = sorted(pairs.values(), key=lambda pair: (-pair.similarity, pair.one, pair.other))
     return ComparedMemories(memories, nearest, len(todo) > most)
 
@@ -136,7 +140,7 @@ def _compare(connection: Connection, mirror: Mirror, model: ActiveModel, numbers
         alike = similarity(scale.near(cosines), scale)
         pairs += [
             SimilarPair(min(memory, other), max(memory, other), round(float(value), 6))
-            for other, value in zip(known, alike, strict=True) if round(float(value), 6) >= LINK
+            for other, value in zip(known, alike, strict=True)
         ]  # fmt: skip
     return pairs
 

@@ -19,6 +19,7 @@ from memd.indexer.query.lines import ChunkLines, LineFinder, LineUnit, first_uni
 from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.ranking import Floats
 from memd.indexer.store.stores import WorkspaceIndex
+from memd.lifecycle.lives import BASE
 
 READ = 30
 """How many of the best are read line by line: reading 60 or all of them found next to nothing more."""
@@ -115,7 +116,7 @@ def _parts(
     parts = {
         "date": np.array([times.nearness(day, question.times) for day in days]),
         "recency": np.array(ages),
-        "importance": np.array([_importance(row["declared"], row["importance"]) for row in rows]),
+        "importance": np.array([_importance(row["declared"]) for row in rows]),
         "tier": np.array([TIER.get(row["tier"], 0.0) for row in rows]),
         "outdated": np.array([float(row["outdated"]) for row in rows]),
     }
@@ -168,14 +169,13 @@ def _facts(row: Row) -> bool:
     return bool(row["kind"] == "semantic")
 
 
-def _importance(facts: str, importance: float) -> float:
-    """From -1 to 1: the priority that the note declares, and its faded importance."""
-    return max(-1.0, min(1.0, _priority(facts) + 2 * importance - 1))
-
-
 @lru_cache(maxsize=1_000)
-def _priority(facts: str) -> float:
-    return PRIORITY.get(json.loads(facts).get("priority") or "", 0.0)
+def _importance(facts: str) -> float:
+    """From -1 to 1: the priority and the importance that the note declares. What fading leaves counts in contexts."""
+    declared = json.loads(facts)
+    importance = declared.get("importance")
+    base = BASE if importance is None else float(importance)
+    return max(-1.0, min(1.0, PRIORITY.get(declared.get("priority") or "", 0.0) + 2 * base - 1))
 
 
 # --- the lines ----------------------------------------------------------------------------------------------

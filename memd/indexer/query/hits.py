@@ -54,10 +54,19 @@ def end_of(folded: Sequence[tuple[Candidate, list[Row]]], confidence: float) -> 
     """How many of these are an answer: what only ranks or filters chose is one, and so is the best unless none is."""
     if certainty.verdict(bool(folded), confidence) == "none":
         return 0
-    candidates = [candidate for candidate, _ in folded]
-    weighed = [ranking.relevance(candidate.parts) if candidate.parts else 1.0 for candidate in candidates]
-    least = max(ranking.FAINT, ranking.FAR * max(weighed, default=0.0))
-    return max((nth for nth, relevance in enumerate(weighed, 1) if relevance >= least), default=1)
+    weighed = [relevance(candidate) for candidate, _ in folded]
+    least = least_relevance(max(weighed, default=0.0))
+    return max((nth for nth, weight in enumerate(weighed, 1) if weight >= least), default=1)
+
+
+def relevance(candidate: Candidate) -> float:
+    """How much a candidate is about the question; what only ranks or filters chose is an answer."""
+    return ranking.relevance(candidate.parts) if candidate.parts else 1.0
+
+
+def least_relevance(best: float) -> float:
+    """The least that a hit has beside the best one."""
+    return max(ranking.FAINT, ranking.FAR * best)
 
 
 # --- folding ------------------------------------------------------------------------------------------------

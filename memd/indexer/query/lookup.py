@@ -10,17 +10,18 @@ from sqlite3 import Connection, Row
 
 from memd.models import PINNED, Filters
 
+IS_PINNED = "json_extract(m.declared, '$.pinned') = 1"
+
 COLUMNS = (
     "c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.context, c.text, m.slug, m.kind, m.tier,"
-    " m.role, m.tags, m.date, m.declared, m.importance, f.path, f.stem,"
+    f" m.role, m.tags, m.date, m.declared, f.path, f.stem, (m.tier IN ('dormant', 'sensory')"
+    f" AND COALESCE({IS_PINNED}, 0) = 0) AS resting,"
     # A later memory says what is true now.
     " EXISTS (SELECT 1 FROM edges e JOIN memories n ON n.id = e.one WHERE e.other = m.id AND e.rel = 'refines'"
     " AND e.removed = 0 AND n.file IS NOT NULL) AS outdated"
 )
-ALIVE = "(m.expires IS NULL OR m.expires > strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now'))"
-"""A memory whose ttl has run out is not shown; its text stays in its file."""
-
-IS_PINNED = "json_extract(m.declared, '$.pinned') = 1"
+ALIVE = "(m.deleted IS NULL AND (m.expires IS NULL OR m.expires > strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now')))"
+"""A memory that was deleted or whose ttl has run out is not shown; its text stays in its file."""
 
 CONDITIONS = {
     "kind": "m.kind = :kind",
@@ -36,7 +37,7 @@ TABLES = "chunks c JOIN memories m ON m.id = c.memory JOIN files f ON f.id = c.f
 
 
 def join(connection: Connection, ids: Iterable[int], filters: Filters, expired: bool = False) -> dict[int, Row]:
-    """The rows of these chunks that exist and pass the filters; with `expired`, also those whose ttl has run out."""
+    """The rows of these chunks that exist and pass the filters; with `expired`, also those that are not shown."""
     clause, values = _where(filters, expired)
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM {TABLES} WHERE c.id IN (SELECT value FROM json_each(:ids)){clause}",

@@ -73,7 +73,28 @@ def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
         exact, unread = _exact(stores, indexes, ask, max_bytes)
         return replace(hits.answer(stores, ask, exact, 1.0), unread=unread)
     found = find(stores, indexes, ask, parse(ask.query, ask.day, ask.filters))
-    return found.misspelt(hits.answer(stores, ask, found.candidates, found.confidence))
+    awake, resting = without_resting(found, ask)
+    answer = hits.answer(stores, ask, awake.candidates, awake.confidence)
+    return replace(awake.misspelt(answer), resting=resting)
+
+
+def without_resting(found: SearchResult, ask: Ask) -> tuple[SearchResult, int]:
+    """What is awake, with what rests and answers better; and how many more answers rest.
+
+    If nothing awake answers, all that rests is there: ageing never hides the only answer.
+    """
+    resting = [one for one in found.candidates if one.row["resting"]]
+    asked_for = ask.all_tiers or ask.as_of or found.question.filters.tier or not found.by_workspace
+    if asked_for or not resting:
+        return found, 0
+    awake = replace(found, candidates=[one for one in found.candidates if not one.row["resting"]])
+    if certainty.verdict(bool(awake.candidates), awake.confidence) == "none":
+        return found, 0
+    best = max(map(hits.relevance, awake.candidates))
+    left_out = {one.row["id"]: weight for one in resting if (weight := hits.relevance(one)) <= best}
+    kept = [one for one in found.candidates if one.row["id"] not in left_out]
+    least = hits.least_relevance(best)
+    return replace(found, candidates=kept), sum(weight >= least for weight in left_out.values())
 
 
 def find(stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion) -> SearchResult:

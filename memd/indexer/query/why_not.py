@@ -36,7 +36,11 @@ def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: As
     own = next((candidate for candidate in found.candidates if candidate.row["id"] == chunk), None)
     if own is None:
         return {**passage, "reasons": ["it is not in the index yet: ask again in a moment"]}
-    return {**passage, **_place(ask, found, own)}
+    awake, _ = search.without_resting(found, ask)
+    if not any(one is own for one in awake.candidates):
+        reason = f"it rests ({own.row['tier']}), and what is awake answers as well: --all shows it"
+        return {**passage, "reasons": [reason]}
+    return {**passage, **_place(ask, awake, own)}
 
 
 def _chunk(stores: Stores, index: WorkspaceIndex, path: str, line: int) -> int | str:
@@ -56,7 +60,7 @@ def _filtered_by(stores: Stores, index: WorkspaceIndex, chunk: int, question: Pa
     """The filters, phrases and exclusions that the passage does not pass."""
     connection, reasons = stores.ledger.reader, []
     if chunk not in lookup.join(connection, [chunk], Filters()):
-        return ["its ttl has run out: memd gc lists it"]
+        return ["it was deleted, or its ttl has run out: memd gc lists it"]
     for name in ("kind", "tags", "role", "path", "since", "until", "tier"):
         value = getattr(question.filters, name)
         if value and chunk not in lookup.join(connection, [chunk], replace(Filters(), **{name: value})):
@@ -87,7 +91,7 @@ def _place(ask: Ask, found: SearchResult, own: Candidate) -> dict[str, Any]:
         reasons = [f"it says the same as {where} and is listed there under `also`"]
     elif near:
         lacking = voices.words.lacking(own.row["id"]) if voices.words else []
-        reasons = ["it comes near without being an answer: `near` has it, and --all shows it"]
+        reasons = ["it is close to the question without answering it: `near` has it, and --all shows it"]
         reasons += [f"it lacks: {', '.join(lacking)}"] if lacking else []
     elif not shown:
         reasons = _outranked(ask.limit, rank, ranks, voices.words.lacking(own.row["id"]) if voices.words else [])

@@ -238,6 +238,8 @@ def save_memory(
             " file = :file, slug = :slug, heading = :heading,"
             " start_line = :start_line, end_line = :end_line, digest = :digest, body = :body, kind = :kind,"
             " role = :role, date = :date, tags = :tags, declared = :declared, expires = :expires, gone = NULL,"
+            # A new text is a new answer, whatever was thought of the old one.
+            " deleted = CASE WHEN digest = :digest THEN deleted END,"
             # Fading goes on from the declared importance; only another declaration resets it.
             " importance = CASE WHEN json_extract(declared, '$.importance') IS json_extract(:declared, '$.importance')"
             " THEN importance ELSE :importance END"

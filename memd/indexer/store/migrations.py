@@ -272,6 +272,12 @@ STEPS: tuple[str, ...] = (
     CREATE INDEX chunks_unread ON chunks (id) WHERE language IS NULL;
     ALTER TABLE workspaces ADD COLUMN polyglot INTEGER NOT NULL DEFAULT 0;   -- 1: asked in another language
     """,
+    # 8: what someone or a rule deleted is in no answer; its text stays in its file
+    """
+    ALTER TABLE memories ADD COLUMN deleted TEXT;   -- since when; NULL: it is not
+    DROP INDEX memories_kept;
+    CREATE INDEX memories_kept ON memories (workspace, role, date, tier, kind, file, expires, deleted);
+    """,
 )
 
 VERSION = len(STEPS)

@@ -59,6 +59,8 @@ class WorkspaceIndex:
     """Files that vanished together; their entries stay until the files come back or the user accepts the loss."""
     missing: bool = False
     skipped: dict[str, str] = field(default_factory=dict)
+    copied: frozenset[int] = frozenset()
+    """The minutes in which files were copied, as the last scan saw it."""
     unlinked: set[int] = field(default_factory=set)
     """Memories whose names or mentions changed since their edges were last updated."""
     unrestored: dict[int, str] = field(default_factory=dict)
@@ -237,6 +239,8 @@ class Stores:
         """The model for other languages, while a workspace needs it."""
         self.question_vectors: dict[tuple[int, str], Vectors] = {}
         """A cache of the last questions' vectors, by model and text."""
+        self.link_similarity = 0.8
+        """How much alike two memories must be to be linked."""
         self.embedded = 0
         """Texts that went through the model since the start."""
 

@@ -69,7 +69,7 @@ CURRENT = """
     FROM spans s JOIN main.memories m ON m.id = s.memory
     WHERE s.digest IS NOT NULL AND (s.until IS NULL OR s.until > :at)
         AND (s.at <= :at OR (s.number = 1 AND m.date <> '' AND m.date <= :day))
-        AND (m.expires IS NULL OR m.expires > :at)
+        AND (m.expires IS NULL OR m.expires > :at) AND (m.deleted IS NULL OR m.deleted > :at)
 """
 """The version of each memory that was current; the first one counts from the date of its note if that is earlier."""
 
@@ -201,7 +201,7 @@ class _PastWorkspace:
         for row in rows:
             if not row["now"]:
                 self._add(row)
-        run("UPDATE temp.memories SET expires = NULL")
+        run("UPDATE temp.memories SET expires = NULL, deleted = NULL")
 
     def _add(self, row: sqlite3.Row) -> None:
         """Add a memory with a former text; its lines are counted from its own first one."""

@@ -107,7 +107,7 @@ def _by_day(
 def _days(connection: Connection, indexes: Sequence[WorkspaceIndex]) -> list[tuple[str, int]]:
     """How many memories each day has, the newest day first."""
     rows = connection.execute(
-        "SELECT date, COUNT(*) FROM memories WHERE file IS NOT NULL"
+        "SELECT date, COUNT(*) FROM memories WHERE file IS NOT NULL AND deleted IS NULL"
         " AND workspace IN (SELECT value FROM json_each(?)) GROUP BY date ORDER BY date DESC",
         (json.dumps([index.id for index in indexes]),),
     )
@@ -140,7 +140,7 @@ def entries(
     rows = connection.execute(
         "SELECT m.id, m.slug, m.heading, m.start_line, m.end_line, m.digest, m.kind, m.tier, m.role, m.date, m.tags,"
         f" {lookup.IS_PINNED} AS pinned, f.path, f.stem FROM memories m JOIN files f ON f.id = m.file"
-        f" WHERE m.workspace = :workspace{among}{within}",
+        f" WHERE m.workspace = :workspace AND m.deleted IS NULL{among}{within}",
         {"workspace": index.id, "ids": json.dumps(list(ids or ())), "first": first, "last": last},
     ).fetchall()
     passing = [row for row in rows if _passes(row, filters)] if filters else rows

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from sqlite3 import Row
+from sqlite3 import Connection, Row
 
 from memd.errors import MemdError, NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import is_memory_path, refusal
@@ -29,6 +29,8 @@ from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
 LIFE = ("importance", "accesses", "days", "accessed", "useful", "first_seen", "moved", "moved_by", "moved_why")
 """What was observed of a memory, besides its tier."""
 
+MOST_SHOWN_TO = 20
+
 CHARACTERS_PER_TOKEN = 4
 """On average."""
 
@@ -36,6 +38,10 @@ CHARACTERS_PER_TOKEN = 4
 def by_key(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, max_bytes: int) -> tuple[int, JsonObject]:
     """The memory that `key` names: its number in the ledger, and its text as the file has it now."""
     index, row = find_memory(stores, indexes, key)
+    if row["deleted"]:
+        why = f" ({row['moved_why']})" if row["moved_why"] != "delete" else ""
+        raise NotFound(f"`{key}` was deleted on {row['deleted'][:10]}{why}",
+                       f"its text is still in {row['path']}; to bring it back: memd curate {key} promote")  # fmt: skip
     content = _read(index, row["path"], max_bytes)
     note = index.parse_cache.parse(row["path"], content.text, content.day)
     memory = next((memory for memory in note.memories if memory.slug == row["slug"]), None)
@@ -47,17 +53,27 @@ def by_key(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, max_byte
     shown = {
         **index.place,
         "path": note.path,
-        **{name: getattr(memory, name) for name in ("start_line", "end_line", "heading", "text", "kind", "date")},
+        **{name: getattr(memory, name) for name in ("start_line", "end_line", "heading", "text", "kind")},
+        "date": row["date"],
         "role": note.role,
         "tags": list(memory.declared.tags),
         "declared": declared_facts(asdict(memory.declared)),
         "key": key,
         "tier": row["tier"],
         "expires": row["expires"],
-        "life": {name: row[name] for name in LIFE},
+        "life": {**{name: row[name] for name in LIFE}, "shown": _shown_to(stores.ledger.reader, row["id"])},
         **version_facts(number, memory.text),
     }
     return row["id"], *history.with_authors(stores.ledger.reader, [(row["id"], shown)])
+
+
+def _shown_to(connection: Connection, memory: int) -> list[dict[str, str]]:
+    """Who was last shown a memory, by the hour, newest first; only what was counted: looking changes nothing."""
+    rows = connection.execute(
+        "SELECT client AS who, hour FROM accesses WHERE memory = ? AND counted ORDER BY hour DESC, client LIMIT ?",
+        (memory, MOST_SHOWN_TO),
+    )
+    return [{"who": row["who"], "at": f"{row['hour']}:00+00:00"} for row in rows]
 
 
 def find_memory(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> tuple[WorkspaceIndex, Row]:
@@ -69,6 +85,14 @@ def find_memory(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> 
             raise NotFound(f"`{key}` was removed on {max(gone)[:10]}", f"to bring it back: memd restore {key}")
         raise NotFound(f"no memory has the key `{key}`", suggest_keys(stores, indexes, key))
     return only_one(rows, f"`{key}` names several memories")
+
+
+def day_without_key(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> str:
+    """The file of a day whose name is no key: all that was noted on it. Empty if there is none, or several."""
+    if not DATE.fullmatch(key) or any(lookup.memories(stores.ledger.reader, index.id, key) for index in indexes):
+        return ""
+    paths = [path for index in indexes for path in index.files if PurePosixPath(path).stem == key]
+    return paths[0] if len(paths) == 1 else ""
 
 
 def only_one(rows: Sequence[tuple[WorkspaceIndex, Row]], problem: str) -> tuple[WorkspaceIndex, Row]:
@@ -239,11 +263,12 @@ def _rows(stores: Stores, indexes: Iterable[WorkspaceIndex], clause: str) -> Ite
 
 
 def expired(stores: Stores, indexes: Iterable[WorkspaceIndex]) -> list[JsonObject]:
-    """The memories whose ttl has run out, oldest first."""
+    """The memories whose ttl has run out or that were deleted, oldest first."""
     memories = [
-        {**memory, "ttl": json.loads(row["declared"])["ttl"], "expires": row["expires"]}
+        {**memory, "ttl": json.loads(row["declared"])["ttl"], "expires": row["deleted"] or row["expires"],
+         "deleted": bool(row["deleted"])}
         for memory, row in _rows(stores, indexes, f"NOT {lookup.ALIVE}")
-    ]
+    ]  # fmt: skip
     return sorted(memories, key=lambda memory: (memory["expires"], memory["key"]))
 
 

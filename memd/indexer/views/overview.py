@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from sqlite3 import Connection, Row
 
@@ -12,7 +14,7 @@ from memd.indexer.query.lookup import IS_PINNED
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import exams
 from memd.lifecycle import summary_card
-from memd.models import JsonObject
+from memd.models import TIERS, JsonObject
 
 CARD_DAYS = 8
 """Days that an index card may have room for."""
@@ -134,7 +136,7 @@ def dormant(stores: Stores, indexes: Sequence[WorkspaceIndex], limit: int) -> tu
     rows = connection.execute(
         "SELECT m.workspace, m.slug, m.heading, m.start_line, m.moved, m.moved_by, m.moved_why, f.path, f.stem,"
         f" COUNT(*) OVER () AS total FROM {KEPT} JOIN files f ON f.id = m.file"
-        f" WHERE m.tier = 'dormant' AND m.workspace {AMONG}"
+        f" WHERE m.tier = 'dormant' AND m.deleted IS NULL AND m.workspace {AMONG}"
         " ORDER BY m.moved, m.workspace, f.path, m.start_line LIMIT :limit",
         {"workspaces": workspace_ids(indexes), "limit": limit},
     ).fetchall()
@@ -145,8 +147,8 @@ def dormant(stores: Stores, indexes: Sequence[WorkspaceIndex], limit: int) -> tu
 # --- counts -------------------------------------------------------------------------------------------------
 
 
-def stats(stores: Stores, indexes: Sequence[WorkspaceIndex]) -> JsonObject:
-    """Counts of everything that is kept, and the bytes on disk."""
+def stats(stores: Stores, indexes: Sequence[WorkspaceIndex], days: int = 0) -> JsonObject:
+    """Counts of everything that is kept, and the bytes on disk; with `days`, the tiers at the end of each of them."""
     connection, values = stores.ledger.reader, {"workspaces": workspace_ids(indexes)}
     versions = f"FROM memories m JOIN versions v ON v.memory = m.id WHERE m.workspace {AMONG}"
     return {
@@ -162,7 +164,41 @@ def stats(stores: Stores, indexes: Sequence[WorkspaceIndex]) -> JsonObject:
         "least_used": _used(connection, indexes, "1", "m.accesses, COALESCE(m.accessed, m.first_seen)"),
         "disk": _disk(stores.folder),
         "exams": [{"ns": index.workspace.ns, **row} for index in indexes for row in exams.trend(connection, index.id)],
+        "tier_days": _tier_days(connection, values, days) if days else [],
     }
+
+
+def _tier_days(connection: Connection, values: JsonObject, days: int) -> list[JsonObject]:
+    """How many memories each tier had at the end of each of the last days (UTC), oldest first.
+
+    Counted backwards from now, by what came, moved and went on each day.
+    """
+    today = datetime.now(UTC).date()
+    changed: dict[str, Counter[str]] = {}
+    for day, tier, many in connection.execute(TIER_CHANGES, {**values, "since": str(today - timedelta(days - 1))}):
+        changed.setdefault(day, Counter())[tier] += many
+    count, found = Counter(_count_by(connection, "m.tier", HERE, values)), list[JsonObject]()
+    for day in (str(today - timedelta(nth)) for nth in range(days)):
+        found.append({"date": day, "tiers": {tier: max(0, count[tier]) for tier in TIERS}})
+        count.subtract(changed.get(day, {}))
+    return found[::-1]
+
+
+TIER_CHANGES = f"""
+    SELECT substr(m.first_seen, 1, 10), COALESCE((SELECT s."before" ->> 'tier' FROM shifts s WHERE s.memory = m.id
+        AND s.what = 'tier' ORDER BY s.action, s.nth LIMIT 1), m.tier), COUNT(*)
+    FROM memories m WHERE m.workspace {AMONG} AND m.first_seen >= :since GROUP BY 1, 2
+    UNION ALL
+    SELECT substr(m.gone, 1, 10), m.tier, -COUNT(*)
+    FROM memories m WHERE m.workspace {AMONG} AND m.gone >= :since GROUP BY 1, 2
+    UNION ALL
+    SELECT substr(a.at, 1, 10), s."after" ->> 'tier', COUNT(*) FROM actions a JOIN shifts s ON s.action = a.id
+    WHERE a.workspace {AMONG} AND a.at >= :since AND s.what = 'tier' GROUP BY 1, 2
+    UNION ALL
+    SELECT substr(a.at, 1, 10), s."before" ->> 'tier', -COUNT(*) FROM actions a JOIN shifts s ON s.action = a.id
+    WHERE a.workspace {AMONG} AND a.at >= :since AND s.what = 'tier' GROUP BY 1, 2
+"""
+"""By how much each day changed the number of memories in each tier."""
 
 
 def _count(connection: Connection, clause: str, values: JsonObject) -> int:

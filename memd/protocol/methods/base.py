@@ -125,6 +125,13 @@ class Filtered(Scoped):
         )  # fmt: skip
 
 
+class AllTiers(Request):
+    """Looks at what is awake, unless asked for all."""
+
+    all: bool = False
+    """Also what rests (dormant memories, raw captures); otherwise that is left out unless it answers better."""
+
+
 class Observed(Request):
     """Shows memories to someone, which counts as an access."""
 

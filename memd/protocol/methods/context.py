@@ -25,7 +25,7 @@ class ContextResult(base.AcrossWorkspaces):
 
 
 @method("context", ContextResult, "query", reads=True)
-class ContextRequest(base.Filtered, base.Observed):
+class ContextRequest(base.Filtered, base.AllTiers, base.Observed):
     """Assembles what is known for a task, within a budget of tokens, as Markdown for a prompt."""
 
     query: base.Question
@@ -36,6 +36,12 @@ class ContextRequest(base.Filtered, base.Observed):
     """Leave out what is worth less, from 0 to 1; not what is pinned."""
     min_spread: base.Share = 0.0
     """Leave out everything but pinned memories when the best and the worst differ by less."""
+    memory_tokens: Annotated[
+        Annotated[int, Meta(ge=-1, le=base.MAX_TOKENS)] | None, unset("`context.memory_tokens` (400)")
+    ] = None
+    """At most this many tokens of one memory; -1 for no limit."""
+    no_edges: bool = False
+    """Follow no edges from what was found; `context.edges = false` does the same for every call."""
     sync: base.Sync = "auto"
 
 

@@ -102,7 +102,7 @@ class GcResult(base.AcrossWorkspaces):
 
 @method("gc", GcResult, slow=True)
 class GcRequest(base.Scoped, base.Signed):
-    """Lists the memories whose ttl has run out, and with `hard` forgets them for good."""
+    """Lists the memories that were deleted or whose ttl has run out, and with `hard` forgets them for good."""
 
     hard: Annotated[bool, base.local()] = False
     """Forget them."""

@@ -37,11 +37,16 @@ class StatsResult(AcrossWorkspaces):
     disk: dict[str, int]
     exams: list[dict[str, Any]]
     """What the nightly exam found, of each workspace, newest first."""
+    tier_days: list[dict[str, Any]]
+    """With `days`: the number of memories in each tier at the end of each day, oldest first."""
 
 
 @method("stats", StatsResult, reads=True)
 class StatsRequest(Scoped):
     """Counts memories, chunks, versions, edges and accesses, and what they take on the disk."""
+
+    days: Annotated[int, Meta(ge=0, le=400)] = 0
+    """Tell the tiers of so many days, up to 400."""
 
 
 class TreeRow(TypedDict):

@@ -70,12 +70,14 @@ class QueryResult(base.AcrossWorkspaces):
     """Words of the question that no note has; a code among them makes the answer weak."""
     near: list[HitResult]
     """What came closest besides the hits, without being an answer."""
+    resting: int
+    """How many more would be hits if they did not rest."""
     mode: str
     total: int
     took_ms: float
 
 
-class Search(base.Filtered):
+class Search(base.Filtered, base.AllTiers):
     """What `query` and `why_not` have in common: a question and how it is answered."""
 
     query: base.Question
@@ -152,7 +154,7 @@ class GetRequest(base.Scoped, base.Observed):
 
     key: str = ""
     """`stem#slug`; the stem alone for a preamble or a file that is one memory; the path in place of a stem that
-    two files have."""
+    two files have. A day (`2026-02-15`) whose file has only sections stands for the whole file."""
     path: str = ""
     """A memory file, relative to its workspace or absolute."""
     from_: Annotated[int, Meta(ge=1, le=base.MAX_NUMBER)] = 1

@@ -41,6 +41,7 @@ OFFERED: dict[str, dict[str, Take]] = {
     "note": {"text": _lines},
     "edge_add": {"from_": str, "rel": str, "to": str},
     "edge_rm": {"from_": str, "rel": str, "to": str},
+    "conflict_settle": {"path": str, "take": str},
     "job_run": {"name": str},
     "reflect": {},
     "rule_set": {"name": str, "rule": str},

@@ -21,15 +21,15 @@ async def show(visit: Visit) -> Response:
         status = await memory.status()
         trash = await memory.trash(limit=20, **visit.scope)
         proposals = (await memory.proposal_list(**visit.scope))["proposals"]
+        conflicts = (await memory.conflict_list(**visit.scope))["notes"]
         expired = (await memory.gc(dry_run=True, **visit.scope))["expired"]
         report = await _report(memory, visit) if visit.get("look") else None
         secrets = await _secrets(memory) if visit.get("secrets") and not visit.clients.bind else None
     workspaces = [one for one in status["workspaces"] if visit.ns in ("", one["ns"])]
     return await visit.page(
         "review.html", "review", pairs=[pair for pair in pairs if pair["weight"] >= ALIKE],
-        trash=trash, proposals=proposals,
-        expired=expired, report=report, secrets=secrets,
-        held=[one for one in workspaces if one["held"] or one["missing"]],
+        trash=trash, proposals=proposals, conflicts=conflicts, expired=expired, report=report,
+        secrets=secrets, held=[one for one in workspaces if one["held"] or one["missing"]],
         skipped=[{"ns": one["ns"], **left} for one in workspaces for left in one["skipped"]],
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ PAGE, MOST_HITS = 30, 200
 MAX_QUERY = 10_000
 VERDICTS = {
     "found": "Found.",
-    "weak": "Nothing certain. These come nearest.",
+    "weak": "Nothing certain. These are the closest.",
     "none": "Nothing like that is written down.",
 }
 PARTS = {
