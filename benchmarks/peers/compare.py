@@ -123,8 +123,10 @@ def _measured(part: str, peer: Peer, context: Context, runs: int) -> Record:
     for _ in range(runs if part in TIMED else 1):
         try:
             made.append(PARTS[part](peer, context))
-        except (Failed, Unavailable) as error:
+        except Failed as error:
             made.append({"failed": str(error)})
+        except Exception as error:  # noqa: BLE001 whatever happens with one rival, the others are compared
+            made.append({"failed": f"{type(error).__name__}: {error}"})
     return {
         "date": datetime.now(UTC).date().isoformat(), "version": peer.environment.version,
         "load": [round(before, 1), round(os.getloadavg()[0], 1)],

@@ -14,7 +14,7 @@ from typing import Any
 import corpus
 import embedder
 from context import Context, workplace
-from processes import Failed, Peer, Worker
+from processes import HUNG, Failed, Peer, Worker
 
 CHUNKS = 200
 FACTS = 20
@@ -81,7 +81,7 @@ def _lines(notes: Path, hit: dict[str, Any]) -> str:
 
 def verdict(answers: Answers, of: int = FACTS) -> dict[str, Any]:
     found, said = answers
-    outcome = "found" if found == of else "said so" if said else "silently wrong"
+    outcome = "found" if found == of else "hung" if HUNG in said else "said so" if said else "silently wrong"
     return {"outcome": outcome, "found": found, "of": of, "said": said[:200]}
 
 
@@ -194,7 +194,7 @@ def _disk_full(peer: Peer, url: str, context: Context) -> list[dict[str, Any]]:
             said: list[str] = []
             _index_quietly(worker, said)
             full = ask(worker, notes, range(2 * FACTS))
-            ballast.unlink()
+            ballast.unlink(missing_ok=True)
             _index_quietly(worker, [])
             after = ask(worker, notes, range(2 * FACTS))
         return [verdict((full[0], full[1] or "; ".join(said)), 2 * FACTS), verdict(after, 2 * FACTS)]

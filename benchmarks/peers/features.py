@@ -1,9 +1,90 @@
-"""Facts about each program that no run can measure, and where its documentation says them."""
+"""Facts about programs that no run measures, where they are documented, and why memd is behind where it is."""
 
 from __future__ import annotations
 
-SOURCES: dict[str, str] = {}
-"""Program → where it is documented."""
+WHAT = (
+    "where the text lives",
+    "finds edits by itself",
+    "words and meaning together",
+    "the model of a fresh installation",
+    "takes an OpenAI-compatible embedder",
+    "hits name",
+    "MCP server",
+    "asked from the shell",
+    "a page in the browser",
+    "memories age",
+    "reranking by a model",
+)
 
-ROWS: list[list[str]] = []
-"""What, and a cell for each program in the order of SOURCES."""
+FACTS: dict[str, tuple[str, ...]] = {
+    "memd": (
+        "your Markdown files", "yes, a daemon", "yes", "in the package", "yes", "file and lines", "yes", "yes", "yes",
+        "yes", "no",
+    ),
+    "memtomem": (
+        "your Markdown files", "while its MCP server or its page runs", "yes, once an embedder is set", "a download",
+        "yes", "file and lines", "yes", "yes", "yes", "yes, off at first", "yes, a download",
+    ),
+    "MemPalace": (
+        "a store of its own, filled from files", "no: `mine`", "yes", "a download", "yes", "file", "yes", "yes", "no",
+        "no", "by an LLM, in its benchmarks",
+    ),
+    "memsearch": (
+        "your Markdown files", "while `watch` runs", "yes", "a service, or a download", "yes", "file and lines",
+        "no: plug-ins for agents", "yes", "no", "no", "yes, off at first",
+    ),
+    "memweave": (
+        "your Markdown files", "while `start_watching()` runs", "yes", "a service", "yes, by LiteLLM",
+        "file and lines", "no", "yes", "no", "yes, off at first", "no",
+    ),
+    "mcp-memory-service": (
+        "a store of its own, filled from files", "no: `ingest-directory`", "meaning, or words", "a download", "yes",
+        "text", "yes", "no: over HTTP", "yes", "yes, off at first", "yes, off at first",
+    ),
+    "basic-memory": (
+        "your Markdown files; adds front matter", "while its MCP server runs", "yes", "a download", "yes", "file",
+        "yes", "yes", "in its cloud", "no", "yes, off at first",
+    ),
+    "qmd": (
+        "your Markdown files", "no: `update`, `embed`", "yes, with its models", "a download", "no", "file and lines",
+        "yes", "yes", "no", "no", "yes, a download",
+    ),
+    "ripgrep": (
+        "your files", "nothing is indexed", "words", "none", "no", "file and lines", "no", "yes", "no", "no", "no",
+    ),
+}  # fmt: skip
+"""Program → a cell for each line of WHAT."""
+
+SOURCES = {
+    "memd": "[architecture](architecture.md), [mcp](mcp.md), [web](web.md), [lifecycle](lifecycle.md)",
+    "memtomem": "README of 0.6.12, `mm --help`, `mm init --help`, `memtomem/config.py`",
+    "MemPalace": "README of 3.11.0, `mempalace --help`, `mempalace/embedding.py`",
+    "memsearch": "README of 0.4.23, `memsearch --help`",
+    "memweave": "README of 0.2.1, `memweave --help`, `memweave/config.py`",
+    "mcp-memory-service": "README of 12.4.0, `memory --help`, `/api/docs` of its server",
+    "basic-memory": "README of 0.24.1, `basic-memory --help`",
+    "qmd": "README of 2.8.3, `qmd --help`",
+    "ripgrep": "user guide of 15, `rg --help`",
+}
+
+NO_INDEX = "ripgrep reads every file for each question and BM25 keeps words in memory; both embed nothing"
+SMALLER = "memd's chunks have about 400 characters; rivals with longer ones have fewer to embed and to keep"
+LONGER = "longer hits cover more lines each; any@2k counts what they cost to read"
+
+CAUSES: dict[str, str] = {
+    "scale/cold shell p50, ms": "ripgrep is a small native program; memd starts Python to ask its daemon",
+    "scale/warm p50, ms": NO_INDEX,
+    "scale/memory while asked, MB": "memd keeps its models and stores loaded; the rivals' embedder is not counted",
+    "scale/time, s": f"{NO_INDEX}; {SMALLER}",
+    "scale/processor, s": f"{NO_INDEX}; {SMALLER}",
+    "scale/memory at its height, MB": "memd runs the model itself; the embedder that rivals call is not counted",
+    "scale/disk, MB": "memd keeps history and every vector in its ledger, beside the text index and Chroma",
+    "scale/start to first answer, ms": "memd starts a daemon with its stores; others have less to start",
+    "scale/saved, then found, ms": NO_INDEX,
+    "needs/installed, MB": "two models and Chroma come with memd; the models of rivals are downloads, not counted here",
+    "found/any@5": LONGER,
+    "found/MRR": LONGER,
+    "found/sessions any@5": LONGER,
+    "found/sessions frac@5": LONGER,
+}
+"""Part and column → why somebody can be better than memd there."""

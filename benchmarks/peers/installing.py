@@ -49,6 +49,8 @@ def cache() -> Path:
 
 def environment(name: str, rival: type[Rival]) -> Environment:
     """The rival's environment, made when it is not there yet."""
+    if rival.absent:
+        raise Unavailable(rival.absent)
     if not rival.packages and not rival.npm:
         return Environment(Path(sys.prefix), Path(sys.executable), "", {})
     root = cache() / name
@@ -64,7 +66,7 @@ def environment(name: str, rival: type[Rival]) -> Environment:
 
 def _wanted(rival: type[Rival]) -> str:
     """What tells one installation from another; for a folder of source code, its commit."""
-    parts = [rival.python, *rival.packages, *rival.npm, *rival.overrides, NODE, SQLITE]
+    parts = [rival.python, *rival.packages, *rival.npm, *rival.overrides, NODE, SQLITE, str(rival.extensions)]
     for package in rival.packages:
         if Path(package).is_dir():
             asked = ["git", "-C", package, "rev-parse", "HEAD:memd"]
@@ -95,7 +97,7 @@ def _install(root: Path, rival: type[Rival]) -> dict[str, Any]:
         "packages": packages - base[0] + len(list(root.glob("node_modules/*"))),
         "size_mb": round((size - (base_npm or base[1])) / 1e6),
     }
-    if rival.packages and not _extensions(python):
+    if rival.extensions and not _extensions(python):
         _run(_pip(python, root, SQLITE))
         next((root / "venv").glob("lib/*/site-packages")).joinpath("sitecustomize.py").write_text(SHIM)
         facts["sqlite"] = SQLITE

@@ -34,23 +34,28 @@ class Column:
     path: tuple[str, ...]
     form: str = "{:.3f}"
     ratio: bool = True
+    more: bool = False
+    """Whether more is better."""
 
 
+HOW = {"any_length": "hits of any length", "scored": "hits of at most 1,200 characters"}
 LENGTH = Column("length of hits", ("mean_length",), "{:,.0f}", False)
 QUESTIONS = Column("questions", ("questions",), "{:,}", False)
 
 
 def _quality(how: str) -> list[Column]:
     return [
-        Column("any@2k", (how, "turns", "any@2k")), Column("any@5", (how, "turns", "any@5")),
-        Column("MRR", (how, "turns", "mrr")), Column("sessions any@5", (how, "sessions", "any@5")),
-        Column("sessions frac@5", (how, "sessions", "frac@5")), LENGTH, QUESTIONS,
+        Column("any@2k", (how, "turns", "any@2k"), more=True), Column("any@5", (how, "turns", "any@5"), more=True),
+        Column("MRR", (how, "turns", "mrr"), more=True),
+        Column("sessions any@5", (how, "sessions", "any@5"), more=True),
+        Column("sessions frac@5", (how, "sessions", "frac@5"), more=True), LENGTH, QUESTIONS,
     ]  # fmt: skip
 
 
 LANGUAGE = [
-    Column("found in the first five", ("any_length", "sessions", "any@5"), "{:.2f}"),
-    Column("by hits of at most 1,200 characters", ("scored", "sessions", "any@5"), "{:.2f}"), LENGTH, QUESTIONS,
+    Column("found in the first five", ("any_length", "sessions", "any@5"), "{:.2f}", more=True),
+    Column("by hits of at most 1,200 characters", ("scored", "sessions", "any@5"), "{:.2f}", more=True),
+    LENGTH, QUESTIONS,
 ]  # fmt: skip
 ASKED = [
     Column("cold shell p50, ms", ("cold_p50_ms",), "{:,.0f}"), Column("p95", ("cold_p95_ms",), "{:,.0f}", False),
@@ -69,7 +74,7 @@ INDEXED = [
 def write(record: Record) -> str:
     peers = dict(sorted(record["peers"].items(), key=lambda item: (item[0] != "memd", item[0])))
     blocks = [HEAD, _who(record, peers), _found(peers), _scale(peers), _saved(peers), _needs(peers), _faults(peers)]
-    blocks += [_languages(peers), _features(), _how(record, peers)]
+    blocks += [_languages(peers), _behind(peers), _features(), _how(record, peers)]
     return "\n".join(block for block in blocks if block)
 
 
@@ -98,10 +103,8 @@ there are two tables: hits of any length, and as memd scores itself, where a hit
 nothing.
 """
     for name in names:
-        text += f"\n### {name}, hits of any length\n\n{_figures(peers, 'found', _quality('any_length'), name)}\n"
-        text += (
-            f"\n### {name}, hits of at most 1,200 characters\n\n{_figures(peers, 'found', _quality('scored'), name)}\n"
-        )
+        for how, words in HOW.items():
+            text += f"\n### {name}, {words}\n\n{_figures(peers, 'found', _quality(how), name)}\n"
     return text if names else ""
 
 
@@ -189,8 +192,9 @@ def _faults(peers: Record) -> str:
     return f"""## Faults
 
 Twenty facts are known to stand in the notes (forty when the disk was full); after the fault each is asked. **found**:
-all of them; **said so**: some are missing and the program reported an error; **silently wrong**: some are missing and
-nothing was said.
+all of them; **said so**: some are missing and the program reported an error; **hung**: it did not come back in time;
+**silently wrong**: some are missing and nothing was said. Several outcomes in a cell: the kill at 30 and at 70 % of the
+way; each of the two processes; each of the three largest files; while the disk was full, and when there was room again.
 
 {_table(["", *kinds.values()], rows)}
 """ if rows else ""  # fmt: skip
@@ -200,12 +204,47 @@ def _outcome(told: Record) -> str:
     return told["outcome"] if told["outcome"] == "found" else f"{told['outcome']} ({told['found']} of {told['of']})"
 
 
+def _behind(peers: Record) -> str:
+    """Every figure in which somebody is better than memd, and why."""
+    rows = []
+    for title, part, columns, name in _compared(peers):
+        for column in (column for column in columns if column.ratio):
+            path = (name, *column.path) if name else column.path
+            base = _value(peers.get("memd", {}), part, path)
+            others = {peer: _value(entry, part, path) for peer, entry in peers.items() if peer != "memd"}
+            better = {
+                peer: value
+                for peer, value in others.items()
+                if base is not None and value is not None and (value > base if column.more else value < base)
+            }
+            if base is not None and better:
+                told = ", ".join(f"{peer} {column.form.format(value)}" for peer, value in better.items())
+                why = features.CAUSES.get(f"{part}/{column.title}", "–")
+                rows.append([f"{title}: {column.title}", column.form.format(base), told, why])
+    return f"## Where memd is behind\n\n{_table(['', 'memd', 'better', 'why'], rows)}\n" if rows else ""
+
+
+def _compared(peers: Record) -> list[tuple[str, str, list[Column], str | None]]:
+    """Every table of figures: its title, its part, its columns, its collection."""
+    tables: list[tuple[str, str, list[Column], str | None]] = [
+        (f"{name}, {words}", "found", _quality(how), name)
+        for name in _collections(peers, "found")
+        for how, words in HOW.items()
+    ]
+    tables += [(name, "languages", LANGUAGE[:1], name) for name in _collections(peers, "languages")]
+    saved = [Column("saved, then found, ms", ("saved_p50_ms",), "{:,.0f}")]
+    tables += [
+        ("asked", "scale", ASKED, None),
+        ("first index", "scale", INDEXED, None),
+        ("saved", "scale", saved, None),
+    ]
+    return [*tables, ("needs", "needs", [Column("installed, MB", ("size_mb",), "{:,.0f}")], None)]
+
+
 def _features() -> str:
-    if not features.ROWS:
-        return ""
-    rows = [[what, *cells] for what, *cells in features.ROWS]
+    rows = [[what, *(cells[nth] for cells in features.FACTS.values())] for nth, what in enumerate(features.WHAT)]
     sources = "\n".join(f"- {name}: {where}" for name, where in features.SOURCES.items())
-    return f"## Features\n\n{_table(['', *features.SOURCES], rows)}\n\nWhere each is documented:\n\n{sources}\n"
+    return f"## Features\n\n{_table(['', *features.FACTS], rows)}\n\nWhere this is documented:\n\n{sources}\n"
 
 
 def _how(record: Record, peers: Record) -> str:

@@ -23,6 +23,7 @@ from rival import Hit, Rival
 MARK = "MEMD_PEER_RUN"
 WORKER = Path(__file__).with_name("worker.py")
 TICK = os.sysconf("SC_CLK_TCK")
+HUNG = "took more than"
 KEPT = ("PATH", "LANG", "LC_ALL", "TERM")
 
 
@@ -82,7 +83,7 @@ class Worker:
             raise Failed(f"ended: {self._said()}") from error
         if not select.select([pipe_out], [], [], limit)[0]:
             self.kill()
-            raise Failed(f"`{do}` took more than {limit:g} s")
+            raise Failed(f"`{do}` {HUNG} {limit:g} s")
         line = pipe_out.readline()
         if not line:
             raise Failed(f"ended: {self._said()}")

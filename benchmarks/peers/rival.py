@@ -36,6 +36,10 @@ class Rival:
     python: ClassVar[str] = "3.12"
     overrides: ClassVar[Sequence[str]] = ()
     """Packages whose declared versions are ignored when installing, because the index at hand is older."""
+    extensions: ClassVar[bool] = False
+    """Whether it needs a SQLite that can load extensions, which many Pythons do not have."""
+    absent: ClassVar[str] = ""
+    """Why it cannot be compared here at all, and what its authors publish instead."""
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Rows of the table that this adapter gives, each with its settings; empty: one, named after the file."""
     asked: ClassVar[str] = "in its own Python process"
@@ -71,8 +75,9 @@ class Rival:
     def run(self, *command: str | Path, **env: str) -> str:
         """One command of the rival; what it printed."""
         done = subprocess.run(
-            [str(part) for part in command], env=os.environ | env, cwd=self.notes, capture_output=True, text=True
-        )
+            [str(part) for part in command], env=os.environ | env, cwd=self.notes, capture_output=True, text=True,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
         if done.returncode:
             raise RuntimeError(f"{command[0]} exited with {done.returncode}: {(done.stderr or done.stdout)[-800:]}")
         return done.stdout

@@ -25,6 +25,8 @@ class Peer(Rival):
             self._pack(self.relative(file), file.read_text(encoding="utf-8").split("\n"))
 
     def ask(self, question: str, limit: int) -> list[Hit]:
+        if not hasattr(self, "pieces"):
+            self.index()
         scores: Counter[int] = Counter()
         mean = sum(self.lengths) / len(self.lengths)
         for word in set(words(question)):
@@ -32,7 +34,10 @@ class Peer(Rival):
             weight = math.log(1 + (len(self.lengths) - len(found) + 0.5) / (len(found) + 0.5))
             for nth, count in found.items():
                 scores[nth] += weight * count * (K1 + 1) / (count + K1 * (1 - B + B * self.lengths[nth] / mean))  # type: ignore[assignment]
-        return [self._hit(nth) for nth, _ in scores.most_common(limit)]
+        return [
+            dict(zip(("path", "start_line", "end_line"), self.pieces[nth], strict=True))
+            for nth, _ in scores.most_common(limit)
+        ]
 
     def _pack(self, path: str, lines: list[str]) -> None:
         first, size = 0, 0
@@ -49,10 +54,6 @@ class Peer(Rival):
                 self.postings[word][len(self.pieces)] = count
             self.pieces.append((path, first + 1, after))
             self.lengths.append(len(found))
-
-    def _hit(self, nth: int) -> Hit:
-        path, start, end = self.pieces[nth]
-        return {"path": path, "start_line": start, "end_line": end}
 
 
 def words(text: str) -> list[str]:

@@ -21,7 +21,9 @@ class Peer(Rival):
         self.run(self.bin / "memd", "add", self.notes, "--glob", "**/*.md", "-n", "notes")
         client = self._client()
         client.sync(vectors=True)
-        while client.status()["pending"] or client.status()["model"]["state"] != "ready":
+        while (told := client.status())["pending"] or told["model"]["state"] != "ready":
+            if told["degraded"]:
+                raise RuntimeError(f"degraded: {told['degraded']}")
             time.sleep(0.05)
 
     def ask(self, question: str, limit: int) -> list[Hit]:
