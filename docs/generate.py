@@ -38,8 +38,10 @@ Every setting has a default that works; memd needs no config file. `memd config 
 setting commented out with its default, `memd config show` tells what is in force and where each value comes from,
 `memd config check` lists everything that is wrong with it, each problem with file and line.
 
-The daemon reads its settings when it starts. After a change: `memd restart`. Workspaces that `memd add` and
-`memd remove` change, and rules that `memd rule` changes, are taken up at once.
+`memd config set embedding.provider ollama` writes one setting and has a running daemon follow it; after a change by
+hand: `memd reload`. What is in `[embedding]`, `[search]` and `[rules]` holds at once, and both name what needs
+`memd restart`. Workspaces that `memd add` and `memd remove` change, and rules that `memd rule` changes, are taken up at
+once.
 
 ## Which value counts
 

@@ -9,10 +9,19 @@ from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import numpy as np
+
+from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.pooling import Vectors
 
 FAULTS = ("slow", "429", "500", "dimensions", "fewer", "half", "garbage", "closed")
 """Never answers; busy; broken; vectors too short; a vector too few; half an answer; not JSON; the line cut at once."""
+
+
+def wide(texts: Sequence[str]) -> Vectors:
+    """A model of other dimensions than the one of the tests, which finds the same."""
+    rows = HashEmbedder().embed(texts)
+    return np.concatenate([rows, rows[:, :32]], axis=1)
 
 
 class EmbeddingServer:

@@ -338,7 +338,7 @@ def test_logs_come_with_and_without_json(place):
 
 COMMANDS = [
     "query", "search", "grep", "get", "list", "sync", "status", "add", "remove", "workspaces", "start", "stop",
-    "restart", "daemon",
+    "restart", "reload", "daemon",
     "logs", "doctor", "rebuild", "help", "show", "ls",
     "config init", "config show", "config check", "service install", "service uninstall",
     "service status", "connect", "disconnect", "hook", "mcp",

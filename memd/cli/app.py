@@ -38,7 +38,7 @@ MODULES = {
     "conflicts": "conflict merge-note",
     "workspaces": "add remove workspaces workspace ns",
     "maintenance": "sync rebuild doctor jobs",
-    "server": "status start stop restart daemon logs mcp web",
+    "server": "status start stop restart reload daemon logs mcp web",
     "connect": "connect disconnect hook",
     "config": "config",
     "service": "service",
@@ -54,7 +54,8 @@ GROUPS = {
     "Agents": "disconnect proposal mcp hook outline",
     "In and out": "export import ingest backup restore-backup",
     "Other machines": "serve token",
-    "The daemon": "workspaces workspace remove sync rebuild jobs start stop restart daemon logs config service help",
+    "The daemon": "workspaces workspace remove sync rebuild jobs"
+    " start stop restart reload daemon logs config service help",
 }
 """The commands as `memd help --all` shows them; `memd --help` has the first group."""
 OF_THIS_MACHINE = ("server", "connect", "config", "service", "hub")

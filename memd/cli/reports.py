@@ -25,6 +25,7 @@ def status(result: Mapping[str, Any]) -> str:
         [
             *_fact("pending", _pending(result)),
             *_fact("model", _model(result)),
+            *_fact("change", _switch(result)),
             *_fact("listeners", result.get("subscriptions")),
             *_fact("proposals", _proposals(result)),
             *_jobs(result["jobs"]),
@@ -113,6 +114,26 @@ def _pending(result: Mapping[str, Any]) -> str:
 def _proposals(result: Mapping[str, Any]) -> str:
     waiting = result.get("proposals") or 0
     return f"{count(waiting, 'write')} of agents to decide about: memd proposal list" if waiting else ""
+
+
+def reloaded(result: Mapping[str, Any]) -> str:
+    """What a daemon that read its settings anew says."""
+    if not result["changed"]:
+        return "the daemon follows it already, or its environment says otherwise: memd config show"
+    followed = [name for name in result["changed"] if name not in result["restart"]]
+    lines = [f"the daemon follows {', '.join(followed)}"] if followed else []
+    return "\n".join([*lines, *([f"after memd restart: {', '.join(result['restart'])}"] if result["restart"] else [])])
+
+
+def _switch(result: Mapping[str, Any]) -> str:
+    """The change to another model, while it goes on or if it was taken back."""
+    switch = (result.get("model") or {}).get("switch") or {}
+    if switch.get("state") not in ("loading", "waiting", "building", "cancelled"):
+        return ""
+    part = f"{switch['done']:,} of {switch['total']:,} vectors" if switch["total"] else ""
+    meanwhile = f"{switch['before']} answers" if switch["state"] != "cancelled" else ""
+    parts = [switch["state"], part, switch["note"], meanwhile]
+    return f"to {switch['to']}: {'; '.join(part for part in parts if part)}"
 
 
 def _model(result: Mapping[str, Any]) -> str:

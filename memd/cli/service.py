@@ -23,6 +23,12 @@ NAMESPACES_BEGIN = "# From here to the mark below: what needs namespaces."
 NAMESPACES_END = "# End of what needs namespaces."
 WITHOUT_NAMESPACES = "# What needs namespaces is left out: a trial with them failed when memd was installed here."
 COMPLETIONS = (".bash_completions/memd.sh", ".zfunc/_memd", ".config/fish/completions/memd.fish")
+NETWORK = """\
+# Written by memd: the settings name a server, which the confined service could not reach.
+[Service]
+RestrictAddressFamilies=AF_INET AF_INET6
+PrivateNetwork=no
+"""
 SHOWN = ("ActiveState", "SubState", "UnitFileState", "MainPID", "NRestarts", "Result")
 
 
@@ -32,6 +38,10 @@ def installed() -> bool:
 
 def dropin_file() -> Path:
     return paths.unit_dir() / f"{SERVICE}.d" / "workspaces.conf"
+
+
+def network_file() -> Path:
+    return paths.unit_dir() / f"{SERVICE}.d" / "network.conf"
 
 
 # --- installing -------------------------------------------------------------------------------------------------------
@@ -50,6 +60,7 @@ def install(now: bool, linger: bool, web: bool) -> dict[str, Any]:
         _write(dropin_file(), workspaces_dropin(_roots()))
     else:
         dropin_file().unlink(missing_ok=True)
+    _write_network()
     if web:
         _write(paths.unit_dir() / WEB_SERVICE, web_service_unit(namespaces))
         _write(paths.unit_dir() / WEB_SOCKET, template(WEB_SOCKET))
@@ -137,6 +148,31 @@ def open_to_service(root: Path) -> None:
         if systemctl("is-active", SERVICE).returncode == 0:
             console.note(f"restarting the service, so that it may write to {root}")
             _must("restart", SERVICE)
+
+
+def open_network() -> bool:
+    """After a setting changed: give the service a network if it has to ask a server, and take it away if not.
+
+    That takes a restart; says whether there was one.
+    """
+    if os.environ.get("MEMD_HOME") or not installed() or not _write_network():
+        return False
+    systemctl("daemon-reload")
+    if systemctl("is-active", SERVICE).returncode:
+        return False
+    console.note("restarting the service, which has a network only while a server is configured")
+    _must("restart", SERVICE)
+    return True
+
+
+def _write_network() -> bool:
+    """Have the drop-in that allows a network, or have none, as the settings need it; says whether that is new."""
+    before = network_file().is_file()
+    if needed := load.load().needs_network:
+        _write(network_file(), NETWORK)
+    else:
+        network_file().unlink(missing_ok=True)
+    return before != needed
 
 
 def close_to_service() -> None:

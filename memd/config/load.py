@@ -65,6 +65,15 @@ def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] 
     return Settings(**sections, rules=rules, workspaces=workspaces)
 
 
+def checked_value(dotted: str, text: str) -> Any:
+    """The value of one setting that a person typed; ConfigError if it cannot be that."""
+    problems, values = Problems(paths.config_file(), ""), {name: dict[str, Any]() for name in SECTIONS}
+    _override(values, dotted, text, dotted, problems)
+    problems.raise_if_any()
+    section, _, key = dotted.partition(".")
+    return values[section][key]
+
+
 def rules_of(section: Any, problems: Problems) -> tuple[tuple[str, str], ...]:
     """The rules as written in the file; this only checks that they are texts."""
     if not isinstance(section, dict):

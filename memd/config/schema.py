@@ -332,6 +332,11 @@ class Settings:
     """The rules of the config file, by name, as written; `lifecycle/rule_book.py` checks them."""
     workspaces: tuple[Workspace, ...] = ()
 
+    @property
+    def needs_network(self) -> bool:
+        """Whether the daemon has to ask a server."""
+        return self.embedding.provider in SERVERS
+
 
 SECTIONS: dict[str, type[Any]] = {
     spec.name: type(value) for spec in fields(Settings) if is_dataclass(value := getattr(Settings(), spec.name))

@@ -24,9 +24,11 @@ from memd.daemon.indexing import IndexingOptions
 from memd.daemon.jobs import BuiltInJobs
 from memd.daemon.lock import Lock
 from memd.daemon.maintenance import IndexMaintenance
+from memd.daemon.reload import reload
 from memd.daemon.server import Server, listen
 from memd.daemon.tasks.indexing import NOTES_FORMAT, SaveNotesFormat, ScanWorkspaces
 from memd.daemon.tasks.writing import RecoverActions
+from memd.errors import ConfigError
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores
@@ -62,6 +64,7 @@ class App:
         self._stop = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(name, self.stop_soon)
+        self._loop.add_signal_handler(signal.SIGHUP, self._reload)
         with self._stack:
             self._stack.callback(self._lock.release)
             logs.start(self.settings.log, paths.log_file(), systemd.managed())
@@ -170,6 +173,18 @@ class App:
             self._stop.set()
             # Counted from here, also while it is still starting.
             threading.Thread(target=_exit_late, args=(self,), daemon=True).start()
+
+    def _reload(self) -> None:
+        """SIGHUP, as `systemctl --user reload memd` sends it."""
+        if hasattr(self, "ctx"):
+            self.ctx.in_background(self._follow_config())
+
+    async def _follow_config(self) -> None:
+        try:
+            told = await reload(self.ctx)
+            log.info("settings read anew changed=%s restart=%s", told["changed"], told["restart"])
+        except ConfigError as error:
+            log.error("the settings stay as they were: %s", error)
 
     def _when_idle(self) -> None:
         """What can wait for a quiet moment."""

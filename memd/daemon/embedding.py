@@ -18,6 +18,7 @@ import numpy as np
 
 from memd.config.schema import SERVERS, EmbeddingSettings
 from memd.daemon.health import Stopping
+from memd.daemon.model_switch import ModelSwitch
 from memd.daemon.tasks import stores as tasks
 from memd.daemon.tasks.lifecycle import SaveSimilarEdges
 from memd.daemon.worker import Worker
@@ -48,6 +49,7 @@ BACKLOG, BACKLOG_BATCH = 256, 128
 
 UNREAD = 500
 """Chunks whose language is looked at in one go, where memd had them before it did that."""
+BEING_MADE = "the model changed and its vectors are being made"
 RETRY_SECONDS = 30.0
 SERVER_SECONDS = 3.0
 """A server that is away may be back any time: how often it is asked, beside the rests that it is given."""
@@ -83,8 +85,17 @@ class Embedding:
         """While there is a backlog."""
         self._alone_until = 0.0
         self._loaded: Embedder | None = None
-        self._server: ServerEmbedder | None = None
-        """The model that is loaded, if a server runs it."""
+        """The model of the settings, once it could be loaded."""
+        self._used: EmbeddingSettings | None = None
+        """The settings of the model that makes vectors; another one's while that of the settings cannot be had."""
+        self._next: EmbeddingSettings | None = None
+        """The settings that are to be followed next."""
+        self._try_at = 0.0
+        """When a model that could not be loaded is tried again."""
+        self.switch: ModelSwitch | None = None
+        """The last change of models."""
+        self._servers: dict[str, ServerEmbedder] = {}
+        """The models that servers run, by fingerprint."""
         self._troubles: dict[str, tuple[str, str]] = {}
         """What keeps questions from being heard by meaning, each with what to do."""
         self._telling = threading.Lock()
@@ -107,6 +118,19 @@ class Embedding:
         if process := self._process:
             process.interrupt()
         self._thread.join(seconds)
+
+    def change(self, settings: EmbeddingSettings) -> None:
+        """Follow other settings from now on. The model in use answers until the other one has made its vectors."""
+        if settings == (self._next or self.settings):
+            return
+        self._next = settings
+        if self.phase == "off":
+            self.phase = "loading"
+        building = self._loaded if self.worker.stores.former is not None else None
+        if building is not None and (server := self._servers.get(building.fingerprint)) is not None:
+            # Nobody asks it yet, so nobody is cut short but this thread.
+            server.close()
+        self.hurry()
 
     def more(self, count: int) -> None:
         """Some chunks want a vector."""
@@ -143,9 +167,12 @@ class Embedding:
 
     def caught_up(self) -> bool:
         """Whether every chunk has its vector and questions find it, or waiting for that is useless."""
+        if self._next is not None:
+            return False
         if self.phase in ("off", "failed") or self._stuck:
             return True
-        if self.phase == "loading" or self.worker.stores.vectors is None:
+        loading = self._used != self.settings and not self._try_at
+        if loading or self.phase == "loading" or self.worker.stores.vectors is None:
             return False
         # Counted in the ledger: `pending` is a running number that may be a moment behind.
         self._recount()
@@ -155,8 +182,6 @@ class Embedding:
     # --- the thread ---------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        if self.phase == "off":
-            return
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         self._again.wait(HEAD_START)
         try:
@@ -188,11 +213,16 @@ class Embedding:
         self._again.wait(DISK_SECONDS)
 
     def _step(self) -> None:
-        stores = self.worker.stores
-        if stores.model is None:
-            self._load_model()
+        if self._next is not None:
+            self._take_settings(self._next)
+        if self.settings.provider == "none":
+            self._work.wait()
+            self._work.clear()
+            return
+        if self._used != self.settings and time.monotonic() >= self._try_at:
+            self._load_wanted()
         self._load_multilingual()
-        if stores.vectors is None:
+        if self.worker.stores.vectors is None:
             self._open_collections()
         more = self._embed_some()
         self._stuck = False
@@ -202,15 +232,59 @@ class Embedding:
 
     def _rest(self) -> None:
         """Wait for work. A server in trouble is looked at meanwhile: nobody may ask for a long time."""
-        server = self._server
+        serving = self.worker.stores.serving
+        server = self._servers.get(serving.embedder.fingerprint) if serving is not None else None
         if server is not None and server.trouble:
             self._work.wait(max(server.rest, SERVER_SECONDS))
             with suppress(ModelUnavailable):
                 server.look()
+        elif self._used != self.settings:
+            self._work.wait(max(0.0, self._try_at - time.monotonic()))
         elif not self._work.wait(RETRY_SECONDS):
             # Nothing to do for a while: time to look at everything again.
             self._embedded_up_to = {}
         self._work.clear()
+
+    # --- which model ------------------------------------------------------------------------------------------
+
+    def _take_settings(self, settings: EmbeddingSettings) -> None:
+        """Begin with other settings; what serves goes on until their model is there."""
+        self._end_process()
+        self.settings, self._next, self._loaded, self._try_at = settings, None, None, 0.0
+        self.multilingual = multilingual.is_wanted(settings)
+        self._alone_until = 0.0
+        serving = self.worker.stores.serving
+        if settings.provider == "none":
+            self._turn_off()
+        elif serving is not None and (self.switch is None or not self.switch.under_way):
+            self.switch = ModelSwitch(serving.embedder.name, _named(settings))
+
+    def _turn_off(self) -> None:
+        self.worker.submit(tasks.UseNoModel()).result()
+        for trouble in ("making", "former", "server"):
+            self._tell(trouble)
+        if self.switch is not None and self.switch.under_way:
+            self.switch.end("cancelled")
+        self.phase, self.note, self.pending, self._used, self._servers = "off", "", 0, None, {}
+
+    def _load_wanted(self) -> None:
+        """Load the model of the settings; if that fails, one that has vectors serves until it goes well."""
+        try:
+            self._load_model()
+        except ModelUnavailable as error:
+            if self.worker.stores.model is None and not self._load_instead():
+                raise
+            self._wait_for_model(error)
+
+    def _wait_for_model(self, error: ModelUnavailable) -> None:
+        serving = self.worker.stores.serving
+        assert serving is not None, "another model serves meanwhile"
+        if self.switch is None or not self.switch.under_way:
+            self.switch = ModelSwitch(serving.embedder.name, _named(self.settings))
+        if not self._try_at:
+            log.warning("%s serves until the model of the settings can be had: %s", serving.embedder.name, error)
+        self.switch.state, self.switch.note = "waiting", error.message
+        self._try_at = time.monotonic() + (SERVER_SECONDS if self.settings.provider in SERVERS else RETRY_SECONDS)
 
     def _recovered(self) -> None:
         """A step went well; if the one before failed, that is over."""
@@ -220,34 +294,89 @@ class Embedding:
             self._recount()
 
     def _load_model(self) -> None:
-        from memd.indexer.model.embedder import load_embedder, source_of
+        from memd.indexer.model.embedder import load_embedder
 
         # Kept across tries: what fails below may be the ledger, and a model is a hundred megabytes.
         embedder = self._loaded = self._loaded or load_embedder(self.settings, self.state / "model")
         if embedder is None:
             raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
-        if self.settings.provider in SERVERS:
-            self._follow_server(cast("ServerEmbedder", embedder))
-        # Also the model's first run, which is its slowest: no question should wait for it.
-        scale_of(embedder)
-        self.worker.submit(tasks.UseModel(embedder, source_of(self.settings))).result()
+        self._use(embedder, self.settings)
         self._recount()
-        self._load_former()
+        if self.worker.stores.former is None:
+            self._load_former()
+        self._note_switch(embedder)
         self._tell("making")
-        self.phase, self.note = "ready", ""
+        self._try_at, self.phase, self.note = 0.0, "ready", ""
         # What is loaded by now stays: no need to look through it again and again.
         gc.freeze()
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
 
-    def _follow_server(self, server: ServerEmbedder) -> None:
+    def _use(self, embedder: Embedder, settings: EmbeddingSettings) -> None:
+        from memd.indexer.model.embedder import source_of
+
+        self._follow_server(embedder, settings)
+        # Also the model's first run, which is its slowest: no question should wait for it.
+        scale_of(embedder)
+        self._end_process()
+        self.worker.submit(tasks.UseModel(embedder, source_of(settings))).result()
+        self._used, self._swept = settings, False
+        self._tell_server()
+
+    def _note_switch(self, embedder: Embedder) -> None:
+        """What `status` says of the change: it goes on, or it was taken back, or there was none."""
+        stores, switch = self.worker.stores, self.switch
+        if stores.former is not None:
+            if switch is None or not switch.under_way:
+                switch = self.switch = ModelSwitch(stores.former.embedder.name, embedder.name)
+            switch.build(embedder.name, self.pending)
+        elif switch is not None and switch.under_way:
+            taken_back = switch.before == embedder.name and switch.state != "loading"
+            self.switch = switch if taken_back else None
+            switch.end("cancelled")
+
+    def _follow_server(self, embedder: Embedder, settings: EmbeddingSettings) -> None:
         """Have health say how a server is: told before the answer is that went without it."""
-        self._server = server
+        if settings.provider in SERVERS:
+            server = cast("ServerEmbedder", embedder)
+            self._servers[server.fingerprint] = server
+            server.on_change = lambda trouble: self._tell_server()
+
+    def _tell_server(self) -> None:
+        """Only the one that questions are sent to: another one that makes vectors holds up nobody."""
+        serving = self.worker.stores.serving
+        server = self._servers.get(serving.embedder.fingerprint) if serving is not None else None
         hint = "memd goes on by itself when it is back; text search goes on meanwhile"
+        self._tell("server", server.trouble if server is not None else "", hint)
 
-        def changed() -> None:
-            self._tell("server", server.trouble, hint)
+    def _load_instead(self) -> bool:
+        """Use another model that the ledger has vectors of; says whether there is one."""
+        from memd.indexer.model.embedder import settings_from, source_of
 
-        server.on_change = changed
+        rows = vector_table.models_with_vectors(self.worker.stores.ledger.reader)
+        row = next((row for row in rows if row["source"] != source_of(self.settings)), None)
+        embedder = self._load_known(row) if row is not None else None
+        if row is None or embedder is None:
+            return False
+        self._use(embedder, settings_from(row["source"], self.settings))
+        self._recount()
+        self.phase, self.note = "ready", ""
+        return True
+
+    def _load_known(self, row: Row) -> Embedder | None:
+        """A model that the ledger knows, if it is still the same."""
+        from memd.indexer.model.embedder import load_embedder, settings_from
+
+        settings = settings_from(row["source"], self.settings)
+        try:
+            embedder = load_embedder(settings, self.state / "model")
+            if embedder is None or embedder.fingerprint != row["fingerprint"]:
+                return None
+            scale_of(embedder)
+        except ModelUnavailable as error:
+            log.warning("the former model cannot be loaded: %s", error)
+            return None
+        self._follow_server(embedder, settings)
+        return embedder
 
     def _load_multilingual(self) -> None:
         """Load the model for other languages as soon as a note or a question needs it."""
@@ -272,28 +401,28 @@ class Embedding:
 
     def _load_former(self) -> None:
         """After a change of model the old vectors serve, with the model that made them, until the new are ready."""
-        stores, row = self.worker.stores, None
-        if stores.model and self.pending:
-            row = vector_table.former_model(stores.ledger.reader, stores.model.id)
+        stores = self.worker.stores
+        rows = vector_table.models_with_vectors(stores.ledger.reader) if self.pending else []
+        row = next((row for row in rows if stores.model is not None and row["id"] != stores.model.id), None)
         if row is None:
             return
-        from memd.indexer.model.embedder import load_embedder, settings_from
-
         log.info("the model changed from %s; %d chunks are embedded anew", row["name"], self.pending)
-        try:
-            former = load_embedder(settings_from(row["source"], self.settings), self.state / "model")
-        except ModelUnavailable as error:
-            former = None
-            log.warning("the former model cannot be loaded: %s", error)
-        if former is not None and former.fingerprint == row["fingerprint"]:
+        former = self._load_known(row)
+        if former is not None:
             self.worker.submit(tasks.UseFormerModel(row["id"], former)).result()
         else:
-            self._tell("former", "the model changed and its vectors are being made", "wait: memd status shows when")
+            self._tell("former", BEING_MADE, "wait: memd status shows when")
 
     def _unavailable(self, error: ModelUnavailable) -> None:
-        self.phase, self.note, self.pending = "failed", error.message, 0
-        if self._tell("making", error.message, error.hint or "memd doctor"):
-            log.error("text search goes on without vectors: %s", error)
+        if self._next is not None:
+            return
+        if self.switch is not None and self.worker.stores.former is not None:
+            # The model before answers everything; only the change has to wait.
+            self._stuck, self.switch.note = True, error.message
+        else:
+            self.phase, self.note, self.pending = "failed", error.message, 0
+            if self._tell("making", error.message, error.hint or "memd doctor"):
+                log.error("text search goes on without vectors: %s", error)
         self._again.clear()
         if not self._stopping.is_set():
             away = self.settings.provider in SERVERS
@@ -318,15 +447,34 @@ class Embedding:
 
     def _caught_up(self) -> None:
         """Every chunk has its vector: those of a former model can go."""
-        if self.worker.stores.former is not None or self._tell("former") or not self._swept:
+        stores = self.worker.stores
+        if self._used != self.settings:
+            # What was begun for the model of the settings is not lost.
+            return
+        if stores.former is not None or self._tell("former") or not self._swept:
             self.worker.submit(tasks.ForgetOldModels()).result()
             self._swept = True
+        if stores.multilingual is not None and not self.multilingual:
+            self.worker.submit(tasks.DropMultilingualModel()).result()
+        if self.switch is not None and self.switch.under_way:
+            self.switch.end("done")
+            log.info("the change of models from %s to %s is done", self.switch.before, self.switch.to)
+        loaded = {model.embedder.fingerprint for model in stores.models}
+        self._servers = {one: server for one, server in self._servers.items() if one in loaded}
+        self._tell_server()
 
     def _embed_some(self) -> bool:
-        """Embed the most urgent chunks; False when there are none. Those for other languages come second."""
+        """Embed the most urgent chunks; False when there are none. Those for other languages come last."""
         for model, among in self._models():
-            if self._embed_with(model, among):
-                return True
+            try:
+                if self._embed_with(model, among):
+                    return True
+            except ModelUnavailable as error:
+                if model is not self.worker.stores.former:
+                    raise
+                log.warning("the former model no longer serves: %s", error)
+                self._tell("former", BEING_MADE, "wait: memd status shows when")
+                self.worker.submit(tasks.DropFormerModel()).result()
         self._end_process()
         self.pending = 0
         self._caught_up()
@@ -335,21 +483,22 @@ class Embedding:
     def _models(self) -> list[tuple[ActiveModel, str]]:
         """The models that are loaded, each with the chunks that are to have its vectors."""
         stores = self.worker.stores
-        both = (stores.model, "1"), (stores.multilingual, vector_table.OF_OTHER_LANGUAGES)
-        return [(model, among) for model, among in both if model is not None]
+        # What is new is found by meaning during a change too, so the former model comes first.
+        all_of = (stores.former, "1"), (stores.model, "1"), (stores.multilingual, vector_table.OF_OTHER_LANGUAGES)
+        return [(model, among) for model, among in all_of if model is not None]
 
     def _embed_with(self, model: ActiveModel, among: str) -> bool:
         reader, key = self.worker.stores.ledger.reader, (model.id, self._polyglots)
         newest = vector_table.newest(reader)
-        fetch = self._fetch(model is self.worker.stores.multilingual)
+        fetch = self._fetch(model)
         rows = vector_table.pending(reader, model.id, fetch, self._embedded_up_to.get(key, 0), among)
         if not rows:
             self._embedded_up_to[key] = newest
             return False
         self._busy = True
         try:
-            for part in self._parts(rows):
-                if self._stopping.is_set():
+            for part in self._parts(model, rows):
+                if self._stopping.is_set() or self._next is not None:
                     return True
                 self._embed(model, part)
             if len(rows) < FETCH:
@@ -359,12 +508,13 @@ class Embedding:
             self._busy = False
         return True
 
-    def _parts(self, rows: list[Row]) -> Iterator[list[Row]]:
+    def _parts(self, model: ActiveModel, rows: list[Row]) -> Iterator[list[Row]]:
         """The rows in batches, each text once: equal ones get its vector with it."""
         different = list({row["digest"]: row for row in rows}.values())
         # Longest first pads least, and the whole lot is the newest that there is.
         different.sort(key=lambda row: -len(row["text"]))
-        size = BACKLOG_BATCH if self._process else self._server.batch if self._server is not None else BATCH
+        server = self._servers.get(model.embedder.fingerprint)
+        size = server.batch if server is not None else BACKLOG_BATCH if self._process else BATCH
         return (different[at : at + size] for at in range(0, len(different), size))
 
     def _embed(self, model: ActiveModel, rows: list[Row]) -> None:
@@ -379,6 +529,8 @@ class Embedding:
         self.pending = max(0, self.pending - saved)
         if not self.pending:
             self._recount()
+        if self.switch is not None and self.switch.state == "building" and model is self.worker.stores.model:
+            self.switch.count(self.pending)
 
     def _vectors(self, model: ActiveModel, texts: list[str]) -> Vectors:
         if self._process is not None:
@@ -388,19 +540,26 @@ class Embedding:
                 self._end_process()
                 if self._stopping.is_set():
                     raise Stopping() from error
+                if self._next is not None:
+                    raise
                 log.warning("the daemon embeds by itself: %s", error)
                 self._alone_until = time.monotonic() + RETRY_SECONDS
         return model.embedder.embed(texts)
 
-    def _fetch(self, foreign: bool) -> int:
+    def _fetch(self, model: ActiveModel) -> int:
         """How many chunks are taken on at once; for a backlog a process is started."""
+        stores, server = self.worker.stores, self._servers.get(model.embedder.fingerprint)
+        foreign, settings = model is stores.multilingual, self._used
         if self._process is not None and self._process.foreign != foreign:
             self._end_process()
-        if self._server is not None:
+        if server is not None:
             # It computes elsewhere, so that nothing here is in the way.
-            return max(FETCH, self._server.batch)
+            return max(FETCH, server.batch)
+        if model is stores.former or settings is None:
+            self._end_process()
+            return FETCH
         if self._process is None and self.pending >= BACKLOG and time.monotonic() >= self._alone_until:
-            self._process = EmbeddingProcess(self.settings, self.state / "model", foreign)
+            self._process = EmbeddingProcess(settings, self.state / "model", foreign)
         return BACKLOG_BATCH if self._process else FETCH
 
     def _end_process(self) -> None:
@@ -439,3 +598,8 @@ def _by_text(vectors: Vectors, pieces: list[list[str]]) -> list[Vectors]:
     return [
         np.concatenate((vectors[nth : nth + 1], vectors[start:end])) for nth, (start, end) in enumerate(pairwise(ends))
     ]
+
+
+def _named(settings: EmbeddingSettings) -> str:
+    """What is known of a model before it is loaded."""
+    return f"{settings.model} ({settings.provider})" if settings.model else settings.provider

@@ -41,7 +41,7 @@ from memd.indexer.language.question import time_filter
 from memd.indexer.language.tongues import foreign_language
 from memd.indexer.query.meaning import unheard
 from memd.indexer.store import catalog
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.stores import ModelChanged, Stores, WorkspaceIndex
 from memd.models import Filters
 from memd.protocol.methods.base import Filtered, Progressing
 
@@ -60,6 +60,10 @@ MODEL_SECONDS = 20.0
 """A model loads in a second or two; a machine under load may take longer."""
 LANGUAGE_SECONDS = 10.0
 """How long the first question in another language waits for its vectors: some thousand are made by then."""
+
+
+MODEL_TRIES = 3
+"""How often a question is asked anew because another model took over meanwhile."""
 
 
 P = ParamSpec("P")
@@ -231,7 +235,7 @@ class HandlerContext:
         try:
             result = await self.readers.run(work, args, kwargs)
             seq, value, lacking = result.seq, cast(T, result.value), result.unheard
-        except (ReaderGone, StoreBroken, LedgerMoved):
+        except (ReaderGone, StoreBroken, LedgerMoved, ModelChanged):
             # A text index may seem broken to a reader whose files the daemon has just replaced.
             seq, value, lacking = await self.read(self._in_snapshot, partial(work, *args, **kwargs))
         answered_at.set(seq)
@@ -242,10 +246,15 @@ class HandlerContext:
         """Whether nothing was committed since the last answer was read."""
         return answered_at.get() == self.stores.ledger.seq
 
-    def _in_snapshot(self, work: Callable[[], T]) -> tuple[int, T, bool]:
+    def _in_snapshot(self, work: Callable[[], T], tries: int = MODEL_TRIES) -> tuple[int, T, bool]:
         unheard.set(False)
-        with self.stores.ledger.snapshot():
-            return self.stores.ledger.seq_seen(), work(), unheard.get()
+        try:
+            with self.stores.ledger.snapshot():
+                return self.stores.ledger.seq_seen(), work(), unheard.get()
+        except ModelChanged:
+            if tries == 1:
+                raise
+            return self._in_snapshot(work, tries - 1)
 
     async def run(self, task: Task[T]) -> T:
         """Have the writer do something, and wait for the result."""

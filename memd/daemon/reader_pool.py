@@ -33,7 +33,7 @@ from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import scale_of
 from memd.indexer.query.meaning import vector_of
 from memd.indexer.store.followed import DaemonState, FollowedModel
-from memd.indexer.store.stores import ActiveModel, Stores
+from memd.indexer.store.stores import ActiveModel, ModelChanged, Stores
 
 log = logging.getLogger("memd.readers")
 
@@ -142,7 +142,7 @@ class ReaderPool:
 
     def embed_ahead(self, text: str) -> None:
         """Begin with the vector of a question, which a reader will ask for when it has looked up the words."""
-        model = self._stores.former or self._stores.model
+        model = self._stores.serving
         if self._readers and model is not None and text not in self._underway:
             future = self._underway[text] = self._threads.submit(vector_of, self._stores, model, text)
             future.add_done_callback(lambda _: self._underway.pop(text, None))
@@ -239,7 +239,7 @@ class ReaderPool:
         for model in self._stores.models:
             if model.id == number:
                 return model
-        raise MemdError("the model has changed")
+        raise ModelChanged("the model has changed")
 
     def _embed(self, model: int, texts: Sequence[str]) -> Vectors:
         if len(texts) > 1:
@@ -253,9 +253,9 @@ class ReaderPool:
         return self._model(model).embedder.count_tokens(text)
 
     def _mirror(self, ns: str, model: int) -> Path | None:
-        index, stores = self._stores.index(ns), self._stores
-        former, foreign = (one.id if one is not None else 0 for one in (stores.former, stores.multilingual))
-        mirror = index.former if model == former else index.foreign if model == foreign else index.mirror
+        index, foreign = self._stores.index(ns), self._stores.multilingual
+        of_model = self._model(model)
+        mirror = index.foreign if of_model is foreign else index.vectors_of(model)
         return mirror.path if mirror is not None else None
 
     def _nearest_texts(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:

@@ -11,6 +11,7 @@ METHODS = {
     "hello": LightMethod("hello", facts="reads"),
     "ping": LightMethod("ping", facts="reads"),
     "status": LightMethod("status", facts="reads"),
+    "reload": LightMethod("reload"),
     "shutdown": LightMethod("shutdown"),
     "mcp.open": LightMethod("mcp_open"),
     "query": LightMethod("query", args="query", facts="reads signed"),

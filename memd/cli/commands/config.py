@@ -1,4 +1,4 @@
-"""`memd config init`, `show` and `check`; none of them needs a daemon."""
+"""`memd config init`, `show`, `set` and `check`; none of them needs a daemon."""
 
 import os
 import tomllib
@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import console, daemon_calls, reports
+from memd.cli import console, daemon_calls, reports, service
 from memd.cli.method_command import Json, command_group
 from memd.config import edit, load, paths
 from memd.config.schema import RULES, SECTIONS, Settings, settings_of
-from memd.errors import ConfigError
+from memd.errors import ConfigError, NoDaemon
 
 app = typer.Typer()
 config_app = command_group(app, "config", "Writes, shows or checks the settings.")
@@ -30,6 +30,30 @@ def show_settings(json: Json = False) -> None:
     """Shows the settings in force, and where each came from."""
     shown = _as_json(load.load())
     console.show(shown, _as_toml(shown), json)
+
+
+@config_app.command(name="set")
+def set_setting(
+    name: Annotated[str, typer.Argument(help="Such as embedding.provider.")],
+    value: Annotated[str, typer.Argument(help="What it is to be.")],
+    json: Json = False,
+) -> None:
+    """Writes one setting to the config file, and has a running daemon follow it.
+
+    A daemon that embeds goes on with the model it has until another one has made its vectors.
+    """
+    section, _, key = name.partition(".")
+    edit.set_value(section, key, load.checked_value(name, value))
+    result: dict[str, Any] = {"config": str(paths.config_file()), "changed": [], "restart": []}
+    text = [f"{name} is set in {result['config']}"]
+    if not service.open_network():
+        try:
+            with daemon_calls.connect(start=False) as client:
+                result |= client.reload()
+                text.append(reports.reloaded(result))
+        except NoDaemon:
+            pass
+    console.show(result, "\n".join(text), json)
 
 
 @config_app.command()

@@ -1,4 +1,4 @@
-"""`memd start`, `stop`, `restart`, `daemon`, `status`, `logs`, `web` and, for help, `mcp`."""
+"""`memd start`, `stop`, `restart`, `reload`, `daemon`, `status`, `logs`, `web` and, for help, `mcp`."""
 
 from __future__ import annotations
 
@@ -54,6 +54,14 @@ def restart(json: Json = False) -> None:
     load()  # A daemon that works is not stopped for settings under which none would start.
     process.restart()
     _show_running("is running", json)
+
+
+@app.command()
+def reload(json: Json = False) -> None:
+    """Has the daemon read its settings anew; what needs a restart is named."""
+    with daemon_calls.connect(start=False) as client:
+        result = client.reload()
+    console.show(result, reports.reloaded(result), json)
 
 
 def _running() -> HelloResult | None:

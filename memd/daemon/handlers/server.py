@@ -1,4 +1,4 @@
-"""The daemon itself: `hello`, `ping`, `status`, `shutdown`; and `mcp.open`, from which on a connection speaks MCP."""
+"""The daemon itself: `hello`, `ping`, `status`, `reload`, `shutdown`; and `mcp.open`, after which MCP is spoken."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from memd.config import paths
 from memd.daemon import binding
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, dispatch, handles
 from memd.daemon.mcp_sessions import SessionCalls, SessionIdentity, time_zone
+from memd.daemon.reload import reload as reload_settings
 from memd.daemon.server import ClientConnection, LineReader
 from memd.indexer.record import proposals
 from memd.indexer.store import catalog
@@ -21,7 +22,14 @@ from memd.indexer.views import conflicts, exams
 from memd.mcp.profiles import EXPERIMENTAL, tools_of
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.base import MAX_HITS, MAX_QUERY
-from memd.protocol.methods.server import HelloRequest, McpOpenRequest, PingRequest, ShutdownRequest, StatusRequest
+from memd.protocol.methods.server import (
+    HelloRequest,
+    McpOpenRequest,
+    PingRequest,
+    ReloadRequest,
+    ShutdownRequest,
+    StatusRequest,
+)
 from memd.protocol.wire import MAX_REQUEST, PROTOCOL
 from memd.version import __version__
 
@@ -48,6 +56,11 @@ async def hello(ctx: HandlerContext, request: HelloRequest, call: IncomingCall) 
 @handles(PingRequest)
 async def ping(ctx: HandlerContext, request: PingRequest, call: IncomingCall) -> Result:
     return {"pong": True}
+
+
+@handles(ReloadRequest)
+async def reload(ctx: HandlerContext, request: ReloadRequest, call: IncomingCall) -> Result:
+    return await reload_settings(ctx)
 
 
 @handles(ShutdownRequest)
@@ -121,6 +134,7 @@ def _model_status(ctx: HandlerContext) -> Result:
         "dims": model.embedder.dims if model else 0,
         "fingerprint": model.embedder.fingerprint if model else "",
         "note": ctx.embedding.note,
+        "switch": ctx.embedding.switch.as_json() if ctx.embedding.switch is not None else None,
         "multilingual": _multilingual_state(ctx),
     }
 

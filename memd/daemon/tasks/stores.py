@@ -87,13 +87,37 @@ def repair_text(worker: Worker, index: WorkspaceIndex) -> int:
 
 
 class UseModel(Task[None]):
-    """Begin to embed with a model; vectors of another one are not used."""
+    """Begin to embed with a model; the one before it answers until that is done. The collections follow the new one."""
 
     embedder: Embedder
     source: str
 
     def run(self, worker: Worker) -> None:
-        worker.stores.use_model(self.embedder, self.source)
+        stores = worker.stores
+        stores.use_model(self.embedder, self.source)
+        if stores.vectors is not None:
+            stores.use_vectors(stores.vectors)
+
+
+class UseNoModel(Task[None]):
+    """Answer by words alone from now on."""
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.use_no_model()
+
+
+class DropFormerModel(Task[None]):
+    """Answer with the vectors of the new model, though they are not complete."""
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.drop_former()
+
+
+class DropMultilingualModel(Task[None]):
+    """Embed no text in another language with a model of its own any more; the ledger keeps the vectors."""
+
+    def run(self, worker: Worker) -> None:
+        worker.stores.drop_multilingual()
 
 
 class UseFormerModel(Task[None]):

@@ -250,21 +250,19 @@ def _follow_vectors(stores: Stores, index: WorkspaceIndex, changes: LedgerChange
     ids, vectors = vector_table.of_chunks(stores.ledger.reader, stores.model.id, added, stores.model.embedder.dims)
     known = set(ids)
     touched = [catalog.digest_of_chunk(chunk) for number, chunk in changes.added if number in known]
-    _add_vectors(index, ids, vectors, touched + changes.dropped_digests)
-    if (other := stores.multilingual) is not None:
-        foreign = vector_table.of_chunks(stores.ledger.reader, other.id, added, other.embedder.dims)
-        _add_vectors(index, *foreign, (), foreign=True)
+    index.follow_vectors(ids, vectors, stores.model.id)
+    _touch(index, touched + changes.dropped_digests)
+    for other in stores.models[1:]:
+        more = vector_table.of_chunks(stores.ledger.reader, other.id, added, other.embedder.dims)
+        index.follow_vectors(*more, other.id)
     index.drop_vectors(changes.dropped)
     return len(ids)
 
 
-def _add_vectors(
-    index: WorkspaceIndex, ids: list[int], vectors: Vectors, touched: Sequence[str], foreign: bool = False
-) -> None:
-    """Add vectors. The collection, if they have one, looks up by itself what became of the texts that were touched."""
-    index.follow_vectors(ids, vectors, foreign)
-    if index.collection is not None and not foreign:
-        index.collection.touch(touched)
+def _touch(index: WorkspaceIndex, digests: Sequence[str]) -> None:
+    """The collection looks up by itself what became of the texts that were touched."""
+    if index.collection is not None:
+        index.collection.touch(digests)
 
 
 def _collection_behind(index: WorkspaceIndex) -> bool:
@@ -282,12 +280,12 @@ def mark_in_step(stores: Stores, workspace: int) -> None:
 
 def save_vectors(stores: Stores, model: ActiveModel, rows: Sequence[Row], vectors: Iterable[Vectors]) -> int:
     """Keep new vectors: in the ledger, then in the mirrors; returns how many. Only the model in use has collections."""
-    digests, foreign = [row["digest"] for row in rows], model is stores.multilingual
+    digests, in_use = [row["digest"] for row in rows], model is stores.model
     with stores.ledger.write() as connection:
         vector_table.save(connection, model.id, digests, vectors)
         # More than `rows`: chunks elsewhere with an equal text have their vector now too.
         holders = vector_table.chunks_with(connection, digests)
-        for workspace in holders if not foreign else ():
+        for workspace in holders if in_use else ():
             catalog.mark(connection, workspace, vectors=True)
         stores.ledger.tick(connection)
     failpoint("vectors-in-ledger")
@@ -295,6 +293,8 @@ def save_vectors(stores: Stores, model: ActiveModel, rows: Sequence[Row], vector
         mine = json.dumps(holders[index.id])
         # Read back: a chunk that has gone meanwhile has no row, and every store holds the same rounded numbers.
         ids, kept = vector_table.of_chunks(stores.ledger.reader, model.id, mine, model.embedder.dims)
-        _add_vectors(index, ids, kept, digests, foreign)
+        index.follow_vectors(ids, kept, model.id)
+        if in_use:
+            _touch(index, digests)
     stores.embedded += len(rows)
     return len(rows)

@@ -84,7 +84,7 @@ def compare(
     todo = _changed(connection, index.id, model.id, most + 1, only) if model is not None else []
     # Asked for last: where nothing changed, no vectors are loaded.
     mirror = index.mirror if todo else None
-    if model is None or mirror is None:
+    if model is None or mirror is None or mirror.model != model.id:
         return ComparedMemories()
     memories = {row["id"]: row["digest"] for row in todo[:most]}
     pairs: dict[tuple[int, int], SimilarPair] = {}

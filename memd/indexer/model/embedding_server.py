@@ -165,8 +165,8 @@ class ServerEmbedder:
         self._model = settings.model or self._api.model
         self._notes, self._questions = Breaker(), Breaker()
         self._closed = threading.Event()
-        self.on_change: Callable[[], None] = lambda: None
-        """Called, from any thread, when a call failed or went well."""
+        self.on_change: Callable[[str], None] = lambda trouble: None
+        """Called, from any thread, when a call failed, with the reason, or went well."""
         self.dims = 0
         self._client = _client(self._url, settings.timeout_s)
         self._threads = ThreadPoolExecutor(QUESTIONS_AT_ONCE, "memd-question")
@@ -224,12 +224,12 @@ class ServerEmbedder:
             return self._divided(texts)
         except ModelUnavailable as error:
             breaker.failed(error.message)
-            self.on_change()
+            self.on_change(self.trouble)
             raise
         if breaker.trouble:
             _log.info("the embedding server is back")
         breaker.went_well()
-        self.on_change()
+        self.on_change(self.trouble)
         return rows
 
     def _in_time(self, texts: Sequence[str]) -> Vectors:

@@ -20,7 +20,7 @@ from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.mirror import Mirror
-from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
+from memd.indexer.store.stores import ActiveModel, ModelChanged, Stores, WorkspaceIndex
 
 Ids = NDArray[np.int64]
 
@@ -82,13 +82,20 @@ class QuestionVector:
 
     vector: Vectors
     scale: Scale
+    model: int
+    """The model that it is of."""
     former: bool = False
-    """Whether it is of the previous model, whose vectors are in mirrors of their own."""
+    """Whether that is the previous one, whose vectors are in mirrors of their own."""
     foreign: ForeignVector | None = None
 
     def mirror(self, index: WorkspaceIndex) -> Mirror | None:
         """The vectors to compare it with; a workspace may have none of the previous model."""
-        return index.former if self.former else index.mirror
+        return index.vectors_of(self.model)
+
+    def check(self, stores: Stores) -> None:
+        """ModelChanged if another model took over before all workspaces were asked."""
+        if all(self.model != model.id for model in stores.models):
+            raise ModelChanged("the embedding model has changed while a question was asked", "ask again")
 
     def nearest(
         self, stores: Stores, index: WorkspaceIndex, depth: int, allowed: Ids | None
@@ -155,13 +162,14 @@ class QuestionVector:
 def question_vector(stores: Stores, text: str) -> QuestionVector | None:
     """The vector of a question; None while there is no model, or it fails, and for a question without words."""
     former = stores.former
-    model = former or stores.model
+    model = stores.serving
     if model is None or not text.strip():
         return None
     other = stores.multilingual
     foreign = ForeignVector(stores, other, text, foreign_language(text)) if other is not None else None
     try:
-        return QuestionVector(vector_of(stores, model, text), scale_of(model.embedder), former is not None, foreign)
+        vector, scale = vector_of(stores, model, text), scale_of(model.embedder)
+        return QuestionVector(vector, scale, model.id, model is former, foreign)
     except ModelUnavailable:
         unheard.set(True)
         return None

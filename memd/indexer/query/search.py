@@ -117,6 +117,9 @@ def rank(
 ) -> SearchResult:
     """The candidates of each workspace, ranked together; the chunks in `also` are among them."""
     results = {index.id: _search_workspace(stores, index, ask, question, also) for index in indexes}
+    for heard in [result.voices.meaning for result in results.values()]:
+        if heard is not None:
+            heard.check(stores)
     every = [candidate for result in results.values() for candidate in result.candidates]
     every.sort(key=lambda candidate: (-candidate.score, candidate.row["path"], candidate.row["start_line"]))
     return SearchResult(question, every, results)

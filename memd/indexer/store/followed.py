@@ -146,7 +146,7 @@ class FollowedIndex(WorkspaceIndex):
         known = self._mirrors.get(model.id)
         if known is None or known.closed:
             path = self._stores.daemon.mirror(self.workspace.ns, model.id)
-            known = Mirror.attach(path, model.embedder.dims) if path else None
+            known = Mirror.attach(path, model.embedder.dims, model.id) if path else None
             current = {one.id for one in self._stores.models}
             self._mirrors = {one: mirror for one, mirror in self._mirrors.items() if one in current} | {model.id: known}
         return known

@@ -48,24 +48,26 @@ class _Order(NamedTuple):
 class Mirror:
     """Unit vectors by chunk number."""
 
-    def __init__(self, dims: int) -> None:
-        self._open(os.memfd_create("memd-mirror"), dims)
+    def __init__(self, dims: int, model: int = 0) -> None:
+        self._open(os.memfd_create("memd-mirror"), dims, model)
         os.ftruncate(self._descriptor, ROWS_AT)
         self._header = np.frombuffer(mmap.mmap(self._descriptor, HEADER), np.int64)
         self._writable = True
 
     @classmethod
-    def attach(cls, path: Path, dims: int) -> Self:
+    def attach(cls, path: Path, dims: int, model: int = 0) -> Self:
         """The mirror of another process, for reading."""
         mirror = cls.__new__(cls)
-        mirror._open(os.open(path, os.O_RDONLY | os.O_CLOEXEC), dims)
+        mirror._open(os.open(path, os.O_RDONLY | os.O_CLOEXEC), dims, model)
         header = mmap.mmap(mirror._descriptor, HEADER, access=mmap.ACCESS_READ)
         mirror._header = np.frombuffer(header, np.int64)
         mirror._writable = False
         return mirror
 
-    def _open(self, descriptor: int, dims: int) -> None:
+    def _open(self, descriptor: int, dims: int, model: int) -> None:
         self.dims = dims
+        self.model = model
+        """The number of the model whose vectors these are."""
         self._descriptor = descriptor
         self._ids: Ids = np.zeros(0, np.int64)
         self._rows: Vectors = np.zeros((0, dims), np.float32)

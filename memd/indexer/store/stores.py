@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
-from memd.errors import DiskFull, StoreBroken, UnknownWorkspace
+from memd.errors import DiskFull, MemdError, StoreBroken, UnknownWorkspace
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.ledger import Ledger
@@ -138,10 +138,33 @@ class WorkspaceIndex:
         """What Chroma finds nearest, by the digests of texts; None when it cannot say, or is not in step."""
         return self.collection.search(vector, depth) if self.collection is not None else None
 
-    def follow_vectors(self, ids: list[int], vectors: Vectors, foreign: bool = False) -> None:
-        """Add vectors that the ledger has to those that are loaded."""
-        mirrors = self._foreign if foreign else self._mirror
-        mirrors.change(lambda mirror: mirror.add(ids, vectors) if mirror is not None else None)
+    def follow_vectors(self, ids: list[int], vectors: Vectors, model: int) -> None:
+        """Add vectors of a model, which the ledger has, to those that are loaded."""
+
+        def follow(mirror: Mirror | None) -> None:
+            if mirror is not None and mirror.model == model:
+                mirror.add(ids, vectors)
+
+        for mirrors in (self._mirror, self._former, self._foreign):
+            mirrors.change(follow)
+
+    def vectors_of(self, model: int) -> Mirror | None:
+        """The vectors of a model that answers questions, wherever a change of models has put them."""
+        former = self.former
+        found = former if former is not None and former.model == model else self.mirror
+        return found if found is not None and found.model == model else None
+
+    def keep_former(self) -> None:
+        """The vectors that are loaded are those of the previous model from now on."""
+        kept = self._mirror.present
+        self._former.replace(lambda loaded: kept if loaded is None else loaded)
+
+    def take_former_back(self) -> None:
+        """The vectors of the previous model are those of the model in use again."""
+        kept, other = self._former.present, self._mirror.present
+        self._mirror.replace(lambda _: kept)
+        _let_go(other)
+        self._former.drop()
 
     def drop_vectors(self, dropped: Sequence[int]) -> None:
         """Drop the vectors of chunks that the ledger no longer has from those that are loaded."""
@@ -150,9 +173,15 @@ class WorkspaceIndex:
 
     def drop_mirrors(self) -> None:
         """Let the vectors go; the next question loads them from the ledger."""
-        _let_go(self._mirror.drop())
-        _let_go(self._foreign.drop())
+        self.drop_mirror()
+        self.drop_foreign()
         self.drop_former()
+
+    def drop_mirror(self) -> None:
+        """Let the vectors of the model in use go, unless they were kept as those of the previous one."""
+        dropped = self._mirror.drop()
+        if dropped is not self._former.present:
+            _let_go(dropped)
 
     def drop_foreign(self) -> None:
         """Let the vectors for other languages go."""
@@ -206,6 +235,10 @@ class ActiveModel:
 
     id: int
     embedder: Embedder
+
+
+class ModelChanged(MemdError):
+    """The model that a question began with is no longer in use; the question can be asked again."""
 
 
 class Stores:
@@ -387,15 +420,39 @@ class Stores:
     # --- vectors ------------------------------------------------------------------------------------------
 
     def use_model(self, embedder: Embedder, source: str) -> None:
+        """Embed with a model from now on; the one before it answers until the new one's vectors are complete.
+
+        Questions go on meanwhile: at each step what serves is found in one place at least.
+        """
         with self.ledger.write() as connection:
             number = vector_table.model_id(connection, embedder.name, embedder.fingerprint, embedder.dims, source)
-        self.model = ActiveModel(number, embedder)
+        model, before, former = ActiveModel(number, embedder), self.model, self.former
+        if before is not None and before.id == number:
+            self.model = model
+            return
+        if former is not None and former.id == number:
+            self.model = model
+            for index in self.indexes.values():
+                index.take_former_back()
+            self.former = None
+            return
+        if former is None and before is not None:
+            self.former = before
+            for index in self.indexes.values():
+                index.keep_former()
+        self.model = model
         for index in self.indexes.values():
-            index.drop_mirrors()
+            index.drop_mirror()
         if self.all_fit:
             # The first question should not wait for them.
             for index in self.indexes.values():
                 _ = index.mirror
+
+    def use_no_model(self) -> None:
+        """Answer by words alone; the ledger keeps the vectors."""
+        self.model = self.former = self.multilingual = None
+        for index in self.indexes.values():
+            index.drop_mirrors()
 
     def use_multilingual(self, embedder: Embedder) -> None:
         """Begin to embed texts and questions in other languages with a model of their own."""
@@ -405,6 +462,16 @@ class Stores:
         self.multilingual = ActiveModel(number, embedder)
         for index in self.indexes.values():
             index.drop_foreign()
+
+    def drop_multilingual(self) -> None:
+        self.multilingual = None
+        for index in self.indexes.values():
+            index.drop_foreign()
+
+    @property
+    def serving(self) -> ActiveModel | None:
+        """The model that questions are embedded with."""
+        return self.former or self.model
 
     @property
     def models(self) -> list[ActiveModel]:
@@ -419,7 +486,7 @@ class Stores:
     def _mirror(self, number: int, model: ActiveModel | None) -> Mirror | None:
         if model is None:
             return None
-        mirror = Mirror(model.embedder.dims)
+        mirror = Mirror(model.embedder.dims, model.id)
         for part in vector_table.slices_of_workspace(self.ledger.latest, model.id, number, mirror.dims):
             mirror.add(*part)
         return mirror

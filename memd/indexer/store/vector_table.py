@@ -37,14 +37,13 @@ def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: 
     return int(row["id"])
 
 
-def former_model(connection: sqlite3.Connection, model: int) -> sqlite3.Row | None:
-    """The previous model, if its vectors are still there."""
-    row: sqlite3.Row | None = connection.execute(
-        "SELECT * FROM models m WHERE id <> ? AND source <> ?"
-        " AND EXISTS (SELECT 1 FROM vectors v WHERE v.model = m.id) ORDER BY id DESC LIMIT 1",
-        (model, MULTILINGUAL),
-    ).fetchone()
-    return row
+def models_with_vectors(connection: sqlite3.Connection) -> list[sqlite3.Row]:
+    """The models that vectors are there of, but for the one for other languages; the one that has most first."""
+    return connection.execute(
+        "SELECT m.*, (SELECT COUNT(*) FROM vectors v WHERE v.model = m.id) AS made FROM models m"
+        " WHERE m.source <> ? AND made > 0 ORDER BY made DESC, m.id DESC",
+        (MULTILINGUAL,),
+    ).fetchall()
 
 
 def forget_other_models(connection: sqlite3.Connection, *fingerprints: str) -> None:

@@ -12,14 +12,14 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from memd.errors import NotFound, UsageError
+from memd.errors import ModelUnavailable, NotFound, UsageError
 from memd.indexer.model.recipe import embedded_text
 from memd.indexer.query import candidates, hits, lookup, search
 from memd.indexer.record import actions, history
@@ -267,15 +267,18 @@ class _PastWorkspace:
 
     def mirror(self, stores: Stores) -> Mirror | None:
         """The vectors; those of former texts are computed, up to a limit."""
-        if stores.model is None:
+        model = stores.serving
+        if model is None:
             return None
-        embedder = stores.model.embedder
-        mirror = Mirror(embedder.dims)
-        ids, vectors = vector_table.of_workspace(self.connection, stores.model.id, self.index.id, embedder.dims)
+        embedder = model.embedder
+        mirror = Mirror(embedder.dims, model.id)
+        ids, vectors = vector_table.of_workspace(self.connection, model.id, self.index.id, embedder.dims)
         mirror.add(ids, vectors)
         known = set(ids)
         missing = [(number, chunk) for number, chunk in self.old if number not in known][:MOST_EMBEDDED]
         if missing:
             texts = [embedded_text(chunk.heading, chunk.context, chunk.text) for _, chunk in missing]
-            mirror.add([number for number, _ in missing], embedder.embed(texts, urgent=True))
+            with suppress(ModelUnavailable):
+                # A server that is away: the question finds these by their words, and says so itself.
+                mirror.add([number for number, _ in missing], embedder.embed(texts, urgent=True))
         return mirror

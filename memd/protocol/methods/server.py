@@ -1,4 +1,4 @@
-"""The daemon itself: `hello`, `ping`, `status`, `shutdown`, and `mcp.open` for MCP sessions."""
+"""The daemon itself: `hello`, `ping`, `status`, `reload`, `shutdown`, and `mcp.open` for MCP sessions."""
 
 from __future__ import annotations
 
@@ -105,6 +105,20 @@ class StatusResult(Fresh):
 @method("status", StatusResult, reads=True, about_daemon=True, for_bound=True)
 class StatusRequest(Request):
     """Returns what the daemon watches, what is pending and what is degraded."""
+
+
+class ReloadResult(Fresh):
+    """The answer of `reload`."""
+
+    changed: list[str]
+    """The settings that differ from those that were in force."""
+    restart: list[str]
+    """Those among them that hold only after `memd restart`."""
+
+
+@method("reload", ReloadResult, about_daemon=True)
+class ReloadRequest(Request):
+    """Reads the settings anew and follows those of `embedding`, `search` and `rules` at once."""
 
 
 class ShutdownResult(Fresh):

@@ -1,0 +1,177 @@
+"""A change of models while questions come: the one before answers all of them, and `status` and `degraded` tell."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memd.protocol.client import Client
+from tests.conftest import Home
+from tests.embedding_server import EmbeddingServer, wide
+from tests.test_models import models_in_ledger, until
+
+NOTES = 80
+SLUG = "2026-02-15#garden"
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingServer]:
+    made = EmbeddingServer(wide)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def memory(home: Home, workspace: Path, server: EmbeddingServer) -> Iterator[Client]:
+    many = "".join(f"## Entry {nth}\n\nThe ledger of the harbour, page {nth}.\n\n" for nth in range(NOTES))
+    (workspace / "memory" / "2026-02-17.md").write_text(many)
+    settings = f'[embedding]\nurl = "{server.url}"\nmodel = ""\nbatch = 8\n'
+    home.configure(f'{settings}\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    with home.start() as client:
+        client.sync(vectors=True)
+        yield client
+
+
+class Questions:
+    """What clients that never stop asking were told."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.wrong: list[Any] = []
+
+    def ask(self, home: Home, mode: str, stop: threading.Event) -> None:
+        with Client(str(home.socket)) as client:
+            for nth in count():
+                if stop.wait(0.01):
+                    return
+                try:
+                    answer = client.query(f"planted apple trees {nth % 40}", mode=mode)
+                except Exception as error:  # noqa: BLE001
+                    self.wrong.append(error)
+                    return
+                found = [hit["key"] for hit in (*answer["hits"], *answer["near"])][:1]
+                if found != [SLUG] or answer["degraded"]:
+                    self.wrong.append((mode, found, answer["degraded"]))
+                self.asked += 1
+
+
+@contextmanager
+def constant_questions(home: Home) -> Iterator[Questions]:
+    questions, stop = Questions(), threading.Event()
+    askers = [
+        threading.Thread(target=questions.ask, args=(home, mode, stop)) for mode in ("hybrid", "vector", "hybrid")
+    ]
+    for asker in askers:
+        asker.start()
+    try:
+        yield questions
+    finally:
+        stop.set()
+        for asker in askers:
+            asker.join(30)
+    assert not questions.wrong, questions.wrong[:3]
+    assert questions.asked > 10
+
+
+def switch_of(client: Client) -> dict[str, Any]:
+    switch: dict[str, Any] = client.status()["model"]["switch"] or {"state": ""}
+    return switch
+
+
+def test_from_local_to_ollama_and_back_no_question_fails(home: Home, memory: Client):
+    pid = memory.status()["pid"]
+    with constant_questions(home):
+        for provider, dims in (("ollama", 96), ("local", 64)):
+            assert home.run("config", "set", "embedding.provider", provider).returncode == 0
+            memory.sync(vectors=True)
+            until(lambda dims=dims: models_in_ledger(home) == [dims])
+            status = memory.status()
+            assert (status["model"]["dims"], status["model"]["switch"]["state"]) == (dims, "done")
+            assert (status["pending"], status["degraded"], status["pid"]) == (0, [], pid)
+
+
+def test_what_is_new_during_a_change_is_found_by_meaning_and_a_server_that_fails_only_delays_it(
+    home: Home, memory: Client, workspace: Path, server: EmbeddingServer
+):
+    server.faults.extend([""] * 8)  # its first calls, and some batches
+    server.fault = "500"
+    with constant_questions(home):
+        home.run("config", "set", "embedding.provider", "ollama")
+        until(lambda: switch_of(memory).get("note"))
+        switch = switch_of(memory)
+        assert switch["state"] == "building" and 0 < switch["done"] < switch["total"]
+        assert "500" in switch["note"] and "hash answers" in home.run("status").stdout
+        (workspace / "MEMORY.md").write_text("## New\n\nthe unheard merlin\n")
+        until(lambda: memory.query("unheard merlin", mode="vector")["hits"])
+        server.fault = ""
+        memory.sync(vectors=True)
+        until(lambda: switch_of(memory)["state"] == "done")
+        assert memory.query("unheard merlin", mode="vector")["hits"][0]["key"] == "MEMORY#new"
+    server.stop()
+    answer = memory.query("a question that was never asked about apple trees")
+    assert (answer["hits"] or answer["near"]) and answer["degraded"] == ["vectors"]
+
+
+def test_a_change_that_is_taken_back_costs_nothing(home: Home, memory: Client, server: EmbeddingServer):
+    made = memory.status()["embedded"]
+    server.faults.extend([""] * 6)
+    server.fault = "500"
+    with constant_questions(home):
+        home.run("config", "set", "embedding.provider", "ollama")
+        until(lambda: switch_of(memory)["state"] == "building" and switch_of(memory)["note"])
+        some = memory.status()["embedded"] - made
+        home.run("config", "set", "embedding.provider", "local")
+        until(lambda: switch_of(memory)["state"] == "cancelled")
+        assert memory.status()["embedded"] == made + some < made + NOTES, "its own vectors were still there"
+        until(lambda: models_in_ledger(home) == [64])
+        assert "cancelled" in home.run("status").stdout
+
+
+def test_a_model_that_cannot_be_had_is_waited_for(home: Home, memory: Client, server: EmbeddingServer):
+    server.stop()
+    with constant_questions(home):
+        home.run("config", "set", "embedding.provider", "ollama")
+        until(lambda: switch_of(memory)["state"] == "waiting")
+        assert server.url in switch_of(memory)["note"] and memory.status()["model"]["dims"] == 64
+    # Nor does a restart take away what there is.
+    home.stop()
+    with home.start() as client:
+        until(lambda: switch_of(client)["state"] == "waiting")
+        with constant_questions(home):
+            server.start()
+            until(lambda: switch_of(client)["state"] == "done")
+            assert client.status()["model"]["dims"] == 96
+
+
+def test_vectors_can_be_turned_off_and_on(home: Home, memory: Client):
+    made = memory.status()["embedded"]
+    home.run("config", "set", "embedding.provider", "none")
+    until(lambda: memory.status()["model"]["state"] == "off")
+    answer = memory.query("planted apple trees")
+    assert (answer["hits"][0]["key"], answer["degraded"]) == (SLUG, [])
+    home.run("config", "set", "embedding.provider", "local")
+    memory.sync(vectors=True)
+    assert memory.query("planted apple trees", mode="vector")["hits"][0]["key"] == SLUG
+    assert memory.status()["embedded"] == made
+
+
+def test_settings_are_read_anew_and_a_wrong_file_changes_nothing(home: Home, memory: Client):
+    told = home.run("config", "set", "search.limit", "1")
+    assert "follows search.limit" in told.stdout and len(memory.query("harbour")["hits"]) == 1
+    told = home.run("config", "set", "watch.settle_ms", "70")
+    assert "after memd restart: watch.settle_ms" in told.stdout
+    assert home.run("config", "set", "embedding.provider", "olama").returncode == 2
+    file = home.path / "config.toml"
+    right = file.read_text()
+    file.write_text(right + "nonsense = [\n")
+    done = home.run("reload")
+    assert done.returncode == 2 and "not TOML" in done.stderr
+    assert len(memory.query("harbour")["hits"]) == 1
+    file.write_text(right.replace("limit = 1", "limit = 2"))
+    assert home.run("reload").returncode == 0 and len(memory.query("harbour")["hits"]) == 2
