@@ -47,6 +47,7 @@ METHODS = {
     "curate": LightMethod("curate", args="key verb", facts="writes signed"),
     "useful": LightMethod("useful", args="key", facts="writes signed"),
     "reflect": LightMethod("reflect", facts="signed slow"),
+    "sync_state": LightMethod("sync_state", facts="signed slow"),
     "subscribe": LightMethod("subscribe", args="query", facts="reads notifies"),
     "watch": LightMethod("watch", args="events", facts="reads notifies"),
     "unsubscribe": LightMethod("unsubscribe", args="subscription"),

@@ -70,8 +70,8 @@ def test_what_only_looks_like_markers_stays(text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_merge_keeps_what_either_side_did(ours: str, theirs: str, merged: str, clashes: tuple[str, ...]) -> None:
-    outcome = conflicts.merge(PATH, ours, theirs, BASE)
-    assert (outcome.text, outcome.clashes) == (merged, clashes)
+    outcome = conflicts.merge(PATH, ours, theirs, conflicts.Base(BASE))
+    assert (outcome.text, tuple(clash.heading for clash in outcome.clashes)) == (merged, clashes)
 
 
 lines = st.lists(st.sampled_from(["## A", "## B", "## C", "one", "two", "three", ""]), max_size=8).map("\n".join)
@@ -80,7 +80,7 @@ lines = st.lists(st.sampled_from(["## A", "## B", "## C", "one", "two", "three",
 @given(lines, lines)
 def test_without_a_base_no_line_of_either_side_is_lost(ours: str, theirs: str) -> None:
     one, other = (f"# Day\n\n## Top\n\n{text}\n" for text in (ours, theirs))
-    merged = conflicts.merge(PATH, one, other, None)
+    merged = conflicts.merge(PATH, one, other, conflicts.Base())
     kept = merged.text.replace(f" ({conflicts.OTHER})", "").splitlines()
     for text in (one, other):
         assert {line for line in text.splitlines() if line} <= set(kept)

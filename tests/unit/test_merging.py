@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.notes.conflicts import Base, in_markers, likely_base, merge, original_of
+from memd.notes.conflicts import Base, in_markers, likely_base, merge
 from memd.notes.markers import sides, without_markers
 
 PATH = "memory/2026-02-15.md"
@@ -14,11 +14,6 @@ DAY = "# 2026-02-15\n\n## Garden\n\nTwo apple trees.\nA fence.\nA shed.\n"
 
 def merged(ours: str, theirs: str, base: str = "", certain: bool = True) -> str:
     return merge(PATH, ours, theirs, Base(base, certain)).text
-
-
-def test_sections_that_both_added_stand_one_after_the_other():
-    ours, theirs = DAY + "\n## Otter\n\nIt sleeps.\n", DAY + "\n## Weasel\n\nIt hunts.\n"
-    assert merged(ours, theirs, DAY) == DAY + "\n## Otter\n\nIt sleeps.\n\n## Weasel\n\nIt hunts.\n"
 
 
 def test_lines_that_both_added_to_one_section_stay_in_it_with_their_fences():
@@ -65,18 +60,6 @@ def test_front_matter_line_ends_and_the_rest_of_the_note_stay():
     theirs = "---\ntags: [a]\npinned: true\n---\n" + DAY + "\n\n\n## Otter\n\nIt sleeps."
     assert merged(ours, theirs, ours) == theirs.replace("\n", "\r\n")
     assert merged(ours, ours.replace("\r\n", "\n"), ours) == ours
-
-
-def test_names_of_copies():
-    for name in (
-        "memory/2026-02-15.sync-conflict-20260216-101010-ABCDEF7.md",
-        "memory/2026-02-15 (Pierce's conflicted copy 2026-02-16).md",
-        "memory/2026-02-15 (conflicted copy 2026-02-16 101010).md",
-        "memory/2026-02-15.conflict-20260216T101010-x1.md",
-        "memory/2026-02-15.md.orig",
-    ):
-        assert original_of(name) == PATH, name
-    assert original_of(PATH) is None
 
 
 LINES = st.lists(st.sampled_from([f"line {letter}" for letter in "abcdefgh"]), max_size=5, unique=True)

@@ -1,4 +1,4 @@
-"""`memd useful`, `memd reflect`, `memd curate` and `memd rule`."""
+"""`memd useful`, `memd reflect`, `memd sync-state`, `memd curate` and `memd rule`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +7,7 @@ import typer
 
 from memd.cli import console, reports
 from memd.cli.method_command import Args, Result, command_group, method_command
+from memd.protocol.safe_text import one_line
 
 SHOWN = 20
 """Lines of each kind that a report has; it counts the rest."""
@@ -35,6 +36,21 @@ def reflect(result: Result, args: Args) -> None:
         if len(result["workspaces"]) > 1:
             console.line(f"{report['ns']}:")
         console.lines(_report(report, args["dry_run"]))
+
+
+@method_command(app, "sync_state", name="sync-state")
+def sync_state(result: Result, args: Args) -> None:
+    """Exchanges what was observed of memories with your other machines: accesses, usefulness, tiers, edges.
+
+    Each machine has a file of its own under memory/.memd, which git or Syncthing carries with the notes.
+    """
+    own = f"{reports.count(result['written'], 'line')} added to {result['state_file']}"
+    changed = f"{reports.count(result['memories'], 'memory')} and {reports.count(result['edges'], 'edge')} changed"
+    console.line(f"{own}; {reports.count(result['others'], 'other machine')}: {changed}")
+    if result["elsewhere"]:
+        console.note(f"{result['elsewhere']} of what they know is not here (yet)")
+    for line in result["garbage"]:
+        console.note(one_line(f"left out: {line}"))
 
 
 def _report(report: dict[str, Any], dry_run: bool) -> list[str]:

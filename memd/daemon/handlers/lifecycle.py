@@ -1,10 +1,11 @@
-"""How memories age: `useful`, `reflect`, `curate`, `rule.list`, `rule.set`, `rule.rm` and `rule.test`."""
+"""How memories age: `useful`, `reflect`, `sync_state`, `curate`, `rule.list`, `rule.set`, `rule.rm` and `rule.test`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from sqlite3 import Row
 from typing import Any, NoReturn
@@ -14,7 +15,7 @@ from memd.daemon.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, in_memory, workspace_writer
 from memd.daemon.handlers.workspaces import configure
-from memd.daemon.tasks.lifecycle import CountUseful, MoveTier
+from memd.daemon.tasks.lifecycle import CountUseful, ExchangeState, MoveTier
 from memd.errors import Refused
 from memd.indexer.lifecycle.reflect import preview_rules
 from memd.indexer.views import keys
@@ -45,6 +46,14 @@ async def reflect(ctx: HandlerContext, request: methods.ReflectRequest, call: In
     run, who = asyncio.get_running_loop().run_in_executor, request.who or "socket"
     reports = [await run(None, ctx.reflection.reflect, ns, who, request.dry_run) for ns in names]
     return {"ns": list(names), "dry_run": request.dry_run, "workspaces": reports}
+
+
+@handles(methods.SyncStateRequest)
+async def sync_state(ctx: HandlerContext, request: methods.SyncStateRequest, call: IncomingCall) -> Result:
+    index = ctx.only_index(request)
+    await ctx.scan((index.workspace.ns,))
+    done = await ctx.run(ExchangeState(index.workspace.ns))
+    return {**index.place, **asdict(done)}
 
 
 DELETED = "deleted"

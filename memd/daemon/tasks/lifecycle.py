@@ -12,7 +12,7 @@ from typing import Any
 from memd.daemon.events import ACCESSED, MOVED
 from memd.daemon.task_queue import BackgroundTask, Task
 from memd.daemon.worker import Worker
-from memd.indexer.lifecycle import edges, lives, mentions, similarity
+from memd.indexer.lifecycle import edges, lives, mentions, similarity, sync_state
 from memd.indexer.record import actions
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import exams
@@ -102,6 +102,15 @@ class CountUseful(Task[tuple[int, int]]):
             count = lives.found_useful(connection, action, 0, self.memory)
             actions.finish(connection, action, {**NO_FILES, "useful": count})
         return action, count
+
+
+class ExchangeState(Task[sync_state.StateExchange]):
+    """Exchange what was observed with other machines, by files in the workspace."""
+
+    ns: str
+
+    def run(self, worker: Worker) -> sync_state.StateExchange:
+        return sync_state.exchange(worker.stores, worker.stores.index(self.ns))
 
 
 def announce_accessed(worker: Worker, who: str, memories: Iterable[int]) -> None:

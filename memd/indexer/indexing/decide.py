@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from sqlite3 import Connection
@@ -25,6 +25,8 @@ MOST_SAVED = 300
 
 EMPTY_MOMENT = timedelta(minutes=1)
 """A file rewritten in place is empty for a moment: memories that are back this soon live on."""
+UNDER_WAY = timedelta(hours=1)
+"""Thousands of files that move to another folder take a while: memories that arrive under the same name live on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +138,13 @@ class _Decision:
         file_copies.note_losses(connection, index, batch, self.now)
         self.gone = [index.files[path].id for path in batch.removed]
         self.old, old_chunks = self._before()
+        arrived = _by_name(path for path in batch.notes if path not in index.files)
         new = self._save_files()
-        emptied = self._just_gone()
+        emptied = self._just_gone(arrived)
         known = self.old + emptied
-        matches = match_memories(known, old_chunks, new)
+        moved = {index.files[path].id: self.files[arrived[name]].id
+                 for name, path in _by_name(batch.removed).items() if name in arrived}  # fmt: skip
+        matches = match_memories(known, old_chunks, new, moved)
         # An editor that empties a file before it writes it removed nothing.
         history.forget_removals(connection, {row.id for row in emptied} & set(matches.values()))
         self.digests = {row.id: row.digest for row in known}
@@ -149,7 +154,7 @@ class _Decision:
     def _take(self, parsed: ParsedMemory, match: int | None, changes: LedgerChanges) -> None:
         """Save one memory and its chunks."""
         if match is None:
-            back = catalog.gone_memory(self.connection, self.index.id, parsed.digest, self.kept)
+            back = catalog.gone_memory(self.connection, self.index.id, parsed.digest, parsed.file.path, self.kept)
             if back is not None:
                 match, self.digests[back.id] = back.id, back.digest
         number = self._save_memory(parsed, match)
@@ -180,13 +185,14 @@ class _Decision:
         ]
         return memories, catalog.chunks_of(self.connection, (row.id for row in memories))
 
-    def _just_gone(self) -> list[MemoryRow]:
-        since = actions.in_utc(datetime.fromisoformat(self.now) - EMPTY_MOMENT)
-        return [
-            row
-            for path in self.batch.notes
-            for row in catalog.just_gone(self.connection, self.index.id, path, self.files[path].id, since)
-        ]
+    def _just_gone(self, arrived: Mapping[str, str]) -> list[MemoryRow]:
+        """What left a moment ago, as if it were still in its file, or in the one that has arrived under its name."""
+        since = actions.in_utc(datetime.fromisoformat(self.now) - (UNDER_WAY if arrived else EMPTY_MOMENT))
+        gone = catalog.just_gone(self.connection, self.index.id, since)
+        names = _by_name({path for path, _ in gone})
+        now_at = {path: arrived.get(name, "") for name, path in names.items()}
+        now_at |= {path: path for path, _ in gone if path in self.batch.notes}
+        return [replace(row, file=self.files[now_at[path]].id) for path, row in gone if now_at.get(path)]
 
     def _save_files(self) -> list[ParsedMemory]:
         """Save the rows and copies of the files; returns the memories that may have changed."""
@@ -252,6 +258,14 @@ class _Decision:
                 gone = replace(last, number=last.number + 1, at=self.now, who=who, action=action, digest=None)
                 history.add(self.connection, gone)
         catalog.let_go(self.connection, memories, self.now)
+
+
+def _by_name(paths: Iterable[str]) -> dict[str, str]:
+    """Paths by the file's name, where only one has it."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        found.setdefault(path.rpartition("/")[2], []).append(path)
+    return {name: same[0] for name, same in found.items() if len(same) == 1}
 
 
 def _rows(memory: Memory) -> int:

@@ -204,26 +204,32 @@ def memories_of(connection: sqlite3.Connection, file: int, but: Collection[str] 
     return [MemoryRow(*row) for row in rows if row["slug"] not in but]
 
 
-def gone_memory(connection: sqlite3.Connection, workspace: int, digest: str, taken: set[int]) -> MemoryRow | None:
-    """A memory that had this text when it left the files, or before: it may have come back under another name."""
+def gone_memory(
+    connection: sqlite3.Connection, workspace: int, digest: str, path: str, taken: set[int]
+) -> MemoryRow | None:
+    """A memory that had this text when it left the files, or before, preferably in this one.
+
+    It may have come back under another name.
+    """
     rows = connection.execute(
-        "SELECT id, file, slug, digest, body FROM memories WHERE workspace = :workspace AND gone IS NOT NULL"
+        "SELECT id, file, slug, digest, body FROM memories m WHERE workspace = :workspace AND gone IS NOT NULL"
         " AND (digest = :digest OR id IN (SELECT memory FROM versions WHERE digest = :digest))"
-        " ORDER BY digest = :digest DESC, gone DESC",
-        {"workspace": workspace, "digest": digest},
+        " ORDER BY digest = :digest DESC,"
+        " EXISTS (SELECT 1 FROM versions v WHERE v.memory = m.id AND v.path = :path) DESC, gone DESC",
+        {"workspace": workspace, "digest": digest, "path": path},
     )
     return next((MemoryRow(**dict(row)) for row in rows if row["id"] not in taken), None)
 
 
-def just_gone(connection: sqlite3.Connection, workspace: int, path: str, file: int, since: str) -> list[MemoryRow]:
-    """Memories that left since then as an editor emptied or removed their file, as if they were still in it."""
+def just_gone(connection: sqlite3.Connection, workspace: int, since: str) -> list[tuple[str, MemoryRow]]:
+    """Memories that left since then as an editor emptied or removed their file, each with that file's path."""
     rows = connection.execute(
-        "SELECT m.id, :file AS file, m.slug, m.digest, m.body FROM memories m JOIN versions v ON v.memory = m.id"
+        "SELECT v.path, m.id, m.file, m.slug, m.digest, m.body FROM memories m JOIN versions v ON v.memory = m.id"
         " JOIN actions a ON a.id = v.action WHERE m.workspace = :workspace AND m.gone >= :since AND v.at = m.gone"
-        " AND v.path = :path AND a.who = 'editor' ORDER BY m.start_line",
-        {"workspace": workspace, "path": path, "file": file, "since": since},
+        " AND a.who = 'editor' ORDER BY m.start_line",
+        {"workspace": workspace, "since": since},
     )
-    return [MemoryRow(**dict(row)) for row in rows]
+    return [(path, MemoryRow(*row)) for path, *row in rows]
 
 
 def save_memory(

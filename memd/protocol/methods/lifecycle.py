@@ -1,4 +1,4 @@
-"""How memories age: `useful`, `reflect`, `curate`, `rule.list`, `rule.set`, `rule.rm` and `rule.test`."""
+"""How memories age: `useful`, `reflect`, `sync_state`, `curate`, `rule.list`, `rule.set`, `rule.rm` and `rule.test`."""
 
 from __future__ import annotations
 
@@ -133,3 +133,26 @@ class ReflectRequest(base.Scoped, base.Signed):
 
     dry_run: bool = False
     """Report what the rules say, and change nothing."""
+
+
+class SyncStateResult(base.WithinWorkspace):
+    """The answer of `sync_state`."""
+
+    state_file: str
+    """This machine's own file, relative to the workspace."""
+    others: int
+    """How many other machines have one."""
+    written: int
+    """Lines that were added to our own."""
+    memories: int
+    """Memories whose life changed by what others observed."""
+    edges: int
+    elsewhere: int
+    """Memories and edges that others know and that are not here."""
+    garbage: list[str]
+    """Lines that were not understood and left out, with the reason."""
+
+
+@method("sync_state", SyncStateResult, slow=True)
+class SyncStateRequest(base.OneWorkspace, base.Signed):
+    """Exchanges what was observed of memories with other machines, by a file for each under `memory/.memd`."""
