@@ -38,8 +38,7 @@ import subprocess, sys
 from rival import Rival
 
 class Peer(Rival):
-    title = "stub"
-    variants = {"by-line": {"lines": True}, "by-text": {"lines": False}}
+    variants = {"memd": {"lines": True}, "by-text": {"lines": False}}
 
     def index(self):
         self.notes_there = sorted(self.notes.rglob("*.md"))
@@ -57,7 +56,7 @@ BROKEN = {
     "unloadable": "import nothing_of_this_name",
     "unable": STUB.replace(
         "self.notes_there = sorted(", "raise OSError('no vectors today') if self else sorted("
-    ).replace('variants = {"by-line": {"lines": True}, "by-text": {"lines": False}}', ""),
+    ).replace('variants = {"memd": {"lines": True}, "by-text": {"lines": False}}', ""),
     "dying": "import os\nfrom rival import Rival\nclass Peer(Rival):\n    def index(self):\n        os._exit(9)\n",
     "missing": "from rival import Rival\nclass Peer(Rival):\n    python = '2.3'\n    packages = ('nothing==0',)\n",
 }
@@ -100,7 +99,7 @@ def gold(start: int, end: int) -> dict[str, Any]:
     return {"file": "memory/2023-05-08.md", "start": start, "end": end}
 
 
-@pytest.mark.parametrize("row", ["by-line", "by-text"])
+@pytest.mark.parametrize("row", ["memd", "by-text"])
 def test_a_rival_is_scored_by_its_lines_or_by_where_its_text_stands(compared: dict[str, Any], row: str) -> None:
     """“called” stands in the line that answers, “off” too; both are the only lines with the word."""
     (run,) = compared["peers"][row]["parts"]["found"]["runs"]
@@ -109,7 +108,7 @@ def test_a_rival_is_scored_by_its_lines_or_by_where_its_text_stands(compared: di
     for scored in (told["scored"], told["any_length"]):
         assert scored["turns"]["any@2k"] == scored["turns"]["mrr"] == scored["sessions"]["any@5"] == 1
     assert told["mean_length"] == (len(WHISPER) + len(KILN)) / 2
-    assert f"| {row} | 1.000 |" in compared["page"]
+    assert f"| {row} | 1.000 {'' if row == 'memd' else '× 1 '}|" in compared["page"]
 
 
 @pytest.mark.parametrize(

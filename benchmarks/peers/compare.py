@@ -48,17 +48,22 @@ def main() -> int:
     record["machine"] = _machine()
     peers = list(_peers(options, record["peers"]))
     context = Context(
-        options.data, tuple(options.collections), options.questions, options.haystacks, options.chunks, options.asks,
-        options.patience, found.remembered(cache()),
+        options.data, tuple(options.collections), options.questions, options.haystacks or None, options.kilobytes,
+        options.chunks, options.asks, options.patience, found.remembered(cache()),
     )  # fmt: skip
     for part in options.parts:
         for peer in peers:
             say(f"{part}: {peer.name}")
             record["peers"][peer.name]["parts"][part] = _measured(part, peer, context, options.runs)
-            options.json.write_text(json.dumps(record, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
-    options.json.write_text(json.dumps(record, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+            _save(options.json, record)
+    _save(options.json, record)
     options.page.write_text(page.write(record), encoding="utf-8")
     return 0
+
+
+def _save(file: Path, record: Record) -> None:
+    """After each part, so that a run that is stopped has not measured in vain."""
+    file.write_text(json.dumps(record, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _options() -> argparse.Namespace:
@@ -70,8 +75,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=data if data.is_dir() else None, help="the labelled collections")
     parser.add_argument("--collections", type=_names, default=found.COLLECTIONS, help=", ".join(found.COLLECTIONS))
     parser.add_argument("--questions", type=int, help="at most so many questions a workspace (all)")
-    parser.add_argument("--haystacks", type=int, help="at most so many workspaces a collection (all)")
-    parser.add_argument("--chunks", type=int, default=10_000, help="size of the workspace of timed parts (10000)")
+    parser.add_argument("--haystacks", type=int, default=3, help="at most so many workspaces a collection; 0: all (3)")
+    parser.add_argument("--kilobytes", type=int, default=600, help="at most so much text a workspace (600)")
+    parser.add_argument("--chunks", type=int, default=3_000, help="size of the workspace of timed parts (3000)")
     parser.add_argument("--asks", type=int, default=200, help="questions of timed parts (200)")
     parser.add_argument("--patience", type=float, default=1_200, help="seconds that one step may take (1200)")
     parser.add_argument("--adapters", type=Path, default=HERE / "rivals", help="the folder of adapters")
@@ -100,7 +106,8 @@ def _peers(options: argparse.Namespace, known: dict[str, Record]) -> Iterator[Pe
         rows = {name: given for name, given in rows.items() if not chosen or {name, adapter.stem} & set(chosen)}
         for name, settings in rows.items():
             entry = known.setdefault(name, _entry(name))
-            entry |= {"title": rival.title, "mode": rival.mode, "asked": rival.asked, "embeds": rival.embeds}
+            title = name if rival.variants else rival.title or name
+            entry |= {"title": title, "mode": rival.mode, "asked": rival.asked, "embeds": rival.embeds}
             try:
                 say(f"installing {adapter.stem}")
                 place: Environment = environment(adapter.stem, rival)
@@ -130,8 +137,20 @@ def _measured(part: str, peer: Peer, context: Context, runs: int) -> Record:
     return {
         "date": datetime.now(UTC).date().isoformat(), "version": peer.environment.version,
         "load": [round(before, 1), round(os.getloadavg()[0], 1)],
-        "seconds": round(time.monotonic() - started), "runs": made,
+        "seconds": round(time.monotonic() - started), "size": _size(part, context), "runs": made,
     }  # fmt: skip
+
+
+def _size(part: str, context: Context) -> str:
+    """How far this run was cut."""
+    if part == "scale":
+        return f"{context.chunks:,} chunks, {context.asks} questions"
+    if part != "found":
+        return "–"
+    workspaces = f"{context.haystacks} workspaces a collection" if context.haystacks else "all workspaces"
+    return f"{workspaces}, {context.kilobytes:,} KB each" + (
+        f", at most {context.questions} questions each" if context.questions else ""
+    )
 
 
 def _machine() -> Record:

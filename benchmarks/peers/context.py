@@ -19,6 +19,9 @@ class Context:
     questions: int | None
     """At most so many questions a workspace; None: all."""
     haystacks: int | None
+    """At most so many workspaces a collection; None: all."""
+    kilobytes: int
+    """At most so much text a workspace; questions about the rest are left out."""
     chunks: int
     asks: int
     patience: float

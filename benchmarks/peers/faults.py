@@ -16,7 +16,7 @@ import embedder
 from context import Context, workplace
 from processes import HUNG, Failed, Peer, Worker
 
-CHUNKS = 200
+CHUNKS = 40
 FACTS = 20
 MOMENTS = (0.3, 0.7)
 CORRUPTED = 3

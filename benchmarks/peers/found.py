@@ -66,13 +66,31 @@ def _scored(asked: list[Asked], longest: float) -> dict[str, scoring.Figures]:
 
 
 def _asked(peer: Peer, haystack: Haystack, context: Context, url: str) -> list[Asked]:
-    chosen = spread(haystack.scorable, context.questions)
+    files, able = _within(haystack, context.kilobytes * 1024)
+    chosen = spread(able, context.questions)
     with workplace() as place:
-        notes = copy_notes(haystack.root, place / "notes")
+        notes = copy_notes(haystack.root, place / "notes", files)
         known = Notes(notes)
         with Worker(peer, notes, place, url, context.patience) as worker:
             worker.call("index")
-            return [(haystack, question, known.hits(worker.ask(question.text, LIMIT))) for question in chosen]
+            return [
+                (haystack, question, known.hits(worker.ask(question.text, LIMIT, context.patience)))
+                for question in chosen
+            ]
+
+
+def _within(haystack: Haystack, most: int) -> tuple[set[str], list[Question]]:
+    """As many questions, with the files of their answers, as fit; the same ones for every rival."""
+    size = {str(file.relative_to(haystack.root)): file.stat().st_size for file in haystack.root.rglob("*.md")}
+    if sum(size.values()) <= most:
+        return set(size), haystack.scorable
+    files: set[str] = set()
+    for question in haystack.scorable:
+        wanted = files | {span.path for span in (*question.turns, *question.sessions)}
+        if sum(size[file] for file in wanted) <= most:
+            files = wanted
+    able = [one for one in haystack.scorable if {span.path for span in (*one.turns, *one.sessions)} <= files]
+    return files, able
 
 
 def spread(questions: list[Question], most: int | None) -> list[Question]:

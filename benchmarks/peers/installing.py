@@ -147,7 +147,7 @@ def _version(python: Path, package: str) -> str:
     """The installed version; of a folder of source code, its project's and the commit."""
     if not Path(package).is_dir():
         return package.rpartition("==")[2]
-    asked = ["git", "-C", package, "describe", "--always", "--dirty"]
+    asked = ["git", "-C", package, "log", "-1", "--format=%h", "--", "memd"]
     commit = subprocess.run(asked, capture_output=True, text=True).stdout.strip()
     told = subprocess.run(
         [python, "-c", "import memd.version as v; print(v.__version__)"], capture_output=True, text=True

@@ -16,7 +16,8 @@ HEAD = """# Comparison
 memd and others on the same notes, the same questions and the same machine. This page is generated: `make bench-peers`
 installs each program into an environment of its own, runs the parts below and writes this page and
 [comparison.json](comparison.json), which has every figure. `PEERS=` and `PARTS=` cut the run, `ARGS="--runs 3"` repeats
-the timed parts; a cut run renews only what it measured.
+the timed parts; a cut run renews only what it measured. The whole is meant for less than an hour on two free cores;
+`ARGS="--haystacks 0 --kilobytes 9999 --chunks 10000"` takes all questions and the larger workspace, and hours.
 
 How to read it: behind a figure stands its ratio to memd's (× 2.0 is twice memd's figure). Where a part was run more
 than once, the median stands first and the least and the greatest follow in brackets. “–” means not measured, or that
@@ -72,7 +73,8 @@ INDEXED = [
 
 
 def write(record: Record) -> str:
-    peers = dict(sorted(record["peers"].items(), key=lambda item: (item[0] != "memd", item[0])))
+    named = {entry["title"]: entry for entry in record["peers"].values()}
+    peers = dict(sorted(named.items(), key=lambda item: (item[0] != "memd", item[0].lower())))
     blocks = [HEAD, _who(record, peers), _found(peers), _scale(peers), _saved(peers), _needs(peers), _faults(peers)]
     blocks += [_languages(peers), _behind(peers), _features(), _how(record, peers)]
     return "\n".join(block for block in blocks if block)
@@ -131,7 +133,7 @@ def _scale(peers: Record) -> str:
     return f"""## Asked
 
 One question from a shell, a new process each time; then one after the other to whatever the program keeps running. Slow
-ones were asked for a minute.
+ones were asked for half a minute.
 
 {_figures(peers, "scale", ASKED)}
 
@@ -250,12 +252,12 @@ def _features() -> str:
 def _how(record: Record, peers: Record) -> str:
     machine = record["machine"]
     rows = [
-        [name, part, told["date"], told["version"] or "–", str(len(told["runs"])), f"{told['seconds']:,}",
-         " → ".join(map(str, told["load"]))]
+        [name, part, told["date"], told["version"] or "–", told.get("size", "–"), str(len(told["runs"])),
+         f"{told['seconds']:,}", " → ".join(map(str, told["load"]))]
         for name, entry in peers.items()
         for part, told in sorted(entry["parts"].items())
     ]  # fmt: skip
-    head = ["", "part", "date", "version", "runs", "seconds", "load average"]
+    head = ["", "part", "date", "version", "size", "runs", "seconds", "load average"]
     return f"""## How it was measured
 
 {machine["system"]}, {machine["machine"]}, {machine["cores"]} cores. A load above the number of cores means that others

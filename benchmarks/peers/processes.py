@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,12 +188,11 @@ def disk_mb(folder: Path) -> float:
     return total / 1e6
 
 
-def copy_notes(source: Path, target: Path) -> Path:
-    """The Markdown files of a folder, where a rival may do with them what it likes."""
-    for file in sorted(source.rglob("*.md")):
-        there = target / file.relative_to(source)
-        there.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, there)
+def copy_notes(source: Path, target: Path, files: Iterable[str]) -> Path:
+    """Some files of a folder, where a rival may do with them what it likes."""
+    for file in sorted(files):
+        (target / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / file, target / file)
     return target
 
 

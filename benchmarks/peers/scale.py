@@ -16,10 +16,10 @@ from processes import Failed, Meter, Peer, Worker, cpu_seconds, disk_mb, timed
 
 Figures = dict[str, Any]
 
-BOX = 60.0
+BOX = 30.0
 """Seconds for the questions from the shell, and as many for the warm ones: slow rivals are asked fewer."""
 EDITS = 20
-EDIT_BOX = 120.0
+EDIT_BOX = 60.0
 NEVER = 20.0
 """Seconds after which an edit counts as not found by itself."""
 HITS = 8
