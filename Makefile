@@ -9,7 +9,7 @@ UV     := $(shell command -v uv)
 INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m pip install)
 
 .PHONY: demo test lint types tests soak long-run bench bench-retrieval bench-queries bench-parts bench-embedding bench-stall bench-note \
-	bench-context bench-likeness bench-lifecycle bench-reflect bench-peers bench-agents bench-workspaces bench-hooks bench-mcp bench-outline \
+	bench-context bench-likeness bench-lifecycle bench-reflect bench-peers bench-agents bench-workspaces bench-hooks bench-mcp bench-hub bench-outline \
 	outline-agrees docs record axe screenshots lock locked check-lock sbom clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
@@ -72,6 +72,9 @@ bench-hooks: $(STAMP)     ## how long an agent waits for the hook of a prompt, w
 
 bench-mcp: $(STAMP)       ## how soon an agent's session answers, and what the pump takes
 	$(BIN)/python benchmarks/sessions.py $(ARGS)
+
+bench-hub: $(STAMP)       ## what a question takes over the hub, by /rpc and /mcp, beside the socket; 200 clients at once
+	$(BIN)/python benchmarks/hub.py $(ARGS)
 
 bench-workspaces: $(STAMP) ## threads, open files, memory, start and adding with many workspaces; ARGS="--workspaces 1000"
 	$(BIN)/python benchmarks/workspaces.py $(ARGS)

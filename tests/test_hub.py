@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import subprocess
 import tempfile
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from ruamel.yaml import YAML
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -21,14 +23,14 @@ from memd import AsyncClient, Client
 from memd.config.schema import HubSettings
 from memd.config.tokens import AccessToken, add, moment
 from memd.errors import MemdError, NoDaemon, NotFound, Refused, UsageError
-from memd.hub.__main__ import check_safe, hosts_of, main
+from memd.hub.__main__ import check_safe, hosts_of, hub_options, main
 from memd.hub.access import Access, offered
 from memd.hub.guard import HubGuard
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.parameters import parameters_of
 from memd.protocol.rate_limit import RateLimit
 from tests.agents import MODERN, played
-from tests.conftest import Home, write_notes
+from tests.conftest import ROOT, Home, write_notes
 from tests.hub_door import Hub, call
 
 CLIENTS = 200
@@ -320,6 +322,22 @@ def test_the_names_under_which_it_answers() -> None:
     assert hosts_of(HubSettings(), "192.0.2.7") == {"192.0.2.7"}
     assert "[::1]" in hosts_of(HubSettings(), "::1")
     check_safe(HubSettings(), "127.0.0.1", frozenset())
+
+
+def test_the_image_and_the_compose_file_start_what_there_is() -> None:
+    """Docker is not needed for the tests; what would be run in the containers is looked at here."""
+    (command,) = re.findall(r"^CMD (\[.*\])$", (ROOT / "deploy" / "Dockerfile").read_text(), re.MULTILINE)
+    memd, serve, *flags = json.loads(command)
+    assert (memd, serve) == ("memd", "serve")
+    options = hub_options(flags)
+    assert options.behind_proxy and not options.start and options.listen == "0.0.0.0:8428"
+    services = YAML(typ="safe").load((ROOT / "deploy" / "compose.yaml").read_text())["services"]
+    for name in ("daemon", "hub"):
+        confined = services[name]
+        assert confined["read_only"] and confined["cap_drop"] == ["ALL"] and "privileged" not in confined
+    assert services["daemon"]["command"] == ["memd", "daemon"] and services["daemon"]["network_mode"] == "none"
+    assert services["hub"]["volumes"] == ["state:/var/lib/memd:ro"]
+    assert "ports" not in services["chroma"]
 
 
 def test_when_a_token_expires() -> None:

@@ -39,7 +39,7 @@ def directives(text):
 
 def test_every_directive_is_explained():
     """A comment stands above each line, or above the group of lines it belongs to."""
-    for name in (service.SERVICE, service.SOCKET, service.WEB_SERVICE, service.WEB_SOCKET):
+    for name in (service.SERVICE, service.SOCKET, service.WEB_SERVICE, service.WEB_SOCKET, service.HUB_SERVICE):
         explained = False
         for line in (ROOT / "systemd" / name).read_text().splitlines():
             if line.startswith("#"):
@@ -83,7 +83,7 @@ def written(usual, tmp_path):
     """The units as they would be installed, in a directory."""
     folder = tmp_path / "units"
     folder.mkdir()
-    units = json.loads(memd(usual, "service", "install", "--print", "--web", "--json").stdout)
+    units = json.loads(memd(usual, "service", "install", "--print", "--web", "--serve", "--json").stdout)
     for name, text in units.items():
         (folder / name).write_text(text)
     return folder
@@ -98,12 +98,13 @@ def test_systemd_has_nothing_to_say_about_the_units(usual, written):
 
 
 @needs_analyze
-def test_the_service_is_confined(written):
+@pytest.mark.parametrize("unit", [service.SERVICE, service.HUB_SERVICE])
+def test_the_service_is_confined(written, unit):
     """At most 2.0 of 10, as systemd counts; what stays open stands in the unit with its reason."""
-    command = ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(written / "memd.service")]
+    command = ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(written / unit)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-500:]
-    text = (written / "memd.service").read_text()
+    text = (written / unit).read_text()
     open_on_purpose = re.findall(r"^✗ (?:SystemCallFilter=~)?(@?\w+=?)", done.stdout, re.MULTILINE)
     unexplained = {name for name in open_on_purpose if name not in text}
     assert len(open_on_purpose) > 5 and not unexplained, "say in the unit why"
@@ -355,7 +356,10 @@ def test_the_page_runs_when_it_is_looked_at_and_uninstall_leaves_nothing_but_the
         INSTALLED
         + f"enter() {{ '{sys.executable}' -c '{ENTER}' $1; }}\n"
         + """
-        memd service install --web; memd service status
+        memd service install --web --serve; memd service status
+        export MEMD_TOKEN=$(memd token add anna --ns notes --read)
+        until memd --remote http://localhost:8428 query heron; do sleep 0.2; done
+        hub=$(systemctl --user show -P MainPID memd-hub.service); grep -q "^Seccomp:.*2" /proc/$hub/status
         test "$(systemctl --user show -P MainPID memd-web.service)" = 0
         enter $(memd web --no-open); page=$(systemctl --user show -P MainPID memd-web.service)
         grep -q "^Seccomp:.*2" /proc/$page/status; test "$page" != 0
@@ -367,5 +371,6 @@ def test_the_page_runs_when_it_is_looked_at_and_uninstall_leaves_nothing_but_the
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "THE PAGE SHOWS True" in done.stdout and "web      active (listening), enabled" in done.stdout
+    assert "hub      active (running), enabled" in done.stdout and "memory/2026-02-15.md" in done.stdout
     left = done.stdout.partition("LEFT\n")[2].split()
     assert sorted(left) == ["/mnt/home/.bashrc", "/mnt/home/notes/memory/2026-02-15.md"]

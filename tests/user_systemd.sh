@@ -2,7 +2,7 @@
 # user_systemd.sh COMMAND...: runs COMMAND under a real `systemd --user`, whatever PID 1 is.
 #
 # CHECKOUT is the directory of the code; COMMAND finds it at /mnt/checkout.
-# As root only. Everything happens in private mount, process and control group namespaces: /run, /mnt and the
+# As root only. Everything happens in private mount, network, process and control group namespaces: /run, /mnt and the
 # home of the run (/mnt/home) are memory that is gone afterwards, so nothing outside is touched.
 # Exit 99: the manager did not come up.
 set -eu
@@ -15,7 +15,7 @@ if [ -z "${IN_NAMESPACES:-}" ]; then
     mkdir "$group"
     status=0
     # The shell enters the group before it makes the namespace in which that group is the root.
-    IN_NAMESPACES=1 unshare --mount --pid --fork --kill-child --mount-proc --propagation private \
+    IN_NAMESPACES=1 unshare --mount --net --pid --fork --kill-child --mount-proc --propagation private \
         bash -c 'echo $$ >"$1/cgroup.procs"; shift; exec unshare --cgroup bash "$@"' _ "$group" "$0" "$@" || status=$?
     for _ in $(seq 20); do
         find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || true
@@ -25,6 +25,7 @@ if [ -z "${IN_NAMESPACES:-}" ]; then
     exit $status
 fi
 
+ip link set lo up  # No other run, and no memd of this machine, holds the ports here.
 uid=$(id -u)
 mount -t tmpfs -o mode=755 tmpfs /run
 mount -t tmpfs -o mode=755 tmpfs /mnt

@@ -17,6 +17,7 @@ from memd.protocol.start import systemctl
 
 SERVICE, SOCKET = "memd.service", "memd.socket"
 WEB_SERVICE, WEB_SOCKET = "memd-web.service", "memd-web.socket"
+HUB_SERVICE = "memd-hub.service"
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))
 HARDENING_BEGIN = "# Files that it makes are this user's alone."
 NAMESPACES_BEGIN = "# From here to the mark below: what needs namespaces."
@@ -47,7 +48,7 @@ def network_file() -> Path:
 # --- installing -------------------------------------------------------------------------------------------------------
 
 
-def install(now: bool, linger: bool, web: bool) -> dict[str, Any]:
+def install(now: bool, linger: bool, web: bool, serve: bool) -> dict[str, Any]:
     """Write the units, hand over from a daemon that was started by hand, enable and start them."""
     _check_manager()
     _make_own_places()
@@ -64,12 +65,16 @@ def install(now: bool, linger: bool, web: bool) -> dict[str, Any]:
     if web:
         _write(paths.unit_dir() / WEB_SERVICE, web_service_unit(namespaces))
         _write(paths.unit_dir() / WEB_SOCKET, template(WEB_SOCKET))
+    if serve:
+        _write(paths.unit_dir() / HUB_SERVICE, hub_service_unit(namespaces))
     _must("daemon-reload")
     _must("enable", SOCKET, SERVICE)
     if now:
         start.start()
     if web:
         _must("enable", *["--now"] * now, WEB_SOCKET)
+    if serve:
+        _must("enable", *["--now"] * now, HUB_SERVICE)
     if linger:
         _enable_linger()
     return state()
@@ -199,8 +204,9 @@ def uninstall() -> bool:
     """Stop and disable the units and remove them; False when there were none."""
     if not installed():
         return False
-    units = (SOCKET, SERVICE, WEB_SOCKET, WEB_SERVICE)
-    systemctl("stop", WEB_SOCKET, WEB_SERVICE)
+    front_doors = (WEB_SOCKET, WEB_SERVICE, HUB_SERVICE)
+    units = (SOCKET, SERVICE, *front_doors)
+    systemctl("stop", *front_doors)
     start.stop()
     for unit in units:
         systemctl("disable", unit)
@@ -289,6 +295,7 @@ def state() -> dict[str, Any]:
         "service": _shown(SERVICE),
         "socket": _shown(SOCKET),
         "web": _shown(WEB_SOCKET) if (paths.unit_dir() / WEB_SOCKET).is_file() else None,
+        "hub": _shown(HUB_SERVICE) if (paths.unit_dir() / HUB_SERVICE).is_file() else None,
     }
 
 
@@ -328,6 +335,11 @@ def service_unit(namespaces: bool = True) -> str:
 def web_service_unit(namespaces: bool = True) -> str:
     """memd-web.service: the page writes where tokens are, and where a write that had no answer is remembered."""
     return _fitted(WEB_SERVICE, start.web_command(), [paths.run_dir(), paths.unanswered_dir()], namespaces)
+
+
+def hub_service_unit(namespaces: bool = True) -> str:
+    """memd-hub.service: the hub writes only where a write that had no answer is remembered."""
+    return _fitted(HUB_SERVICE, start.hub_command(), [paths.unanswered_dir()], namespaces)
 
 
 def _fitted(name: str, command: list[str], writable: list[Path], namespaces: bool) -> str:

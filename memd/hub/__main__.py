@@ -24,7 +24,7 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
-        return _run(_options(arguments))
+        return _run(hub_options(arguments))
     except MemdError as error:
         hint = f"\n  {error.hint}" if error.hint else ""
         print(f"memd: {error.message}{hint}", file=sys.stderr)
@@ -33,27 +33,30 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
 
 
-def _options(arguments: list[str] | None) -> argparse.Namespace:
+def hub_options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="memd serve", allow_abbrev=False)
     parser.add_argument("--listen")
     parser.add_argument("--host", dest="hosts", action="append")
     parser.add_argument("--cert")
     parser.add_argument("--key")
     parser.add_argument("--behind-proxy", action="store_true", default=None)
+    parser.add_argument("--no-start", dest="start", action="store_false")
     return parser.parse_args(arguments)
 
 
 def _run(options: argparse.Namespace) -> int:
     settings = load()
-    flags = {**vars(options), "hosts": " ".join(options.hosts) if options.hosts else None}
+    flags = {name: getattr(options, name) for name in ("listen", "cert", "key", "behind_proxy")}
+    flags |= {"hosts": " ".join(options.hosts) if options.hosts else None}
     hub = replace(settings.hub, **{name: value for name, value in flags.items() if value is not None})
     address, port = _address(hub.listen)
     hosts = hosts_of(hub, address)
     check_safe(hub, address, hosts)
-    asyncio.run(_greet())
+    if options.start:
+        asyncio.run(_greet())
     listening = _listen(address, port)
     _announce(hub, address, listening.getsockname()[1])
-    asyncio.run(serve(listening, hosts, replace(settings, hub=hub)))
+    serve(listening, hosts, replace(settings, hub=hub))
     return 0
 
 

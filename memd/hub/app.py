@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from starlette.datastructures import QueryParams
@@ -40,10 +39,10 @@ class Hub:
         origins = [f"{scheme}://{pattern}" for pattern in allowed for scheme in ("http", "https")]
         self._mcp = HttpEndpoint(server, allowed, origins, settings.hub.max_request_kb * 1024)
 
-    def running(self) -> AbstractAsyncContextManager[None]:
-        return self._mcp.running()
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
         if scope["path"] == MCP:
             problem = _mcp_problem(scope)
             answer = Rejected(400, problem).response() if problem else self._mcp.answer
@@ -51,6 +50,14 @@ class Hub:
             view = self._health if scope["path"] == HEALTH else self._rpc
             answer = await view(Request(scope, receive))
         await answer(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """From the server's start to its end, as ASGI tells of them."""
+        await receive()
+        async with self._mcp.running():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
 
     async def _health(self, request: Request) -> Response:
         """Whether the daemon answers; nothing else, since nobody need show a token for it."""
@@ -138,7 +145,6 @@ def _tools_for(scope: dict[str, Any]) -> dict[str, Tool]:
     return {name: tool for name, tool in tools.items() if access.may_use(tool.method)}
 
 
-def make_app(hosts: frozenset[str], settings: Settings) -> tuple[Hub, HubGuard]:
-    """The hub, and the same behind its guard."""
-    hub = Hub(hosts, settings)
-    return hub, HubGuard(hub, hosts, settings.hub)
+def make_app(hosts: frozenset[str], settings: Settings) -> HubGuard:
+    """The hub, behind its guard."""
+    return HubGuard(Hub(hosts, settings), hosts, settings.hub)

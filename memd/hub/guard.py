@@ -67,6 +67,8 @@ class HubGuard:
     _failures: RateLimit = field(default_factory=lambda: RateLimit(FAILURES_PER_SECOND))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
         if scope["type"] != "http":
             return
         try:

@@ -14,14 +14,12 @@ IDLE_SECONDS = 75
 """How long a connection is kept for a client's next request."""
 
 
-async def serve(listening: socket.socket, hosts: frozenset[str], settings: Settings) -> None:
+def serve(listening: socket.socket, hosts: frozenset[str], settings: Settings) -> None:
     """Serve until a signal comes."""
-    hub, guarded = make_app(hosts, settings)
     tls = {"ssl_certfile": settings.hub.cert, "ssl_keyfile": settings.hub.key or None} if settings.hub.cert else {}
     server = uvicorn.Server(uvicorn.Config(
-        guarded, ws="none", lifespan="off", access_log=False, server_header=False, date_header=False,
+        make_app(hosts, settings), ws="none", lifespan="on", access_log=False, server_header=False, date_header=False,
         log_level="warning", proxy_headers=settings.hub.behind_proxy, limit_concurrency=settings.hub.max_clients,
         backlog=BACKLOG, timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=5, **tls,  # type: ignore[arg-type]
     ))  # fmt: skip
-    async with hub.running():
-        await server.serve(sockets=[listening])
+    server.run(sockets=[listening])

@@ -12,7 +12,7 @@ import functools
 import socket
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from memd.errors import NoDaemon
 from memd.protocol import wire
@@ -106,8 +106,8 @@ class AsyncConnection(asyncio.Protocol):
     # --- what the loop calls --------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # Not asserted: uvloop's are of classes of their own.
+        self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         self._size += len(data)

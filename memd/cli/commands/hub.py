@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli import completions, console, daemon_calls, reports
-from memd.cli.method_command import Json, command_group
+from memd.cli.method_command import Json, NoStart, command_group
 from memd.config import tokens
 from memd.config.tokens import AccessToken
 from memd.errors import UnknownWorkspace, UsageError, did_you_mean
@@ -27,6 +27,7 @@ def serve(
     cert: Annotated[str | None, typer.Option("--cert", metavar="FILE", help="The certificate for TLS, PEM.")] = None,
     key: Annotated[str | None, typer.Option("--key", metavar="FILE", help="The certificate's key, PEM.")] = None,
     behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy in front of it does TLS.")] = False,
+    no_start: NoStart = False,
 ) -> None:
     """Serves this memory to other machines over HTTP, to each that has a token.
 
@@ -36,6 +37,7 @@ def serve(
     given = {"--listen": listen, "--cert": cert, "--key": key}
     flags = [f"{name}={value}" for name, value in given.items() if value is not None]
     flags += [f"--host={name}" for name in host or ()] + ["--behind-proxy"] * behind_proxy
+    flags += ["--no-start"] * no_start
     process.become(process.hub_command(*flags))
 
 

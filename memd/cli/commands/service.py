@@ -22,13 +22,14 @@ def install(
     linger: Annotated[bool, typer.Option("--linger", help="Let it go on after logout.")] = False,
     now: Annotated[bool, typer.Option("--now/--no-now", help="Start it at once.")] = True,
     web: Annotated[bool, typer.Option("--web", help="Also the page, which runs while someone looks at it.")] = False,
+    serve: Annotated[bool, typer.Option("--serve", help="Also the hub, for other machines.")] = False,
     json: Json = False,
 ) -> None:
     """Installs memd as a service: it starts at login, and whenever someone asks."""
     if print_only:
-        _print_units(web, json)
+        _print_units(web, serve, json)
         return
-    state = service.install(now, linger, web)
+    state = service.install(now, linger, web, serve)
     if json:
         console.json(state)
         return
@@ -44,13 +45,15 @@ def install(
         )
 
 
-def _print_units(web: bool, json: bool) -> None:
+def _print_units(web: bool, serve: bool, json: bool) -> None:
     written = {service.SERVICE: service.service_unit(), service.SOCKET: service.socket_unit()}
     if web:
         written |= {
             service.WEB_SERVICE: service.web_service_unit(),
             service.WEB_SOCKET: service.template(service.WEB_SOCKET),
         }
+    if serve:
+        written[service.HUB_SERVICE] = service.hub_service_unit()
     text = "\n".join(f"# {paths.unit_dir() / name}\n{unit}" for name, unit in written.items()).rstrip()
     console.show(written, text, json)
 
@@ -97,7 +100,7 @@ def describe(state: dict[str, Any]) -> str:
     """The service in a few lines."""
     if not state["installed"]:
         return "the service is not installed; to install it: memd service install"
-    lines = [f"{name:<8} {_unit(state[name])}" for name in ("service", "socket", "web") if state[name]]
+    lines = [f"{name:<8} {_unit(state[name])}" for name in ("service", "socket", "web", "hub") if state[name]]
     confined = "yes" if state["confined"] else "without namespaces"
     linger = {True: "yes", False: "no, it stops at logout", None: "unknown"}[state["linger"]]
     return "\n".join([*lines, f"unit     {one_line(state['unit'])}", f"confined {confined}", f"linger   {linger}"])
