@@ -7,12 +7,16 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+OWN, TEAM = "own", "team"
+"""The layers of a workspace: the person's own notes, and those of the team below them, in a folder of that name."""
+TEAM_GLOB = f"{TEAM}/**/*.md"
 DEFAULT_GLOBS = (
     "MEMORY.md",
     "memory/**/*.md",
     "daily/**/*.md",
     ".ai-knowledge/*.mdk",
     ".muxcode/memory/**/*.md",
+    TEAM_GLOB,
 )
 
 
@@ -24,6 +28,10 @@ class Workspace:
     root: Path
     globs: tuple[str, ...] = DEFAULT_GLOBS
     follow: bool = False
+
+    def layer_of(self, path: str) -> str:
+        """Whose note a path is; a folder that is called so is the team's only where the globs name it."""
+        return TEAM if path.startswith(f"{TEAM}/") and TEAM_GLOB in self.globs else OWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +181,7 @@ class Hit:
     tags: list[str]
     date: str
     ranks: dict[str, int]
+    layer: str = OWN
     also: list[dict[str, object]] = field(default_factory=list)
     marks: list[tuple[int, int]] | None = None
     explain: dict[str, object] | None = None

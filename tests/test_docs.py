@@ -134,6 +134,13 @@ def documented(home: Home) -> Home:
     """A daemon on the workspace that the protocol's page describes."""
     root = home.path.parent
     write_files(PROTOCOL_PAGE.read_text(encoding="utf-8"), root)
+    for command in (
+        "init -q",
+        "config user.name me",
+        "config user.email me@example.org",
+        "commit -qm notes --allow-empty",
+    ):
+        subprocess.run(["git", "-C", root / "agent", *command.split()], check=True)
     home.configure(
         f'[[workspace]]\npath = "{root}/agent"\nns = "agent"\n\n[outline]\nenabled = true\n\n'
         '[server]\ntrust = "propose"\ntrusted = "socket mcp:example"\n'

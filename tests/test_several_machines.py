@@ -181,7 +181,7 @@ class Machine:
         with sqlite3.connect(f"file:{self.home.state}/state.db?mode=ro", uri=True) as ledger:
             rows = ledger.execute(
                 "SELECT f.path || '#' || m.slug, m.accesses, m.days, m.accessed, m.useful, m.tier, m.moved, m.moved_by,"
-                " m.home FROM memories m JOIN files f ON f.id = m.file"
+                " m.home, m.deleted FROM memories m JOIN files f ON f.id = m.file"
             )
             return {name: facts for name, *facts in rows}
 

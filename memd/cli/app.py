@@ -36,6 +36,7 @@ MODULES = {
     "outline": "outline",
     "proposals": "proposal",
     "conflicts": "conflict merge-note",
+    "team": "propose",
     "workspaces": "add remove workspaces workspace ns",
     "maintenance": "sync rebuild doctor jobs",
     "server": "status start stop restart reload daemon logs mcp web",
@@ -48,7 +49,8 @@ MODULES = {
 GROUPS = {
     "Most of the time": "add query get list note log undo history context connect status doctor",
     "Finding": "grep why-not recent read related timeline tree peek stats clusters eval subscribe watch web",
-    "Writing": "save write conflict merge-note put patch rm topic tags files link edge edge-candidates infer-edges",
+    "Writing": "save write propose conflict merge-note put patch rm topic tags files link edge edge-candidates "
+    "infer-edges",
     "The past": "diff restore trash",
     "How memories live": "useful reflect sync-state curate rule gc consolidate expand",
     "Agents": "disconnect proposal mcp hook outline",

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memd.errors import MemdError
+from memd.models import TEAM_GLOB
 
 DRIVER = "memd-note"
-NOTES = ("MEMORY.md", "memory/**/*.md", "daily/**/*.md", "team/**/*.md")
+NOTES = ("MEMORY.md", "memory/**/*.md", "daily/**/*.md", TEAM_GLOB)
 STATE = "memory/.memd/*.jsonl merge=union"
 IGNORED = ("*.sync-conflict-*", "*conflicted copy*", "*.conflict-*", "*.orig", ".~*", "*.sw[a-p]", "*.tmp")
 

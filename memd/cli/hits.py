@@ -127,7 +127,13 @@ def _headline(hit: dict[str, Any], several: bool, colour: bool) -> str:
     place, key = f"{one_line(hit['path'])}:{hit['start_line']}", one_line(hit["key"])
     workspace = one_line(hit["ns"]) if several else ""
     date = "" if (hit.get("date") or "") in hit["path"] else one_line(hit["date"])
-    rest = [date, f"score {hit['score']:.3f}" if hit.get("explain") else "", _aside(hit), by(hit)]
+    rest = [
+        date,
+        "team" if hit.get("layer") == "team" else "",
+        f"score {hit['score']:.3f}" if hit.get("explain") else "",
+        _aside(hit),
+        by(hit),
+    ]
     room = console.width() - sum(len(part) + 2 for part in (workspace, place, key, *rest) if part)
     heading = _cut(_heading(hit), room)
     if colour:

@@ -20,7 +20,7 @@ Subject = tuple[str, ...]
 """A memory as `path#slug`; an edge as two of them with the relation between."""
 Facts = Mapping[str, Any]
 COUNTS = ("accesses", "days", "useful", "uses")
-MOVE = ("moved", "tier", "by", "why", "home")
+MOVE = ("moved", "tier", "by", "why", "home", "deleted")
 """A move between tiers, its moment first: comparing two moves tells which is the last, on every machine the same."""
 MOST = 10**9
 WASTE = 100
@@ -50,6 +50,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("by", "why"), _is_text),
     "tier": TIERS.__contains__,
     "home": ("", *TIERS).__contains__,
+    "deleted": lambda value: value == "" or _is_moment(value),
     "weight": lambda value: isinstance(value, int | float) and 0 <= value <= 1,
 }
 """Every fact, and what it may be."""

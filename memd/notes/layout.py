@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from memd.models import TEAM
 from memd.notes.names import DATE
 
 KNOWLEDGE = ".ai-knowledge"
@@ -45,7 +46,7 @@ def _layout(paths: frozenset[str]) -> Layout:
     # Cached: every write needs it, and a workspace may have thousands of files.
     folders = {kind: Counter[str]() for kind in ("daily", "topics", "long_term", "shared")}
     tops = set()
-    for path in sorted(paths):
+    for path in sorted(path for path in paths if not path.startswith(f"{TEAM}/")):
         folder, _, name = path.rpartition("/")
         tops.add(path[: path.find("/") + 1] if not path.startswith(BUS) else BUS)
         kind = _kind(folder, name)

@@ -93,4 +93,5 @@ METHODS = {
     "proposal.reject": LightMethod("proposal_reject", args="proposal", facts="signed"),
     "conflict.list": LightMethod("conflict_list", facts="reads"),
     "conflict.settle": LightMethod("conflict_settle", args="path take", facts="writes signed"),
+    "propose": LightMethod("propose", args="key", facts="signed slow"),
 }

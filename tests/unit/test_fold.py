@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from memd.indexer.query.hits import ALIKE, CROWDED, FREE, fold
+from memd.models import Workspace
 
 
-class Workspace(NamedTuple):
+class Index(NamedTuple):
     id: int
+    workspace: Workspace = Workspace("agent", Path("/agent"))
 
 
-ONE, OTHER = Workspace(1), Workspace(2)
+ONE, OTHER = Index(1), Index(2)
 SENTENCE = "the backup of the photo archive on the old disk ran at night and took four long hours to finish"
 
 
@@ -24,14 +27,15 @@ class Candidate:
     text: str
     path: str = "a.md"
     score: float = 3.0
-    index: Workspace = ONE
+    index: Index = ONE
     ranks: dict[str, int] = field(default_factory=lambda: {"text": 1})
     parts: dict[str, float] = field(default_factory=dict)
     line: int = 1
 
     @property
     def row(self) -> dict[str, Any]:
-        return {"id": hash((self.text, self.path, self.line)), "text": self.text, "path": self.path, "line": self.line}
+        number, stem = hash((self.text, self.path, self.line)), PurePosixPath(self.path).stem
+        return {"id": number, "text": self.text, "path": self.path, "stem": stem, "slug": "", "line": self.line}
 
 
 def shown(places: Sequence[Candidate], limit: int = 8) -> list[tuple[str, int]]:
@@ -116,3 +120,14 @@ def test_a_list_that_nothing_ranked_keeps_its_order():
 
 def test_nothing_gives_nothing():
     assert fold([], 8) == []
+
+
+def test_ones_own_comes_before_the_teams_of_the_same_name_or_text():
+    theirs, same = Candidate(distinct(1), "team/deploy.md", 3.0), Candidate(SENTENCE, "team/x.md", 2.5)
+    ours, other, mine = (
+        Candidate(distinct(2), "memory/deploy.md", 1.0),
+        Candidate(distinct(3), "team/y.md", 2.0),
+        Candidate(SENTENCE, "b.md", 1.5),
+    )
+    found = shown([theirs, same, other, mine, ours])
+    assert found == [("memory/deploy.md", 0), ("team/deploy.md", 0), ("b.md", 1), ("team/y.md", 0)]

@@ -12,7 +12,8 @@ from memd.lifecycle.shared_state import joined, read, updated
 MOMENTS = st.integers(1, 9).map(lambda day: f"2026-02-0{day}T10:00:00.000+00:00")
 MOVES = st.fixed_dictionaries(
     {"moved": MOMENTS, "tier": st.sampled_from(["stm", "ltm", "dormant"]), "by": st.sampled_from(["cli", "rule:age"]),
-     "why": st.just("age"), "home": st.sampled_from(["", "stm"])}
+     "why": st.just("age"), "home": st.sampled_from(["", "stm"]),
+     "deleted": st.just("") | MOMENTS}
 )  # fmt: skip
 LIVES = st.builds(
     lambda counts, move: counts | move,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
-from memd.daemon.handlers.workspace_writer import workspace_writer
+from memd.daemon.handlers.workspace_writer import SETTLE, workspace_writer
 from memd.errors import Conflict
 from memd.indexer.views import conflicts
 from memd.indexer.writing.write_files import FileChange
@@ -56,5 +56,5 @@ async def conflict_settle(ctx: HandlerContext, request: ConflictSettleRequest, c
 
     changes = [FileChange(known.path, edit=sections.in_bytes(settled))]
     changes += [FileChange(known.copy, edit=lambda _: None)] if known.copy else []
-    done = await writer.write("settle", known.path, *changes)
+    done = await writer.write(SETTLE, known.path, *changes)
     return {**done, **_named(known), **_outcome(outcome)}

@@ -17,10 +17,13 @@ from memd.indexer.store.lexicon import similar_names
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction
-from memd.models import Memory
+from memd.models import TEAM, Memory
 from memd.notes import secrets, sections
 from memd.notes.layout import Layout, layout_of
 from memd.protocol.methods.base import Writing
+
+SETTLE = "settle"
+"""What makes one note of two versions: the team's too, since both are there already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,12 @@ class WorkspaceWriter:
 
     async def write(self, what: str, key: str, *changes: FileChange) -> Result:
         """Carry out an action; returns when its files are on the disk."""
+        for path in (change.path for change in changes if what != SETTLE):
+            if self.index.workspace.layer_of(path) == TEAM:
+                hint = (
+                    f"write your own and have it reviewed: memd propose KEY; or edit {path} in an editor, and commit it"
+                )
+                raise Refused(f"{path} is the team's: it changes by review", hint)
         done = await self.ctx.run(WriteFiles(self.ns, WriteAction(what, self.who, changes, key, self.request_id)))
         return written(self.index, done)
 

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from memd.config.paths import replace_file
 from memd.errors import Refused
+from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.edges import WITHERED, insert
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.lifecycle import shared_state
@@ -29,9 +30,7 @@ FOLDER = "memory/.memd"
 """Hidden, so that no scan looks into it."""
 LISTED = 20
 RIGHTS = 0o644
-TIER = dict(
-    zip(("tier", "moved", "moved_by", "moved_why", "home"), ("tier", "moved", "by", "why", "home"), strict=True)
-)
+TIER = dict(zip(lives.TIER, ("tier", "moved", "by", "why", "home", "deleted"), strict=True))
 """The ledger's columns of a move, and what the files call them."""
 T = TypeVar("T")
 PER_MEMORY = ("accesses", "days", "useful")
@@ -161,7 +160,7 @@ class _Run:
             if counts := [row[name] for name in PER_MEMORY] if any(row[name] for name in PER_MEMORY) else []:
                 self.learned.counts[str(row["id"])] = counts
             if row["moved"]:
-                self.learned.moves[str(row["id"])] = [row[name] for name in TIER]
+                self.learned.moves[str(row["id"])] = _move(row)
         self.learned.uses |= {str(row["id"]): row["accesses"] for row in self.edges.values() if row["accesses"]}
         self.learned.made = [row["id"] for row in self.edges.values() if row["origin"] == BY_RULE]
 
@@ -181,8 +180,8 @@ class _Run:
                 facts[name] = row[name] - theirs
         if facts.get("accesses") and row["accessed"]:
             facts["accessed"] = row["accessed"]
-        if row["moved"] and self.learned.moves.get(str(row["id"])) != [row[name] for name in TIER]:
-            facts |= {name: row[column] for column, name in TIER.items()}
+        if row["moved"] and self.learned.moves.get(str(row["id"])) != _move(row):
+            facts |= dict(zip(TIER.values(), _move(row), strict=True))
         return facts
 
     def _own_edge(self, row: Row) -> Facts:
@@ -227,16 +226,16 @@ class _Run:
 
     def _learned_move(self, row: Row, facts: Facts) -> dict[str, Any]:
         """The last move, if another machine made it."""
-        number, here = str(row["id"]), [row[name] for name in TIER]
+        number, here = str(row["id"]), _move(row)
         if "moved" not in facts:
             return {}
         learned = self.learned.moves.get(number) == here
-        ours = shared_state.move_of({name: row[column] for column, name in TIER.items()}) if row["moved"] else ()
-        theirs = [facts[name] for name in TIER.values()]
-        if not learned and tuple(ours) >= tuple(shared_state.move_of(facts)):
+        ours = dict(zip(TIER.values(), here, strict=True)) if row["moved"] else {}
+        if not learned and shared_state.move_of(ours) >= shared_state.move_of(facts):
             return {}
-        self.learned.moves[number] = theirs
-        return dict(zip(TIER, theirs, strict=True)) if theirs != here else {}
+        theirs = self.learned.moves[number] = [facts[name] for name in TIER.values()]
+        values = dict(zip(TIER, theirs, strict=True))
+        return {**values, "deleted": values["deleted"] or None} if theirs != here else {}
 
     def _learn_edge(self, subject: Subject) -> bool:
         """Bring an edge in step with what others know of it; whether both its ends are here."""
@@ -281,6 +280,11 @@ class _Run:
 def subject_of(one: str, rel: str, other: str) -> Subject:
     """An edge by names; one without a direction is the same from both ends."""
     return (min(one, other), rel, max(one, other)) if rel == RELATED else (one, rel, other)
+
+
+def _move(row: Row) -> list[str]:
+    """The last move of a memory, as the files tell it."""
+    return [row[column] or "" for column in TIER]
 
 
 def _keep(values: dict[str, T], number: str, value: T | None) -> None:

@@ -14,7 +14,7 @@ from memd.indexer.query.candidates import Candidate
 from memd.indexer.query.lines import units_of
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores
-from memd.models import Answer, Ask, Hit
+from memd.models import TEAM, Answer, Ask, Hit
 
 ALIKE = 0.9
 """The share of words that two chunks have in common when they say the same."""
@@ -78,11 +78,33 @@ def fold(candidates: Sequence[Candidate], limit: int) -> list[tuple[Candidate, l
     for candidate in _spread(candidates[: LOOKED_AT * limit]):
         terms = _terms(candidate.row)
         twin = next((other for other in kept if other[0].index is candidate.index and _alike(terms, other[2])), None)
-        if twin is not None:
+        if twin is not None and _is_team(twin[0]) and not _is_team(candidate):
+            # The person's own wins; it is shown where the team's would have been.
+            kept[kept.index(twin)] = (candidate, [twin[0].row, *twin[1]], terms)
+        elif twin is not None:
             twin[1].append(candidate.row)
         elif len(kept) < limit:
             kept.append((candidate, [], terms))
-    return [(candidate, also) for candidate, also, _ in kept]
+    return _own_first([(candidate, also) for candidate, also, _ in kept])
+
+
+def _own_first(folded: list[tuple[Candidate, list[Row]]]) -> list[tuple[Candidate, list[Row]]]:
+    """The hits, with the person's own before what the team calls the same."""
+    for at, (candidate, _) in enumerate(folded):
+        if _is_team(candidate):
+            names = [(_name(other), _is_team(other)) for other, _ in folded[at + 1 :]]
+            if (_name(candidate), False) in names:
+                folded.insert(at, folded.pop(at + 1 + names.index((_name(candidate), False))))
+    return folded
+
+
+def _is_team(candidate: Candidate) -> bool:
+    return candidate.index.workspace.layer_of(candidate.row["path"]) == TEAM
+
+
+def _name(candidate: Candidate) -> tuple[int, str]:
+    """What a memory is called in its layer: a file of the team's may be a section of one's own."""
+    return candidate.index.id, candidate.row["slug"] or candidate.row["stem"]
 
 
 def _terms(row: Row) -> frozenset[str]:
@@ -139,6 +161,7 @@ def _hit(candidate: Candidate, also: Sequence[Row], shared: set[str], ask: Ask, 
         tags=json.loads(row["tags"]),
         date=row["date"],
         ranks=candidate.ranks,
+        layer=workspace.layer_of(row["path"]),
         also=[{name: other[name] for name in ("path", "start_line", "end_line")} for other in also],
         marks=_marks(row["text"], ask, terms) if ask.marks else None,
         explain=_explain(candidate, ask) if ask.explain else None,

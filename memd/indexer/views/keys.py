@@ -16,7 +16,7 @@ from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.lexicon import similar_names
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.models import JsonObject
+from memd.models import OWN, JsonObject
 from memd.notes import sections, topics
 from memd.notes.layout import INDEX, Layout
 from memd.notes.metadata import is_empty
@@ -84,7 +84,9 @@ def find_memory(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> 
         if gone:
             raise NotFound(f"`{key}` was removed on {max(gone)[:10]}", f"to bring it back: memd restore {key}")
         raise NotFound(f"no memory has the key `{key}`", suggest_keys(stores, indexes, key))
-    return only_one(rows, f"`{key}` names several memories")
+    # A person's own wins over the team's.
+    own = [(index, row) for index, row in rows if index.workspace.layer_of(row["path"]) == OWN]
+    return only_one(own or rows, f"`{key}` names several memories")
 
 
 def day_without_key(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> str:
@@ -221,13 +223,16 @@ def existing(stores: Stores, index: WorkspaceIndex, key: str) -> KeyTarget:
 
 def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Layout) -> KeyTarget:
     """The memory that a key names, or the topic file that it will be."""
-    if lookup.memories(stores.ledger.reader, index.id, key):
+    rows, layer_of = lookup.memories(stores.ledger.reader, index.id, key), index.workspace.layer_of
+    # What only the team has gets a version of one's own.
+    if any(layer_of(row["path"]) == OWN or key.startswith(row["path"]) for row in rows):
         return existing(stores, index, key)
     if "#" in key:
         raise NotFound(f"no memory has the key `{key}`", suggest_keys(stores, [index], key))
     name = topics.topic_name(key)
     path = layout.topic(name)
     others = [known for known in index.files if PurePosixPath(known).stem == name and known != path]
+    others = [known for known in others if layer_of(known) == OWN]
     if others:
         hint = suggest_keys(stores, [index], key)
         raise UsageError(f"`{key}` is a file of several memories ({others[0]})", hint)

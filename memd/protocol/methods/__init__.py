@@ -25,6 +25,7 @@ GROUPS = tuple(
             "outline",
             "proposals",
             "conflicts",
+            "team",
         ),
     )
 )

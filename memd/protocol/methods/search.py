@@ -47,6 +47,8 @@ class HitResult(MemoryPlace):
     heading: str
     text: str
     score: float
+    layer: str
+    """`own`, or `team`: a note of the team's layer."""
     ranks: NotRequired[dict[str, int]]
     also: NotRequired[list[dict[str, Any]]]
     explain: NotRequired[dict[str, dict[str, float]]]

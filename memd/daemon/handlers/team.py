@@ -1,0 +1,43 @@
+"""What a team shares: `propose`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from pathlib import PurePosixPath
+
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
+from memd.errors import Refused, UsageError
+from memd.indexer.views import keys
+from memd.indexer.writing.team_branch import commit_on_branch
+from memd.models import TEAM
+from memd.notes import secrets
+from memd.protocol.methods.team import ProposeRequest
+
+BRANCH = re.compile(r"(?!.*(\.\.|//|@\{|\.lock(/|$)))[\w][\w./-]*(?<![./])")
+
+
+@handles(ProposeRequest)
+async def propose(ctx: HandlerContext, request: ProposeRequest, call: IncomingCall) -> Result:
+    index = ctx.only_index(request)
+    await ctx.catch_up()
+    _, memory = await ctx.read(keys.by_key, ctx.stores, [index], request.key, ctx.max_bytes)
+    if index.workspace.layer_of(memory["path"]) == TEAM:
+        raise Refused(f"{memory['path']} is the team's already", "edit it in an editor, and commit it")
+    # Never allowed: what is shared cannot be taken back.
+    secrets.refuse(memory["text"], request.message)
+    name = request.key.partition("#")[2] or PurePosixPath(memory["path"]).stem
+    branch = request.branch or f"memd/{name}"
+    if not BRANCH.fullmatch(branch):
+        raise UsageError(f"{branch!r} is no name of a branch", "give it another one: --branch NAME")
+    message = (
+        request.message or f"{memory['heading'] or name}\n\nProposed by {request.who or 'socket'} from {request.key}."
+    )
+    data = _as_file(memory["text"]).encode()
+    done = await ctx.read(commit_on_branch, index.workspace.root, f"{TEAM}/{name}.md", data, branch, message)
+    return {**index.place, "key": request.key, **asdict(done)}
+
+
+def _as_file(text: str) -> str:
+    """A memory as a file of its own: its heading becomes the title."""
+    return re.sub(r"\A## ", "# ", text.replace("\r\n", "\n").strip("\n")) + "\n"

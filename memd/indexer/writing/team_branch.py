@@ -1,0 +1,76 @@
+"""Puts a file on a branch of git with a commit, for review, without touching the checkout or its index."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from memd.errors import AlreadyExists, MemdError, Refused
+
+QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgsign=false")
+"""Of what the repository's own settings could have git run, nothing is run."""
+GIT_SECONDS = 30.0
+TRUNK = "refs/remotes/origin/HEAD"
+
+
+@dataclass(frozen=True, slots=True)
+class TeamBranch:
+    """A commit that is ready for review."""
+
+    branch: str
+    commit: str
+    base: str
+    """The commit that it is made upon: the newest that is known of the shared branch, else the checkout's."""
+    path: str
+    """The file, relative to the workspace."""
+    changed: bool
+    """Whether the file is there already, with another text."""
+
+
+def commit_on_branch(root: Path, path: str, data: bytes, branch: str, message: str) -> TeamBranch:
+    """Commit one file to a new branch. Nothing is checked out, and nothing is pushed."""
+    if _git(root, "rev-parse", "--is-inside-work-tree", check=False) != "true":
+        raise Refused(f"{root} is in no git repository", "set one up: memd workspace init --git")
+    if _git(root, "rev-parse", "--verify", "-q", f"refs/heads/{branch}", check=False):
+        raise AlreadyExists(f"there is a branch {branch} already", "give it another name: --branch NAME")
+    base = _git(root, "rev-parse", "--verify", "-q", TRUNK, check=False) or _git(root, "rev-parse", "HEAD", check=False)
+    if not base:
+        raise Refused("the repository has no commit yet", "commit something first")
+    where = _git(root, "rev-parse", "--show-prefix") + path
+    blob = _git(root, "hash-object", "-w", "--no-filters", "--stdin", data=data)
+    known = _git(root, "rev-parse", "--verify", "-q", f"{base}:{where}", check=False)
+    if known == blob:
+        raise AlreadyExists(f"{path} says the same already", f"look at it: git show {base[:12]}:{where}")
+    with tempfile.TemporaryDirectory(prefix="memd-") as folder:
+        index = f"{folder}/index"
+        _git(root, "read-tree", base, index=index)
+        _git(root, "update-index", "--add", "--cacheinfo", f"100644,{blob},{where}", index=index)
+        tree = _git(root, "write-tree", index=index)
+    commit = _git(root, "commit-tree", tree, "-p", base, "-m", message)
+    _git(root, "update-ref", f"refs/heads/{branch}", commit, "")
+    return TeamBranch(branch, commit, base, path, bool(known))
+
+
+def _git(root: Path, *arguments: str, check: bool = True, data: bytes = b"", index: str = "") -> str:
+    environment = {**os.environ, **({"GIT_INDEX_FILE": index} if index else {})}
+    command = ["git", "-C", str(root), *QUIET, *arguments]
+    try:
+        done = subprocess.run(
+            command,
+            input=data,
+            capture_output=True,
+            timeout=GIT_SECONDS,
+            check=False,
+            env=environment,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MemdError(f"git could not be run: {error}", "is it installed? git --version") from None
+    if done.returncode and check:
+        words = done.stderr.decode(errors="replace").strip().splitlines()
+        raise MemdError(
+            f"git {arguments[0]} failed: {words[-1] if words else done.returncode}", f"git -C {root} status"
+        )
+    return done.stdout.decode(errors="replace").strip() if not done.returncode else ""
