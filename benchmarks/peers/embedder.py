@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from processes import cpu_seconds
+from rival import Rival
 
 from memd.config.schema import EmbeddingSettings
 from memd.indexer.model.embedder import load_embedder
@@ -99,15 +101,21 @@ class Handler(BaseHTTPRequestHandler):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Where the embedder answers, and the process that does."""
+    """Where the embedder answers, and the process that does; nowhere and none for who embeds by itself."""
 
     url: str
-    pid: int
+    pid: int | None
+
+    def cpu_seconds(self) -> float:
+        return cpu_seconds(self.pid) if self.pid else 0.0
 
 
 @contextmanager
-def served(remember: Path | None = None) -> Iterator[Running]:
-    """The embedder in a process of its own."""
+def served(rival: type[Rival], remember: Path | None = None) -> Iterator[Running]:
+    """The embedder in a process of its own, where a rival calls it."""
+    if not rival.loopback:
+        yield Running("", None)
+        return
     given = ["--remember", str(remember)] if remember else []
     command = [sys.executable, str(Path(__file__).resolve()), *given]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

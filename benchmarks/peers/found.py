@@ -46,7 +46,7 @@ def measure_languages(peer: Peer, context: Context) -> Figures:
 def _collection(peer: Peer, collection: Collection, context: Context) -> Figures:
     """The means over all questions: as memd scores itself, and with hits of any length."""
     asked: list[Asked] = []
-    with embedder.served(context.remember) as model:
+    with embedder.served(peer.rival, context.remember) as model:
         for haystack in collection.haystacks[: context.haystacks]:
             asked += _asked(peer, haystack, context, model.url)
     return {

@@ -65,5 +65,17 @@ class Notes:
         return LineSpan(path, bisect.bisect_right(ends, at) + 1, bisect.bisect_right(ends, last) + 1)
 
 
+def holds(root: Path, told: Iterable[Hit], word: str) -> bool:
+    """Whether a hit's text, or the lines of the notes that it names, have the word."""
+    for hit in told:
+        text = hit.get("text", "")
+        if "start_line" in hit:
+            lines = (root / hit["path"]).read_text(encoding="utf-8").split("\n")
+            text += "\n".join(lines[hit["start_line"] - 1 : hit["end_line"]])
+        if word in text:
+            return True
+    return False
+
+
 def _bare(text: str) -> str:
     return re.sub(r"[\W_]+", "", text.lower())

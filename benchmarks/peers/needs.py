@@ -23,7 +23,7 @@ from processes import Failed, Peer, Worker
 from worker import load
 
 CHUNKS = 60
-PATIENCE = 120.0
+PATIENCE = 300.0
 SET_FLAGS, UP = 0x8914, 0x41
 QUESTION = "which thermostat was calibrated"
 
@@ -31,7 +31,7 @@ QUESTION = "which thermostat was calibrated"
 def measure(peer: Peer, context: Context) -> dict[str, Any]:
     """With memd's model on loopback, and once more with whatever the rival takes by default."""
     loopback = _offline(peer, own_model=False)
-    own = _offline(peer, own_model=True) if peer.rival.embeds and peer.name != "memd" else loopback
+    own = _offline(peer, own_model=True) if peer.rival.loopback else loopback
     return {**peer.environment.facts, "offline": loopback, "offline_own_model": own}
 
 
@@ -42,7 +42,7 @@ def _offline(peer: Peer, own_model: bool) -> dict[str, Any]:
     })  # fmt: skip
     inside = ["unshare", "--map-root-user", "--net", "--mount", "--kill-child", sys.executable, __file__, told]
     try:
-        done = subprocess.run(inside, capture_output=True, text=True, timeout=4 * PATIENCE)
+        done = subprocess.run(inside, capture_output=True, text=True, timeout=3 * PATIENCE)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Failed(f"no namespace without network: {error}") from error
     if done.returncode:
@@ -55,7 +55,7 @@ def main(told: dict[str, Any]) -> None:
     rival = load(Path(told["adapter"]))
     place = Environment(Path(told["root"]), Path(told["python"]), "", {})
     peer = Peer(told["name"], Path(told["adapter"]), rival, told["settings"], place)
-    with workplace() as folder, embedder.served() as model:
+    with workplace() as folder, embedder.served(rival) as model:
         corpus.write(folder / "notes", CHUNKS)
         url = "" if told["own_model"] else model.url
         try:

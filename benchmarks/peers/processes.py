@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from installing import Environment
+from installing import Environment, cache
 from rival import Hit, Rival
 
 MARK = "MEMD_PEER_RUN"
@@ -89,7 +89,7 @@ class Worker:
             raise Failed(f"ended: {self._said()}")
         answer = json.loads(line)
         if "error" in answer:
-            raise Failed(f"`{do}`: {' '.join(answer['error'].split())[:300]}")
+            raise Failed(f"`{do}`: {self._clean(answer['error'])[:300]}")
         return answer["result"]
 
     def ask(self, question: str, limit: int, patience: float = 60) -> list[Hit]:
@@ -108,7 +108,11 @@ class Worker:
         self.process.wait()
 
     def _said(self) -> str:
-        return " ".join(self.log.read_text(errors="replace").split())[-300:]
+        return self._clean(self.log.read_text(errors="replace"))[-300:]
+
+    def _clean(self, text: str) -> str:
+        """In one line, and without the folders of this run."""
+        return " ".join(text.replace(str(self.place), "…").replace(str(cache()), "…").split())
 
 
 def marked(mark: str) -> list[int]:

@@ -48,6 +48,8 @@ class Rival:
     """The settings and the mode of search, in words."""
     embeds: ClassVar[str] = ""
     """With what it embeds in this run."""
+    loopback: ClassVar[bool] = False
+    """Whether that is the embedder on loopback, at `self.embedder`; empty there means the rival's own model."""
 
     def __init__(self, notes: Path, place: Path, embedder: str, **settings: Any) -> None:
         self.notes, self.place, self.embedder, self.settings = notes, place, embedder, settings
@@ -79,7 +81,8 @@ class Rival:
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
         if done.returncode:
-            raise RuntimeError(f"{command[0]} exited with {done.returncode}: {(done.stderr or done.stdout)[-800:]}")
+            said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+            raise RuntimeError(f"{Path(command[0]).name} exited with {done.returncode}: {' '.join(said[-3:])[-300:]}")
         return done.stdout
 
     def background(self, *command: str | Path, **env: str) -> subprocess.Popen[bytes]:

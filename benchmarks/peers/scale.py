@@ -12,7 +12,8 @@ import embedder
 import queries
 from context import Context, workplace
 from figures import median, percentile
-from processes import Failed, Meter, Peer, Worker, cpu_seconds, disk_mb, timed
+from located import holds
+from processes import Failed, Meter, Peer, Worker, disk_mb, timed
 
 Figures = dict[str, Any]
 
@@ -26,13 +27,13 @@ HITS = 8
 
 
 def measure(peer: Peer, context: Context) -> Figures:
-    with workplace() as place, embedder.served() as model:
+    with workplace() as place, embedder.served(peer.rival) as model:
         notes = place / "notes"
         chunks = corpus.write(notes, context.chunks)
         questions = queries.questions(context.asks, seed=3)
         figures: Figures = {"chunks": chunks}
         with Worker(peer, notes, place, model.url, context.patience) as worker:
-            figures |= _first_index(worker, notes, model.pid)
+            figures |= _first_index(worker, notes, model)
         with Worker(peer, notes, place, model.url, context.patience) as worker:
             ms, _ = timed(lambda: worker.ask(questions[0], HITS, patience=300))
             figures["start_ms"] = ms
@@ -42,13 +43,13 @@ def measure(peer: Peer, context: Context) -> Figures:
         return figures
 
 
-def _first_index(worker: Worker, notes: Path, embedder_pid: int) -> Figures:
-    before = cpu_seconds(embedder_pid)
+def _first_index(worker: Worker, notes: Path, model: embedder.Running) -> Figures:
+    before = model.cpu_seconds()
     with Meter(worker) as meter:
         ms, _ = timed(lambda: worker.call("index"))
     return {
         "index_s": ms / 1000,
-        "index_cpu_s": meter.cpu + cpu_seconds(embedder_pid) - before,
+        "index_cpu_s": meter.cpu + model.cpu_seconds() - before,
         "index_memory_mb": meter.peak_mb,
         "disk_mb": disk_mb(worker.place) - disk_mb(notes),
     }
@@ -74,7 +75,7 @@ def _cold(worker: Worker, questions: list[str]) -> Figures:
         command = worker.call("cold", question)
         ms, done = timed(lambda command=command: _shell(worker, command))
         if done.returncode not in (0, 1):
-            raise Failed(f"{command[0]} exited with {done.returncode}: {done.stderr[-300:].decode(errors='replace')}")
+            raise Failed(f"`cold`: exit {done.returncode}: {done.stderr[-300:].decode(errors='replace')}")
         times.append(ms)
         if time.monotonic() > until:
             break
@@ -110,22 +111,9 @@ def _until_found(worker: Worker, notes: Path, word: str, by_itself: bool) -> flo
     if not by_itself:
         worker.call("index")
     while time.perf_counter() - started < NEVER or not by_itself:
-        if _holds(worker, notes, word):
+        if holds(notes, worker.ask(f"the {word}", HITS), word):
             return (time.perf_counter() - started) * 1000
         if not by_itself:
             return None
         time.sleep(0.005)
     return None
-
-
-def _holds(worker: Worker, notes: Path, word: str) -> bool:
-    """Whether a hit's text, or the lines that it names, has the word."""
-    told = worker.ask(f"the {word}", HITS)
-    if any(word in hit.get("text", "") for hit in told):
-        return True
-    return any(word in _lines(notes, hit) for hit in told if "start_line" in hit)
-
-
-def _lines(notes: Path, hit: dict[str, Any]) -> str:
-    lines = (notes / hit["path"]).read_text(encoding="utf-8").split("\n")
-    return "\n".join(lines[hit["start_line"] - 1 : hit["end_line"]])

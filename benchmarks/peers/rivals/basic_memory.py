@@ -16,6 +16,7 @@ class Peer(Rival):
     packages = ("basic-memory==0.24.1",)
     overrides = ("certifi",)
     extensions = True
+    loopback = True
     mode = "`reindex`, then `search_notes` with `hybrid`"
     embeds = "memd's model on loopback; its default, bge-small, is a download"
     asked = "over MCP"

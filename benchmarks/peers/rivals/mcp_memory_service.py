@@ -18,6 +18,7 @@ class Peer(Rival):
     packages = ("mcp-memory-service==12.4.0",)
     overrides = ("certifi",)
     extensions = True
+    loopback = True
     mode = "`memory ingest-directory`, then `POST /api/search`"
     embeds = "memd's model on loopback; its default, MiniLM, is a download"
     asked = "over HTTP"

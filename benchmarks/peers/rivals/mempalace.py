@@ -12,6 +12,7 @@ from rival import Hit, Rival
 class Peer(Rival):
     title = "MemPalace"
     packages = ("mempalace==3.11.0",)
+    loopback = True
     mode = "`init`, `mine`, then search with candidates of both kinds (`union`)"
     embeds = "memd's model on loopback; its default, MiniLM, is a download"
 

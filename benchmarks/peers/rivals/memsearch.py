@@ -10,6 +10,7 @@ from rival import Hit, Rival
 class Peer(Rival):
     title = "memsearch"
     packages = ("memsearch==0.4.23", "milvus-lite")
+    loopback = True
     mode = "as installed (hybrid, no reranker), provider `openai`"
     embeds = "memd's model on loopback; its default is a model of OpenAI's"
 

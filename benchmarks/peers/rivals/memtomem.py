@@ -13,6 +13,7 @@ class Peer(Rival):
     title = "memtomem"
     packages = ("memtomem[onnx]==0.6.12",)
     extensions = True
+    loopback = True
     mode = "`mm init --preset english` (hybrid); its reranker, a download, is off"
     embeds = "memd's model on loopback; its default, multilingual-e5-small, is a download"
 

@@ -12,6 +12,7 @@ class Peer(Rival):
     title = "memweave"
     packages = ("memweave[watch]==0.2.1",)
     extensions = True
+    loopback = True
     mode = "as installed: hybrid, scores of at least 0.35"
     embeds = "memd's model on loopback; its default is a model of OpenAI's"
 
