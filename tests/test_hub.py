@@ -25,7 +25,7 @@ from memd.config.tokens import AccessToken, add, moment
 from memd.errors import MemdError, NoDaemon, NotFound, Refused, UsageError
 from memd.hub.__main__ import check_safe, hosts_of, hub_options, main
 from memd.hub.access import Access, offered
-from memd.hub.guard import HubGuard
+from memd.hub.guard import ACCESS, AT_ONCE, HubGuard
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.parameters import parameters_of
 from memd.protocol.rate_limit import RateLimit
@@ -156,6 +156,35 @@ def test_a_token_that_asks_too_fast_is_told_to_wait(home: Home, monkeypatch: pyt
     asyncio.run(scene())
 
 
+def test_one_token_cannot_hold_up_another(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is slow with one waits its turn; nothing of another does."""
+
+    async def scene() -> None:
+        busy, calm = (add(name, ("agent",), write=False) for name in ("busy", "calm"))
+        asked: list[str] = []
+        go_on = asyncio.Event()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            asked.append(scope[ACCESS].token.name)
+            if asked[-1] == "busy":
+                await go_on.wait()
+            await Response(b"{}")(scope, receive, send)
+
+        guard = HubGuard(app, frozenset({"hub"}), HubSettings())
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(guard), base_url="http://hub") as http:
+            headers = [{"Authorization": f"Bearer {token}"} for token in (busy, calm)]
+            slow = [asyncio.create_task(http.post("/rpc", headers=headers[0])) for _ in range(3 * AT_ONCE)]
+            while len(asked) < AT_ONCE:
+                await asyncio.sleep(0)
+            assert (await http.post("/rpc", headers=headers[1])).status_code == 200
+            assert asked.count("busy") == AT_ONCE
+            go_on.set()
+            assert {(await one).status_code for one in slow} == {200}
+
+    monkeypatch.setenv("MEMD_HOME", str(home.path))
+    asyncio.run(scene())
+
+
 # --- what they may call ---------------------------------------------------------------------------------------------
 
 READS = Access.of(AccessToken("anna", "", ("agent", "work"), False, 0, None))
@@ -165,7 +194,10 @@ WRITES = Access.of(AccessToken("anna", "", ("agent",), True, 0, None))
 def test_what_is_offered_follows_from_the_declarations() -> None:
     refused = {name for name, method in METHODS.items() if not offered(method)}
     about_machine = {name for name, method in METHODS.items() if method.about_daemon and not method.for_bound}
-    assert about_machine | {"mcp.open", "subscribe", "watch", "import", "rebuild", "proposal.accept"} <= refused
+    assert (
+        about_machine | {"mcp.open", "subscribe", "watch", "import", "ingest", "rebuild", "eval", "proposal.accept"}
+        <= refused
+    )
     for name, method in METHODS.items():
         if offered(method):
             assert method.about_daemon or "ns" in parameters_of(name), name

@@ -23,7 +23,7 @@ from memd.protocol.client_pool import RETRIES, ClientPool
 from memd.protocol.method_table import METHODS
 from memd.protocol.rpc_session import LONG_TIMEOUT
 
-CONNECTIONS = 16
+CONNECTIONS = 32
 """To the daemon, for people and programs; as many for models, whose answers have secrets masked."""
 MAX_LINES = 4
 """Requests in one body of `/rpc`."""

@@ -31,7 +31,8 @@ FAILURES_PER_SECOND = 10
 BODY_SECONDS = 30.0
 DISCARDED = 8
 """How many times the largest request is read, and dropped, before a connection is cut off."""
-MAX_PACES = 10_000
+AT_ONCE = 8
+"""Requests with one token that are answered at a time; others wait their turn, and hold up no other token."""
 HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -54,6 +55,14 @@ class Rejected(Exception):
         return Response(body, self.status, {**HEADERS, **self.headers}, "application/json")
 
 
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A token that was seen: how fast it asks, and how much of it is under way."""
+
+    pace: RateLimit
+    turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+
+
 @dataclass
 class HubGuard:
     """Stands before the app."""
@@ -63,7 +72,7 @@ class HubGuard:
     """The names under which the hub is reached, without ports."""
     settings: HubSettings
     tokens: TokenFile = field(default_factory=TokenFile)
-    _paces: dict[str, RateLimit] = field(default_factory=dict)
+    _guests: dict[str, Guest] = field(default_factory=dict)
     _failures: RateLimit = field(default_factory=lambda: RateLimit(FAILURES_PER_SECOND))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,7 +86,11 @@ class HubGuard:
         except Rejected as rejected:
             await rejected.response()(scope, receive, send)
             return
-        await self.app(scope, receive, send)
+        if (access := scope.get(ACCESS)) is None:
+            await self.app(scope, receive, send)
+            return
+        async with self._guest(access.token).turn:
+            await self.app(scope, receive, send)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         host = headers.get("host", "")
@@ -110,11 +123,14 @@ class HubGuard:
         challenge = 'Bearer realm="memd"' + (', error="invalid_token"' if secret else "")
         raise Rejected(401, Refused(f"this request has {given}", hint), **{"WWW-Authenticate": challenge})
 
+    def _guest(self, token: AccessToken) -> Guest:
+        if token.digest not in self._guests:
+            self._guests[token.digest] = Guest(RateLimit(self.settings.calls_per_second))
+        return self._guests[token.digest]
+
     def _keep_pace(self, token: AccessToken) -> None:
-        if len(self._paces) > MAX_PACES:
-            self._paces.clear()
         per_second = self.settings.calls_per_second
-        if not self._paces.setdefault(token.digest, RateLimit(per_second)).allows():
+        if not self._guest(token).pace.allows():
             raise Rejected(429, Busy(f"a token may make {per_second:,} calls a second", "wait"), **{"Retry-After": "1"})
 
     async def _whole_body(self, scope: Scope, receive: Receive) -> Receive:

@@ -23,7 +23,7 @@ class EvalResult(AcrossWorkspaces):
     problems: NotRequired[list[dict[str, Any]]]
 
 
-@method("eval", EvalResult, "path", reads=True, slow=True)
+@method("eval", EvalResult, "path", reads=True, slow=True, local=True)
 class EvalRequest(Scoped, Progressing):
     """Scores questions whose answers are known, or probes made from the notes."""
 

@@ -153,6 +153,6 @@ class SyncStateResult(base.WithinWorkspace):
     """Lines that were not understood and left out, with the reason."""
 
 
-@method("sync_state", SyncStateResult, slow=True)
+@method("sync_state", SyncStateResult, slow=True, local=True)
 class SyncStateRequest(base.OneWorkspace, base.Signed):
     """Exchanges what was observed of memories with other machines, by a file for each under `memory/.memd`."""

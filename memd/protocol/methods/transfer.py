@@ -72,7 +72,7 @@ class ImportRequest(Incoming):
     """The file, absolute or with `~`; the daemon opens it."""
 
 
-@method("ingest", ImportResult, "paths", slow=True)
+@method("ingest", ImportResult, "paths", slow=True, local=True)
 class IngestRequest(Incoming):
     """Copies memories that other tools keep into a workspace."""
 
