@@ -49,6 +49,7 @@ def _run(options: argparse.Namespace) -> int:
     flags = {name: getattr(options, name) for name in ("listen", "cert", "key", "behind_proxy")}
     flags |= {"hosts": " ".join(options.hosts) if options.hosts else None}
     hub = replace(settings.hub, **{name: value for name, value in flags.items() if value is not None})
+    hub = replace(hub, cert=_expanded(hub.cert), key=_expanded(hub.key))
     address, port = _address(hub.listen)
     hosts = hosts_of(hub, address)
     check_safe(hub, address, hosts)
@@ -58,6 +59,10 @@ def _run(options: argparse.Namespace) -> int:
     _announce(hub, address, listening.getsockname()[1])
     serve(listening, hosts, replace(settings, hub=hub))
     return 0
+
+
+def _expanded(file: str) -> str:
+    return str(Path(file).expanduser()) if file else ""
 
 
 async def _greet() -> None:

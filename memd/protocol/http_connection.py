@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from memd.config import paths
-from memd.errors import NoDaemon, Refused, UnsafePlace, UsageError
+from memd.errors import Busy, MemdError, NoDaemon, Refused, UnsafePlace, UsageError
 from memd.protocol.connection import MAX_REPLY, Closed, silent
 from memd.version import __version__
 
@@ -102,8 +102,11 @@ class HttpConnection:
             raise self._not_a_hub(response)
         return body.splitlines()
 
-    def _not_a_hub(self, response: HTTPResponse) -> NoDaemon:
-        return NoDaemon(f"{self._url} answered {response.status} {response.reason}", "is it the address of a hub?")
+    def _not_a_hub(self, response: HTTPResponse) -> MemdError:
+        said = f"{self._url} answered {response.status} {response.reason}"
+        if response.status in (502, 503, 504):
+            return Busy(said, "the hub, or the proxy before it, is overloaded or just starting: try again")
+        return NoDaemon(said, "is it the address of a hub?")
 
 
 class AsyncHttpConnection:
