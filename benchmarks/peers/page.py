@@ -193,10 +193,11 @@ def _faults(peers: Record) -> str:
         rows.append([name, *("; ".join(map(_outcome, runs[0][kind])) or "–" for kind in kinds)])
     return f"""## Faults
 
-Twenty facts are known to stand in the notes (forty when the disk was full); after the fault each is asked. **found**:
-all of them; **said so**: some are missing and the program reported an error; **hung**: it did not come back in time;
-**silently wrong**: some are missing and nothing was said. Several outcomes in a cell: the kill at 30 and at 70 % of the
-way; each of the two processes; each of the three largest files; while the disk was full, and when there was room again.
+Twenty facts are known to stand in the notes (forty when the disk was full but for 64 KB); after the fault each is
+asked. **found**: all of them; **said so**: some are missing and the program reported an error; **hung**: it did not
+come back in time; **silently wrong**: some are missing and nothing was said. Several outcomes in a cell: the kill at 30
+and at 70 % of the way; each of the two processes; each of the three largest files; while the disk was full, and when
+there was room again.
 
 {_table(["", *kinds.values()], rows)}
 """ if rows else ""  # fmt: skip

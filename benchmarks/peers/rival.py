@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 import threading
+import time
+import urllib.request
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -89,6 +91,15 @@ class Rival:
         """A command that goes on; it ends with the worker."""
         given = [str(part) for part in command]
         return subprocess.Popen(given, env=os.environ | env, cwd=self.notes, stdin=subprocess.PIPE, stdout=sys.stderr)
+
+    def reach(self, url: str) -> None:
+        """Return when a server answers there."""
+        while True:
+            try:
+                urllib.request.urlopen(url, timeout=5).close()
+                return
+            except OSError:
+                time.sleep(0.05)
 
     def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
         """What an async call gives, on one loop that goes on between calls."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -25,16 +24,20 @@ class Peer(Rival):
 
     def __init__(self, notes: Path, place: Path, embedder: str, **settings: Any) -> None:
         super().__init__(notes, place, embedder, **settings)
-        self.env = {"MCP_ALLOW_ANONYMOUS_ACCESS": "true", "MCP_MDNS_ENABLED": "false"}
+        env = {"MCP_ALLOW_ANONYMOUS_ACCESS": "true", "MCP_MDNS_ENABLED": "false"}
         if embedder:
             own = {"URL": f"{embedder}/embeddings", "MODEL": "granite", "API_KEY": "none"}
-            self.env |= {f"MCP_EXTERNAL_EMBEDDING_{name}": value for name, value in own.items()}
-        os.environ.update(self.env)
+            env |= {f"MCP_EXTERNAL_EMBEDDING_{name}": value for name, value in own.items()}
+        os.environ.update(env)
 
     def index(self) -> None:
-        said = self.run(self.bin / "memory", "ingest-directory", "-r", "-e", "md", self.notes)
-        if "Failed" in said and "Failed: 0" not in said:
-            raise RuntimeError(said[-300:])
+        again = self.place / "h" / "ingested"
+        try:
+            self.run(self.bin / "memory", "ingest-directory", "-r", "-e", "md", self.notes)
+        except RuntimeError:
+            if not again.exists():  # the second time it counts every chunk that it has already as an error
+                raise
+        again.touch()
 
     def ask(self, question: str, limit: int) -> list[Hit]:
         asked = json.dumps({"query": question, "n_results": limit}).encode()
@@ -48,10 +51,5 @@ class Peer(Rival):
                 port = str(free.getsockname()[1])
             self.background(self.bin / "memory", "server", "--http", MCP_HTTP_PORT=port, MCP_HTTP_HOST="127.0.0.1")
             self._url = f"http://127.0.0.1:{port}"
-            while True:
-                try:
-                    urllib.request.urlopen(f"{self._url}/api/health", timeout=5).close()
-                    break
-                except OSError:
-                    time.sleep(0.05)
+            self.reach(f"{self._url}/api/health")
         return self._url
