@@ -39,6 +39,7 @@ class Column:
     """Whether more is better."""
 
 
+SAID = 110
 HOW = {"any_length": "hits of any length", "scored": "hits of at most 1,200 characters"}
 LENGTH = Column("length of hits", ("mean_length",), "{:,.0f}", False)
 QUESTIONS = Column("questions", ("questions",), "{:,}", False)
@@ -75,7 +76,15 @@ INDEXED = [
 def write(record: Record) -> str:
     named = {entry["title"]: entry for entry in record["peers"].values()}
     peers = dict(sorted(named.items(), key=lambda item: (item[0] != "memd", item[0].lower())))
-    blocks = [HEAD, _who(record, peers), _found(peers), _scale(peers), _saved(peers), _needs(peers), _faults(peers)]
+    blocks = [
+        HEAD,
+        _who(record, peers),
+        _found(peers),
+        _scale(record, peers),
+        _saved(peers),
+        _needs(peers),
+        _faults(peers),
+    ]
     blocks += [_languages(peers), _behind(peers), _features(), _how(record, peers)]
     return "\n".join(block for block in blocks if block)
 
@@ -127,13 +136,24 @@ def _collections(peers: Record, part: str) -> list[str]:
     return sorted({name for run in runs for name in run if name != "failed"})
 
 
-def _scale(peers: Record) -> str:
+def _busy(record: Record, peers: Record) -> str:
+    """How busy the machine was while it was timed; with others at work, nobody's times are their own."""
+    loads = [load for entry in peers.values() for load in entry["parts"].get("scale", {}).get("load", ())]
+    told = f"The load average was {min(loads):g} to {max(loads):g} on {record['machine']['cores']} cores"
+    if max(loads) > 1.5 * record["machine"]["cores"]:
+        return f"{told}: others used the machine, so every time in this and the next two tables is too long, and noisy."
+    return f"{told}."
+
+
+def _scale(record: Record, peers: Record) -> str:
     if not _rows(peers, "scale"):
         return ""
     return f"""## Asked
 
 One question from a shell, a new process each time; then one after the other to whatever the program keeps running. Slow
 ones were asked for half a minute.
+
+{_busy(record, peers)}
 
 {_figures(peers, "scale", ASKED)}
 
@@ -168,7 +188,7 @@ def _needs(peers: Record) -> str:
         told, base = runs[0], _value(peers.get("memd", {}), "needs", ("size_mb",))
         rows.append([
             name, _cell([told.get("size_mb")], "{:,}", base, name != "memd"), str(told.get("packages", "–")),
-            told["offline"]["said"], told["offline_own_model"]["said"],
+            _short(told["offline"]["said"]), _short(told["offline_own_model"]["said"]),
             ", ".join(sorted({*told["offline"]["looked_up"], *told["offline_own_model"]["looked_up"]})) or "none",
         ])  # fmt: skip
     head = ["", "installed, MB", "packages", "without network", "without network, its own model", "names looked up"]
@@ -280,7 +300,7 @@ def _rows(peers: Record, part: str) -> list[tuple[str, list[Record] | str]]:
         if good:
             found.append((name, good))
         elif runs:
-            found.append((name, f"failed: {runs[0]['failed']}"))
+            found.append((name, _short(f"failed: {runs[0]['failed']}")))
     return found
 
 
@@ -299,6 +319,11 @@ def _figures(peers: Record, part: str, columns: list[Column], name: str | None =
     return _table(["", *(column.title for column in columns)], rows)
 
 
+def _short(said: str) -> str:
+    """The beginning of what a program said; the rest stands in the JSON."""
+    return said if len(said) <= SAID else said[:SAID].rstrip() + " …"
+
+
 def _cell(values: list[Any], form: str, base: float | None, ratio: bool) -> str:
     known = sorted(value for value in values if value is not None)
     if not known:
@@ -307,7 +332,8 @@ def _cell(values: list[Any], form: str, base: float | None, ratio: bool) -> str:
     text = form.format(middle) if len(known) < 2 or isinstance(middle, float) else form.format(int(middle))
     if len(known) > 1:
         text += f" ({form.format(known[0])}–{form.format(known[-1])})"
-    return text + (f" × {middle / base:.2g}" if ratio and base else "")
+    times = middle / base if ratio and base else 0.0
+    return text + (f" × {times:,.0f}" if times >= 100 else f" × {times:.2g}" if ratio and base else "")
 
 
 def _value(entry: Record, part: str, path: tuple[str, ...]) -> float | None:
