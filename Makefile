@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 UV     := $(shell command -v uv)
 INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m pip install)
 
-.PHONY: demo test lint types tests soak long-run bench bench-retrieval bench-queries bench-parts bench-embedding bench-stall bench-note \
+.PHONY: demo test lint types tests soak machines long-run bench bench-retrieval bench-queries bench-parts bench-embedding bench-stall bench-note \
 	bench-context bench-likeness bench-lifecycle bench-reflect bench-peers bench-agents bench-workspaces bench-hooks bench-mcp bench-hub bench-outline \
 	outline-agrees docs record axe screenshots lock locked check-lock sbom clean
 
@@ -35,6 +35,9 @@ screenshots: $(STAMP)     ## the pictures of docs/web.md; needs chromium
 
 soak: $(STAMP)            ## the fault tests with large counts; takes long
 	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=7200 -rP tests/faults tests/test_service.py tests/test_written_model.py tests/test_fuzz.py tests/unit/test_safe_write.py $(ARGS)
+
+machines: $(STAMP)        ## three machines that edit the same notes for an hour each way, by git and by a synchroniser
+	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=9000 tests/test_several_machines.py $(ARGS)
 
 long-run: $(STAMP)        ## edits and questions for an hour; draws memory and descriptors; ARGS="--minutes 5"
 	$(BIN)/python benchmarks/long_run.py --picture docs/pictures/long-run.svg $(ARGS)

@@ -316,6 +316,28 @@ def exchange_all(world: World, exchange: Callable[[Machine], None]) -> None:
     assert world.machines[0].files() == before
 
 
+def test_state_is_exchanged_through_no_link_and_garbage_is_named(home: Home, workspace: Path, memory: Client) -> None:
+    memory.useful("2026-02-15#garden")
+    shown = home.run("sync-state", "-n", "agent")
+    assert "1 line added to memory/.memd/" in shown.stdout, shown.stderr
+    (own,) = (workspace / "memory/.memd").iterdir()
+    other = own.with_name("other.jsonl")
+    other.write_text(own.read_text().replace('"useful":1', '"useful":4') + '{"v":2,"memory":"memory/2026-02')
+    own.with_name("copy.sync-conflict-20260216-101010-ABCDEF7.jsonl").write_text(other.read_text())
+    shown = home.run("sync-state", "-n", "agent")
+    assert "0 lines added" in shown.stdout and "1 other machine: 1 memory and 0 edges changed" in shown.stdout
+    assert "left out: memory/.memd/other.jsonl:2: it is no whole line of JSON" in shown.stderr
+    assert memory.get("2026-02-15#garden")["life"]["useful"] == 5
+    other.unlink()
+    memory.sync_state()
+    assert memory.get("2026-02-15#garden")["life"]["useful"] == 1
+    secret = workspace.parent / "elsewhere"
+    secret.write_text("mine")
+    own.unlink()
+    own.symlink_to(secret)
+    assert "leads elsewhere" in home.run("sync-state", "-n", "agent").stderr and secret.read_text() == "mine"
+
+
 # --- the same with a synchroniser -----------------------------------------------------------------------------------
 
 

@@ -70,14 +70,19 @@ class _Learned:
 def exchange(stores: Stores, index: WorkspaceIndex) -> StateExchange:
     """Write what this machine observed, and take in what others did; done twice, it changes nothing."""
     folder, host = index.workspace.root / FOLDER, host_name(stores.ledger.id, index.id)
-    if not folder.resolve().is_relative_to(index.workspace.root.resolve()):
-        raise Refused(f"{folder} leads out of the workspace", "make it a folder of its own")
+    # Others write to these folders: a link among them could have us overwrite anything.
+    for place in (folder, folder / f"{host}.jsonl"):
+        if place.resolve() != index.workspace.root.resolve() / place.relative_to(index.workspace.root):
+            raise Refused(f"{place} leads elsewhere", "look at it, and remove the link")
     done = StateExchange(f"{FOLDER}/{host}.jsonl")
-    others = _others(folder, host, done)
+    states = _states(folder, done)
+    mine = states.pop(host, HostState()).known()
+    done.others = len(states)
     setting, ledger = f"synced:{index.id}", stores.ledger
     with ledger.write() as connection:
         learned = _Learned(**json.loads(ledger.setting(setting) or "{}"))
-        run = _Run(connection, index.id, learned, shared_state.joined(state.known() for state in others), done)
+        others = shared_state.joined(state.known() for state in states.values())
+        run = _Run(connection, index.id, learned, mine, others, done)
         if learned.host not in ("", host):
             run.disown()
         learned.host = host
@@ -99,16 +104,15 @@ def host_name(ledger: str, workspace: int) -> str:
     return f"{name[:40]}-{blake2b(f'{ledger}:{workspace}'.encode(), digest_size=4).hexdigest()}"
 
 
-def _others(folder: Path, host: str, done: StateExchange) -> list[HostState]:
-    states = []
+def _states(folder: Path, done: StateExchange) -> dict[str, HostState]:
+    """What each machine's file says, by its name."""
+    states = {}
     for file in sorted(folder.glob("*.jsonl")):
         # A synchroniser's copy of a file is an older state of the same machine.
-        if original_of(file.name) is None and not file.name.startswith("."):
-            state = shared_state.read(file.read_text(encoding="utf-8", errors="replace"))
+        if original_of(file.name) is None and not file.name.startswith(".") and not file.is_symlink():
+            states[file.stem] = state = shared_state.read(file.read_text(encoding="utf-8", errors="replace"))
             done.garbage += [f"{FOLDER}/{file.name}:{line}: {why}" for line, why in state.garbage]
-            if file.stem != host:
-                states.append(state)
-    done.others, done.garbage = len(states), done.garbage[:LISTED]
+    done.garbage = done.garbage[:LISTED]
     return states
 
 
@@ -129,12 +133,14 @@ class _Run:
         connection: Connection,
         workspace: int,
         learned: _Learned,
+        mine: Mapping[Subject, Facts],
         others: dict[Subject, dict[str, Any]],
         done: StateExchange,
     ) -> None:
         self.connection = connection
         self.workspace = workspace
         self.learned = learned
+        self.mine = mine
         self.others = others
         self.done = done
         self._read()
@@ -169,7 +175,7 @@ class _Run:
     def own(self) -> dict[Subject, Facts]:
         """What this machine observed itself."""
         memories = {(name,): self._own_memory(row) for name, row in self.memories.items()}
-        edges = {subject: self._own_edge(row) for subject, row in self.edges.items()}
+        edges = {subject: self._own_edge(subject, row) for subject, row in self.edges.items()}
         return {subject: facts for subject, facts in (memories | edges).items() if facts}
 
     def _own_memory(self, row: Row) -> Facts:
@@ -179,15 +185,20 @@ class _Run:
             if row[name] > theirs:
                 facts[name] = row[name] - theirs
         if facts.get("accesses") and row["accessed"]:
-            facts["accessed"] = row["accessed"]
+            facts["accessed"] = self._own_moment((row["name"],), "accessed", row["accessed"])
         if row["moved"] and self.learned.moves.get(str(row["id"])) != _move(row):
             facts |= dict(zip(TIER.values(), _move(row), strict=True))
         return facts
 
-    def _own_edge(self, row: Row) -> Facts:
+    def _own_moment(self, subject: Subject, name: str, latest: str) -> str:
+        """When we last observed something; where others did so later, what our file says stays."""
+        said = str(self.mine.get(subject, {}).get(name, ""))
+        return said if said and latest <= self.others.get(subject, {}).get(name, "") else latest
+
+    def _own_edge(self, subject: Subject, row: Row) -> Facts:
         facts: dict[str, Any] = {}
         if (uses := row["accesses"] - self.learned.uses.get(str(row["id"]), 0)) > 0:
-            facts |= {"uses": uses, "used": row["accessed"]}
+            facts |= {"uses": uses, "used": self._own_moment(subject, "used", row["accessed"])}
         if row["origin"] == BY_RULE and not row["removed"] and row["id"] not in self.learned.made:
             facts |= {"made": row["made"], "weight": row["base"]}
         return facts
