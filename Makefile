@@ -60,6 +60,10 @@ bench-stall: $(STAMP)     ## what questions wait for while the daemon imports, f
 bench-embedding: $(STAMP) ## how many chunks a second the daemon embeds, beside the bare model
 	$(BIN)/python benchmarks/embedding.py $(ARGS)
 
+.PHONY: bench-chroma-server
+bench-chroma-server: $(STAMP) ## a Chroma server beside the embedded engine, and killed under load; ARGS="--chunks 100000" on a quiet machine
+	$(BIN)/python benchmarks/chroma_server.py $(ARGS)
+
 bench-note: $(STAMP)      ## how long a note takes, beside a bare write and fsync of the same bytes
 	$(BIN)/python benchmarks/note.py $(ARGS)
 

@@ -132,6 +132,26 @@ class EmbeddingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorsSettings:
+    """Where the collections of vectors are kept; the ledger has all vectors in any case."""
+
+    engine: str = setting(
+        "embedded",
+        "`embedded` keeps them in the state directory; `server` in a Chroma server, for what outgrows a machine.",
+        choices=("embedded", "server"),
+    )
+    url: str = server_url("http://localhost:8000", "The Chroma server.")
+    tenant: str = setting("default_tenant", "The tenant there.")
+    database: str = setting("default_database", "The database there, which must exist.")
+    headers_env: str = variable_name(
+        "The environment variable that holds headers for the server, one a line: `Authorization: Bearer …`."
+    )
+    plain_http: bool = setting(
+        False, "Send vectors and headers to another machine over `http://`, where others can read them."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SearchSettings:
     """How queries are answered."""
 
@@ -317,6 +337,7 @@ class Settings:
     watch: WatchSettings = field(default_factory=WatchSettings)
     index: IndexSettings = field(default_factory=IndexSettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    vectors: VectorsSettings = field(default_factory=VectorsSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
     links: LinksSettings = field(default_factory=LinksSettings)
@@ -335,7 +356,7 @@ class Settings:
     @property
     def needs_network(self) -> bool:
         """Whether the daemon has to ask a server."""
-        return self.embedding.provider in SERVERS
+        return self.embedding.provider in SERVERS or self.vectors.engine == "server"
 
 
 SECTIONS: dict[str, type[Any]] = {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from memd.config.schema import SERVERS, EmbeddingSettings
+from memd.config.schema import SERVERS, EmbeddingSettings, VectorsSettings
 from memd.daemon.health import Stopping
 from memd.daemon.model_switch import ModelSwitch
 from memd.daemon.tasks import stores as tasks
@@ -30,7 +30,7 @@ from memd.indexer.model.embedding_process import EmbeddingProcess
 from memd.indexer.model.recipe import embedded_text, sentence_pieces
 from memd.indexer.model.scale import scale_of
 from memd.indexer.store import catalog, vector_table
-from memd.indexer.store.chroma_child import ChromaFolder
+from memd.indexer.store.chroma_child import vector_host
 from memd.indexer.store.stores import ActiveModel
 from memd.indexer.store.vectors import VectorStore
 
@@ -66,11 +66,9 @@ COMPARED_AT_ONCE = 256
 class Embedding:
     """Loads the model and the collections, then embeds whatever has no vector yet."""
 
-    def __init__(self, worker: Worker, settings: EmbeddingSettings) -> None:
-        self.worker = worker
-        self.settings = settings
-        self.state = worker.stores.folder
-        self.health = worker.health
+    def __init__(self, worker: Worker, settings: EmbeddingSettings, vectors: VectorsSettings | None = None) -> None:
+        self.worker, self.state, self.health = worker, worker.stores.folder, worker.health
+        self.settings, self.vectors = settings, vectors or VectorsSettings()
         self.phase = "off" if settings.provider == "none" else "loading"
         self.note = ""
         self.pending = 0
@@ -102,9 +100,7 @@ class Embedding:
         self._stuck = False
         self._busy = False
         """Whether vectors are being made, kept and compared."""
-        self._work = threading.Event()
-        self._stopping = threading.Event()
-        self._again = threading.Event()
+        self._work, self._again, self._stopping = threading.Event(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="memd-embedding", daemon=True)
         worker.on_unembedded = self.more
 
@@ -430,7 +426,7 @@ class Embedding:
 
     def _open_collections(self) -> None:
         """Have the collections follow the ledger. Chroma is started when there is something for it to do."""
-        vectors = VectorStore(ChromaFolder(self.state / "chroma"))
+        vectors = VectorStore(vector_host(self.vectors, self.state, self.worker.stores.ledger.id))
         vectors.on_synced = lambda workspace: self.worker.submit_once(tasks.MarkInStep(workspace))
         vectors.on_trouble = self._collections_failed
         self.worker.submit(tasks.UseVectors(vectors)).result()

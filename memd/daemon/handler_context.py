@@ -106,7 +106,7 @@ class HandlerContext:
         self.subscriptions = Subscriptions(stores, loop)
         self.worker = Worker(stores, settings, self.health, self.events)
         self.watcher = Watcher(settings.watch, self.worker.mark_changed, self.rescan)
-        self.embedding = Embedding(self.worker, settings.embedding)
+        self.embedding = Embedding(self.worker, settings.embedding, settings.vectors)
         self.scheduler = Scheduler(self.events)
         self.access_log = AccessLog(self.worker)
         self.rules = ActiveRules(self.health, settings.rules)

@@ -19,7 +19,7 @@ from memd.indexer.maintenance.backups import set_aside
 from memd.indexer.maintenance.reconcile import collection_difference, reconcile_collection, reconcile_text
 from memd.indexer.record import actions, splices
 from memd.indexer.store import catalog
-from memd.indexer.store.chroma_child import ChromaFolder
+from memd.indexer.store.chroma_child import ChromaFolder, vector_host
 from memd.indexer.store.ledger import Ledger, LedgerPlace, newest_backup
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.store.vectors import VectorStore
@@ -155,16 +155,16 @@ def _load_model(stores: Stores, settings: Settings) -> None:
 
 def _chroma_folder(stores: Stores, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:
     """Open the collections, and leave them as they are if they are broken and not to be mended."""
-    folder = ChromaFolder(stores.folder / "chroma")
-    problem = folder.damage()
+    host = vector_host(settings.vectors, stores.folder, stores.ledger.id, take_over=fix)
+    problem = host.damage() if isinstance(host, ChromaFolder) else ""
     if problem and not fix:
         yield DoctorFinding("chroma", "broken", problem, "memd doctor --fix")
         return
     if problem:
-        folder.put_aside(problem)
+        host.put_aside(problem)
         yield DoctorFinding("chroma", "mended", f"{problem}; put aside and made again")
     if stores.model is not None:
-        stores.use_vectors(VectorStore(folder, following=False))
+        stores.use_vectors(VectorStore(host, following=False))
 
 
 def _leftovers(stores: Stores, fix: bool) -> Iterator[DoctorFinding]:
@@ -266,7 +266,8 @@ def _compare(name: str, differs: Callable[[], str], mend: Callable[[], object], 
         return DoctorFinding(name, "ok", "in step with the ledger")
     if not fix:
         return DoctorFinding(name, "broken", problem, "memd doctor --fix")
-    mend()
+    if mend() is False:
+        return DoctorFinding(name, "broken", problem, "memd goes on by itself once it can")
     return DoctorFinding(name, "mended", problem)
 
 

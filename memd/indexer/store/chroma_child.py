@@ -1,7 +1,9 @@
-"""Chroma in a child process, as the daemon sees it: started, asked, and ended."""
+"""Chroma in a child process, as the daemon sees it: started, asked, and ended. It has a folder, or asks a server."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import signal
 import socket
@@ -19,10 +21,13 @@ from typing import Any
 import numpy as np
 
 from memd.child import start_child
+from memd.config.addresses import is_exposed
+from memd.config.schema import VectorsSettings
 from memd.errors import DiskFull, StoreBroken
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import chroma_folder
 from memd.indexer.store.stores import quarantine
+from memd.indexer.store.vector_rows import VectorHost
 from memd.indexer.store.vector_wire import Header, read_message, write_message
 
 log = logging.getLogger("memd.chroma")
@@ -74,11 +79,57 @@ class ChromaFolder:
         quarantine(self.folder.parent, self.folder)
 
 
+class ChromaServer:
+    """A Chroma server, which a process asks that whoever opens it gets. Other homes may have collections there."""
+
+    def __init__(self, settings: VectorsSettings, state: Path, ledger: str, take_over: bool = False) -> None:
+        self.settings = settings
+        self._place = {
+            "url": settings.url.rstrip("/"), "tenant": settings.tenant, "database": settings.database,
+            "headers_env": settings.headers_env, "ledger": ledger, "owner": _owner(state),
+            "host": socket.gethostname(), "take_over": take_over,
+        }  # fmt: skip
+
+    def counts(self) -> dict[str, int] | None:
+        return None
+
+    def open(self) -> ChromaChild:
+        url = self.settings.url
+        if is_exposed(url) and not self.settings.plain_http:
+            raise StoreBroken(
+                f"{url} is another machine, and http:// lets others read and change vectors on the way",
+                "use https://, or set vectors.plain_http = true for a network that you trust",
+            )
+        child = ChromaChild(json.dumps(self._place))
+        if problem := child.opened():
+            raise StoreBroken(f"the Chroma server {url} cannot be used: {problem}", "memd goes on by itself")
+        return child
+
+    def put_aside(self, why: str) -> None:
+        """What a server has is not thrown away because it is out of reach; it is compared when it is back."""
+
+
+def vector_host(settings: VectorsSettings, state: Path, ledger: str, take_over: bool = False) -> VectorHost:
+    """Where the settings have the collections."""
+    if settings.engine == "server":
+        return ChromaServer(settings, state, ledger, take_over)
+    return ChromaFolder(state / "chroma")
+
+
+def _owner(state: Path) -> str:
+    """This home on this machine, whatever the machine is called today."""
+    try:
+        machine = Path("/etc/machine-id").read_text(encoding="ascii")
+    except OSError:
+        machine = socket.gethostname()
+    return hashlib.sha256(f"{machine.strip()}\n{state.resolve()}".encode()).hexdigest()[:16]
+
+
 class ChromaChild:
     """One process that has Chroma. It answers one question after the other; a thread takes in the answers."""
 
-    def __init__(self, folder: Path) -> None:
-        self._link, self._process = _started(folder)
+    def __init__(self, place: Path | str) -> None:
+        self._link, self._process = _started(place)
         self._waiting: dict[int, Future[Header]] = {0: Future()}
         """Those who wait for an answer, by its number; the first says whether the folder was opened."""
         self._nth = 0
@@ -210,8 +261,8 @@ class ChromaChild:
         self._link.close()
 
 
-def _started(folder: Path) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    process, ours = start_child("memd.indexer.store.chroma_process", str(folder))
+def _started(place: Path | str) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    process, ours = start_child("memd.indexer.store.chroma_process", str(place))
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(ANSWER_SECONDS), 0))
     return ours, process
 

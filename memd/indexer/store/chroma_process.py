@@ -1,4 +1,4 @@
-"""The process that has Chroma: it owns the folder, answers its parent over a socket, and ends when that closes.
+"""The process that has Chroma: a folder of its own, or a server. It answers its parent over a socket, and ends with it.
 
 Chroma's calls hold the interpreter for as long as they take, and its native part can crash. Here both cost nobody
 else anything. The only file that imports chromadb.
@@ -7,6 +7,7 @@ else anything. The only file that imports chromadb.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 NICE = 10
 if __name__ == "__main__":
@@ -25,10 +27,12 @@ if __name__ == "__main__":
     os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
 
 import chromadb  # noqa: E402
+import httpx  # noqa: E402
 import numpy as np  # noqa: E402
 from chromadb.config import Settings as ChromaSettings  # noqa: E402
 from chromadb.errors import ChromaError  # noqa: E402
 
+from memd.config.addresses import is_loopback  # noqa: E402
 from memd.failpoints import failpoint  # noqa: E402
 from memd.indexer.store import checksums, chroma_folder  # noqa: E402
 from memd.indexer.store.vector_wire import Header, read_message, write_message  # noqa: E402
@@ -38,44 +42,31 @@ INDEX = {"space": "cosine", "ef_construction": 200, "ef_search": 400, "max_neigh
 
 LOCK_SECONDS = 20.0
 """How long the process of a daemon that was killed may take to let go of the folder; then it hangs and is killed."""
-BOUND = (ChromaError, ValueError, TypeError, OSError, sqlite3.Error)
+BOUND = (ChromaError, ValueError, TypeError, OSError, sqlite3.Error, httpx.HTTPError)
 """What Chroma raises where it does not crash."""
+
+PAGE = 250
+"""Rows and collections that a server is asked for at a time: Chroma's cloud gives 300, one's own server any number."""
+
+
+MOST_SHOWN = 300
+"""Characters of what a server says that go into an error."""
+_secrets: list[str] = []
+"""The values of headers, which no message repeats, though a server may."""
 
 
 class Damaged(Exception):
-    """The folder cannot be used."""
+    """The collections cannot be used."""
 
 
-class ChromaServer:
+class Collections:
     """Carries out what the parent asks, one request after the other."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        problem = checksums.broken(folder)
-        if problem:
-            raise Damaged(problem)
-        closed_well = bool(checksums.read(folder))
-        _prepare(folder)
-        checksums.remove(folder)
-        self.client = chromadb.PersistentClient(str(folder), settings=ChromaSettings(anonymized_telemetry=False))
-        self.collections: dict[str, Any] = {}
-        if not closed_well:
-            self.look()
-
-    def look(self) -> None:
-        """Read every collection as questions would: damaged files show it here, or crash the process."""
-        for found in self.client.list_collections():
-            first = found.get(limit=1, include=["embeddings"])
-            if first["ids"]:
-                nearest = min(10, found.count())
-                found.query(query_embeddings=first["embeddings"], n_results=nearest, include=["distances"])
+    client: Any
+    collections: dict[str, Any]
 
     def collection(self, name: str) -> Any:
-        if name not in self.collections:
-            self.collections[name] = self.client.get_or_create_collection(
-                name, embedding_function=None, configuration={"hnsw": INDEX}
-            )
-        return self.collections[name]
+        raise NotImplementedError
 
     # --- what can be asked ----------------------------------------------------------------------------------------
 
@@ -113,11 +104,47 @@ class ChromaServer:
         return {}
 
     def compact(self, asked: Header, numbers: bytes) -> Header:
+        return {}
+
+    def close(self) -> None:
+        """Nothing more comes."""
+
+
+class FolderCollections(Collections):
+    """A folder that this process alone has open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        problem = checksums.broken(folder)
+        if problem:
+            raise Damaged(problem)
+        closed_well = bool(checksums.read(folder))
+        _prepare(folder)
+        checksums.remove(folder)
+        self.client = chromadb.PersistentClient(str(folder), settings=ChromaSettings(anonymized_telemetry=False))
+        self.collections: dict[str, Any] = {}
+        if not closed_well:
+            self.look()
+
+    def look(self) -> None:
+        """Read every collection as questions would: damaged files show it here, or crash the process."""
+        for found in self.client.list_collections():
+            first = found.get(limit=1, include=["embeddings"])
+            if first["ids"]:
+                nearest = min(10, found.count())
+                found.query(query_embeddings=first["embeddings"], n_results=nearest, include=["distances"])
+
+    def collection(self, name: str) -> Any:
+        if name not in self.collections:
+            self.collections[name] = self.client.get_or_create_collection(
+                name, embedding_function=None, configuration={"hnsw": INDEX}
+            )
+        return self.collections[name]
+
+    def compact(self, asked: Header, numbers: bytes) -> Header:
         with closing(sqlite3.connect(self.folder / "chroma.sqlite3", timeout=5)) as connection:
             connection.execute("VACUUM")
         return {}
-
-    # --- the end --------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Leave the folder so that the next one can trust it."""
@@ -127,10 +154,96 @@ class ChromaServer:
         checksums.write(self.folder)
 
 
-def serve(link: socket.socket, folder: Path) -> None:
-    """Open the folder, then answer until the parent closes its end, or is no more."""
+class ServerCollections(Collections):
+    """A Chroma server, with collections that are this home's: their names say of which ledger, their owner who writes.
+
+    Of the API only what one's own server, a distributed one and Chroma's cloud have in common.
+    """
+
+    def __init__(self, place: Header) -> None:
+        self.place = place
+        self.prefix = f"memd-{place['ledger']}-"
+        url = place["url"]
+        if is_loopback(url):
+            os.environ["NO_PROXY"] = "*"
+        secure = url.startswith("https:")
+        self.client = chromadb.HttpClient(
+            url, urlsplit(url).port or (443 if secure else 80), secure, read_headers(place["headers_env"]),
+            settings=ChromaSettings(anonymized_telemetry=False), tenant=place["tenant"], database=place["database"],
+        )  # fmt: skip
+        self.collections = {}
+
+    def collection(self, name: str) -> Any:
+        if name not in self.collections:
+            full, mine = self.prefix + name, {"memd_owner": self.place["owner"], "memd_host": self.place["host"]}
+            made = self.client.get_or_create_collection(
+                full, metadata=mine, embedding_function=None, configuration={"hnsw": INDEX}
+            )
+            self.check_owner(made)
+            self.collections[name] = made
+        return self.collections[name]
+
+    def check_owner(self, found: Any) -> None:
+        """Two homes never write one collection: that of a copied home is another's."""
+        told = found.metadata or {}
+        if told.get("memd_owner") != self.place["owner"]:
+            raise Damaged(
+                f"{found.name} belongs to another memd, on {told.get('memd_host', 'an unknown machine')};"
+                " if that is gone, memd stop and memd doctor --fix take it over"
+            )
+
+    def ping(self, asked: Header, numbers: bytes) -> Header:
+        self.client.heartbeat()
+        return {}
+
+    def digests(self, asked: Header, numbers: bytes) -> Header:
+        collection, found = self.collection(asked["name"]), list[str]()
+        while page := collection.get(include=[], limit=PAGE, offset=len(found))["ids"]:
+            found += page
+        return {"digests": found}
+
+    def counts(self, asked: Header, numbers: bytes) -> Header:
+        mine = [found for found in self.listed() if found.name.startswith(self.prefix)]
+        for found in mine:
+            if self.place["take_over"] and (found.metadata or {}).get("memd_owner") != self.place["owner"]:
+                self.client.delete_collection(found.name)
+                mine = [one for one in mine if one is not found]
+                continue
+            self.check_owner(found)
+        return {"counts": {found.name.removeprefix(self.prefix): found.count() for found in mine}}
+
+    def listed(self) -> list[Any]:
+        every: list[Any] = []
+        while page := self.client.list_collections(limit=PAGE, offset=len(every)):
+            every += page
+        return every
+
+    def delete(self, asked: Header, numbers: bytes) -> Header:
+        self.check_owner(self.collection(asked["name"]))
+        self.collections.pop(asked["name"], None)
+        self.client.delete_collection(self.prefix + asked["name"])
+        return {}
+
+
+def read_headers(variable: str) -> dict[str, str]:
+    """The headers in an environment variable, one a line; a wrong one is not repeated in the message."""
+    text = os.environ.get(variable, "").strip() if variable else ""
+    if variable and not text:
+        raise Damaged(f"there are no headers in ${variable}")
+    headers = {}
+    for line in text.splitlines():
+        name, colon, value = (part.strip() for part in line.partition(":"))
+        if not (colon and name and value and line.isascii() and line.isprintable()):
+            raise Damaged(f"${variable} must have lines such as: Authorization: Bearer …")
+        headers[name] = value
+        _secrets.extend([value, value.split()[-1]])
+    return headers
+
+
+def serve(link: socket.socket, opened: Callable[[], Collections]) -> None:
+    """Open the collections, then answer until the parent closes its end, or is no more."""
     try:
-        server = ChromaServer(folder)
+        server = opened()
     except (Damaged, *BOUND) as error:
         with suppress(BrokenPipeError):
             write_message(link, _told(error))
@@ -142,16 +255,19 @@ def serve(link: socket.socket, folder: Path) -> None:
     server.close()
 
 
-def _answer(server: ChromaServer, asked: Header, numbers: bytes) -> Header:
+def _answer(server: Collections, asked: Header, numbers: bytes) -> Header:
     operation: Callable[[Header, bytes], Header] = getattr(server, asked["op"])
     try:
         return {"nth": asked["nth"], **operation(asked, numbers)}
-    except BOUND as error:
+    except (Damaged, *BOUND) as error:
         return {"nth": asked["nth"], **_told(error)}
 
 
 def _told(error: Exception) -> Header:
-    return {"error": str(error), "full": "full" in str(error) or "No space" in str(error)}
+    said = " ".join(str(error).split())
+    for secret in _secrets:
+        said = said.replace(secret, "…")
+    return {"error": said[:MOST_SHOWN] or type(error).__name__, "full": "full" in said or "No space" in said}
 
 
 def _own(folder: Path) -> IO[str]:
@@ -191,14 +307,18 @@ def _prepare(folder: Path) -> None:
     chroma_folder.write_format(folder)
 
 
-def main(descriptor: str, folder: str) -> None:
+def main(descriptor: str, place: str) -> None:
+    """`place` is a folder, or what `ChromaServer` of the parent says of a server, as JSON."""
     os.umask(0o077)
     # Those who stop the daemon mean this process too, but it has to outlive the last message.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    lock = _own(Path(folder))
-    with lock, socket.socket(fileno=int(descriptor)) as link:
-        serve(link, Path(folder))
+    with socket.socket(fileno=int(descriptor)) as link:
+        if place.startswith("{"):
+            serve(link, lambda: ServerCollections(json.loads(place)))
+        else:
+            with _own(Path(place)):
+                serve(link, lambda: FolderCollections(Path(place)))
 
 
 if __name__ == "__main__":

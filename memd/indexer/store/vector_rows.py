@@ -1,7 +1,7 @@
 """What memd needs of whatever keeps its collections: rows of vectors by the digest of their text.
 
-Chroma in a child process is one way to have them. Each call may fail or be late; nobody but the sender's thread of
-`vectors.py` waits long for one.
+Chroma in a child process is one way to have them, a Chroma server that a child process asks is another. Each call may
+fail or be late; nobody but the sender's thread of `vectors.py` waits long for one.
 """
 
 from __future__ import annotations

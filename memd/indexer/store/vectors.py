@@ -362,7 +362,11 @@ class VectorStore:
         if self._failures and self._failures % GIVEN_UP == 0:
             self.host.put_aside(self.trouble)
         rows = self.host.open()
-        known = rows.counts()
+        try:
+            known = rows.counts()
+        except MemdError:
+            rows.close(CLOSE_SECONDS)
+            raise
         with self.changed:
             if self._known is not None and known != self._known:
                 # What is there is not what was closed.
