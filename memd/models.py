@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import date
+from os import stat_result
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 OWN, TEAM = "own", "team"
 """The layers of a workspace: the person's own notes, and those of the team below them, in a folder of that name."""
@@ -32,6 +33,19 @@ class Workspace:
     def layer_of(self, path: str) -> str:
         """Whose note a path is; a folder that is called so is the team's only where the globs name it."""
         return TEAM if path.startswith(f"{TEAM}/") and TEAM_GLOB in self.globs else OWN
+
+
+class FileStat(NamedTuple):
+    """A file's stat: as long as it is the same, so are the bytes."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: stat_result) -> FileStat:
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 @dataclass(frozen=True, slots=True)

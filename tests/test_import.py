@@ -21,8 +21,9 @@ from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import MOST_SAVED
 from memd.indexer.indexing.ingest import IngestOptions, IngestReport
 from memd.indexer.indexing.read_files import changed_paths
-from memd.indexer.indexing.scan import FileStat, scan
+from memd.indexer.indexing.scan import scan
 from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.models import FileStat
 from tests.conftest import Home
 from tests.faults.agreement import eventually
 from tests.written import MAX_BYTES, opened, sync

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from memd.daemon.events import NullEvents
+from memd.daemon.events import Events
 from memd.daemon.outbox import PER_CONNECTION
 from memd.daemon.scheduler import ScheduledJob, Scheduler
 from memd.errors import Busy, NotFound, UnknownWorkspace, UsageError
@@ -89,7 +89,7 @@ def test_only_the_kinds_and_workspaces_that_were_asked_for_are_told(
 def test_jobs_are_told_but_not_the_scan_of_every_minute() -> None:
     told: list[tuple[str, dict[str, Any]]] = []
 
-    class Someone(NullEvents):
+    class Someone(Events):
         def tell(self, kind: str, **facts: Any) -> None:
             told.append((kind, facts))
 

@@ -111,7 +111,7 @@ class McpBridge:
 
     def run(self) -> int:
         self._link = open_session(self._params, self._start)
-        while not self._finished():
+        while not self._client_done or self._link is not None or self._pending or self._to_client:
             for fd, events in self._ready():
                 if fd == STDOUT:
                     if events & ~select.POLLOUT:
@@ -124,10 +124,6 @@ class McpBridge:
             if self._link is None and self._needed():
                 self._reopen()
         return 0
-
-    def _finished(self) -> bool:
-        gone = self._link is None and not self._pending
-        return self._client_done and gone and not self._to_client
 
     def _ready(self) -> list[tuple[int, int]]:
         """Wait until something can be read or written; now and then look for a daemon that subscriptions wait for."""

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from memd.cli import console
 from memd.config import load, paths
 from memd.errors import ConfigError, MemdError, Refused, UsageError
 from memd.protocol import start
-from memd.protocol.start import systemctl
+from memd.protocol.start import run_program, systemctl
 
 SERVICE, SOCKET = "memd.service", "memd.socket"
 WEB_SERVICE, WEB_SOCKET = "memd-web.service", "memd-web.socket"
@@ -107,7 +106,7 @@ def namespaces_allowed() -> bool:
     interpreter = start.daemon_command()[:2]
     seen = "import sys, memd.daemon.app; sys.exit(memd.__file__ != sys.argv[1])"
     command = ["systemd-run", "--user", "--wait", "--collect", "--quiet", "--pipe", *lines]
-    tried = _run(*command, *interpreter, "-c", seen, memd.__file__)
+    tried = run_program(*command, *interpreter, "-c", seen, memd.__file__)
     return tried.returncode == 0
 
 
@@ -127,17 +126,9 @@ def _must(*args: str) -> None:
 
 
 def _enable_linger() -> None:
-    done = _run("loginctl", "enable-linger")
+    done = run_program("loginctl", "enable-linger")
     if done.returncode:
         console.note(f"linger could not be turned on: {done.stderr.strip()}")
-
-
-def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    """Run a program that may not be installed."""
-    try:
-        return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-    except FileNotFoundError:
-        return subprocess.CompletedProcess(command, 127, "", f"{command[0]} is not installed")
 
 
 # --- workspaces -------------------------------------------------------------------------------------------------------
@@ -307,7 +298,7 @@ def _shown(unit: str) -> dict[str, str]:
 
 def linger() -> bool | None:
     """Whether the service goes on after logout; None where logind does not console."""
-    shown = _run("loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value")
+    shown = run_program("loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value")
     return {"yes": True, "no": False}.get(shown.stdout.strip())
 
 

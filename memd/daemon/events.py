@@ -51,24 +51,10 @@ class Watch(Outbox[Event]):
         return item
 
 
-class NullEvents:
-    """Events while nobody can watch."""
+class Events:
+    """The connections that watch, and the way to tell them; without a loop nobody can watch."""
 
-    def watched(self, kind: str) -> bool:
-        """Whether anyone watches this kind: where not, nobody need look up what to tell."""
-        return False
-
-    def tell(self, kind: str, **facts: Any) -> None:
-        """Announce something; from any thread, and at no cost while nobody watches."""
-
-
-NO_EVENTS = NullEvents()
-
-
-class Events(NullEvents):
-    """The connections that watch, and the way to tell them."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop
         self.watching: Outboxes[Watch] = Outboxes()
 
@@ -78,10 +64,12 @@ class Events(NullEvents):
         return self.watching.add(Watch(connection, ns, kinds))
 
     def watched(self, kind: str) -> bool:
+        """Whether anyone watches this kind: where not, nobody need look up what to tell."""
         return any(watch.hears(kind) for watch in self.watching.all.values())
 
     def tell(self, kind: str, **facts: Any) -> None:
-        if self.watching.all:
+        """Announce something; from any thread, and at no cost while nobody watches."""
+        if self._loop is not None and self.watching.all:
             event = {"event": kind, "at": now(), **facts}
             self._loop.call_soon_threadsafe(self._deliver, event)
 

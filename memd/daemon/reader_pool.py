@@ -97,9 +97,11 @@ class ReaderPool:
         self._underway: dict[str, Future[Vectors]] = {}
         """Questions whose vectors are being made."""
         self._for_readers: dict[str, Callable[..., Any]] = {
-            "embed": self._embed, "count_tokens": self._count_tokens, "mirror": self._mirror,
-            "nearest_texts": self._nearest_texts,
-        }  # fmt: skip
+            "embed": self._embed,
+            "count_tokens": lambda model, text: self._model(model).embedder.count_tokens(text),
+            "mirror": self._mirror,
+            "nearest_texts": lambda ns, vector, depth: stores.index(ns).nearest_texts(vector, depth),
+        }
         """What `followed.Daemon` names."""
 
     @property
@@ -249,17 +251,11 @@ class ReaderPool:
             underway.result()
         return vector_of(self._stores, self._model(model), texts[0])[None]
 
-    def _count_tokens(self, model: int, text: str) -> int:
-        return self._model(model).embedder.count_tokens(text)
-
     def _mirror(self, ns: str, model: int) -> Path | None:
         index, foreign = self._stores.index(ns), self._stores.multilingual
         of_model = self._model(model)
         mirror = index.foreign if of_model is foreign else index.vectors_of(model)
         return mirror.path if mirror is not None else None
-
-    def _nearest_texts(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
-        return self._stores.index(ns).nearest_texts(vector, depth)
 
 
 def _followed(model: ActiveModel | None) -> FollowedModel | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from memd.config import schedules
 from memd.config.schedules import Schedule
-from memd.daemon.events import JOB, NO_EVENTS, NullEvents
+from memd.daemon.events import JOB, Events
 from memd.errors import MemdError, UsageError
 
 log = logging.getLogger("memd.scheduler")
@@ -81,10 +81,10 @@ class JitteredSchedule:
 class Scheduler:
     """APScheduler with one thread: jobs never overlap, and missed runs are caught up once."""
 
-    def __init__(self, events: NullEvents = NO_EVENTS) -> None:
+    def __init__(self, events: Events | None = None) -> None:
         self._jobs: dict[str, ScheduledJob] = {}
         self._scheduler: Any = None
-        self._events = events
+        self._events = events or Events()
         self._keep: Keep = lambda job: None
         self._asked = count(1)
         self._clock = _clock_ahead()

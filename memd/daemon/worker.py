@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from memd.config.schema import Settings
-from memd.daemon.events import INDEXED, NO_EVENTS, NullEvents
+from memd.daemon.events import INDEXED, Events
 from memd.daemon.health import Health, Stopping, log_failure
 from memd.daemon.hints import DuePaths, Hints
 from memd.daemon.indexing import PLAIN, SETTLED, IndexingJob, IndexingOptions, IndexingSlice, slices
@@ -54,12 +54,12 @@ T = TypeVar("T")
 class Worker:
     """Owns every write. Other threads leave changed paths and tasks here."""
 
-    def __init__(self, stores: Stores, settings: Settings, health: Health, events: NullEvents = NO_EVENTS) -> None:
+    def __init__(self, stores: Stores, settings: Settings, health: Health, events: Events | None = None) -> None:
         self.stores = stores
         self.settings = settings
         self.health = health
         self.guard = LedgerGuard(stores, health)
-        self.events = events
+        self.events = events or Events()
         self.max_bytes = settings.index.max_file_kb * 1024
         self.on_unembedded: Callable[[int], None] = lambda count: None
         """Called with the number of new chunks, which have no vector yet."""
@@ -227,7 +227,8 @@ class Worker:
             return None
 
     def _waiting_step(self) -> Callable[[], None] | None:
-        if self._imports and self._import_starves():
+        starves = time.monotonic() - self._last_slice > IMPORT_SECONDS and not self._hints.has_own
+        if self._imports and starves:
             return self._next_slice()
         if turn := self._tasks.take(self._hints):
             return partial(self._run_task, *turn)
@@ -249,9 +250,6 @@ class Worker:
             return False
         with self._wake:
             return self._stopping or self._tasks.urgent or spent > LONG_PIECE or not self._hints.seconds_until_due()
-
-    def _import_starves(self) -> bool:
-        return time.monotonic() - self._last_slice > IMPORT_SECONDS and not self._hints.has_own
 
     def _idle_step(self) -> Callable[[], None] | None:
         quiet = time.monotonic() - self._last_change > QUIET_SECONDS

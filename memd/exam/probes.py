@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 
+from memd.exam.scoring import LineSpan
 from memd.models import Hit
 
 EACH = 20
@@ -60,19 +61,17 @@ class Probe:
             return False
         if self.kind == "date" and hit.key == self.passage.key:
             return True
-        places = [(hit.path, hit.start_line, hit.end_line), *map(_place, hit.also)]
-        return hit.text == self.passage.text or any(self._overlaps(*place) for place in places)
-
-    def _overlaps(self, path: str, start: int, end: int) -> bool:
-        return path == self.passage.path and start <= self.passage.end_line and self.passage.start_line <= end
+        own = LineSpan(self.passage.path, self.passage.start_line, self.passage.end_line)
+        places = [LineSpan(hit.path, hit.start_line, hit.end_line), *map(_span, hit.also)]
+        return hit.text == self.passage.text or any(map(own.overlaps, places))
 
     @property
     def label(self) -> str:
         return f"{self.passage.path}:{self.passage.start_line}"
 
 
-def _place(also: dict[str, object]) -> tuple[str, int, int]:
-    return str(also["path"]), int(str(also["start_line"])), int(str(also["end_line"]))
+def _span(also: dict[str, object]) -> LineSpan:
+    return LineSpan(str(also["path"]), int(str(also["start_line"])), int(str(also["end_line"])))
 
 
 def make(passages: Sequence[ProbePassage], each: int = EACH) -> list[Probe]:

@@ -9,6 +9,7 @@ from memd.models import Chunk, Declared, Memory, Note
 from memd.notes import metadata, names
 from memd.notes.blocks import Block, LineOffsets, below_headings, blocks_in_pieces, chunk_spans
 from memd.notes.links import unread_links
+from memd.notes.read import common_prefix
 from memd.pieces import Pieces, in_one_go
 
 FORMAT = 5
@@ -51,7 +52,7 @@ class ParsedNote:
         They end before a heading that is still there: a heading closes everything open, so parsing can resume at it
         without knowing what came before.
         """
-        same = _common_prefix(self.text, text)
+        same = common_prefix(self.text, text)
         if front_end != self.front_end or same < front_end:
             return 0
         for at in range(len(self.blocks) - 1, -1, -1):
@@ -95,18 +96,6 @@ def reparse_in_pieces(
     declared = dict.fromkeys(entry for memory in memories for entry in memory.declared.links)
     note = Note(path, role, tuple(memories), (*([warning] if warning else []), *unread_links(declared)))
     return ParsedNote(note, text, fallback_date, front_end, blocks, sections)
-
-
-def _common_prefix(one: str, other: str) -> int:
-    """Length of the longest common prefix."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _sections(blocks: Sequence[Block], whole: bool) -> Iterator[_Section]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
+from typing import AnyStr
 
 from memd.notes.markers import without_markers
 
@@ -89,6 +90,18 @@ def _check_stat(status: os.stat_result, max_bytes: int) -> None:
 
 def digest_of(data: bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest()
+
+
+def common_prefix(one: AnyStr, other: AnyStr) -> int:
+    """The length of what two texts, or two files, begin with alike."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def is_binary(data: bytes) -> bool:

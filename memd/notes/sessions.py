@@ -222,7 +222,7 @@ def _moment(value: Any) -> datetime:
     """A time as text or in seconds; the beginning of time if it is none."""
     try:
         if isinstance(value, str):
-            moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
+            moment = datetime.fromisoformat(value)
             return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return datetime.fromtimestamp(float(value), UTC)
     except (TypeError, ValueError, OverflowError, OSError):

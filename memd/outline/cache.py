@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from memd.models import FileStat
 from memd.outline import facts as fact_format
 from memd.outline.facts import Facts
-from memd.outline.sources import Stamp
 
 log = logging.getLogger("memd.outline")
 
@@ -29,7 +29,7 @@ class CacheRow(NamedTuple):
     """One file for the cache; `body` has its encoded facts if they are new."""
 
     path: str
-    stamp: Stamp
+    stamp: FileStat
     digest: str
     suffix: str
     body: str | None
@@ -67,10 +67,10 @@ class FactsCache:
     def close(self) -> None:
         self._connection.close()
 
-    def files(self) -> dict[str, tuple[Stamp, str]]:
+    def files(self) -> dict[str, tuple[FileStat, str]]:
         """Every cached file: its stat and the digest of its bytes."""
         rows = self._connection.execute("SELECT path, size, mtime_ns, ctime_ns, inode, digest FROM files")
-        return {path: (Stamp(*rest), digest) for path, *rest, digest in rows}
+        return {path: (FileStat(*rest), digest) for path, *rest, digest in rows}
 
     def facts(self, digest: str, suffix: str) -> Facts | None:
         select = "SELECT body FROM facts WHERE digest = ? AND suffix = ?"

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from memd.errors import NotFound, UsageError
+from memd.models import FileStat
 from memd.outline import languages, sources
 from memd.outline.cache import CacheRow, FactsCache
 from memd.outline.facts import Facts, decode, no_facts
@@ -16,11 +17,11 @@ from memd.outline.parse_files import ParsedSource, bytes_at, digest_of, parse_fi
 from memd.outline.project import Project
 from memd.outline.project_map import RankedSymbol, rank_symbols
 from memd.outline.resolve import Resolver
-from memd.outline.sources import SourceListing, Stamp
+from memd.outline.sources import SourceListing
 
 RACY_NS = 100_000_000
 """A file that changed this recently before it was read may change again with the same stamp."""
-UNSURE = Stamp(-1, -1, -1, -1)
+UNSURE = FileStat(-1, -1, -1, -1)
 BATCH = 50
 """Files per transaction, so that a first run that is stopped keeps most of its work."""
 Progress = Callable[[int, int], None]
@@ -68,7 +69,7 @@ class Outline:
         self.problems: dict[str, str] = {}
         """Files that could not be read, or not completely, and why."""
         self._cache = FactsCache(cache)
-        self._rows: dict[str, tuple[Stamp, str]] = {}
+        self._rows: dict[str, tuple[FileStat, str]] = {}
         self._listing: SourceListing | None = None
         self._family_of: dict[str, str] = {}
 
@@ -129,17 +130,17 @@ class Outline:
             parsed += sum(row.body is not None for row in batch)
         return parsed
 
-    def _stamp_now(self, path: str) -> Stamp:
+    def _stamp_now(self, path: str) -> FileStat:
         """A file's stat before it is read; UNSURE, so that it is read again next time, if it changed just now."""
         try:
-            stamp = sources.stamp((self.root / path).lstat())
+            stamp = FileStat.of((self.root / path).lstat())
         except OSError:
             return UNSURE
         assert self._listing is not None
         self._listing.files[path] = stamp
         return UNSURE if time.time_ns() - stamp.mtime_ns < RACY_NS else stamp
 
-    def _read_rows(self, stats: dict[str, Stamp]) -> Iterator[CacheRow]:
+    def _read_rows(self, stats: dict[str, FileStat]) -> Iterator[CacheRow]:
         """The facts of files: from the cache if it knows their bytes, as after a change of branches, else parsed."""
         unknown: dict[str, int] = {}
         for path, stamp in stats.items():
@@ -163,13 +164,13 @@ class Outline:
             return ""
         return digest_of(data) if len(data) <= self.max_bytes else ""
 
-    def _put_source(self, source: ParsedSource, stamp: Stamp) -> CacheRow:
+    def _put_source(self, source: ParsedSource, stamp: FileStat) -> CacheRow:
         path, digest, body, problem = source
         facts = decode(body) if body else no_facts(languages.of_path(path)[-1].name, problem)
         self._put(path, stamp, digest, facts)
         return CacheRow(path, stamp, digest, _suffix(path), body if digest else None)
 
-    def _put(self, path: str, stamp: Stamp, digest: str, facts: Facts) -> None:
+    def _put(self, path: str, stamp: FileStat, digest: str, facts: Facts) -> None:
         family = languages.known()[facts.language].family_name
         if self._family_of.get(path, family) != family:
             self.families[self._family_of[path]].project.drop(path)

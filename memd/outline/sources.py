@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
 
+from memd.models import FileStat
 from memd.outline import languages
 
 NEVER = frozenset("node_modules bower_components site-packages __pycache__ jspm_packages Pods".split())
@@ -24,23 +24,14 @@ MOST = 50_000
 """Maximum number of files; a workspace with more is a disk rather than a project."""
 
 
-class Stamp(NamedTuple):
-    """A file's stat: as long as it is the same, so are the bytes."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-
 @dataclass(slots=True)
 class SourceListing:
     """The sources of a workspace at one moment."""
 
-    files: dict[str, Stamp] = field(default_factory=dict)
+    files: dict[str, FileStat] = field(default_factory=dict)
     folders: dict[str, int] = field(default_factory=dict)
     """Every listed folder, with its mtime."""
-    rules: dict[str, Stamp] = field(default_factory=dict)
+    rules: dict[str, FileStat] = field(default_factory=dict)
     """The `.gitignore` files that were applied."""
     skipped: dict[str, str] = field(default_factory=dict)
 
@@ -91,13 +82,9 @@ def _take(entry: os.DirEntry[str], path: str, listing: SourceListing) -> None:
         listing.skipped.setdefault("", f"there are more than {MOST:,} sources; the rest is left out")
     else:
         try:
-            listing.files[path] = stamp(entry.stat(follow_symlinks=False))
+            listing.files[path] = FileStat.of(entry.stat(follow_symlinks=False))
         except OSError as error:
             listing.skipped[path] = f"it cannot be read: {error.strerror}"
-
-
-def stamp(status: os.stat_result) -> Stamp:
-    return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 def _is_build(entry: os.DirEntry[str]) -> bool:
@@ -114,7 +101,7 @@ def _rules(root: Path, folder: str, there: bool, listing: SourceListing) -> Iter
         place = root / folder / name
         try:
             lines = place.read_text(encoding="utf-8", errors="replace").splitlines()
-            listing.rules[f"{folder}/{name}" if folder else name] = stamp(place.stat())
+            listing.rules[f"{folder}/{name}" if folder else name] = FileStat.of(place.stat())
             yield (f"{folder}/" if folder else ""), GitIgnoreSpec.from_lines(lines)
         except (OSError, ValueError):
             continue
@@ -166,8 +153,8 @@ def _mtime(place: str) -> int:
         return -1
 
 
-def _stamp_at(place: str) -> Stamp | None:
+def _stamp_at(place: str) -> FileStat | None:
     try:
-        return stamp(os.lstat(place))
+        return FileStat.of(os.lstat(place))
     except OSError:
         return None

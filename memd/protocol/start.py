@@ -122,11 +122,17 @@ def systemd_in_charge() -> bool:
 
 def systemctl(*args: str) -> subprocess.CompletedProcess[str]:
     """Run `systemctl --user`; where there is none, it fails like one that cannot reach its manager."""
-    command = ["systemctl", "--user", *args]
+    return run_program("systemctl", "--user", *args)
+
+
+def run_program(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a program that may not be installed, and take down what it says."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=False
+        )
     except FileNotFoundError:
-        return subprocess.CompletedProcess(command, 127, "", "systemctl is not installed")
+        return subprocess.CompletedProcess(command, 127, "", f"{command[0]} is not installed")
 
 
 def _systemctl_or_fail(verb: str, *units: str) -> None:

@@ -90,15 +90,11 @@ def _source(given: dict[str, Any], section: str, name: str) -> str:
     return str(paths.config_file()) if name in given.get(section, {}) else "default"
 
 
-def _given() -> dict[str, Any]:
-    file = paths.config_file()
-    return tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-
-
 def _as_json(settings: Settings) -> dict[str, Any]:
-    given = _given()
+    file = paths.config_file()
+    given = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return {
-        "config": str(paths.config_file()),
+        "config": str(file),
         "settings": {
             section: {
                 spec.name: {

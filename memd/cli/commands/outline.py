@@ -19,12 +19,9 @@ app = typer.Typer()
 outline_app = command_group(app, "outline", ABOUT, no_args_is_help=True)
 
 
-def _json_tree(args: Args) -> None:
-    args["format"] = "json" if args["json"] else None
-
-
 TREE: dict[str, Any] = {
-    "prepare": _json_tree, "leave_out": ["format"], "language": LANGUAGE,
+    "prepare": lambda args: args.update(format="json" if args["json"] else None), "leave_out": ["format"],
+    "language": LANGUAGE,
     "depth": typer.Option("--depth", "-d"), "relations": typer.Option("--relation", "-r"),
 }  # fmt: skip
 """What the commands that show a tree have in common."""

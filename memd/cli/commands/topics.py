@@ -52,13 +52,10 @@ def _general(client: Client, params: Args, args: Args) -> Result:
     return call(client, "topic.set_general", wire_params(client, "topic.set_general", {**args, "content": content}))
 
 
-def _code_of_general(result: Result) -> int:
-    return 0 if result.get("content", True) else NotFound.exit_code
-
-
 @method_command(
-    topic_app, "topic.general", send=_general, exit_code=_code_of_general, set=Set, allow_secret=AllowSecret
-)
+    topic_app, "topic.general", send=_general, set=Set, allow_secret=AllowSecret,
+    exit_code=lambda result: 0 if result.get("content", True) else NotFound.exit_code,
+)  # fmt: skip
 def general(result: Result, args: Args) -> None:
     """Shows the general project knowledge, or replaces it."""
     if args["set"] is not None:

@@ -104,7 +104,7 @@ def connected(place: Place, force: bool = False) -> Change:
     whole = old is not None and _untouched(old, before)
     trace = Trace(
         _digest(after), [list(span) for span in draft.added], before is None or bool(old and old.made_file),
-        [*(old.made_dirs if old else []), *_missing_dirs(place.path)], made,
+        [*(old.made_dirs if old else []), *(str(one) for one in place.path.parents if not one.exists())], made,
         str(backup) if backup else old.backup if old and whole else "",
     )  # fmt: skip
     return Change(place.path, before, after, trace, backup, note="" if whole else _note(_copy(_trace_of(place.path))))
@@ -188,10 +188,6 @@ def _refused(place: Place, error: Unreadable, do: str = "") -> Refused:
         do or f"put this in by hand, or have the file replaced with --force:\n{place.format.add('', place.pieces).text}"
     )
     return Refused(f"{place.path} cannot be edited safely: {error}", do.rstrip())
-
-
-def _missing_dirs(path: Path) -> list[str]:
-    return [str(parent) for parent in path.parents if not parent.exists()]
 
 
 def _backup_name(path: Path) -> Path:

@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from memd.indexer.indexing.scan import FileStat, ScanResult, is_memory_path, minute_of, refusal
+from memd.indexer.indexing.scan import ScanResult, is_memory_path, minute_of, refusal
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.models import Note
+from memd.models import FileStat, Note
 from memd.notes.markers import MARKED, has_markers, without_markers
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile, decode, read
 from memd.pieces import Pieces

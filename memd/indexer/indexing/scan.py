@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from memd.models import Workspace
+from memd.models import FileStat, Workspace
 from memd.notes.conflicts import original_of
 
 NEVER = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
@@ -24,20 +24,6 @@ SWAP = re.compile(
 LINK = "a symbolic link; `follow = true` in the config allows it"
 NOWHERE = "a symbolic link to nothing, or in a circle"
 ODD = "it is no regular file"
-
-
-@dataclass(frozen=True, slots=True)
-class FileStat:
-    """A file's stat: if it is the same, so are the bytes."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> FileStat:
-        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 @dataclass(slots=True)

@@ -13,11 +13,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from memd.errors import UsageError
-from memd.indexer.indexing.scan import LINK, FileStat, scan
+from memd.indexer.indexing.scan import LINK, scan
 from memd.indexer.language.words import terms_of
 from memd.indexer.query.pattern import MAX_LINE, Pattern
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.models import Workspace
+from memd.models import FileStat, Workspace
 from memd.notes.names import date_of
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
 

@@ -7,7 +7,7 @@ import zlib
 from dataclasses import astuple, dataclass, fields, replace
 
 from memd.errors import Conflict
-from memd.notes.read import digest_of
+from memd.notes.read import common_prefix, digest_of
 
 CONTEXT = 64
 """Bytes kept around a splice, to find its place again after the file changed elsewhere."""
@@ -37,8 +37,8 @@ def splice_of(path: str, before: bytes | None, after: bytes | None) -> Splice:
     Whole lines keep the written text readable in the splice, whatever happens to the lines around it.
     """
     old, new = before or b"", after or b""
-    start = _common_prefix(old, new)
-    tail = _common_prefix(old[start:][::-1], new[start:][::-1])
+    start = common_prefix(old, new)
+    tail = common_prefix(old[start:][::-1], new[start:][::-1])
     start, tail = _to_lines(old, new, start, tail)
     end_old, end_new = len(old) - tail, len(new) - tail
     return Splice(
@@ -66,20 +66,6 @@ def _to_lines(old: bytes, new: bytes, start: int, tail: int) -> tuple[int, int]:
         line = old.find(b"\n", len(old) - tail)
         tail = len(old) - line - 1 if line >= 0 else 0
     return start, tail
-
-
-def _common_prefix(one: bytes, other: bytes) -> int:
-    """Length of the common prefix, by bisection."""
-    if other.startswith(one):
-        return len(one)
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 # --- in the ledger ------------------------------------------------------------------------------------------

@@ -88,19 +88,15 @@ class FollowedIndex(WorkspaceIndex):
     def __init__(self, stores: FollowedStores, number: int, workspace: Workspace) -> None:
         nothing = Loaded[Mirror | None](lambda: None)
         mirrors = nothing, nothing, nothing
-        super().__init__(number, workspace, Loaded(self._opened_text), Loaded(self._current_files), *mirrors)
+        text = Loaded[TextIndex](lambda: FollowedTextIndex(stores.text_folder(number)))
+        files = Loaded[Mapping[str, FileRow]](lambda: catalog.files(stores.ledger.reader, number))
+        super().__init__(number, workspace, text, files, *mirrors)
         self._stores = stores
         self._lock = threading.Lock()
         self._text_seen = self._files_seen = -1
         """The clock's count when these were last read."""
         self._named: tuple[tuple[int, int], list[tuple[str, int]]] = ((0, 0), [])
         self._mirrors: dict[int, Mirror | None] = {}
-
-    def _opened_text(self) -> TextIndex:
-        return FollowedTextIndex(self._stores.text_folder(self.id))
-
-    def _current_files(self) -> Mapping[str, FileRow]:
-        return catalog.files(self._stores.ledger.reader, self.id)
 
     def follow(self, seq: int) -> None:
         """Read at least what the ledger had at this count of the clock."""

@@ -165,7 +165,7 @@ class Segment:
         if field not in self._lexicons:
             with reading(), self._lock:
                 if field not in self._lexicons:
-                    self._lexicons[field] = _lexicon(self._terms, field)
+                    self._lexicons[field] = Lexicon(*_terms(self._terms, field)[1:])
         return self._lexicons[field]
 
 
@@ -199,11 +199,6 @@ def frozen(docs: Docs, weights: Counts) -> PostingList:
     """Make the arrays read-only: cached lists are shared."""
     docs.flags.writeable = weights.flags.writeable = False
     return PostingList(docs, weights)
-
-
-def _lexicon(terms: Any, field: str) -> Lexicon:
-    _, words, counts = _terms(terms, field)
-    return Lexicon(words, counts)
 
 
 def _terms(terms: Any, field: str) -> tuple[NDArray[np.int64], list[str], NDArray[np.int64]]:

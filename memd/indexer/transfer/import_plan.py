@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -363,19 +362,15 @@ def text_at(entry: JsonObject, name: str) -> str:
 def seconds_of(time: str) -> float:
     """A time in seconds; 0 if it is none."""
     try:
-        return _parsed(time).timestamp()
+        return datetime.fromisoformat(time.strip()).timestamp()
     except (ValueError, OverflowError):
         return 0.0
-
-
-def _parsed(time: str) -> datetime:
-    return datetime.fromisoformat(re.sub(r"Z$", "+00:00", time.strip()))
 
 
 def _moment(time: object) -> str | None:
     """A time as the ledger writes it; None if it is none."""
     try:
-        moment = _parsed(time) if isinstance(time, str) else None
+        moment = datetime.fromisoformat(time.strip()) if isinstance(time, str) else None
         return actions.in_utc(moment if moment.tzinfo else moment.replace(tzinfo=UTC)) if moment else None
     except (ValueError, OverflowError):
         return None

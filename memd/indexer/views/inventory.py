@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from sqlite3 import Connection, Row
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from memd.indexer.query import grep, lookup
 from memd.indexer.query.lookup import ALIVE
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.views.overview import AMONG, workspace_ids
 from memd.models import PINNED, Filters, JsonObject
 from memd.notes.read import digest_of
 
@@ -108,8 +108,8 @@ def _days(connection: Connection, indexes: Sequence[WorkspaceIndex]) -> list[tup
     """How many memories each day has, the newest day first."""
     rows = connection.execute(
         "SELECT date, COUNT(*) FROM memories WHERE file IS NOT NULL AND deleted IS NULL"
-        " AND workspace IN (SELECT value FROM json_each(?)) GROUP BY date ORDER BY date DESC",
-        (json.dumps([index.id for index in indexes]),),
+        f" AND workspace {AMONG} GROUP BY date ORDER BY date DESC",
+        {"workspaces": workspace_ids(indexes)},
     )
     return [(date, many) for date, many in rows]
 
@@ -178,13 +178,11 @@ def newest(
 
 def _roles(connection: Connection, indexes: Iterable[WorkspaceIndex]) -> dict[str, int]:
     """How many memories each role has, without any filter."""
-    count: Counter[str] = Counter()
-    for index in indexes:
-        rows = connection.execute(
-            "SELECT role, COUNT(*) FROM memories WHERE workspace = ? AND file IS NOT NULL GROUP BY role", (index.id,)
-        )
-        count.update(dict(rows.fetchall()))
-    return dict(sorted(count.items()))
+    rows = connection.execute(
+        f"SELECT role, COUNT(*) FROM memories WHERE file IS NOT NULL AND workspace {AMONG} GROUP BY role ORDER BY role",
+        {"workspaces": workspace_ids(indexes)},
+    )
+    return dict(rows.fetchall())
 
 
 def _passes(row: Row, filters: Filters) -> bool:

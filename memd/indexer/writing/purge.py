@@ -70,7 +70,8 @@ def purge(stores: Stores, index: WorkspaceIndex, memory: int) -> JsonObject:
     # A segment keeps the words of deleted chunks: the text index is built again.
     stores.swap_text(index, rebuild.build_elsewhere(stores.folder, index.id))
     reconcile.reconcile_text(stores, index)
-    purged["collection"] = _renew_vectors(stores, index)
+    index.drop_mirrors()
+    purged["collection"] = "made again" if stores.renew_collection(index) else "not open"
     problem = stores.ledger.compact()
     kept = [{"what": "state.db-wal", "why": problem}] if problem else []
     return {"memory": memory, "purged": purged, "kept": [*kept, *_out_of_reach(stores, index, trace)]}
@@ -168,12 +169,6 @@ def _blank_keys(connection: sqlite3.Connection, index: WorkspaceIndex, trace: Me
 
 
 # --- the rest -----------------------------------------------------------------------------------------------
-
-
-def _renew_vectors(stores: Stores, index: WorkspaceIndex) -> str:
-    """Have the collection made again from the ledger."""
-    index.drop_mirrors()
-    return "made again" if stores.renew_collection(index) else "not open"
 
 
 def collection_left(stores: Stores, ns: str) -> list[dict[str, str]]:

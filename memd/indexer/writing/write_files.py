@@ -141,10 +141,6 @@ class _ActionRecord:
         return self._number
 
 
-def _failure(why: str, left: list[str]) -> dict[str, object]:
-    return {"why": why, **({"left": left} if left else {})}
-
-
 def restore_failed(ledger: Ledger, index: WorkspaceIndex, numbers: Sequence[int]) -> list[str]:
     """Restore the files of actions that failed half-way; returns those that wait until there is room on the disk."""
     waiting: list[str] = []
@@ -153,8 +149,9 @@ def restore_failed(ledger: Ledger, index: WorkspaceIndex, numbers: Sequence[int]
         left, without_room = _restore(index, written)
         waiting += without_room
         if not without_room:
+            failure = {"why": index.unrestored[number], **({"left": left} if left else {})}
             with ledger.write() as connection:
-                actions.finish(connection, number, _failure(index.unrestored[number], left), "failed")
+                actions.finish(connection, number, failure, "failed")
             del index.unrestored[number]
     return waiting
 
