@@ -66,8 +66,8 @@ NOTES = {
 }
 
 
-forge = lru_cache(maxsize=2)(Forge)
-"""One for all daemons and one for all commands of a test process."""
+forge = lru_cache(maxsize=3)(Forge)
+"""One for all daemons, one for all commands and one for Chroma's processes of a test process."""
 
 
 class Home:

@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +31,8 @@ DAEMON_MODULES = (
     *("memd.notes.parse", "onnxruntime", "tokenizers", "whoosh.index", "watchdog.observers", "markdown_it"),
     *("yaml", "apscheduler.schedulers.background"),
 )
+CHROMA = "memd.indexer.store.chroma_process"
+MODULES = {"memd.daemon": DAEMON_MODULES, "memd": COMMAND_MODULES, CHROMA: ("chromadb", "numpy")}
 QUIET = {"OPENBLAS_NUM_THREADS": "1", "ANONYMIZED_TELEMETRY": "False", "ORT_DISABLE_TELEMETRY": "1"}
 """What the daemon sets before it loads these."""
 MESSAGE = 1 << 18
@@ -44,6 +47,8 @@ class Forged:
         self._status = status
         self.pid = int(status.recv(MESSAGE))
         self.returncode: int | None = None
+        self._lock = threading.Lock()
+        """Several threads may wait; the end is told once."""
 
     def poll(self) -> int | None:
         return self._hear(0)
@@ -65,13 +70,14 @@ class Forged:
 
     def _hear(self, timeout: float | None) -> int | None:
         if self.returncode is None and select.select([self._status], [], [], timeout)[0]:
-            self.returncode = int(self._status.recv(MESSAGE))
-            self._status.close()
+            with self._lock:
+                if self.returncode is None:
+                    self.returncode = int(self._status.recv(MESSAGE))
         return self.returncode
 
 
 class Forge:
-    """The process with the modules of `memd.daemon` or of `memd`, the command; it ends with the test run."""
+    """The process with the modules of `memd.daemon`, of `memd`, the command, or of Chroma; it ends with the tests."""
 
     def __init__(self, module: str) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -174,7 +180,7 @@ def _become(wish: dict[str, Any], files: list[int]) -> None:
 if __name__ == "__main__":
     sys.path[0] = str(Path.cwd())
     name = sys.argv[2]
-    for module in DAEMON_MODULES if name == "memd.daemon" else COMMAND_MODULES:
+    for module in MODULES[name]:
         importlib.import_module(module)
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as asked:

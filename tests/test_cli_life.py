@@ -38,9 +38,16 @@ def of_version(folder, version):
     return str(folder)
 
 
+@pytest.fixture
+def running(home):
+    """A daemon that ran before the command, for tests that are not about its start."""
+    home.start()
+
+
 # start and stop
 
 
+@pytest.mark.usefixtures("running")
 def test_what_is_added_without_a_name_is_the_working_directory(home, workspace):
     done = home.run("add", "--json", cwd=workspace)
     assert done.returncode == 0 and json.loads(done.stdout)["workspace"]["root"] == str(workspace.resolve()), (
@@ -207,6 +214,7 @@ def test_a_newer_daemon_is_left_alone_and_said(home, workspace, tmp_path):
 # add and remove
 
 
+@pytest.mark.usefixtures("running")
 def test_add_says_how_many_files_and_remove_keeps_them(home, workspace):
     done = home.run("add", ".", cwd=workspace)
     assert (done.returncode, done.stderr) == (0, "")
@@ -219,6 +227,7 @@ def test_add_says_how_many_files_and_remove_keeps_them(home, workspace):
     assert home.run("workspaces").stdout == "no workspaces yet; begin with: memd add .\n"
 
 
+@pytest.mark.usefixtures("running")
 def test_add_of_a_directory_without_memory_says_what_it_looked_for(home):
     empty = home.path / "empty"
     empty.mkdir()
@@ -234,6 +243,7 @@ def test_add_of_a_directory_without_memory_says_what_it_looked_for(home):
     assert code == 0 and "Read them all?" in shown and "1 file, 1 chunk searchable" in shown
 
 
+@pytest.mark.usefixtures("running")
 def test_add_takes_globs_a_name_and_json(home):
     vault = home.path / "vault"
     vault.mkdir()
@@ -244,6 +254,7 @@ def test_add_takes_globs_a_name_and_json(home):
     assert "pond.md:1" in home.run("query", "-n", "garden", "newts").stdout
 
 
+@pytest.mark.usefixtures("running")
 def test_a_bar_is_drawn_on_a_terminal_only(home):
     many = home.path / "many" / "memory"
     many.mkdir(parents=True)
@@ -355,6 +366,7 @@ def test_without_a_model_text_search_goes_on_and_says_so(home, workspace):
     assert "degraded  vectors: " in home.run("status").stdout
 
 
+@pytest.mark.usefixtures("running")
 def test_uninstalling_no_service_leaves_the_daemon_alone(home, workspace):
     home.run("add", str(workspace))
     done = home.run("service", "uninstall")
@@ -362,6 +374,7 @@ def test_uninstalling_no_service_leaves_the_daemon_alone(home, workspace):
     assert home.run("status").returncode == 0
 
 
+@pytest.mark.usefixtures("running")
 def test_adding_a_directory_that_is_not_there_says_so(home):
     (home.path / "notes").mkdir()
     refused = home.run("add", str(home.path / "notse"))
@@ -371,6 +384,7 @@ def test_adding_a_directory_that_is_not_there_says_so(home):
     assert done.returncode == 0 and "does not exist yet" in done.stdout
 
 
+@pytest.mark.usefixtures("running")
 def test_an_obsidian_vault_is_read_whole_with_its_links_tags_and_aliases(home):
     vault = write_notes(
         home.path / "vault",
@@ -390,6 +404,7 @@ def test_an_obsidian_vault_is_read_whole_with_its_links_tags_and_aliases(home):
     assert "no file matches yet" in home.run("add", str(vault), "--preset", "agent").stdout
 
 
+@pytest.mark.usefixtures("running")
 def test_a_restart_with_wrong_settings_leaves_the_daemon_running(home, workspace):
     home.run("add", str(workspace))
     with (home.path / "config.toml").open("a") as config:
