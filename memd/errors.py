@@ -28,6 +28,8 @@ MemdError                 failed                exit 6
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -228,6 +230,13 @@ class ModelUnavailable(MemdError):
 
 def _tree(cls: type[MemdError]) -> list[type[MemdError]]:
     return [cls] + [leaf for sub in cls.__subclasses__() for leaf in _tree(sub)]
+
+
+def report(error: MemdError) -> int:
+    """Say on standard error what happened and what to do; returns the exit code."""
+    hint = f"\n  {error.hint}" if error.hint else ""
+    print(f"memd: {error.message}{hint}", file=sys.stderr)
+    return error.exit_code
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

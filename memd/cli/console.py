@@ -65,10 +65,10 @@ def _size(stream: TextIO) -> tuple[int, int]:
     """Columns and lines of a terminal; the variables of that name count before what it says of itself."""
     columns, lines = (os.environ.get(name, "") for name in ("COLUMNS", "LINES"))
     try:
-        told = os.get_terminal_size(stream.fileno())
+        terminal = os.get_terminal_size(stream.fileno())
     except OSError:
-        told = os.terminal_size((0, 0))
-    size = (int(columns) if columns.isdigit() else told[0], int(lines) if lines.isdigit() else told[1])
+        terminal = os.terminal_size((0, 0))
+    size = (int(columns) if columns.isdigit() else terminal[0], int(lines) if lines.isdigit() else terminal[1])
     return max(size[0] or PAGE_WIDTH, LEAST_WIDTH), size[1] or PAGE_LINES
 
 

@@ -23,7 +23,7 @@ warnings.filterwarnings("ignore", category=SyntaxWarning, module="whoosh")
 
 from memd.config.load import load  # noqa: E402
 from memd.daemon.lock import take_state  # noqa: E402
-from memd.errors import MemdError  # noqa: E402
+from memd.errors import MemdError, report  # noqa: E402
 
 GC_THRESHOLD = (50_000, 20, 100)
 """An answer makes some thousand short-lived objects and hardly a cycle. With Python's own threshold of 700 the
@@ -82,10 +82,7 @@ def main(arguments: list[str]) -> int:
             return doctor("--fix" in arguments, "--secrets" in arguments)
         return serve()
     except MemdError as error:
-        print(f"memd: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"  {error.hint}", file=sys.stderr)
-        return error.exit_code
+        return report(error)
 
 
 if __name__ == "__main__":

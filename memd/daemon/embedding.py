@@ -331,7 +331,7 @@ class Embedding:
             switch.end("cancelled")
 
     def _follow_server(self, embedder: Embedder, settings: EmbeddingSettings) -> None:
-        """Have health say how a server is: told before the answer is that went without it."""
+        """Report the state of an embedding server to health, before an answer that went without it is sent."""
         if settings.provider in SERVERS:
             server = cast("ServerEmbedder", embedder)
             self._servers[server.fingerprint] = server

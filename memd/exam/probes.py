@@ -56,7 +56,7 @@ class Probe:
     passage: ProbePassage
 
     def answered_by(self, hit: Hit) -> bool:
-        """Whether the hit shows the passage: itself, its twin, or a hit that folds it."""
+        """Whether the hit shows the passage: itself, the same text elsewhere, or a hit that lists it under `also`."""
         if hit.ns != self.passage.ns:
             return False
         if self.kind == "date" and hit.key == self.passage.key:

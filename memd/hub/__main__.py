@@ -14,7 +14,7 @@ from pathlib import Path
 from memd.config import tokens
 from memd.config.load import load
 from memd.config.schema import HubSettings
-from memd.errors import MemdError, Refused, UsageError
+from memd.errors import MemdError, Refused, UsageError, report
 from memd.hub.server import BACKLOG, serve
 from memd.protocol.async_client import AsyncClient
 
@@ -26,9 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _run(hub_options(arguments))
     except MemdError as error:
-        hint = f"\n  {error.hint}" if error.hint else ""
-        print(f"memd: {error.message}{hint}", file=sys.stderr)
-        return error.exit_code
+        return report(error)
     except KeyboardInterrupt:
         return 0
 

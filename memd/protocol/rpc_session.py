@@ -170,8 +170,8 @@ class RpcSession:
         if self._remote:
             # A hub keeps nothing between requests: each of them says it, in its address.
             return greeting()
-        wishes = {"bind": self._bind, "mask_secrets": self._mask_secrets}
-        return {**greeting(), **{name: wish for name, wish in wishes.items() if wish}}
+        options = {"bind": self._bind, "mask_secrets": self._mask_secrets}
+        return {**greeting(), **{name: value for name, value in options.items() if value}}
 
     @property
     def _remote(self) -> bool:
@@ -179,8 +179,8 @@ class RpcSession:
         return self.path.startswith(("http://", "https://"))
 
     def _hub_arguments(self) -> tuple[str, float, str | None, dict[str, str]]:
-        wishes = {"ns": self._bind, "mask_secrets": "1" if self._mask_secrets else None}
-        return self.path, self._timeout, self._token, {name: wish for name, wish in wishes.items() if wish}
+        options = {"ns": self._bind, "mask_secrets": "1" if self._mask_secrets else None}
+        return self.path, self._timeout, self._token, {name: value for name, value in options.items() if value}
 
     def _line(self, method: str, params: dict[str, Any] | None) -> tuple[int, bytes]:
         self._last_id += 1

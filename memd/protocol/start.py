@@ -81,10 +81,10 @@ def _ask_to_stop() -> int:
     try:
         link = Connection(paths.socket_path_str(), ANSWER_SECONDS)
         link.send(wire.encode_request(1, "hello", None) + wire.encode_request(2, "shutdown", None))
-        told = wire.decode(link.line(ANSWER_SECONDS))
+        reply = wire.decode(link.line(ANSWER_SECONDS))
         link.line(ANSWER_SECONDS)
         link.close()
-        return int(told["result"]["pid"])
+        return int(reply["result"]["pid"])
     except (NoDaemon, Closed, BadJson, KeyError, TypeError):
         return _terminate(lock_holder())
 
@@ -261,11 +261,11 @@ def _last_words(process: subprocess.Popen[bytes], errors: tuple[Path, int]) -> t
 def daemon_words(stderr: bytes, code: int) -> tuple[str, str]:
     """The message and the hint of a daemon that gave up, from what it wrote; of one that crashed, its last lines."""
     words = stderr.decode("utf-8", "replace").strip()
-    _, found, told = ("\n" + words).rpartition("\nmemd: ")
+    _, found, complaint = ("\n" + words).rpartition("\nmemd: ")
     if not found:
         lines = "\n  ".join(words.splitlines()[-QUOTED_LINES:]) or "it said nothing"
         return f"it ended with code {code}:\n  {lines}", "check the stores: memd doctor; read the log: memd logs"
-    *message, hint = told.split("\n")
+    *message, hint = complaint.split("\n")
     return ("\n".join(message), hint.strip()) if message else (hint, "")
 
 

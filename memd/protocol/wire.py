@@ -115,8 +115,8 @@ def error_object(error: BaseException) -> dict[str, Any]:
 
 def raise_error(error: Any) -> NoReturn:
     """Raise the error that a daemon sent, as the class it was there."""
-    told: dict[str, Any] = error if isinstance(error, dict) else {}
-    data: Any = told.get("data")
+    sent: dict[str, Any] = error if isinstance(error, dict) else {}
+    data: Any = sent.get("data")
     data = data if isinstance(data, dict) else {}
     kind = BY_CODE.get(str(data.get("code")), MemdError)
-    raise kind(str(told.get("message") or "the daemon reported an error"), str(data.get("hint") or ""))
+    raise kind(str(sent.get("message") or "the daemon reported an error"), str(data.get("hint") or ""))

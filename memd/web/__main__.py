@@ -10,7 +10,7 @@ import sys
 import webbrowser
 
 from memd.config import paths
-from memd.errors import MemdError, Refused
+from memd.errors import MemdError, Refused, report
 from memd.protocol.start import systemctl
 from memd.web import admission
 from memd.web.clients import Clients
@@ -28,9 +28,7 @@ def main() -> int:
     try:
         return _run(options)
     except MemdError as error:
-        hint = f"\n  {error.hint}" if error.hint else ""
-        print(f"memd: {error.message}{hint}", file=sys.stderr)
-        return error.exit_code
+        return report(error)
     except KeyboardInterrupt:
         return 0
 

@@ -291,8 +291,8 @@ def names_asked_days(line: str, day: date | None, times: QuestionTimes) -> bool:
     exact = [span for span in times.spans if (span.last - span.first).days <= EXACT_DAYS]
     if not exact or day is None:
         return False
-    brief = [told for told in spans_in_line(line, day) if (told.last - told.first).days < EXACT_DAYS / 2]
-    return any(span.meets(told.first, told.last) for told in brief for span in exact)
+    brief = [named for named in spans_in_line(line, day) if (named.last - named.first).days < EXACT_DAYS / 2]
+    return any(span.meets(named.first, named.last) for named in brief for span in exact)
 
 
 @lru_cache(maxsize=20_000)

@@ -77,12 +77,12 @@ def fold(candidates: Sequence[Candidate], limit: int) -> list[tuple[Candidate, l
     kept: list[tuple[Candidate, list[Row], frozenset[str]]] = []
     for candidate in _spread(candidates[: LOOKED_AT * limit]):
         terms = _terms(candidate.row)
-        twin = next((other for other in kept if other[0].index is candidate.index and _alike(terms, other[2])), None)
-        if twin is not None and _is_team(twin[0]) and not _is_team(candidate):
+        same = next((other for other in kept if other[0].index is candidate.index and _alike(terms, other[2])), None)
+        if same is not None and _is_team(same[0]) and not _is_team(candidate):
             # The person's own wins; it is shown where the team's would have been.
-            kept[kept.index(twin)] = (candidate, [twin[0].row, *twin[1]], terms)
-        elif twin is not None:
-            twin[1].append(candidate.row)
+            kept[kept.index(same)] = (candidate, [same[0].row, *same[1]], terms)
+        elif same is not None:
+            same[1].append(candidate.row)
         elif len(kept) < limit:
             kept.append((candidate, [], terms))
     return _own_first([(candidate, also) for candidate, also, _ in kept])

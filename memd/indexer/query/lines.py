@@ -60,7 +60,7 @@ class LineUnit:
 
 
 def units_of(text: str) -> tuple[LineUnit, ...]:
-    """The lines of a chunk that can answer by themselves: a turn of a talk, an item, a few sentences."""
+    """The lines of a chunk that can answer by themselves: a turn of a conversation, an item, a few sentences."""
     language = foreign_language(text)
     return tuple(_unit(piece, language) for piece in _pieces(text))
 

@@ -79,15 +79,15 @@ def _filtered_by(stores: Stores, index: WorkspaceIndex, chunk: int, question: Pa
 def _place(ask: Ask, found: SearchResult, own: Candidate) -> dict[str, Any]:
     rank, best = found.candidates.index(own) + 1, found.candidates[0]
     folded = hits.fold(found.candidates, ask.limit)
-    twin = next((candidate for candidate, also in folded if any(row["id"] == own.row["id"] for row in also)), None)
+    same = next((candidate for candidate, also in folded if any(row["id"] == own.row["id"] for row in also)), None)
     end = hits.end_of(folded, found.confidence)
     shown = any(candidate is own for candidate, _ in folded[:end])
     near = any(candidate is own for candidate, _ in folded[end:])
     voices = found.by_workspace[own.index.id].voices
     ranks = _ranks(voices, own)
     reasons: list[str] = []
-    if twin is not None:
-        where = f"{twin.row['path']}:{twin.row['start_line']}"
+    if same is not None:
+        where = f"{same.row['path']}:{same.row['start_line']}"
         reasons = [f"it says the same as {where} and is listed there under `also`"]
     elif near:
         lacking = voices.words.lacking(own.row["id"]) if voices.words else []

@@ -231,13 +231,13 @@ class ChromaChild:
     def _receive(self) -> None:
         """Hand out the answers, until there are no more."""
         while (message := read_message(self._link)) is not None:
-            told, _ = message
+            reply, _ = message
             with self._lock:
-                answer = self._waiting.pop(told.get("nth", 0))
-            if "error" in told:
-                answer.set_exception(_error(told))
+                answer = self._waiting.pop(reply.get("nth", 0))
+            if "error" in reply:
+                answer.set_exception(_error(reply))
             else:
-                answer.set_result(told)
+                answer.set_result(reply)
         why = _ending(self._process)
         with self._lock:
             self._gone = why
@@ -276,10 +276,10 @@ def _ending(process: subprocess.Popen[bytes]) -> str:
     return f"it crashed (signal {-code})" if code < 0 else f"it ended with exit code {code}"
 
 
-def _error(told: Header) -> StoreBroken | DiskFull:
-    if told["full"]:
-        return DiskFull(f"the vectors could not be written: {told['error']}", "make room; memd goes on by itself")
-    return StoreBroken(f"the vector store failed: {told['error']}", "memd goes on by itself; memd doctor tells more")
+def _error(reply: Header) -> StoreBroken | DiskFull:
+    if reply["full"]:
+        return DiskFull(f"the vectors could not be written: {reply['error']}", "make room; memd goes on by itself")
+    return StoreBroken(f"the vector store failed: {reply['error']}", "memd goes on by itself; memd doctor tells more")
 
 
 def _lost(why: str) -> ChromaGone:
