@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from figures import Figure, median, percentile, spread, table
+from figures import Figure, median, spread, table
 from home import Home, workplace
 from mcp import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
@@ -30,6 +30,7 @@ from memd.protocol.client import Client
 MOST_ABOVE_MS = 5.0
 QUESTIONS = ("how is the backup restored", "handbook", "who decides about the budget", "the import that fails")
 MODERN = "2026-07-28"
+WAYS = ("on the socket", "over /rpc")
 
 
 class Hub:
@@ -83,48 +84,52 @@ def measure(store: Store, rounds: int, clients: int) -> list[Figure]:
 
 
 async def _figures(home: Home, hub: Hub, rounds: int, clients: int) -> list[Figure]:
+    direct, remote = home.client(), Client(hub.url, token=hub.token)
+    pings = [_by_turns([lambda _: direct.ping(), lambda _: remote.ping()], nth) for nth in range(-5, rounds)][5:]
+    asked = [
+        _by_turns([lambda text: direct.query(text, ns="notes", limit=5), lambda text: remote.query(text, limit=5)], nth)
+        for nth in range(-5, rounds)
+    ][5:]
     before = hub.cpu_ms()
-    socket, rpc, mcp = await _by_turns(home, hub, rounds)
-    cpu = (hub.cpu_ms() - before) / (len(rpc) + len(mcp))
+    mcp = await _mcp(hub, rounds)
+    cpu = (hub.cpu_ms() - before) / rounds
     served, seconds = await _at_once(hub, clients)
     return [
-        *spread("query on the socket", socket),
-        *spread("query over /rpc", rpc),
+        *(figure for nth, way in enumerate(WAYS) for figure in spread(f"ping {way}", [took[nth] for took in pings])),
+        *(figure for nth, way in enumerate(WAYS) for figure in spread(f"query {way}", [took[nth] for took in asked])),
+        Figure("ping over /rpc above the socket, p50", _above(pings), most=MOST_ABOVE_MS),
+        Figure("query over /rpc above the socket, p50", _above(asked), most=MOST_ABOVE_MS, note="one after the other"),
         *spread("memory_search over /mcp", mcp, note="the SDK's client, whose own work counts too"),
-        Figure("/rpc above the socket, p50", median(rpc) - median(socket), most=MOST_ABOVE_MS),
-        Figure("/mcp above the socket, p50", median(mcp) - median(socket), note="with the client's own work"),
-        Figure(
-            "/rpc above the socket, p10", percentile(rpc, 0.1) - percentile(socket, 0.1), note="when nothing else runs"
-        ),
-        Figure("/mcp above the socket, p10", percentile(mcp, 0.1) - percentile(socket, 0.1)),
-        Figure("CPU of the hub for a request", cpu, note="the mean of both ways"),
+        Figure("CPU of the hub for a memory_search", cpu),
         Figure(f"{clients} new clients at once, answered", float(served), "of them"),
         Figure(f"{clients} new clients at once, until the last answer", seconds * 1000),
         Figure("memory of the hub", hub.memory_mb(), "MB"),
     ]
 
 
-async def _by_turns(home: Home, hub: Hub, rounds: int) -> tuple[list[float], list[float], list[float]]:
-    """The three ways one after the other, each with questions that were not asked before."""
-    socket: list[float] = []
-    rpc: list[float] = []
-    mcp: list[float] = []
-    direct, remote = home.client(), Client(hub.url, token=hub.token)
+def _by_turns(ways: list[Callable[[str], Any]], nth: int) -> list[float]:
+    """The same by each way, the first of them by turns; asked once before, so that neither finds it new."""
+    question = f"{QUESTIONS[nth % len(QUESTIONS)]} {nth}"
+    ways[0](question)
+    order = sorted(range(len(ways)), reverse=nth % 2 == 1)
+    took = {way: _timed(ways[way], question) for way in order}
+    return [took[way] for way in range(len(ways))]
+
+
+def _above(pairs: list[list[float]]) -> float:
+    """The middle of the differences: what else the machine does is much the same for both of a pair."""
+    return median([over - direct for direct, over in pairs])
+
+
+async def _mcp(hub: Hub, rounds: int) -> list[float]:
+    times = []
     async with hub.agent() as agent:
         for nth in range(-5, rounds):
-            asked = [f"{QUESTIONS[nth % len(QUESTIONS)]} {nth} {way}" for way in "abc"]
-            took = [
-                _timed(lambda question: direct.query(question, ns="notes", limit=5), asked[0]),
-                _timed(lambda question: remote.query(question, limit=5), asked[1]),
-            ]
             began = time.perf_counter()
-            found = await agent.call_tool("memory_search", {"query": asked[2]})
-            took.append((time.perf_counter() - began) * 1000)
+            found = await agent.call_tool("memory_search", {"query": f"{QUESTIONS[nth % len(QUESTIONS)]} {nth}"})
+            times.append((time.perf_counter() - began) * 1000)
             assert not found.is_error, found
-            if nth >= 0:
-                for times, one in zip((socket, rpc, mcp), took, strict=True):
-                    times.append(one)
-    return socket, rpc, mcp
+    return times[5:]
 
 
 def _timed(ask: Callable[[str], Any], question: str) -> float:
