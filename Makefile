@@ -98,6 +98,9 @@ bench-lifecycle: $(STAMP) ## a year of notes and questions, with each rule on an
 bench-reflect: $(STAMP)   ## a reflection over 100,000 chunks, and what questions wait for it
 	$(BIN)/python benchmarks/reflect.py $(ARGS)
 
+bench-web: $(STAMP)       ## the page at 10,000 chunks: answers, drawing, typing, bytes, memory; needs chromium
+	$(BIN)/python benchmarks/web.py $(ARGS)
+
 bench-outline: $(STAMP)   ## how long outlines take: 1,000 files cold, one changed, a symbol asked over the socket
 	$(BIN)/python benchmarks/outline.py $(ARGS)
 

@@ -40,7 +40,8 @@ INDEXER = (
 VENDORS = {
     "whoosh": {"indexer/store/text.py"},
     "chromadb": {"indexer/store/chroma_process.py"},
-    "watchdog": {"daemon/inotify.py"},
+    # One has its bindings of inotify, the other its observer for systems that have none.
+    "watchdog": {"daemon/inotify.py", "daemon/native_watch.py"},
     # One runs the jobs; the other reads cron lines, which the config file is checked for.
     "apscheduler": {"daemon/scheduler.py", "config/schedules.py"},
     # One finds blocks with their lines, the other makes HTML.

@@ -424,6 +424,29 @@ def test_bash_completes_commands_flags_workspaces_keys_agents_and_jobs(place, ag
     assert (done.stdout.split(), done.stderr) == (offered, "")
 
 
+OTHER_SHELLS = {
+    "fish": "source {script}; complete -C '{line}' | string split -f1 \\t",
+    # Outside of its line editor zsh has the same arrays; what would be offered is printed.
+    "zsh": "compdef() {{ }}; compadd() {{ print -l $found }}; _files() {{ }}; source {script};"
+    " words=({line}) CURRENT=$#words; _memd",
+}
+
+
+@pytest.mark.parametrize("shell", OTHER_SHELLS)
+def test_other_shells_complete_as_bash_does(place, agent, tmp_path, shell):
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed: apt-get install {shell}")
+    (tmp_path / "memd").write_text(f'#!/bin/sh\nexec {sys.executable} -m memd "$@"\n')
+    (tmp_path / "memd").chmod(0o755)
+    script = ROOT / "share/completions" / {"fish": "memd.fish", "zsh": "_memd"}[shell]
+    env = {**place.env, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    for line, offered in (("memd que", ["query"]), ("memd get 2026-02-15#e", ["2026-02-15#ersatztv"]),
+                          ("memd query x -n a", ["agent"]), ("memd jobs run ref", ["reflect"])):  # fmt: skip
+        command = [shell, "-c", OTHER_SHELLS[shell].format(script=script, line=line)]
+        done = subprocess.run(command, env=env, cwd=agent, capture_output=True, text=True)
+        assert (done.stdout.split(), done.stderr) == (offered, ""), line
+
+
 def test_without_a_daemon_completion_offers_nothing_and_starts_none(home):
     done = home.run(COMP_WORDS="memd get x", COMP_CWORD="2", _MEMD_COMPLETE="complete_bash")
     assert (done.stdout.strip(), done.stderr) == ("", "") and not home.socket.exists()

@@ -140,8 +140,8 @@ def test_a_test_shows_what_would_move_and_fade_and_changes_nothing(memory: Clien
     told = {match["key"]: match for match in result["matches"]}
     assert set(told) == {"2026-02-15#ersatztv", "2026-02-16#backup", "sourdough"}
     assert (result["moved"], result["faded"]) == (1, 2)
-    on = [rule.name for rule in BUILT_IN if rule.enabled or rule.name == "decay-unaccessed"]
-    assert result["rules"] == [name for name in on if name not in ("renew", "merge-similar")]
+    on = [rule.name for rule in BUILT_IN if rule.enabled]
+    assert result["rules"] == [name for name in on if name not in result["of_pairs"]]
     assert result["of_pairs"] == ["dedup-all", "renew", "merge-similar"]
     stale, faint = told["sourdough"], told["2026-02-16#backup"]
     assert (stale["rule"], stale["from"], stale["to"]) == ("demote-stale-ltm", "ltm", "dormant")

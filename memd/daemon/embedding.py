@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import numpy as np
 from memd.config.schema import SERVERS, EmbeddingSettings, VectorsSettings
 from memd.daemon.health import Stopping
 from memd.daemon.model_switch import ModelSwitch
+from memd.daemon.system import give_way
 from memd.daemon.tasks import stores as tasks
 from memd.daemon.tasks.lifecycle import SaveSimilarEdges
 from memd.daemon.worker import Worker
@@ -178,7 +178,7 @@ class Embedding:
     # --- the thread ---------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        give_way(NICE)
         self._again.wait(HEAD_START)
         try:
             self._work_until_stopped()

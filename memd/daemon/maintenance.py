@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import threading
 import time
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from memd.daemon.embedding import NICE, Embedding
+from memd.daemon.system import give_way
 from memd.daemon.tasks.stores import RepairText, UseBuiltText
 from memd.daemon.worker import Worker
 from memd.errors import MemdError, StoreBroken
@@ -70,7 +70,7 @@ class IndexMaintenance:
         self._thread.start()
 
     def _run(self, work: Callable[[WorkspaceIndex], None], index: WorkspaceIndex) -> None:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        give_way(NICE)
         try:
             work(index)
         except MemdError as error:

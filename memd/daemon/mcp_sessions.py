@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memd.daemon.embedding import NICE
 from memd.daemon.server import ClientConnection
+from memd.daemon.system import give_way
 from memd.errors import MemdError
 from memd.indexer.record.history import PEOPLE
 from memd.mcp.tools import Call
@@ -65,7 +65,7 @@ class McpSessions:
             self._loader.start()
 
     def _load_gently(self) -> None:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        give_way(NICE)
         try:
             self.load()
         except MemdError as error:

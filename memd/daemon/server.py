@@ -7,13 +7,13 @@ import logging
 import os
 import select
 import socket
-import struct
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from memd.config.schema import ServerSettings
+from memd.daemon.system import peer_uid
 from memd.errors import Busy, MemdError, TooLarge
 from memd.protocol import wire
 from memd.protocol.rate_limit import RateLimit
@@ -26,7 +26,6 @@ READ_BYTES = 65_536
 WRITE_BUFFER = 1 << 20
 NOTICE_BUFFER = 1 << 16
 """Less than for an answer: a client that waits for notifications may not read for days."""
-PEER = struct.Struct("3i")
 
 
 def listen(path: Path) -> socket.socket:
@@ -237,8 +236,7 @@ class ClientConnection:
 
 def _same_user(writer: asyncio.StreamWriter) -> bool:
     """Whether the other end belongs to the same user; nobody else is listened to."""
-    peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
-    _, uid, _ = PEER.unpack(peer)
+    uid = peer_uid(writer.get_extra_info("socket"))
     if uid == os.getuid():
         return True
     log.warning("a connection of uid %d was closed", uid)

@@ -14,11 +14,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memd.config.schema import WatchSettings
 from memd.daemon.inotify import FolderEvent, Inotify
 from memd.indexer.indexing.scan import is_memory_path, may_hold_memories, watched_folders
 from memd.models import Workspace
+
+if TYPE_CHECKING:
+    from memd.daemon.native_watch import NativeWatch
 
 log = logging.getLogger("memd.watcher")
 
@@ -69,6 +73,9 @@ class Watcher:
         self._mark_changed = mark_changed
         self._rescan = rescan
         self._inotify: Inotify | None = None
+        self._native: NativeWatch | None = None
+        """Says when to look, where there is no inotify."""
+        self._nudged = threading.Event()
         self._watched: dict[str, _Watched] = {}
         self._users: dict[int, list[tuple[_Watched, str]]] = {}
         """Who uses each watch, and by which path: workspaces may share folders."""
@@ -83,12 +90,32 @@ class Watcher:
             try:
                 self._inotify = Inotify()
             except OSError as error:
-                log.warning("inotify cannot be used, polling instead: %s", error)
-                self._unusable = f"{error.strerror}; {LIMIT_FIX}"
+                self._do_without(error)
         self._thread.start()
+
+    def _do_without(self, error: OSError) -> None:
+        """Poll; and where the system has no inotify at all, let its own observer say when."""
+        log.warning("inotify cannot be used, polling instead: %s", error)
+        if error.errno != errno.ENOSYS:
+            self._unusable = f"{error.strerror}; {LIMIT_FIX}"
+            return
+        self._unusable = f"{error.strerror}; its own observer says when to look"
+        from memd.daemon.native_watch import NativeWatch
+
+        self._native = NativeWatch(self._nudge)
+
+    def _nudge(self, ns: str) -> None:
+        with self._lock:
+            watched = self._watched.get(ns)
+            if watched is not None:
+                watched.polled = -self.settings.poll_seconds
+        self._nudged.set()
 
     def stop(self) -> None:
         self._stopping.set()
+        self._nudged.set()
+        if self._native is not None:
+            self._native.stop()
         if self._inotify is not None:
             self._inotify.wake()
         self._thread.join(5)
@@ -103,12 +130,16 @@ class Watcher:
                 watched = _Watched(workspace, _wanted(workspace), polling=self._unusable)
                 self._watched[workspace.ns] = watched
                 self._attend(watched)
+                if self._native is not None:
+                    self._native.add(workspace.ns, workspace.root)
 
     def remove(self, ns: str) -> None:
         with self._lock:
             watched = self._watched.pop(ns, None)
             if watched is not None:
                 self._release(watched, list(watched.watches))
+                if self._native is not None:
+                    self._native.remove(ns)
 
     def mode(self, ns: str) -> tuple[str, str]:
         """How a workspace is watched, and why if it is not by inotify."""
@@ -126,13 +157,14 @@ class Watcher:
         while not self._stopping.is_set():
             for event in self._events(tick - time.monotonic()):
                 self._hear(event)
-            if time.monotonic() >= tick:
+            if time.monotonic() >= tick or self._nudged.is_set():
+                self._nudged.clear()
                 tick = time.monotonic() + TICK_SECONDS
                 self._look()
 
     def _events(self, seconds: float) -> list[FolderEvent]:
         if self._inotify is None:
-            self._stopping.wait(max(0.0, seconds))
+            self._nudged.wait(max(0.0, seconds))
             return []
         return self._inotify.read(seconds)
 

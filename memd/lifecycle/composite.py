@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 
+from memd.lifecycle.lives import BASE
 from memd.models import Kind, Tier
 
 BY_KIND: dict[Kind, dict[str, float]] = {
@@ -33,6 +34,10 @@ MOST_USED = 50
 
 BY_FAR = 1.5
 """A resting memory this many times as relevant as any awake one is the answer, and is weighted as short-term."""
+
+AS_MUCH = 0.8
+"""What is known for good and was only not asked for is left out beside the point, not where it is the point: with this
+share of the relevance of the best awake memory it is weighted as short-term, too."""
 
 NEAR = 0.65
 """A memory below this share of the best match's relevance is not about the task. With 0.4, new and much used notes
@@ -65,11 +70,18 @@ class MemoryStanding:
     day: date | None
     """The note's own; None if it has none or never ages."""
     pinned: bool = False
+    base: float = BASE
+    """Its importance before it faded."""
 
     @property
     def resting(self) -> bool:
         """Dormant, or a raw capture; pinned memories never rest."""
         return self.tier in RESTING and not self.pinned
+
+    @property
+    def lasting(self) -> bool:
+        """What is known rather than what happened; a raw capture is not known yet."""
+        return self.kind == "semantic" and self.tier == "dormant"
 
 
 def recency(day: date | None, today: date) -> float:
@@ -87,7 +99,10 @@ def use(accesses: int) -> float:
 def score(one: MemoryStanding, today: date, as_tier: Tier | None = None, best: float = 0.0) -> float:
     """The score of a memory; `as_tier` weights it as if in another tier, `best` is the relevance of the best match."""
     relevance = one.relevance * (one.relevance / best) ** SHARP if best else one.relevance
-    factors = {"relevance": relevance, "recency": recency(one.day, today), "importance": one.importance,
+    # What is as much about the task as anything is not held back by having faded.
+    beside = 1 - one.relevance / best if best else 1.0
+    importance = max(one.importance, one.base - (one.base - one.importance) * beside)
+    factors = {"relevance": relevance, "recency": recency(one.day, today), "importance": importance,
                "use": use(one.accesses)}  # fmt: skip
     tier: Tier = as_tier or ("ltm" if one.pinned else one.tier)
     return BY_TIER[tier] * sum(weight * factors[name] for name, weight in BY_KIND[one.kind].items())
@@ -106,7 +121,7 @@ def scores_of(standings: Sequence[MemoryStanding], today: date, all_tiers: bool 
     """The score of each search result; resting memories are left out, unless they answer best or `all_tiers` are asked.
 
     Fading never hides the only answer: a resting memory that is more relevant than every awake one stays, with the low
-    weight of its tier; one that is so by far is weighted as short-term.
+    weight of its tier; one that is so by far, or known for good and nearly as relevant, is weighted as short-term.
     """
     awake = max((one.relevance for one in standings if not one.resting), default=0.0)
     best = max((one.relevance for one in standings), default=0.0)
@@ -114,6 +129,8 @@ def scores_of(standings: Sequence[MemoryStanding], today: date, all_tiers: bool 
     for one in standings:
         if not one.resting:
             scores[one.memory] = score(one, today, best=best)
+        elif one.relevance >= (AS_MUCH if one.lasting else BY_FAR) * awake:
+            scores[one.memory] = score(one, today, "stm", best)
         elif all_tiers or one.relevance > awake:
-            scores[one.memory] = score(one, today, "stm" if one.relevance >= BY_FAR * awake else None, best)
+            scores[one.memory] = score(one, today, best=best)
     return scores

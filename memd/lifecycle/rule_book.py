@@ -343,19 +343,19 @@ BUILT_IN: tuple[Rule, ...] = tuple(
          "A raw capture that nobody asked for is laid aside."),
         # Before `wake`: what it laid aside still matches it there, which is no move and ends the search.
         # Before `promote-to-ltm`: being found often is no merit if it never helped.
-        ("prune-low-utility", "off told>20 utility<0.05 → demote dormant",
+        ("prune-low-utility", "told>20 utility<0.05 → demote dormant",
          "What is found often and never useful is laid aside, where someone says what is useful."),
         ("wake", "tier=dormant returned=yes → promote home",
          "What was asked for after a rule had laid it aside comes back."),
         # Before `decay-unaccessed`: with other numbers both could match, and rising must win.
-        ("promote-to-ltm", "off tier=stm age>72h access>50 → promote ltm",
+        ("promote-to-ltm", "tier=stm age>72h access>50 → promote ltm",
          "What is asked for again and again stays."),
         ("demote-stale-ltm", "tier=ltm idle>168h → demote dormant",
          "What nobody has asked for in a week is laid aside."),
-        ("decay-unaccessed", "off tier=stm age>48h access<10 → decay 0.95 floor 0.1",
+        ("decay-unaccessed", "tier=stm age>48h access<10 → decay 0.95 floor 0.1",
          "What is hardly asked for weighs a little less each day."),
         # Pair rules, the narrower one first: two memories that say the same are not merely linked.
-        ("dedup-all", "off similarity>0.92 → dedup",
+        ("dedup-all", "similarity>0.92 → dedup",
          "Of memories that say the same, one stays and the others are laid aside."),
         ("renew", "similarity>=0.8 → refine",
          "Of two notes under one heading that say nearly the same, the later refines the earlier."),
@@ -363,8 +363,8 @@ BUILT_IN: tuple[Rule, ...] = tuple(
          "Memories that say nearly the same are linked."),
     )
 )  # fmt: skip
-"""The rules that memd comes with, in the order in which they are tried. Those that did not help in the replay of a year
-(docs/lifecycle.md) are switched off."""
+"""The rules that memd comes with, in the order in which they are tried, each as it did no harm in the replay of a year
+(docs/lifecycle.md)."""
 
 SWITCH = {"on": True, OFF: False}
 ORIGINAL = {rule.name: rule for rule in BUILT_IN}

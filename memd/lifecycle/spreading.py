@@ -133,12 +133,15 @@ def contradict(pool: SpreadPool, against: Mapping[int, Sequence[int]]) -> None:
 
 
 def parents_of(links: Iterable[Edge]) -> dict[int, set[int]]:
-    """The memories that make each one redundant: summaries that contain it, a later note that refines it."""
+    """The memories that make each one redundant: summaries that contain it, a later note that refines it, one that
+    says the same."""
     parents: dict[int, set[int]] = {}
     for link in links:
         refined = link.rel == REFINES and link.origin == BY_RULE
         if (link.rel == CONTAINS or refined) and link.one != link.other:
             parents.setdefault(link.other, set()).add(link.one)
+        elif link.rel == MERGED:
+            parents.setdefault(link.one, set()).add(link.other)
     return parents
 
 

@@ -23,6 +23,7 @@ from memd.protocol.connection import Closed, Connection, connect
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
 ANSWER_SECONDS = 5.0
+PROC = Path("/proc")
 UNITS = ("memd.socket", "memd.service")
 REFUSED = 5
 """The exit code of a daemon that found another one holding the lock, or an unsafe directory."""
@@ -67,13 +68,20 @@ def restart() -> None:
 
 
 def lock_holder() -> int:
-    """The process that holds the daemon's lock, as far as its lock file and /proc tell; else 0."""
+    """The process that holds the daemon's lock, as far as its lock file and the system tell; else 0."""
     try:
         pid = int(lightjson.loads(paths.lock_file().read_text(encoding="utf-8"))["pid"])
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        command = _command_of(pid)
     except (OSError, ValueError, KeyError, TypeError):
         return 0
     return pid if b"memd.daemon" in command else 0
+
+
+def _command_of(pid: int) -> bytes:
+    """The command line of a process: from /proc, elsewhere from ps."""
+    if PROC.is_dir():
+        return (PROC / str(pid) / "cmdline").read_bytes()
+    return subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
 
 
 def _ask_to_stop() -> int:

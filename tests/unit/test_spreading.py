@@ -82,20 +82,34 @@ def test_use_grows_ever_slower_up_to_fifty() -> None:
 
 def test_what_rests_is_left_out_while_something_awake_is_as_relevant() -> None:
     for tier in ("dormant", "sensory"):
-        assert set(scores_of([standing(1, 0.5), standing(2, 0.5, tier=tier)], TODAY)) == {1}
+        assert set(scores_of([standing(1, 0.5), standing(2, 0.5, tier=tier, kind="episodic")], TODAY)) == {1}
 
 
 def test_a_resting_memory_that_answers_best_stays_at_the_weight_of_its_tier() -> None:
-    one, other = standing(1, 0.5), standing(2, 0.51, tier="dormant")
+    one, other = standing(1, 0.5), standing(2, 0.51, tier="dormant", kind="episodic")
     found = scores_of([one, other], TODAY)
     assert set(found) == {1, 2}
-    assert found[2] == pytest.approx(0.15 * score(standing(2, 0.51), TODAY))
+    assert found[2] == pytest.approx(0.15 * score(standing(2, 0.51, kind="episodic"), TODAY))
+
+
+def test_what_is_known_for_good_is_left_out_only_beside_the_point() -> None:
+    asked = [(0.39, "dormant"), (0.4, "dormant"), (0.5, "dormant"), (0.5, "sensory")]
+    found = [scores_of([standing(1, 0.5), standing(2, relevance, tier=tier)], TODAY) for relevance, tier in asked]
+    assert [2 in one for one in found] == [False, True, True, False]
+    assert found[2][2] == pytest.approx(0.8 * score(standing(2, 0.5), TODAY))
+
+
+def test_having_faded_holds_back_what_is_beside_the_point() -> None:
+    fresh, faded = standing(1, 0.5), standing(1, 0.5, importance=0.1)
+    assert score(faded, TODAY, best=0.5) == score(fresh, TODAY, best=0.5)
+    assert score(faded, TODAY, best=1.0) == pytest.approx(score(fresh, TODAY, best=1.0) - 0.30 * 0.4 / 2)
+    assert score(faded, TODAY) == pytest.approx(score(fresh, TODAY) - 0.30 * 0.4)
 
 
 @pytest.mark.parametrize(("relevance", "weight"), [(0.74, 0.15), (0.75, 0.8), (0.9, 0.8)])
 def test_one_that_answers_best_by_far_is_weighed_as_short_term(relevance: float, weight: float) -> None:
-    found = scores_of([standing(1, 0.5), standing(2, relevance, tier="dormant")], TODAY)
-    assert found[2] == pytest.approx(weight * score(standing(2, relevance), TODAY))
+    found = scores_of([standing(1, 0.5), standing(2, relevance, tier="dormant", kind="episodic")], TODAY)
+    assert found[2] == pytest.approx(weight * score(standing(2, relevance, kind="episodic"), TODAY))
 
 
 def test_a_pinned_memory_never_rests() -> None:

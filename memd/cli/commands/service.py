@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import console, service
+from memd.cli import console, launchd, service
 from memd.cli.method_command import Json, Yes, command_group
 from memd.config import paths
 from memd.errors import UsageError
@@ -26,6 +26,9 @@ def install(
     json: Json = False,
 ) -> None:
     """Installs memd as a service: it starts at login, and whenever someone asks."""
+    if launchd.in_charge():
+        _install_with_launchd(print_only, now, json)
+        return
     if print_only:
         _print_units(web, serve, json)
         return
@@ -43,6 +46,14 @@ def install(
         console.note(
             "without linger the service stops when you log out; to let it go on: memd service install --linger"
         )
+
+
+def _install_with_launchd(print_only: bool, now: bool, json: bool) -> None:
+    if print_only:
+        console.out(launchd.plist().decode())
+        return
+    state = launchd.install(now)
+    console.show(state, f"launchd starts memd at login: {state['plist']}", json)
 
 
 def _print_units(web: bool, serve: bool, json: bool) -> None:
@@ -69,7 +80,7 @@ def uninstall(
     """Removes the service; with --purge, leaves nothing behind but the notes."""
     if purge and not yes:
         _confirm(service.places())
-    removed = service.uninstall()
+    removed = launchd.uninstall() if launchd.in_charge() else service.uninstall()
     gone = service.purge() if purge else []
     if json:
         console.json({"uninstalled": removed, "removed": [str(place) for place in gone]})
@@ -92,6 +103,11 @@ def _confirm(places: list[Path]) -> None:
 @service_app.command()
 def status(json: Json = False) -> None:
     """Shows whether the service is installed and how it is."""
+    if launchd.in_charge():
+        there = launchd.plist_file().is_file()
+        said = f"launchd starts memd at login: {launchd.plist_file()}" if there else "the service is not installed"
+        console.show({"installed": there, "plist": str(launchd.plist_file())}, said, json)
+        return
     state = service.state()
     console.show(state, describe(state), json)
 

@@ -24,4 +24,5 @@ async def tree(ctx: HandlerContext, request: TreeRequest, call: IncomingCall) ->
 
 @handles(TimelineRequest)
 async def timeline(ctx: HandlerContext, request: TimelineRequest, call: IncomingCall) -> Result:
-    return await from_view(ctx, request, overview.timeline, request.since, request.until, request.limit)
+    return await from_view(ctx, request, overview.timeline, request.since, request.until, request.limit,
+                           request.only_counts)  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from dataclasses import asdict
 from functools import partial
@@ -15,6 +14,7 @@ from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, 
 from memd.daemon.mcp_sessions import SessionCalls, SessionIdentity, time_zone
 from memd.daemon.reload import reload as reload_settings
 from memd.daemon.server import ClientConnection, LineReader
+from memd.daemon.system import memory_mb
 from memd.indexer.record import proposals
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import WorkspaceIndex
@@ -88,7 +88,7 @@ def _status(ctx: HandlerContext) -> Result:
         "embedded": ctx.stores.embedded,
         "proposals": proposals.count(ctx.stores.ledger.reader),
         "subscriptions": len(ctx.subscriptions) + len(ctx.events.watching),
-        "memory_mb": _memory_mb(),
+        "memory_mb": memory_mb(),
         "degraded_details": [asdict(trouble) for trouble in ctx.health.troubles],
         "model": _model_status(ctx),
         "workspaces": [workspace_status(ctx, index) for index in ctx.stores.indexes.values()],
@@ -144,12 +144,6 @@ def _multilingual_state(ctx: HandlerContext) -> str:
     if ctx.stores.multilingual is not None:
         return f"{ctx.stores.multilingual.embedder.name}, ready"
     return "not needed" if ctx.embedding.multilingual else "off"
-
-
-def _memory_mb() -> float:
-    """Resident memory, as the kernel counts it."""
-    with open("/proc/self/statm") as statm:  # noqa: PTH123
-        return round(int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
 
 
 # --- MCP sessions ---------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import estimate_tokens
 from memd.lifecycle import composite, packing, spreading
 from memd.lifecycle.edges import CONTAINS, Edge
+from memd.lifecycle.lives import BASE
 from memd.models import Ask, JsonObject
 from memd.notes.entries import QUOTE_LEVEL, quoted
 
@@ -267,9 +268,11 @@ class ContextInputs:
         row = self.rows[memory]
         # MEMORY.md never ages, whenever it was last changed.
         day = None if row["role"] == "memory" else lookup.day_of(row)
+        declared = json.loads(row["declared"]).get("importance")
         return composite.MemoryStanding(
-            memory, relevance, row["kind"], row["tier"], row["importance"], row["accesses"], day, bool(row["pinned"])
-        )
+            memory, relevance, row["kind"], row["tier"], row["importance"], row["accesses"], day, bool(row["pinned"]),
+            BASE if declared is None else declared,
+        )  # fmt: skip
 
 
 # --- how memories are shown in a prompt: under their titles, with where they stand ----------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import tempfile
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
@@ -37,6 +38,20 @@ EMPTY = np.iinfo(np.int64).min
 """The chunk number of a row that was dropped; the next chunk takes it."""
 
 
+def _in_memory() -> bool:
+    """Whether the system has files in memory that other processes can open."""
+    return hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir()
+
+
+def _shared_file() -> tuple[int, Path]:
+    """A file of this process, and where others of the same user can open it while this one lives."""
+    if _in_memory():
+        descriptor = os.memfd_create("memd-mirror")
+        return descriptor, Path(f"/proc/{os.getpid()}/fd/{descriptor}")
+    descriptor, name = tempfile.mkstemp(prefix="memd-mirror-")
+    return descriptor, Path(name)
+
+
 class _Order(NamedTuple):
     """The rows in the order of their chunk numbers, as of a version."""
 
@@ -49,7 +64,10 @@ class Mirror:
     """Unit vectors by chunk number."""
 
     def __init__(self, dims: int, model: int = 0) -> None:
-        self._open(os.memfd_create("memd-mirror"), dims, model)
+        descriptor, self.path = _shared_file()
+        self._open(descriptor, dims, model)
+        if not _in_memory():
+            weakref.finalize(self, self.path.unlink, missing_ok=True)
         os.ftruncate(self._descriptor, ROWS_AT)
         self._header = np.frombuffer(mmap.mmap(self._descriptor, HEADER), np.int64)
         self._writable = True
@@ -74,11 +92,6 @@ class Mirror:
         self._order = _Order(0, self._ids, self._ids)
         self._lock = threading.Lock()
         weakref.finalize(self, os.close, descriptor)
-
-    @property
-    def path(self) -> Path:
-        """Where another process of the same user can attach it while this one lives."""
-        return Path(f"/proc/{os.getpid()}/fd/{self._descriptor}")
 
     @property
     def closed(self) -> bool:

@@ -110,3 +110,5 @@ class TimelineRequest(Scoped):
     """Only this day and earlier ones."""
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 14
     """At most this many days, up to 1,000."""
+    only_counts: bool = False
+    """Leave out what the notes are about: `headings` is empty."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import dropwhile
 from typing import Any
 
 from starlette.responses import Response
@@ -23,15 +24,21 @@ async def show(visit: Visit) -> Response:
     async with visit.client() as memory:
         stats = await memory.stats(days=DAYS, **visit.scope)
         done = await memory.log(who="job", limit=20, **visit.scope)
-        days = await memory.timeline(limit=DAYS, **visit.scope)
+        days = await memory.timeline(limit=DAYS, only_counts=True, **visit.scope)
         # Both are about the daemon: a page that is bound to a workspace does without.
         rules = [] if visit.clients.bind else (await memory.rule_list())["rules"]
         next_moves = await _preview(memory, visit, tried) if tried or visit.get("next") else None
+    known = _since_the_first(stats["tier_days"])
     return await visit.page(
-        "life.html", "life", stats=stats, tiers=_tiers(stats["memories"]), areas=_areas(stats["tier_days"]),
-        entries=done["entries"], rules=rules,
-        tried=tried, preview=next_moves, moves=[(day["date"], day["moves"]) for day in days["days"] if day["moves"]],
+        "life.html", "life", stats=stats, tiers=_tiers(stats["memories"]), days=known, areas=_areas(known),
+        entries=done["entries"], rules=rules, tried=tried, preview=next_moves,
+        moves=[(day["date"], day["moves"]) for day in days["days"] if day["moves"]],
     )  # fmt: skip
+
+
+def _since_the_first(days: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The days from the first on which there was something."""
+    return list(dropwhile(lambda day: not any(day["tiers"].values()), days))
 
 
 async def _preview(memory: AsyncClient, visit: Visit, rule: str) -> dict[str, Any]:
@@ -42,10 +49,9 @@ async def _preview(memory: AsyncClient, visit: Visit, rule: str) -> dict[str, An
 def _areas(days: list[dict[str, Any]]) -> list[dict[str, str]]:
     """The tiers over time, one on top of the other, as the points of polygons; none if nothing ever changed."""
     counts = [[day["tiers"][tier] for tier in STACKED] for day in days]
-    highest = max(map(sum, counts), default=0)
-    if not highest or all(one == counts[0] for one in counts):
+    if not counts or all(one == counts[0] for one in counts):
         return []
-    areas, bases = [], [0] * len(days)
+    highest, areas, bases = max(map(sum, counts)), [], [0] * len(days)
     for nth, tier in enumerate(STACKED):
         tops = [base + count[nth] for base, count in zip(bases, counts, strict=True)]
         edge = [*enumerate(tops), *reversed(list(enumerate(bases)))]

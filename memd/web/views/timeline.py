@@ -22,7 +22,7 @@ async def show(visit: Visit) -> Response:
     since, until = visit.get("since"), visit.get("until") or visit.get("end")
     span = {name: value for name, value in (("since", since), ("until", until)) if value}
     async with visit.client() as memory:
-        year = await memory.timeline(since=str(first), until=str(end), limit=7 * WEEKS, **visit.scope)
+        year = await memory.timeline(since=str(first), until=str(end), limit=7 * WEEKS, only_counts=True, **visit.scope)
         stream = await memory.call("timeline", {"limit": STREAM, **span, **visit.scope})
     notes = {day["date"]: max(day["notes"], sum(day["written"].values())) for day in year["days"]}
     days = stream["days"]

@@ -1,0 +1,102 @@
+"""Where a system lacks what Linux has: each way around it, forced here. None of it was run on a Mac."""
+
+from __future__ import annotations
+
+import errno
+import os
+import plistlib
+import socket
+import struct
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memd.cli import launchd
+from memd.config import paths
+from memd.config.schema import WatchSettings
+from memd.daemon import system, watcher
+from memd.daemon.watcher import Watcher
+from memd.indexer.store import mirror
+from memd.models import Workspace
+from memd.protocol import start
+
+
+def test_the_user_at_the_other_end_is_known_by_either_way():
+    one, other = socket.socketpair(socket.AF_UNIX)
+    with one, other:
+        assert system.peer_uid(one) == os.getuid()
+    assert system.uid_of_xucred(struct.pack("=2I", 0, 501) + bytes(68)) == 501
+    with pytest.raises(OSError, match="unknown version 7"):
+        system.uid_of_xucred(struct.pack("=2I", 7, 501))
+
+
+def test_memory_is_told_without_proc(monkeypatch, tmp_path):
+    assert system.memory_mb() > 1
+    monkeypatch.setattr(system, "STATM", tmp_path / "none")
+    assert system.memory_mb() > 1
+
+
+def test_vectors_are_shared_by_a_file_where_there_are_none_in_memory(monkeypatch):
+    monkeypatch.setattr(mirror, "_in_memory", lambda: False)
+    own = mirror.Mirror(2)
+    own.add([7], np.array([[0.6, 0.8]], np.float32))
+    path = own.path
+    assert path.is_file() and not str(path).startswith("/proc")
+    seen = mirror.Mirror.attach(path, 2)
+    assert len(seen) == 1 and seen.take([7]).tolist() == own.take([7]).tolist()
+    del seen, own
+    assert not path.exists()
+
+
+def test_a_process_is_known_by_ps_where_there_is_no_proc(monkeypatch, tmp_path):
+    with_proc = start._command_of(os.getpid())
+    monkeypatch.setattr(start, "PROC", tmp_path / "none")
+    assert b"python" in start._command_of(os.getpid()) and b"python" in with_proc
+    assert start._command_of(2**22 + 1) == b""
+
+
+def test_without_inotify_the_systems_own_observer_says_when_to_look(monkeypatch, tmp_path):
+    def none() -> None:
+        raise OSError(errno.ENOSYS, "this system has no inotify")
+
+    monkeypatch.setattr(watcher, "Inotify", none)
+    looked: list[tuple[str, ...]] = []
+    seen = threading.Event()
+
+    def rescan(names: tuple[str, ...]) -> None:
+        looked.append(names)
+        if (tmp_path / "memory/new.md").exists():
+            seen.set()
+
+    (tmp_path / "memory").mkdir()
+    watching = Watcher(WatchSettings(poll_seconds=3_600), lambda ns, path: None, rescan)
+    watching.start()
+    try:
+        watching.add(Workspace("agent", tmp_path))
+        assert watching.mode("agent")[0] == "poll" and "own observer" in watching.mode("agent")[1]
+        (tmp_path / "memory/new.md").write_text("## New\n\nIt is.\n")
+        assert seen.wait(30), looked
+        watching.remove("agent")
+    finally:
+        watching.stop()
+
+
+def test_launchd_is_given_the_daemon_where_there_is_no_systemd(monkeypatch, tmp_path):
+    """By a `launchctl` that writes down what it was asked: there is no other here."""
+    home, tools = tmp_path / "home", tmp_path / "bin"
+    home.mkdir(), tools.mkdir()
+    (tools / "launchctl").write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n')
+    (tools / "launchctl").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("MEMD_HOME", str(home / "memd"))
+    paths.private_dir(paths.state_dir())
+    assert launchd.in_charge() and not launchd.uninstall()
+    told = launchd.install(now=True)
+    written = plistlib.loads(Path(told["plist"]).read_bytes())
+    assert written["ProgramArguments"] == start.daemon_command() and written["RunAtLoad"] is True
+    assert launchd.uninstall() and not launchd.plist_file().exists()
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert asked == [f"bootstrap gui/{os.getuid()} {told['plist']}", f"bootout gui/{os.getuid()}/{launchd.LABEL}"]
