@@ -119,7 +119,7 @@ def killed_under_load(server: RunningChroma, host: VectorHost, vectors: Vectors,
     store, source = VectorStore(host), Rows(vectors)
     collection = store.collection(source, None)  # type: ignore[arg-type]
     stop, counts = threading.Event(), {"answers": 0, "none": 0, "wrong": 0}
-    asking = threading.Thread(target=ask, args=(collection, vectors, stop, counts))
+    asking = threading.Thread(target=ask, args=(collection, vectors, stop, counts), daemon=True)
     asking.start()
     began = time.perf_counter()
     for _ in range(kills):

@@ -316,6 +316,8 @@ def main(descriptor: str, place: str) -> None:
     with socket.socket(fileno=int(descriptor)) as link:
         if place.startswith("{"):
             serve(link, lambda: ServerCollections(json.loads(place)))
+            # There is nothing to close here, and the parent waits two seconds at the most.
+            os._exit(0)
         else:
             with _own(Path(place)):
                 serve(link, lambda: FolderCollections(Path(place)))
