@@ -191,9 +191,11 @@ def _disk_full(peer: Peer, url: str, context: Context) -> list[dict[str, Any]]:
             _index_quietly(worker, said)
             full = ask(worker, notes, range(2 * FACTS))
             ballast.unlink(missing_ok=True)
-            _index_quietly(worker, [])
+            later: list[str] = []
+            _index_quietly(worker, later)
             after = ask(worker, notes, range(2 * FACTS))
-        return [verdict((full[0], full[1] or "; ".join(said)), 2 * FACTS), verdict(after, 2 * FACTS)]
+        told = ((full[0], full[1] or "; ".join(said)), (after[0], after[1] or "; ".join(later)))
+        return [verdict(answers, 2 * FACTS) for answers in told]
 
 
 def _fill(ballast: Path) -> None:

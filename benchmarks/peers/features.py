@@ -73,12 +73,12 @@ LONGER = "longer hits cover more lines each; any@2k counts what they cost to rea
 
 CAUSES: dict[str, str] = {
     "scale/cold shell p50, ms": "ripgrep is a small native program; memd starts Python to ask its daemon",
-    "scale/warm p50, ms": NO_INDEX,
+    "scale/warm p50, ms": "memd's answer passes a daemon, a reader and an embedder, each a process; others one or two",
     "scale/memory while asked, MB": "memd keeps its models and stores loaded; the rivals' embedder is not counted",
     "scale/time, s": f"{NO_INDEX}; {SMALLER}",
     "scale/processor, s": f"{NO_INDEX}; {SMALLER}",
     "scale/memory at its height, MB": "memd runs the model itself; the embedder that rivals call is not counted",
-    "scale/disk, MB": "memd keeps history and every vector in its ledger, beside the text index and Chroma",
+    "scale/disk, MB": "32 MB are the prepared model; the rest is history, vectors, a text index and Chroma",
     "scale/start to first answer, ms": "memd starts a daemon with its stores; others have less to start",
     "scale/saved, then found, ms": NO_INDEX,
     "needs/installed, MB": "two models and Chroma come with memd; the models of rivals are downloads, not counted here",

@@ -83,7 +83,7 @@ class Rival:
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
         if done.returncode:
-            said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+            said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
             raise RuntimeError(f"{Path(command[0]).name} exited with {done.returncode}: {' '.join(said[-3:])[-300:]}")
         return done.stdout
 
@@ -100,6 +100,11 @@ class Rival:
                 return
             except OSError:
                 time.sleep(0.05)
+
+    def logged(self, words: str) -> None:
+        """Return when something that runs in the background has said these words."""
+        while words not in (self.place / "worker.log").read_text(errors="replace"):
+            time.sleep(0.05)
 
     def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
         """What an async call gives, on one loop that goes on between calls."""

@@ -21,7 +21,7 @@ BOX = 30.0
 """Seconds for the questions from the shell, and as many for the warm ones: slow rivals are asked fewer."""
 EDITS = 20
 EDIT_BOX = 60.0
-NEVER = 20.0
+NEVER = 60.0
 """Seconds after which an edit counts as not found by itself."""
 HITS = 8
 
@@ -89,21 +89,21 @@ def _shell(worker: Worker, command: list[str]) -> subprocess.CompletedProcess[by
 def _saved(worker: Worker, notes: Path) -> Figures:
     """From the end of a save until the edit is found: by itself where the rival watches, else with its command."""
     by_itself = bool(worker.call("watch"))
-    edited = sorted(notes.rglob("20*.md"))[-EDITS:]
-    times, until = [], time.monotonic() + EDIT_BOX
-    for nth, file in enumerate(edited):
+    times, missed, until = [], 0, time.monotonic() + EDIT_BOX
+    for nth, file in enumerate(sorted(notes.rglob("20*.md"))[-EDITS:]):
         word = f"zaubernuss{nth:02}x"
         with file.open("a", encoding="utf-8") as note:
             note.write(f"\n## Edit {nth}\n\nThe {word} was moved behind the greenhouse.\n")
         ms = _until_found(worker, notes, word, by_itself)
-        if ms is None:
-            by_itself = False
-            ms = _until_found(worker, notes, word, by_itself)
         if ms is not None:
             times.append(ms)
-        if time.monotonic() > until:
+        else:
+            missed += 1
+            by_itself = by_itself and bool(times or missed < 2)
+        if time.monotonic() > until and (times or not by_itself):
             break
-    return {"saved_by_itself": by_itself, "saved_p50_ms": median(times) if times else None, "saved_edits": len(times)}
+    told = {"saved_p50_ms": median(times) if times else None, "saved_edits": len(times), "saved_missed": missed}
+    return {"saved_by_itself": by_itself, **told}
 
 
 def _until_found(worker: Worker, notes: Path, word: str, by_itself: bool) -> float | None:

@@ -31,16 +31,19 @@ class Peer(Rival):
         return [str(self.bin / "memsearch"), "search", question, *given, "--milvus-uri", self._store()]
 
     def watch(self) -> bool:
-        self._memory().watch()
+        self._open().watch()  # with a client of its own: it works on a loop of its own
         return True
 
     def _store(self) -> str:
         return str(self.place / "h" / "milvus.db")
 
     def _memory(self) -> Any:
+        if not hasattr(self, "_kept"):
+            self._kept = self._open()
+        return self._kept
+
+    def _open(self) -> Any:
         from memsearch import MemSearch  # type: ignore[import-not-found]
 
-        if not hasattr(self, "_kept"):
-            given = {"embedding_model": "granite", "embedding_base_url": self.embedder, "embedding_api_key": "none"}
-            self._kept = MemSearch([str(self.notes)], milvus_uri=self._store(), **(given if self.embedder else {}))
-        return self._kept
+        given = {"embedding_model": "granite", "embedding_base_url": self.embedder, "embedding_api_key": "none"}
+        return MemSearch([str(self.notes)], milvus_uri=self._store(), **(given if self.embedder else {}))

@@ -19,16 +19,17 @@ class Peer(Rival):
 
     def __init__(self, notes: Path, place: Path, embedder: str, **settings: Any) -> None:
         super().__init__(notes, place, embedder, **settings)
-        own = {"PROVIDER": "openai", "MODEL": "granite", "BASE_URL": embedder, "API_KEY": "none", "DIMENSION": "384"}
+        url = embedder.removesuffix("/v1")
+        own = {"PROVIDER": "openai", "MODEL": "granite", "API_KEY": "none", "DIMENSION": "384", "BASE_URL": url}
         self.env = {f"MEMTOMEM_EMBEDDING__{name}": value for name, value in own.items()} if embedder else {}
         self.env |= {"MEMTOMEM_RERANK__ENABLED": "false"} if embedder else {}
         os.environ.update(self.env)
 
     def index(self) -> None:
         if not (self.place / "h" / ".memtomem" / "config.json").exists():
-            given = ["--preset", "english", "--memory-dir", self.notes, "--mcp", "skip"]
-            self.run(self.bin / "mm", "init", "--non-interactive", *given)
-        self.run(self.bin / "mm", "index", self.notes)
+            given = ["--non-interactive", "--preset", "english", "--memory-dir", self.notes, "--mcp", "skip"]
+            self.run(self.bin / "mm", "init", *given)
+        self.run(self.bin / "mm", "index", "--force-unsafe", self.notes)  # else it leaves out what looks secret
 
     def ask(self, question: str, limit: int) -> list[Hit]:
         from memtomem.services.search_service import run_search  # type: ignore[import-not-found]
@@ -38,8 +39,8 @@ class Peer(Rival):
         return [self._hit(hit.chunk.metadata, hit.chunk.content) for hit in found]
 
     def _hit(self, place: Any, text: str) -> Hit:
-        path = self.relative(place.source_file)
-        return {"path": path, "start_line": place.start_line, "end_line": place.end_line, "text": text}
+        lines = {"start_line": place.start_line, "end_line": place.end_line}
+        return {"path": self.relative(place.source_file), "text": text, **lines}
 
     def cold(self, question: str) -> list[str] | None:
         env = (f"{name}={value}" for name, value in self.env.items())
@@ -48,6 +49,7 @@ class Peer(Rival):
     def watch(self) -> bool:
         """Its MCP server watches, once it is warm."""
         self.background(self.bin / "mm", "serve", MEMTOMEM_WARMUP__ENABLED="true")
+        self.logged("Watching")
         return True
 
     def _components(self) -> Any:
