@@ -99,6 +99,9 @@ def _killed(peer: Peer, url: str, context: Context) -> list[dict[str, Any]]:
             started = time.monotonic()
             worker.call("index")
             whole = time.monotonic() - started
+            healthy = ask(worker, notes)[0]
+    if healthy < FACTS:
+        raise Failed(f"finds {healthy} of {FACTS} facts without any fault, so faults show nothing")
     return [_killed_at(peer, url, context, whole * share) for share in MOMENTS]
 
 

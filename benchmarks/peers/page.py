@@ -172,9 +172,11 @@ def _saved(peers: Record) -> str:
         if isinstance(runs, str):
             rows.append([name, runs, "–", "–"])
             continue
-        alone = all(run["saved_by_itself"] for run in runs)
-        told = _cell([run["saved_p50_ms"] for run in runs], "{:,.0f}", base, name != "memd")
-        rows.append([name, told if alone else "never by itself", "–" if alone else told, str(runs[0]["saved_edits"])])
+        alone = all(run.get("saved_by_itself", True) for run in runs)
+        told = _cell([run.get("saved_p50_ms") for run in runs], "{:,.0f}", base, name != "memd")
+        rows.append(
+            [name, told if alone else "never by itself", "–" if alone else told, str(runs[0].get("saved_edits", "–"))]
+        )
     head = ["", "by itself p50, ms", "after its command, ms", "edits"]
     return f"## Saved in an editor, then found\n\n{_table(head, rows)}\n" if rows else ""
 
@@ -217,7 +219,7 @@ Twenty facts are known to stand in the notes (forty when the disk was full but f
 asked. **found**: all of them; **said so**: some are missing and the program reported an error; **hung**: it did not
 come back in time; **silently wrong**: some are missing and nothing was said. Several outcomes in a cell: the kill at 30
 and at 70 % of the way; each of the two processes; each of the three largest files; while the disk was full, and when
-there was room again.
+there was room again, asked of the same process.
 
 {_table(["", *kinds.values()], rows)}
 """ if rows else ""  # fmt: skip
