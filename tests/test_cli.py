@@ -304,7 +304,7 @@ def test_workspaces_are_listed(place):
 def test_status_is_a_screen(place):
     done = place.run("status")
     assert done.returncode == 0
-    for expected in ("memd 0.", "pid ", "agent", "side", "pending", "model", "scan every", "config ", "socket "):
+    for expected in ("memd 0.", "pid ", "agent", "side", "pending", "model", "(memd jobs)", "config ", "socket "):
         assert expected in done.stdout, done.stdout
     told = as_json(place.run("status", "--json"))
     assert told["pid"] and len(told["workspaces"]) == 2

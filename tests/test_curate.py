@@ -71,6 +71,9 @@ def test_what_is_deleted_is_in_no_answer_and_can_be_brought_back(agent: Client, 
         assert f"memd curate {DAILY} promote" in refused.value.hint
         (gone,) = agent.gc(dry_run=True)["expired"]
         assert (gone["key"], gone["deleted"]) == (DAILY, True)
+        line = before[: before.index(b"apple")].count(b"\n") + 1
+        why = agent.why_not("memory/2026-02-15.md", line, "apple trees")
+        assert why["reasons"] == ["it was deleted: memd gc lists it"]
         assert (root / "memory/2026-02-15.md").read_bytes() == before
         restore(done)
         assert DAILY in [hit["key"] for hit in agent.query("apple trees planted")["hits"]]

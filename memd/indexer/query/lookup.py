@@ -36,6 +36,13 @@ CONDITIONS = {
 TABLES = "chunks c JOIN memories m ON m.id = c.memory JOIN files f ON f.id = c.file"
 
 
+def is_deleted(connection: Connection, chunk: int) -> bool:
+    """Whether someone or a rule deleted the memory of a chunk."""
+    sql = "SELECT m.deleted FROM chunks c JOIN memories m ON m.id = c.memory WHERE c.id = ?"
+    row = connection.execute(sql, (chunk,)).fetchone()
+    return row is not None and row["deleted"] is not None
+
+
 def join(connection: Connection, ids: Iterable[int], filters: Filters, expired: bool = False) -> dict[int, Row]:
     """The rows of these chunks that exist and pass the filters; with `expired`, also those that are not shown."""
     clause, values = _where(filters, expired)

@@ -60,7 +60,8 @@ def _filtered_by(stores: Stores, index: WorkspaceIndex, chunk: int, question: Pa
     """The filters, phrases and exclusions that the passage does not pass."""
     connection, reasons = stores.ledger.reader, []
     if chunk not in lookup.join(connection, [chunk], Filters()):
-        return ["it was deleted, or its ttl has run out: memd gc lists it"]
+        why = "it was deleted" if lookup.is_deleted(connection, chunk) else "its ttl has run out"
+        return [f"{why}: memd gc lists it"]
     for name in ("kind", "tags", "role", "path", "since", "until", "tier"):
         value = getattr(question.filters, name)
         if value and chunk not in lookup.join(connection, [chunk], replace(Filters(), **{name: value})):
