@@ -24,7 +24,6 @@ from memd.daemon.tasks import stores as store_tasks
 from memd.daemon.tasks.indexing import ForgetWorkspace, OpenWorkspace, ScanWorkspaces
 from memd.daemon.tasks.stores import UseBuiltText
 from memd.daemon.worker import Worker
-from memd.indexer.indexing import ingest
 from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.rebuild import build_elsewhere
 from memd.indexer.store.stores import BUILDING, Stores, WorkspaceIndex
@@ -166,14 +165,14 @@ def test_the_doctor_counts_what_has_no_vector_yet(worker: Worker, monkeypatch: p
 def test_vectors_are_not_called_made_before_they_can_be_found(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
     in_ledger, go_on = threading.Event(), threading.Event()
-    follow = ingest._add_vectors
+    follow = WorkspaceIndex.follow_vectors
 
     def held_up(*given: object) -> None:
         in_ledger.set()
         assert go_on.wait(60)
         follow(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ingest, "_add_vectors", held_up)
+    monkeypatch.setattr(WorkspaceIndex, "follow_vectors", held_up)
     embedding = Embedding(worker, EmbeddingSettings())
     embedding.start()
     embedding.hurry()

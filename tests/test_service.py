@@ -181,7 +181,7 @@ def test_install_takes_over_and_answers_through_the_socket(manager):
         memd sync --vectors; memd note -n notes "The heron has flown."
         reading() { memd status --json | grep -o '"readers":\\[[0-9]'; }
         for _ in $(seq 200); do memd query "heron in the pond" >/dev/null; reading && break; done
-        memd query --mode vector flown
+        memd sync --vectors; memd query --mode vector the heron flew away
         test "$(readlink /proc/$(pid)/ns/net)" != "$(readlink /proc/self/ns/net)"
         grep -q "^CapEff:.*0000000000000000" /proc/$(pid)/status; grep -q "^Seccomp:.*2" /proc/$(pid)/status
         systemctl --user is-active memd.service memd.socket
