@@ -535,7 +535,7 @@ def test_a_thousand_clients_at_once_are_all_served(common: Home) -> None:
         for caller in crowd:
             caller.leave()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    eventually(lambda: descriptors(common) <= before)
+    eventually(lambda: descriptors(common) <= before, 60)
 
 
 def test_one_client_too_many_is_told_busy_and_may_come_again(home: Home, workspace: Path) -> None:
