@@ -28,13 +28,18 @@ def variable_problem(text: str) -> str:
     return "" if not text or _VARIABLE.fullmatch(text) else "the name of an environment variable, not what it holds"
 
 
-def is_loopback(url: str) -> bool:
-    """Whether an address is this very machine."""
-    host = urlsplit(url).hostname or ""
+def is_loopback_host(host: str) -> bool:
+    """Whether a name or an address is always this very machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+        return host == "localhost"
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the address of a server is this very machine."""
+    host = urlsplit(url).hostname or ""
+    return is_loopback_host(host) or host.endswith(".localhost")
 
 
 def is_exposed(url: str) -> bool:

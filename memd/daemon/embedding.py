@@ -228,8 +228,7 @@ class Embedding:
 
     def _rest(self) -> None:
         """Wait for work. A server in trouble is looked at meanwhile: nobody may ask for a long time."""
-        serving = self.worker.stores.serving
-        server = self._servers.get(serving.embedder.fingerprint) if serving is not None else None
+        server = self._serving_server
         if server is not None and server.trouble:
             self._work.wait(max(server.rest, SERVER_SECONDS))
             with suppress(ModelUnavailable):
@@ -337,10 +336,15 @@ class Embedding:
             self._servers[server.fingerprint] = server
             server.on_change = lambda trouble: self._tell_server()
 
+    @property
+    def _serving_server(self) -> ServerEmbedder | None:
+        """The server that questions are sent to, if one runs the model that answers."""
+        serving = self.worker.stores.serving
+        return self._servers.get(serving.embedder.fingerprint) if serving is not None else None
+
     def _tell_server(self) -> None:
         """Only the one that questions are sent to: another one that makes vectors holds up nobody."""
-        serving = self.worker.stores.serving
-        server = self._servers.get(serving.embedder.fingerprint) if serving is not None else None
+        server = self._serving_server
         hint = "memd goes on by itself when it is back; text search goes on meanwhile"
         self._tell("server", server.trouble if server is not None else "", hint)
 

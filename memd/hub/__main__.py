@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memd.config import tokens
+from memd.config.addresses import is_loopback_host
 from memd.config.load import load
 from memd.config.schema import HubSettings
 from memd.errors import MemdError, Refused, UsageError, report
@@ -77,7 +78,7 @@ def check_safe(hub: HubSettings, address: str, hosts: frozenset[str]) -> None:
     for place in filter(None, (hub.cert, hub.key)):
         if not Path(place).is_file():
             raise UsageError(f"there is no file {place}", "give the certificate and its key as PEM files")
-    if is_loopback(address):
+    if is_loopback_host(address):
         return
     if not (hub.cert or hub.behind_proxy):
         raise Refused(
@@ -90,23 +91,19 @@ def check_safe(hub: HubSettings, address: str, hosts: frozenset[str]) -> None:
         raise UsageError(f"by what name is the hub reached on {address}?", "give it: --host memory.example.org")
 
 
-def is_loopback(address: str) -> bool:
-    return address == "localhost" or (_is_ip(address) and ipaddress.ip_address(address).is_loopback)
-
-
-def _is_ip(address: str) -> bool:
+def _is_any(address: str) -> bool:
+    """Whether it stands for every address of the machine."""
     try:
-        ipaddress.ip_address(address)
+        return ipaddress.ip_address(address).is_unspecified
     except ValueError:
         return False
-    return True
 
 
 def hosts_of(hub: HubSettings, address: str) -> frozenset[str]:
     """The names under which the hub answers: those that were given, and its address where that is one."""
-    own: tuple[str, ...] = LOOPBACK_NAMES if is_loopback(address) else (_in_url(address),)
-    if _is_ip(address) and ipaddress.ip_address(address).is_unspecified:
-        # Every address of the machine: that says nothing about its name. A health check asks from inside.
+    own: tuple[str, ...] = LOOPBACK_NAMES if is_loopback_host(address) else (_in_url(address),)
+    if _is_any(address):
+        # That says nothing about the machine's name. A health check asks from inside.
         own = LOOPBACK_NAMES if hub.hosts else ()
     return frozenset(name.lower() for name in (*own, *hub.hosts.split()))
 

@@ -6,7 +6,6 @@ Loaded only where an address of a hub is given: `http.client` and `ssl` take lon
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import ssl
 import stat
@@ -18,6 +17,7 @@ from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from memd.config import paths
+from memd.config.addresses import is_loopback_host
 from memd.errors import Busy, MemdError, NoDaemon, Refused, UnsafePlace, UsageError
 from memd.protocol.connection import MAX_REPLY, Closed, silent
 from memd.version import __version__
@@ -143,16 +143,9 @@ def _checked(url: str) -> SplitResult:
         host = ""
     if not host:
         raise UsageError(f"{url} is no address of a hub", "for example https://memory.example.org")
-    if parts.scheme != "https" and not _is_here(host):
+    if parts.scheme != "https" and not is_loopback_host(host):
         raise Refused(f"{url} is not encrypted: anyone on the way could read the token", "use https://")
     return parts
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _token() -> str:

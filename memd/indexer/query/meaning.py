@@ -63,12 +63,14 @@ class ForeignVector:
         """
         vector = vector_of(self.stores, self.model, self.text)
         cosines = mirror.cosines(vector, chunks)
-        reader, asked = self.stores.ledger.reader, json.dumps([int(chunk) for chunk in chunks])
-        pieces = vector_table.pieces_of_chunks(reader, self.model.id, asked, self.model.embedder.dims)
+        compared = self.speaks_for(chunks)
+        cosines[~compared] = np.nan
+        asked = json.dumps([int(chunk) for chunk, ours in zip(chunks, compared, strict=True) if ours])
+        reader, dims = self.stores.ledger.reader, self.model.embedder.dims
+        pieces = vector_table.pieces_of_chunks(reader, self.model.id, asked, dims)
         for nth, chunk in enumerate(chunks):
             if chunk in pieces:
                 cosines[nth] = (cosines[nth] + (pieces[chunk] @ vector).max()) / 2
-        cosines[~self.speaks_for(chunks)] = np.nan
         return cosines
 
     def nearest(self, mirror: Mirror, depth: int, allowed: Ids | None) -> list[int]:
