@@ -107,9 +107,24 @@ def opened_by(home: Home) -> list[str]:
     return targets
 
 
-def descriptors(home: Home) -> int:
-    """How much the daemon has open. A file counts once: each thread opens the ledger when it first reads it."""
-    return len(set(opened_by(home)))
+def descriptors(home: Home) -> set[str]:
+    """What the daemon has open. A file counts once: each thread opens the ledger when it first reads it."""
+    return set(opened_by(home))
+
+
+def no_more_is_open_than(before: set[str], home: Home) -> None:
+    """Wait until the daemon has closed what it opened since; other files may have taken the place of some."""
+    now = descriptors(home)
+
+    def as_few() -> bool:
+        now.clear()
+        now.update(descriptors(home))
+        return len(now) <= len(before)
+
+    try:
+        eventually(as_few)
+    except AssertionError:
+        raise AssertionError(f"open now: {sorted(now - before)}; open before: {sorted(before - now)}") from None
 
 
 def connections(home: Home) -> int:
@@ -123,21 +138,21 @@ def memory_mb(home: Home) -> float:
     return pages * resource.getpagesize() / 1e6
 
 
-def warmed_up(home: Home) -> int:
-    """Every reading thread has opened what it keeps open; the number of descriptors from then on."""
+def warmed_up(home: Home) -> set[str]:
+    """Every reading thread has opened what it keeps open; the descriptors from then on."""
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: served(home), range(64)))
     with home.wait() as client:
         client.sync(vectors=True)
         eventually(lambda: served(home) and len(client.status()["readers"]) == READERS, 30)
-    counts = [descriptors(home)]
+    seen = [descriptors(home)]
 
     def steady() -> bool:
-        counts.append(descriptors(home))
-        return len(counts) > 10 and len(set(counts[-10:])) == 1
+        seen.append(descriptors(home))
+        return len(seen) > 10 and all(one == seen[-1] for one in seen[-10:])
 
     eventually(steady)
-    return counts[-1]
+    return seen[-1]
 
 
 @pytest.fixture(scope="module")
@@ -424,7 +439,7 @@ def test_a_client_that_leaves_in_the_middle_of_an_answer_leaves_nothing_behind(c
                 caller.send(call("sync", vectors=True, progress=True))
         caller.leave()
     assert alive(common)
-    eventually(lambda: descriptors(common) <= before)
+    no_more_is_open_than(before, common)
 
 
 def test_who_does_not_wait_for_an_import_may_leave(home: Home) -> None:
@@ -471,7 +486,7 @@ def test_dribbling_senders_are_cut_off_and_slow_nobody_down(home: Home, workspac
         thread.join()
         for dribbler in dribblers:
             dribbler.leave()
-    eventually(lambda: descriptors(home) <= before)
+    no_more_is_open_than(before, home)
     for who, took in (("alone", alone), ("beside 300 dribblers", sorted(beside))):
         print(f"{who}: p50 {took[len(took) // 2] * 1000:.1f} ms, p99 {took[len(took) * 99 // 100] * 1000:.1f} ms")
 
@@ -535,7 +550,7 @@ def test_a_thousand_clients_at_once_are_all_served(common: Home) -> None:
         for caller in crowd:
             caller.leave()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    eventually(lambda: descriptors(common) <= before, 60)
+    no_more_is_open_than(before, common)
 
 
 def test_one_client_too_many_is_told_busy_and_may_come_again(home: Home, workspace: Path) -> None:
