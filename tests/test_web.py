@@ -209,6 +209,15 @@ def test_every_view_is_shown(visitor: Visitor) -> None:
         assert path == "/graph.json" or "<h1" in reply.text
 
 
+def test_what_changes_is_sent_without_the_rest(visitor: Visitor) -> None:
+    whole, part = (visitor.get("/?q=ErsatzTV", **headers).text for headers in ({}, {"Memd_Part": "live"}))
+    live = part.partition("<div")[2].rpartition("</div>")[0]
+    assert "ErsatzTV · memd</title>" in part and '<form class="search"' not in part and "<header" not in part
+    assert 'id="live"' in live and live.count('class="hit"') == whole.count('class="hit"') > 0
+    for path in ("/timeline", "/life", "/health"):
+        assert 'id="live"' in visitor.get(path, Memd_Part="live").text, path
+
+
 def test_what_the_doctor_finds_is_shown(tended: tuple[Home, Path, Client]) -> None:
     client = tended[2]
     found = [{"name": "disk", "state": "broken", "detail": "full", "fix": "make room"}]

@@ -122,7 +122,7 @@ def environment() -> Environment:
     )  # fmt: skip
     made.filters |= {"exact": exact, "ago": ago, "moment": moment, "day": day_of, "count": count, "times": times}
     made.globals |= {"address": address, "memory_address": memory_address, "static": static, "excerpt": excerpt}
-    made.globals["memd_version"] = __version__
+    made.globals |= {"memd_version": __version__, "frame": "base.html"}
     return made
 
 

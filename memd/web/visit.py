@@ -64,18 +64,24 @@ class Visit:
         """`ns` of a call, where one workspace is meant."""
         return {"ns": self.ns} if self.ns else {}
 
+    @property
+    def live(self) -> bool:
+        """Whether only the part of the page that changes is asked for."""
+        return self.request.headers.get("memd-part") == "live"
+
     def client(self) -> AbstractAsyncContextManager[AsyncClient]:
         return self.clients.client()
 
     async def page(self, template: str, section: str, *, code: int = 200, **values: Any) -> HTMLResponse:
-        """A whole page: the view in the frame that all of them have."""
+        """A page: the view in the frame that all of them have, or only its part that changes."""
         did = self.request.query_params.get("did", "")
-        frame = {
+        shared = {
+            **({"frame": "live.html"} if self.live else {}),
             "section": section, "ns": self.ns, "bound": self.clients.bind, "read_only": self.read_only,
             "workspaces": await self.clients.workspaces(), "here": self.here,
             "said": SAID.get(self.request.query_params.get("said", ""), ""), "did": did if did.isdigit() else "",
         }  # fmt: skip
-        return render(template, {**frame, **values}, code)
+        return render(template, {**shared, **values}, code)
 
     @property
     def here(self) -> str:

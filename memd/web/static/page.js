@@ -12,7 +12,7 @@ async function refresh(url, { wholePage = false } = {}) {
   const number = ++newest;
   let response;
   try {
-    response = await fetch(url, { headers: { Accept: "text/html" } });
+    response = await fetch(url, { headers: wholePage ? {} : { "Memd-Part": "live" } });
   } catch {
     return;
   }

@@ -13,7 +13,7 @@ from memd.web.visit import Visit
 
 MODES = ("hybrid", "text", "vector", "exact")
 FILTERS = ("kind", "tier", "role", "since", "until", "path")
-PAGE, MOST_HITS = 30, 200
+PAGE, HITS, MOST_HITS = 30, 10, 200
 MAX_QUERY = 10_000
 VERDICTS = {
     "found": "Found.",
@@ -35,8 +35,8 @@ async def show(visit: Visit) -> Response:
         found = await (_hits(memory, visit, asked, filters) if asked else _listed(memory, visit, filters))
     return await visit.page(
         "search.html", "search", q=asked, filters=filters, mode=visit.get("mode", "hybrid"),
-        choices=await visit.clients.choices(visit.ns), kinds=KINDS, tiers=(*TIERS, "pinned"), modes=MODES,
-        parts=PARTS, found=found, pages=_paging(visit, found, asked),
+        choices={} if visit.live else await visit.clients.choices(visit.ns), kinds=KINDS, tiers=(*TIERS, "pinned"),
+        modes=MODES, parts=PARTS, found=found, pages=_paging(visit, found, asked),
     )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def _filters(visit: Visit) -> dict[str, Any]:
 async def _hits(memory: AsyncClient, visit: Visit, asked: str, filters: dict[str, Any]) -> dict[str, Any]:
     mode = visit.get("mode", "hybrid")
     answer: dict[str, Any] = await memory.call("query", {
-        "query": asked, "mode": mode if mode in MODES else "hybrid", "limit": visit.number("limit", PAGE, 1, MOST_HITS),
+        "query": asked, "mode": mode if mode in MODES else "hybrid", "limit": visit.number("limit", HITS, 1, MOST_HITS),
         "explain": True, "marks": True, "observe": False, **filters, **visit.scope,
     })  # fmt: skip
     verdict = VERDICTS.get(answer["verdict"], "")
@@ -72,7 +72,7 @@ def _paging(visit: Visit, found: dict[str, Any], asked: str) -> dict[str, str]:
     """Where the next rows and those before are."""
     state = {name: value for name, value in visit.request.query_params.items() if name not in ("said", "did")}
     if asked:
-        limit = visit.number("limit", PAGE, 1, MOST_HITS)
+        limit = visit.number("limit", HITS, 1, MOST_HITS)
         more = len(found["rows"]) >= limit < MOST_HITS and found["total"] > limit
         return {"more": address("/", **{**state, "limit": MOST_HITS}) if more else "", "newer": ""}
     offset = visit.number("offset", 0)
