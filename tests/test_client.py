@@ -208,6 +208,8 @@ def test_every_method_has_a_function_with_a_sentence(path):
         "rule.list": lambda client: client.rule_list(),
         "rule.set": lambda client: client.rule_set("r", "off"),
         "rule.rm": lambda client: client.rule_rm("r"),
+        "token.add": lambda client: client.token_add("anna", ns="a"),
+        "token.revoke": lambda client: client.token_revoke("anna"),
         "rule.test": lambda client: client.rule_test("r", ns="a", limit=3),
         "ingest": lambda client: client.ingest(["a"]),
         "outline.symbol": lambda client: client.outline_symbol(symbol="a", language="go"),

@@ -248,6 +248,7 @@ def test_a_method_takes_the_parameters_that_the_page_lists_and_no_others(documen
     }
     needed |= {"import": {"path": "/nowhere/at/all"}, "job.run": {"name": "x"}}
     needed |= {"rule.set": {"name": "x", "rule": "tag=x -> archive"}, "rule.rm": {"name": "x"}}
+    needed |= {"token.add": {"name": "x", "ns": "agent"}, "token.revoke": {"name": "x"}}
     topic = {"topic": "x"}
     needed |= {"topic.refine": topic, "topic.forget": topic, "topic.recall": topic}
     needed |= {"topic.memorize": {**topic, "summary": "x", "content": "x"}, "topic.set_general": {"content": "x"}}

@@ -113,6 +113,36 @@ def test_tokens_are_kept_as_digests_in_a_private_file(hub: Hub, reader: str) -> 
     assert hub.home.run("token", "revoke", "nobody").returncode == 1
 
 
+def test_the_log_of_a_workspace_tells_who_made_and_took_back_its_tokens(hub: Hub, reader: str) -> None:
+    secret = hub.token("brief", "--ns", "agent", "--ns", "other", "--write", "--expires", "1d")
+    hub.home.env["MEMD_REMOTE"] = hub.url
+    try:
+        assert hub.home.run("token", "revoke", "brief").returncode == 0, "a token is about this machine"
+    finally:
+        del hub.home.env["MEMD_REMOTE"]
+    with Client(hub.home.socket) as client:
+        client.token_add("brief", ns="other")
+        entries = {ns: client.log(ns=ns)["entries"] for ns in ("agent", "other")}
+    told = [
+        (row["who"], row["what"], row["detail"]["may"], row["undoable"], row["ns"])
+        for row in (*entries["agent"], *entries["other"])
+        if row["detail"].get("token") == "hub:brief"
+    ]
+    assert told == [
+        ("cli", "token revoke", "write", False, "agent"),
+        ("cli", "token add", "write", False, "agent"),
+        ("python", "token add", "read", False, "other"),
+        ("cli", "token revoke", "write", False, "other"),
+        ("cli", "token add", "write", False, "other"),
+    ]
+    assert secret not in json.dumps(entries) and secret not in (hub.home.state / "memd.log").read_text()
+    assert "token add     hub:brief (write)" in hub.home.run("log", "-n", "agent").stdout
+    with hub.client(reader) as client:
+        assert "other" not in json.dumps(client.log()["entries"])
+        with pytest.raises(Refused, match="hub's own machine"):
+            client.token_add("mallory", ns="agent", write=True)
+
+
 def test_other_hosts_origins_paths_and_ways_to_ask_are_refused(hub: Hub, reader: str) -> None:
     question = call("query", query="ErsatzTV")
     for path in ("/rpc", "/mcp"):
@@ -139,7 +169,7 @@ def test_a_token_that_asks_too_fast_is_told_to_wait(home: Home, monkeypatch: pyt
         await Response(b"{}")(scope, receive, send)
 
     async def scene() -> None:
-        tokens = [add(name, ("agent",), write=False) for name in ("quick", "calm")]
+        tokens = [add(name, ("agent",), write=False)[1] for name in ("quick", "calm")]
         guard = HubGuard(app, frozenset({"hub"}), HubSettings(calls_per_second=3))
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(guard), base_url="http://hub") as http:
 
@@ -160,7 +190,7 @@ def test_one_token_cannot_hold_up_another(home: Home, monkeypatch: pytest.Monkey
     """What is slow with one waits its turn; nothing of another does."""
 
     async def scene() -> None:
-        busy, calm = (add(name, ("agent",), write=False) for name in ("busy", "calm"))
+        busy, calm = (add(name, ("agent",), write=False)[1] for name in ("busy", "calm"))
         asked: list[str] = []
         go_on = asyncio.Event()
 

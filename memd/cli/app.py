@@ -157,18 +157,20 @@ def memd(
     if version:
         console.out(f"memd {__version__}")
         raise typer.Exit
-    if remote:
-        _ask_hub(remote, context.invoked_subcommand or "")
+    _choose_hub(remote, context.invoked_subcommand or "")
     if context.invoked_subcommand is None:
         console.out(context.get_help())
 
 
-def _ask_hub(url: str, command: str) -> None:
-    """Let the command ask a hub, unless it is about this machine."""
-    about_here = {name for module in OF_THIS_MACHINE for name in MODULES[module].split()} - {"status"}
-    if command in about_here:
+def _choose_hub(url: str | None, command: str) -> None:
+    """Let the command ask a hub, unless it is about this machine: then neither flag nor environment leads elsewhere."""
+    about_here = command != "status" and any(command in MODULES[module].split() for module in OF_THIS_MACHINE)
+    if about_here and url:
         raise UsageError(f"memd {command} is about this machine, and takes no --remote", "leave --remote out")
-    os.environ[daemon_calls.REMOTE] = url
+    if about_here:
+        os.environ.pop(daemon_calls.REMOTE, None)
+    elif url:
+        os.environ[daemon_calls.REMOTE] = url
 
 
 def run(args: list[str]) -> int:

@@ -1,6 +1,7 @@
 """The tokens of the hub: one small file, private to this user, that has what each token may do and never the token.
 
-`memd token` changes it, the hub reads it. A token is 256 random bits, so its plain digest gives nothing away.
+The daemon changes it for `memd token`, the hub reads it. A token is 256 random bits, so its plain digest gives nothing
+away.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class AccessToken:
         return self.expires is not None and time.time() >= self.expires
 
 
-def add(name: str, ns: tuple[str, ...], *, write: bool, expires: int | None = None) -> str:
-    """Make a token; it is returned here and kept nowhere."""
+def add(name: str, ns: tuple[str, ...], *, write: bool, expires: int | None = None) -> tuple[AccessToken, str]:
+    """Make a token: what it may do, and itself, which is kept nowhere."""
     if not NAME.fullmatch(name):
         raise UsageError(f"{name!r} cannot be the name of a token", "up to 40 letters, digits, dots, dashes and @")
     if not ns:
@@ -62,15 +63,17 @@ def add(name: str, ns: tuple[str, ...], *, write: bool, expires: int | None = No
     with _changing() as tokens:
         if name in tokens:
             raise AlreadyExists(f"there is a token `{name}` already", f"revoke it first: memd token revoke {name}")
-        tokens[name] = AccessToken(name, digest_of(secret), tuple(dict.fromkeys(ns)), write, int(time.time()), expires)
-    return secret
+        token = AccessToken(name, digest_of(secret), tuple(dict.fromkeys(ns)), write, int(time.time()), expires)
+        tokens[name] = token
+    return token, secret
 
 
-def revoke(name: str) -> None:
-    """From the next request on nobody is let in with it."""
+def revoke(name: str) -> AccessToken:
+    """From the next request on nobody is let in with it; returns what it was."""
     with _changing() as tokens:
-        if tokens.pop(name, None) is None:
+        if name not in tokens:
             raise NotFound(f"there is no token `{name}`", "see which there are: memd token list")
+        return tokens.pop(name)
 
 
 def all_tokens() -> list[AccessToken]:

@@ -30,8 +30,8 @@ async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, p
     """Keep a write of someone who is not trusted as a proposal, and raise Proposed; anything else passes."""
     if not _changes(method, request) or trusts(ctx, request.who):
         return
-    if any(parameter.opened for parameter in parameters_of(method.name).values()):
-        # What a file says may have changed when the proposal is accepted.
+    if method.about_daemon or any(parameter.opened for parameter in parameters_of(method.name).values()):
+        # A proposal is kept in one workspace, and what a file says may have changed when it is accepted.
         raise Refused(f"`{method.name}` is left to people and to those in server.trusted", "ask the owner to do it")
     index = ctx.only_index(request)
     secrets.refuse(*(text for text in params.values() if isinstance(text, str)))

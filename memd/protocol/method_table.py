@@ -94,4 +94,6 @@ METHODS = {
     "conflict.list": LightMethod("conflict_list", facts="reads"),
     "conflict.settle": LightMethod("conflict_settle", args="path take", facts="writes signed"),
     "propose": LightMethod("propose", args="key", facts="signed slow"),
+    "token.add": LightMethod("token_add", args="name", facts="signed"),
+    "token.revoke": LightMethod("token_revoke", args="name", facts="signed"),
 }

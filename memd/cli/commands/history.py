@@ -89,6 +89,8 @@ def _about(entry: dict[str, Any]) -> str:
         count, shown = detail.get("moved", len(moves)), [_move(move) for move in moves[:2]]
     elif detail.get("tied"):
         return f"{reports.count(detail['tied'], 'link')} by a rule"
+    elif detail.get("token"):
+        return f"{detail['token']} ({detail['may']})"
     elif entry["key"] and entry["what"] != "undo":
         return str(entry["key"])
     else:

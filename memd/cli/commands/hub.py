@@ -5,12 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import completions, console, daemon_calls, reports
-from memd.cli.method_command import Json, NoStart, command_group
+from memd.cli import completions, console, reports
+from memd.cli.method_command import Args, Json, NoStart, Result, command_group, method_command
 from memd.config import tokens
 from memd.config.tokens import AccessToken
-from memd.errors import UnknownWorkspace, UsageError, did_you_mean
+from memd.errors import UsageError
 from memd.protocol import start as process
+
+Read = Annotated[bool, typer.Option("--read", help="It may read.")]
 
 app = typer.Typer()
 token_app = command_group(app, "token", "Lets other machines in by the hub, and shuts them out.", no_args_is_help=True)
@@ -41,40 +43,23 @@ def serve(
     process.become(process.hub_command(*flags))
 
 
-@token_app.command()
-def add(
-    name: Annotated[str, typer.Argument(help="Whose it is, or what for; what is written with it is signed hub:NAME.")],
-    ns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ns",
-            "-n",
-            metavar="NAME",
-            help="A workspace that it is for; may be repeated.",
-            autocompletion=completions.workspaces,
-        ),
-    ] = None,
-    read: Annotated[bool, typer.Option("--read", help="It may read.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="It may read and write.")] = False,
-    expires: Annotated[
-        str | None, typer.Option("--expires", metavar="WHEN", help="12h, 30d, 1y, or a day; else never.")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Makes a token and prints it: once, alone, and never again."""
-    if read == write:
+def _read_or_write(args: Args) -> None:
+    if args["read"] == args["write"]:
         raise UsageError("a token is to read, or to write as well", "give --read or --write")
-    _check_workspaces(ns or [])
-    secret = tokens.add(name, tuple(ns or ()), write=write, expires=tokens.moment(expires) if expires else None)
-    console.show({"name": name, "token": secret}, secret, json)
 
 
-def _check_workspaces(names: list[str]) -> None:
-    with daemon_calls.connect() as client:
-        known = [one["ns"] for one in client.workspace_list()["workspaces"]]
-    for name in names:
-        if name not in known:
-            raise UnknownWorkspace(f"there is no workspace `{name}`{did_you_mean(name, known)}", "see: memd workspaces")
+@method_command(
+    token_app, "token.add", name="add", prepare=_read_or_write, read=Read,
+    ns=typer.Option(
+        "--ns", "-n", metavar="NAME", help="A workspace that it is for; may be repeated.",
+        autocompletion=completions.workspaces,
+    ),
+    write=typer.Option("--write", help="It may read and write."),
+    expires=typer.Option("--expires", metavar="WHEN", help="12h, 30d, 1y, or a day; else never."),
+)  # fmt: skip
+def add(result: Result, args: Args) -> None:
+    """Makes a token and prints it: once, alone, and never again."""
+    console.line(result["token"])
 
 
 @token_app.command(name="list")
@@ -89,11 +74,9 @@ def list_tokens(json: Json = False) -> None:
         console.show({"tokens": [_fields(token) for token in found]}, table, json)
 
 
-@token_app.command()
-def revoke(name: Annotated[str, typer.Argument(help="As `memd token list` names it.")], json: Json = False) -> None:
-    """Takes a token back: from the next request on it is worth nothing."""
-    tokens.revoke(name)
-    console.show({"revoked": name}, f"the token `{name}` is revoked", json)
+@method_command(token_app, "token.revoke", name="revoke")
+def revoke(result: Result, args: Args) -> None:
+    console.line(f"the token `{result['revoked']}` is revoked")
 
 
 def _fields(token: AccessToken) -> dict[str, Any]:

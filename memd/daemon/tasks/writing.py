@@ -9,11 +9,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from memd.config.tokens import AccessToken
 from memd.daemon.events import WRITTEN, written
 from memd.daemon.task_queue import Task, WriteTask
 from memd.daemon.tasks.lifecycle import announce_moved_by
 from memd.daemon.worker import Worker
-from memd.indexer.record import history, proposals
+from memd.indexer.record import actions, history, proposals
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.transfer import import_plan
 from memd.indexer.writing import purge, write_files
@@ -64,6 +65,24 @@ def _with_tick(worker: Worker, ns: str, done: ActionResult) -> ActionResult:
     ledger = worker.stores.ledger
     ticks = worker.mark_written(ns, done.paths if done.changed else ())
     return replace(done, visible=f"c:{ledger.id}:{ledger.seq + ticks}")
+
+
+class LogTokenChange(Task[None]):
+    """Write down that a token of the hub was made or taken back, in the log of each of its workspaces."""
+
+    token: AccessToken
+    what: str
+    who: str
+
+    def run(self, worker: Worker) -> None:
+        # An entry a workspace, which names no other: who sees one may not know of the rest.
+        indexes = [index for ns, index in worker.stores.indexes.items() if ns in self.token.ns]
+        may = "write" if self.token.write else "read"
+        with worker.stores.ledger.write() as connection:
+            for index in indexes:
+                actions.add(
+                    connection, index.id, self.who, self.what, token=self.token.who, may=may, expires=self.token.expires
+                )
 
 
 class RecoverActions(Task[list[str]]):

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
-from memd.errors import DiskFull, MemdError, StoreBroken, UnknownWorkspace
+from memd.errors import DiskFull, MemdError, StoreBroken, UnknownWorkspace, did_you_mean
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.ledger import Ledger
@@ -414,7 +414,8 @@ class Stores:
     def index(self, ns: str) -> WorkspaceIndex:
         if ns not in self.indexes:
             known = ", ".join(sorted(self.indexes)) or "none yet"
-            raise UnknownWorkspace(f"no workspace is called `{ns}` (known: {known})", "memd workspaces")
+            meant = did_you_mean(ns, self.indexes)
+            raise UnknownWorkspace(f"no workspace is called `{ns}` (known: {known}){meant}", "memd workspaces")
         return self.indexes[ns]
 
     # --- vectors ------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ GROUPS = tuple(
             "proposals",
             "conflicts",
             "team",
+            "hub",
         ),
     )
 )
