@@ -1,4 +1,4 @@
-"""A long life in a short time: edits, notes, questions and clients that come and go, with memory and descriptors drawn.
+"""A long life in a short time: edits, questions and clients that come and go; draws what memd holds meanwhile.
 
 python benchmarks/long_run.py [--minutes 60] [--picture docs/pictures/long-run.svg]
 """
@@ -8,30 +8,41 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from home import Home, workplace
+from memory import memory_by_kind
 
-FILES = 40
+FILES = 200
 SECTIONS = 10
+ROUND = 4
+"""Files that are saved before twice as many questions are asked."""
 WIDTH, HEIGHT, EDGE = 640, 150, 50
 
 
 @dataclass(frozen=True)
 class Look:
-    """What the daemon holds at one moment."""
+    """What memd holds at one moment."""
 
     minutes: float
-    memory_mb: float
+    daemon_mb: float
+    readers_mb: float
     descriptors: int
+    """Of the process that has most."""
+    segments: int
+    """Of the text index."""
 
 
 def look(home: Home, began: float) -> Look:
-    process = Path(f"/proc/{home.pid}")
-    resident = next(line for line in (process / "status").read_text().splitlines() if line.startswith("VmRSS"))
-    count = len(list((process / "fd").iterdir()))
-    return Look((time.monotonic() - began) / 60, int(resident.split()[1]) / 1024, count)
+    memory = memory_by_kind(home)
+    descriptors = 0
+    for pid in home.processes():
+        with suppress(OSError):
+            descriptors = max(descriptors, len(list(Path(f"/proc/{pid}/fd").iterdir())))
+    segments = len(list((home.state / "text").glob("*/*.trm")))
+    return Look((time.monotonic() - began) / 60, memory["daemon"], memory["readers"], descriptors, segments)
 
 
 def text(file: int, version: int) -> str:
@@ -46,13 +57,13 @@ def live(home: Home, minutes: float, every: float) -> tuple[list[Look], dict[str
     done = {"edits": 0, "questions": 0, "notes": 0}
     while (passed := time.monotonic() - began) < minutes * 60:
         with home.client() as client:
-            for _ in range(20):
-                file = chance.randrange(FILES)
+            for file in chance.sample(range(FILES), ROUND):
                 (home.workspace / "memory" / f"{file}.md").write_text(text(file, done["edits"]))
                 done["edits"] += 1
-                for _ in range(4):
-                    client.query(f"bird{chance.randrange(997)}", sync="none")
-                    done["questions"] += 1
+            for nth in range(2 * ROUND):
+                # The first one waits for the edits: they must not be overtaken by the next round's.
+                client.query(f"bird{chance.randrange(997)}", sync="none" if nth else "auto")
+                done["questions"] += 1
             client.put("log", f"round {done['edits']}")
             done["notes"] += 1
         if passed >= len(looks) * every:
@@ -82,12 +93,23 @@ def panel(title: str, points: list[tuple[float, float]], top: int) -> str:
     )
 
 
+def panels(looks: list[Look]) -> dict[str, list[float]]:
+    return {
+        "memory of the daemon, MB": [one.daemon_mb for one in looks],
+        "memory of the readers, MB": [one.readers_mb for one in looks],
+        "open descriptors of the process that has most": [float(one.descriptors) for one in looks],
+        "segments of the text index": [float(one.segments) for one in looks],
+    }
+
+
 def picture(looks: list[Look]) -> str:
-    memory = panel("memory of the daemon, MB", [(one.minutes, one.memory_mb) for one in looks], 0)
-    files = panel("open descriptors", [(one.minutes, one.descriptors) for one in looks], HEIGHT)
+    drawn = [
+        panel(title, list(zip([one.minutes for one in looks], values, strict=True)), nth * HEIGHT)
+        for nth, (title, values) in enumerate(panels(looks).items())
+    ]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {2 * HEIGHT}" font-family="sans-serif" '
-        f'font-size="12"><rect width="100%" height="100%" fill="#fff"/>{memory}{files}</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {len(drawn) * HEIGHT}" font-family="sans-serif" '
+        f'font-size="12"><rect width="100%" height="100%" fill="#fff"/>{"".join(drawn)}</svg>\n'
     )
 
 
@@ -103,12 +125,9 @@ def main() -> None:
             (home.workspace / "memory" / f"{file}.md").write_text(text(file, 0))
         home.start(MEMD_TEST_EMBEDDER="hash").sync(vectors=True)
         looks, done = live(home, given.minutes, given.minutes * 60 / 120)
-    for name, values in (
-        ("memory, MB", [one.memory_mb for one in looks]),
-        ("descriptors", [float(one.descriptors) for one in looks]),
-    ):
-        first, quarter, last = values[0], values[len(values) // 4], values[-1]
-        print(f"{name}: start {first:.0f}, a quarter {quarter:.0f}, end {last:.0f}, most {max(values):.0f}")
+    for name, values in panels(looks).items():
+        first, half, last = values[0], values[len(values) // 2], values[-1]
+        print(f"{name}: start {first:.0f}, half-way {half:.0f}, end {last:.0f}, most {max(values):.0f}")
     print(", ".join(f"{count:,} {name}" for name, count in done.items()))
     if given.picture:
         given.picture.parent.mkdir(parents=True, exist_ok=True)

@@ -63,12 +63,12 @@ def measure(home: Home, client: Client, rng: random.Random, options: argparse.Na
             client.query(" ".join(rng.sample(WORDS, 3)), ns="notes", observe=False)
         edits += ROUND
         if edits % every < ROUND:
-            rows.append((edits, time.monotonic() - began, _memory(home)))
+            rows.append((edits, time.monotonic() - began, memory_by_kind(home)))
             print(_line(rows[-1]), flush=True)
     return rows
 
 
-def _memory(home: Home) -> dict[str, float]:
+def memory_by_kind(home: Home) -> dict[str, float]:
     """Anonymous memory in MB of the daemon and of its children, by kind."""
     megabytes = {"daemon": 0.0, "readers": 0.0, "chroma": 0.0}
     for pid in home.processes():

@@ -207,25 +207,26 @@ def test_what_was_joined_is_left_when_too_much_happened_meanwhile(
     assert not worker.submit(UseBuiltText(index, fresh, known)).result()
 
 
-class SaveChunk(Task[int]):
-    """Adds one chunk, and with it a small segment; returns how many small segments there were."""
+class SaveChunks(Task[int]):
+    """Adds some chunks, and with them a small segment; returns how many segments there are."""
 
     index: WorkspaceIndex
-    number: int
+    numbers: range
 
     def run(self, worker: Worker) -> int:
-        loose = self.index.text.loose
-        self.index.text.apply([(self.number, Chunk(f"robin {self.number}", 1, 1, ()))], ())
-        return loose
+        self.index.text.apply([(number, Chunk(f"robin {number}", 1, 1, ())) for number in self.numbers], ())
+        return len(self.index.text.postings().segments)
 
 
-def test_a_writer_that_never_rests_joins_too(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("chunks", [1, 70])
+def test_a_writer_that_never_rests_joins_too(worker: Worker, chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also segments of which one join takes fewer than there have to be."""
     monkeypatch.setattr(worker_module, "IDLE_SECONDS", 0.01)
     monkeypatch.setattr(worker_module, "OVERFULL", 16)
-    index = index_of(worker)
-    saved = [worker.submit(SaveChunk(index, number)) for number in range(1_000, 1_200)]
+    index, ranges = index_of(worker), [range(first, first + chunks) for first in range(1_000, 20_000, 100)]
+    saved = [worker.submit(SaveChunks(index, numbers)) for numbers in ranges]
     assert max(save.result() for save in saved) < 100
-    assert index.text.count() == 201
+    assert index.text.count() == 1 + chunks * len(ranges)
 
 
 def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:

@@ -46,7 +46,7 @@ CROWDED = 24
 """Joining small segments takes a fifth of a second, and a save that comes meanwhile waits. So it is done when
 nobody has saved anything for a while, and sooner only when there are so many that questions get slower."""
 OVERFULL = 4 * CROWDED
-"""So many are joined between two steps, also while somebody always saves something."""
+"""Of so many small ones some are joined between two steps, also while somebody always saves something."""
 
 T = TypeVar("T")
 
@@ -194,7 +194,8 @@ class Worker:
         if self.stores.crowded:
             self.stores.close_unused()
         for index in self.stores.indexes.values():
-            if (text := index.open_text) is not None and text.loose >= OVERFULL:
+            # Not by how many are loose: a join takes a thousand chunks, and that may be fewer segments.
+            if (text := index.open_text) is not None and text.small >= OVERFULL and text.loose:
                 self._tidy(index)
 
     def _restore_failed(self) -> None:

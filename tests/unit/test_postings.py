@@ -65,6 +65,20 @@ def test_more_small_segments_than_are_joined_at_once_are_joined_in_turn(tmp_path
     index.close()
 
 
+def test_what_cannot_be_joined_keeps_nothing_else_from_it(tmp_path: Path) -> None:
+    """Neither one of which nearly all was deleted, nor those that are too large to be joined eight at once."""
+    index = TextIndex(tmp_path / "text")
+    index.apply([(number, chunk("note")) for number in range(1, 1_101)], ())
+    index.apply((), range(101, 1_101))
+    for nth in range(20):
+        size = 200 if nth < 10 else 50
+        index.apply([(10_000 + nth * 200 + number, chunk("note")) for number in range(size)], ())
+    assert (index.loose, index.small) == (12, 11)
+    index.tidy()
+    assert (index.loose, len(index.postings().segments), index.count()) == (0, 10, 2_600)
+    index.close()
+
+
 def made(count: int, seed: int = 1, first: int = 1) -> list[tuple[int, Chunk]]:
     """Chunks of one to 300 words, a few of them in most chunks and most of them in few; some without a heading."""
     rng = random.Random(seed)

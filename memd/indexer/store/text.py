@@ -97,9 +97,15 @@ class TextIndex:
         self._postings: Postings | None = None
         self._index = self._open_or_make()
         self._sums = checksums.read(folder)
-        self.loose = self._loose()
-        """How many small segments are worth joining."""
-        self.large = self._large()
+        self._count_segments()
+
+    def _count_segments(self) -> None:
+        segments = self._index._segments()
+        self.loose = max((len(_gathered(tier)) for tier in _tiers(segments).values()), default=0)
+        """How many small segments are worth joining, as many as one join takes."""
+        self.small = sum(_live(segment) <= LARGE for segment in segments)
+        """How many segments hold so little that they are joined here, at once or in turn."""
+        self.large = sum(segment.doc_count_all() > LARGE for segment in segments)
         """How many segments only a build in another process can join."""
 
     def _open_or_make(self) -> Any:
@@ -146,12 +152,6 @@ class TextIndex:
         """Join small segments; for a moment when nobody waits."""
         self._commit((), (), alike)
 
-    def _loose(self) -> int:
-        return max((len(_gathered(tier)) for tier in _tiers(self._index._segments()).values()), default=0)
-
-    def _large(self) -> int:
-        return sum(segment.doc_count_all() > LARGE for segment in self._index._segments())
-
     def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], joinable: Joinable) -> None:
         try:
             segments = self._index._segments()
@@ -171,7 +171,7 @@ class TextIndex:
             self._publish(kept)
             failpoint("text-after-commit")
             self._sums = checksums.write(self.folder, self._sums)
-            self.loose, self.large = self._loose(), self._large()
+            self._count_segments()
         except OSError as error:
             # The half-written files take up the space that is missing.
             self._sweep(self._index)
@@ -290,7 +290,7 @@ def alike(segments: list[Any]) -> list[Any]:
 
 
 def _tiers(segments: Iterable[Any]) -> dict[int, list[Any]]:
-    """Segments by what is left of them: up to 8 chunks, up to 64, up to 512, …
+    """Segments by what is left of them: up to 4 chunks, up to 32, up to 256, …
 
     Not by what they once held: edits would leave more and more of what is deleted, which takes memory and time.
     """
@@ -301,9 +301,13 @@ def _tiers(segments: Iterable[Any]) -> dict[int, list[Any]]:
 
 
 def _gathered(tier: list[Any]) -> list[Any]:
-    """As many of a tier as are joined at once, or none while they are few; what is deleted has to be read too."""
+    """As many of a tier as are joined at once, or none while they are few; what is deleted has to be read too.
+
+    The smallest first, without those of which too much was deleted: one that cannot be joined must not keep the others
+    from it.
+    """
     gathered, live, whole = [], 0, 0
-    for segment in tier:
+    for segment in sorted((one for one in tier if one.doc_count_all() <= MERGE_MOST), key=_live):
         live, whole = live + _live(segment), whole + segment.doc_count_all()
         if live > MERGE_MOST or whole > MERGE_MOST * MERGE_EVERY:
             break
