@@ -339,7 +339,7 @@ def test_logs_come_with_and_without_json(place):
 COMMANDS = [
     "query", "search", "grep", "get", "list", "sync", "status", "add", "remove", "workspaces", "start", "stop",
     "restart", "reload", "daemon",
-    "logs", "doctor", "rebuild", "help", "show", "ls",
+    "logs", "doctor", "rebuild", "help", "show", "ls", "conflicts",
     "config init", "config show", "config check", "service install", "service uninstall",
     "service status", "connect", "disconnect", "hook", "mcp",
 ]  # fmt: skip
@@ -363,7 +363,7 @@ def test_help_begins_with_a_dozen_commands_and_has_all_in_groups(home):
     every = home.run("help", "--all").stdout
     visible = {name for name in LazyCommands() if LazyCommands().info(name).hidden is not True}
     assert sorted(listed(every)) == sorted(visible), "each command once, and none of the other names"
-    assert {"ns", "show", "ls", "search"}.isdisjoint(visible)
+    assert {"ns", "show", "ls", "search", "conflicts"}.isdisjoint(visible)
     assert [name for group in as_json(home.run("help", "--json"))["groups"].values() for name in group] == listed(every)
     assert re.fullmatch(r"memd \d+\.\d+\.\d+\S*\n", home.run("--version").stdout)
 

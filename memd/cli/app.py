@@ -35,7 +35,7 @@ MODULES = {
     "topics": "topic",
     "outline": "outline",
     "proposals": "proposal",
-    "conflicts": "conflict merge-note",
+    "conflicts": "conflict conflicts merge-note",
     "team": "propose",
     "workspaces": "add remove workspaces workspace ns",
     "maintenance": "sync rebuild doctor jobs",

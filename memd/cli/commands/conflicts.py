@@ -16,6 +16,7 @@ conflict_app = command_group(
 )
 
 
+@method_command(app, "conflict.list", name="conflicts", hidden=True)
 @method_command(conflict_app, "conflict.list", name="list")
 def list_conflicts(result: Result, args: Args) -> None:
     if not result["notes"]:
