@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sqlite3
 import threading
 import warnings
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote
@@ -29,15 +31,32 @@ if CHROMIUM is None:
     warnings.warn(HOW, stacklevel=1)
     pytest.skip(HOW, allow_module_level=True)
 
-VIEWS = ("/", "/?q=ErsatzTV", "/timeline", "/graph", "/life", "/review", "/context?task=television", "/health",
+VIEWS = ("/", "/?q=ErsatzTV", "/timeline?since=2026-02-15&until=2026-02-16", "/graph", "/life", "/review",
+         "/context?task=television", "/health",
          "/memory?ns=agent&key=2026-02-15%23ersatztv", "/memory/edit?ns=agent&key=2026-02-15%23ersatztv",
          "/memory/history?ns=agent&key=2026-02-15%23ersatztv")  # fmt: skip
+
+TEA, TEA_COPY = "memory/2026-02-18.md", "memory/2026-02-18.sync-conflict-20260219-101010-ABCDEF7.md"
 
 
 @pytest.fixture(scope="module")
 def tended() -> Iterator[tuple[Home, Path, Client]]:
     with tended_home() as made:
+        lived(*made)
         yield made
+
+
+def lived(home: Home, agent: Path, client: Client) -> None:
+    """Let days go by: most memories are five days old, one was laid aside, one shown to Ada, one has two versions."""
+    ago = (datetime.now(UTC) - timedelta(days=5)).isoformat(timespec="milliseconds")
+    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+        ledger.execute("UPDATE memories SET first_seen = ? WHERE slug <> 'garden'", (ago,))
+    client.curate("MEMORY#preferences", "archive", ns="agent")
+    client.get("2026-02-15#ersatztv", ns="agent", who="ada")
+    client.reflect(ns="agent")
+    for versions in ({TEA: "White."}, {TEA: "Green, at noon.", TEA_COPY: "Black, at five."}):
+        write_notes(agent, {path: f"## Tea\n\n{text}\n" for path, text in versions.items()})
+        client.sync()
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +156,52 @@ def test_what_an_editor_saves_is_there_by_itself(inside: BrowserContext, tended:
     expect(tab.locator("[data-pulse].on")).to_be_visible()
     write_notes(agent, {"memory/2026-02-20.md": "## Heron\n\nIt has flown.\n"})
     expect(tab.get_by_text("It has flown.")).to_be_visible()
+
+
+def test_life_shows_the_tiers_over_time_and_a_memory_who_was_shown_it(inside: BrowserContext) -> None:
+    tab = inside.new_page()
+    tab.goto("/life?ns=agent")
+    expect(tab.get_by_role("img", name="Memories in each tier by day")).to_be_visible()
+    assert tab.locator(".areas polygon").count() == 4
+    tab.get_by_text("As a table").click()
+    today, *_, first = tab.locator(".list tbody tr").all()
+    assert int(today.locator("td").last.inner_text()) == 1, "one was laid aside today"
+    assert int(first.locator("td").last.inner_text()) == 0, "and was not five days ago"
+    tab.goto("/memory?ns=agent&key=2026-02-15%23ersatztv")
+    shown = tab.locator("section", has=tab.get_by_role("heading", name="Who was shown it"))
+    expect(shown.get_by_role("listitem")).to_contain_text("ada")
+
+
+def test_both_versions_of_a_note_are_shown_and_one_click_settles_them(
+    inside: BrowserContext, tended: tuple[Home, Path, Client]
+) -> None:
+    agent = tended[1]
+    tab = inside.new_page()
+    tab.goto("/review?ns=agent")
+    card = tab.locator("section", has=tab.get_by_role("heading", name="Two versions of a note"))
+    for heading, text in (("The note", "Green, at noon."), ("The other version", "Black, at five.")):
+        side = card.locator(".pair > div", has=tab.get_by_role("heading", name=heading))
+        expect(side).to_contain_text(text)
+    card.get_by_role("button", name="Keep both").click()
+    expect(tab.get_by_text("It has one version now.")).to_be_visible()
+    assert "at noon" in (agent / TEA).read_text() and "at five" in (agent / TEA).read_text()
+    assert not (agent / TEA_COPY).exists()
+    tab.locator(".strip").get_by_role("button", name="Undo").click()
+    expect(tab.get_by_text("Taken back.")).to_be_visible()
+    expect(card).to_contain_text("Black, at five.")
+
+
+def test_days_that_are_dragged_over_are_searched(inside: BrowserContext) -> None:
+    tab = inside.new_page()
+    tab.goto("/timeline?ns=agent")
+    one, other = (tab.locator("[data-day]").nth(nth) for nth in (-9, -2))
+    span = [cell.get_attribute("data-day") for cell in (one, other)]
+    other.hover()
+    tab.mouse.down()
+    one.hover()
+    expect(tab.locator("[data-day].picked")).to_have_count(8)
+    tab.mouse.up()
+    tab.wait_for_url(f"**/?since={span[0]}&until={span[1]}&ns=agent")
 
 
 def test_with_the_keyboard_alone(inside: BrowserContext, tended: tuple[Home, Path, Client]) -> None:

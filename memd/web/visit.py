@@ -23,7 +23,7 @@ SAID = {
     "demote": "Moved further away.", "archive": "Laid aside.", "boost": "It weighs more now.",
     "diminish": "It weighs less now.", "edge_add": "Linked.", "edge_rm": "The link is gone.",
     "job_run": "The job ran.", "reflect": "Reflected.", "rule_set": "The rule is switched.", "sync": "In step.",
-    "proposal_accept": "Accepted.", "proposal_reject": "Rejected.",
+    "proposal_accept": "Accepted.", "proposal_reject": "Rejected.", "conflict_settle": "It has one version now.",
 }  # fmt: skip
 """What the page says after something was done; a page says nothing else that its address asks for."""
 
