@@ -144,7 +144,7 @@ def test_what_is_pending_is_counted_in_the_workspaces_that_were_asked(worker: Wo
     worker.submit(OpenWorkspace(Workspace("other", other))).result()
     loop = asyncio.new_event_loop()
     ctx = HandlerContext(Settings(), worker.stores, loop, lambda: None)
-    ctx.embedding.pending = 7
+    ctx.embedding.backlog.pending = 7
     ctx.worker.mark_changed("other", "MEMORY.md")
     try:
         assert ctx.freshness()["pending"] == ctx.freshness(["agent", "other"])["pending"] == 8

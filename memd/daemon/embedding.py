@@ -7,7 +7,6 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
 from sqlite3 import Row
@@ -16,17 +15,17 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from memd.config.schema import SERVERS, EmbeddingSettings, VectorsSettings
-from memd.daemon.health import Stopping
 from memd.daemon.model_switch import ModelSwitch
 from memd.daemon.system import give_way
 from memd.daemon.tasks import stores as tasks
 from memd.daemon.tasks.lifecycle import SaveSimilarEdges
+from memd.daemon.vector_backlog import VectorBacklog
+from memd.daemon.vector_maker import FETCH, VectorMaker
 from memd.daemon.worker import Worker
 from memd.errors import DiskFull, MemdError, ModelUnavailable
 from memd.indexer.language.tongues import foreign_language
 from memd.indexer.lifecycle import similarity
 from memd.indexer.model import multilingual
-from memd.indexer.model.embedding_process import EmbeddingProcess
 from memd.indexer.model.recipe import embedded_text, sentence_pieces
 from memd.indexer.model.scale import scale_of
 from memd.indexer.store import catalog, vector_table
@@ -41,12 +40,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("memd.embedding")
 
-FETCH = 64
-BATCH = 8
-"""Larger batches gain nothing and cost memory."""
-BACKLOG, BACKLOG_BATCH = 256, 128
-"""So many chunks without a vector are embedded in a process of their own, so many at a time."""
-
 UNREAD = 500
 """Chunks whose language is looked at in one go, where memd had them before it did that."""
 BEING_MADE = "the model changed and its vectors are being made"
@@ -58,7 +51,6 @@ HEAD_START = 0.5
 """Importing the model's runtime keeps the interpreter busy; the first text questions go before it."""
 
 NICE = 10
-FADE = 0.9
 COMPARED_AT_ONCE = 256
 """Memories that are compared as soon as they have their vectors; what a large import leaves is for the job."""
 
@@ -71,17 +63,11 @@ class Embedding:
         self.settings, self.vectors = settings, vectors or VectorsSettings()
         self.phase = "off" if settings.provider == "none" else "loading"
         self.note = ""
-        self.pending = 0
-        self._rate = 0.0
-        self._embedded_up_to: dict[tuple[int, int], int] = {}
-        """The number of a chunk up to which all have their vector, by model and by how many workspaces have vectors for
-        other languages: only later chunks need be looked at."""
+        self.backlog = VectorBacklog(worker.stores)
         self.multilingual = multilingual.is_wanted(settings)
         """Whether notes and questions in other languages get vectors of their own, with a model for them."""
         self._swept = False
-        self._process: EmbeddingProcess | None = None
-        """While there is a backlog."""
-        self._alone_until = 0.0
+        self._maker = VectorMaker(self.state / "model", self._is_interrupted)
         self._loaded: Embedder | None = None
         """The model of the settings, once it could be loaded."""
         self._used: EmbeddingSettings | None = None
@@ -111,8 +97,7 @@ class Embedding:
         self._stopping.set()
         self._again.set()
         self._work.set()
-        if process := self._process:
-            process.interrupt()
+        self._maker.interrupt()
         self._thread.join(seconds)
 
     def change(self, settings: EmbeddingSettings) -> None:
@@ -131,13 +116,13 @@ class Embedding:
     def more(self, count: int) -> None:
         """Some chunks want a vector."""
         if self.phase in ("loading", "ready"):
-            self.pending += count
+            self.backlog.pending += count
             self._work.set()
 
     @property
-    def eta_s(self) -> float | None:
-        """Seconds until the vectors have caught up, at the pace so far."""
-        return round(self.pending / self._rate, 1) if self.pending and self._rate else None
+    def pending(self) -> int:
+        """How many chunks have no vector yet, as far as is known."""
+        return self.backlog.pending
 
     def _tell(self, what: str, why: str = "", fix: str = "") -> bool:
         """Note a trouble, or with nothing its end, from any thread; health tells one. Returns whether that is new."""
@@ -183,7 +168,7 @@ class Embedding:
         try:
             self._work_until_stopped()
         finally:
-            self._end_process()
+            self._maker.end_process()
 
     def _work_until_stopped(self) -> None:
         while not self._stopping.is_set():
@@ -237,17 +222,16 @@ class Embedding:
             self._work.wait(max(0.0, self._try_at - time.monotonic()))
         elif not self._work.wait(RETRY_SECONDS):
             # Nothing to do for a while: time to look at everything again.
-            self._embedded_up_to = {}
+            self.backlog.look_at_all()
         self._work.clear()
 
     # --- which model ------------------------------------------------------------------------------------------
 
     def _take_settings(self, settings: EmbeddingSettings) -> None:
         """Begin with other settings; what serves goes on until their model is there."""
-        self._end_process()
+        self._maker.begin_anew()
         self.settings, self._next, self._loaded, self._try_at = settings, None, None, 0.0
         self.multilingual = multilingual.is_wanted(settings)
-        self._alone_until = 0.0
         serving = self.worker.stores.serving
         if settings.provider == "none":
             self._turn_off()
@@ -260,7 +244,7 @@ class Embedding:
             self._tell(trouble)
         if self.switch is not None and self.switch.under_way:
             self.switch.end("cancelled")
-        self.phase, self.note, self.pending, self._used, self._servers = "off", "", 0, None, {}
+        self.phase, self.note, self.backlog.pending, self._used, self._servers = "off", "", 0, None, {}
 
     def _load_wanted(self) -> None:
         """Load the model of the settings; if that fails, one that has vectors serves until it goes well."""
@@ -312,7 +296,7 @@ class Embedding:
         self._follow_server(embedder, settings)
         # Also the model's first run, which is its slowest: no question should wait for it.
         scale_of(embedder)
-        self._end_process()
+        self._maker.end_process()
         self.worker.submit(tasks.UseModel(embedder, source_of(settings))).result()
         self._used, self._swept = settings, False
         self._tell_server()
@@ -414,19 +398,18 @@ class Embedding:
             self._tell("former", BEING_MADE, "wait: memd status shows when")
 
     def _unavailable(self, error: ModelUnavailable) -> None:
-        if self._next is not None:
+        if self._is_interrupted():
             return
         if self.switch is not None and self.worker.stores.former is not None:
             # The model before answers everything; only the change has to wait.
             self._stuck, self.switch.note = True, error.message
         else:
-            self.phase, self.note, self.pending = "failed", error.message, 0
+            self.phase, self.note, self.backlog.pending = "failed", error.message, 0
             if self._tell("making", error.message, error.hint or "memd doctor"):
                 log.error("text search goes on without vectors: %s", error)
         self._again.clear()
         if not self._stopping.is_set():
-            away = self.settings.provider in SERVERS
-            self._again.wait(SERVER_SECONDS if away else RETRY_SECONDS)
+            self._again.wait(SERVER_SECONDS if self.settings.provider in SERVERS else RETRY_SECONDS)
 
     def _open_collections(self) -> None:
         """Have the collections follow the ledger. Chroma is started when there is something for it to do."""
@@ -465,7 +448,7 @@ class Embedding:
 
     def _embed_some(self) -> bool:
         """Embed the most urgent chunks; False when there are none. Those for other languages come last."""
-        for model, among in self._models():
+        for model, among in self.backlog.models():
             try:
                 if self._embed_with(model, among):
                     return True
@@ -475,97 +458,48 @@ class Embedding:
                 log.warning("the former model no longer serves: %s", error)
                 self._tell("former", BEING_MADE, "wait: memd status shows when")
                 self.worker.submit(tasks.DropFormerModel()).result()
-        self._end_process()
-        self.pending = 0
+        self._maker.end_process()
+        self.backlog.pending = 0
         self._caught_up()
         return False
 
-    def _models(self) -> list[tuple[ActiveModel, str]]:
-        """The models that are loaded, each with the chunks that are to have its vectors."""
-        stores = self.worker.stores
-        # What is new is found by meaning during a change too, so the former model comes first.
-        all_of = (stores.former, "1"), (stores.model, "1"), (stores.multilingual, vector_table.OF_OTHER_LANGUAGES)
-        return [(model, among) for model, among in all_of if model is not None]
-
     def _embed_with(self, model: ActiveModel, among: str) -> bool:
-        reader, key = self.worker.stores.ledger.reader, (model.id, self._polyglots)
-        newest = vector_table.newest(reader)
-        fetch = self._fetch(model)
-        rows = vector_table.pending(reader, model.id, fetch, self._embedded_up_to.get(key, 0), among)
+        rows = self.backlog.fetch(model, among, self._fetch(model))
         if not rows:
-            self._embedded_up_to[key] = newest
             return False
         self._busy = True
         try:
-            for part in self._parts(model, rows):
-                if self._stopping.is_set() or self._next is not None:
+            for batch in self._maker.batches(rows, self._servers.get(model.embedder.fingerprint)):
+                if self._is_interrupted():
                     return True
-                self._embed(model, part)
+                self._embed(model, batch)
             if len(rows) < FETCH:
-                self._end_process()
+                self._maker.end_process()
                 self._link_similar()
         finally:
             self._busy = False
         return True
 
-    def _parts(self, model: ActiveModel, rows: list[Row]) -> Iterator[list[Row]]:
-        """The rows in batches, each text once: equal ones get its vector with it."""
-        different = list({row["digest"]: row for row in rows}.values())
-        # Longest first pads least, and the whole lot is the newest that there is.
-        different.sort(key=lambda row: -len(row["text"]))
-        server = self._servers.get(model.embedder.fingerprint)
-        size = server.batch if server is not None else BACKLOG_BATCH if self._process else BATCH
-        return (different[at : at + size] for at in range(0, len(different), size))
+    def _fetch(self, model: ActiveModel) -> int:
+        """How many chunks are taken on at once; for a backlog a process is started."""
+        stores, server = self.worker.stores, self._servers.get(model.embedder.fingerprint)
+        # A server computes elsewhere, so that nothing here is in the way; a former model makes what is new only.
+        own = server is None and model is not stores.former
+        most = self._maker.prepare(self._used if own else None, model is stores.multilingual, self.pending)
+        return max(most, server.batch) if server is not None else most
 
     def _embed(self, model: ActiveModel, rows: list[Row]) -> None:
         started = time.monotonic()
         texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
         pieces = [sentence_pieces(row["text"]) if model is self.worker.stores.multilingual else [] for row in rows]
-        vectors = self._vectors(model, [*texts, *(piece for some in pieces for piece in some)])
+        vectors = self._maker.make(model.embedder, [*texts, *(piece for some in pieces for piece in some)])
         saved = self.worker.submit(tasks.SaveVectors(model, rows, _by_text(vectors, pieces))).result()
         self.health.clear("disk")
-        pace = len(rows) / max(time.monotonic() - started, 1e-6)
-        self._rate = pace if not self._rate else FADE * self._rate + (1 - FADE) * pace
-        self.pending = max(0, self.pending - saved)
+        self.backlog.made(saved, len(rows), time.monotonic() - started)
         if not self.pending:
             self._recount()
         if self.switch is not None and self.switch.state == "building" and model is self.worker.stores.model:
             self.switch.count(self.pending)
-
-    def _vectors(self, model: ActiveModel, texts: list[str]) -> Vectors:
-        if self._process is not None:
-            try:
-                return self._process.embed(texts)
-            except ModelUnavailable as error:
-                self._end_process()
-                if self._stopping.is_set():
-                    raise Stopping() from error
-                if self._next is not None:
-                    raise
-                log.warning("the daemon embeds by itself: %s", error)
-                self._alone_until = time.monotonic() + RETRY_SECONDS
-        return model.embedder.embed(texts)
-
-    def _fetch(self, model: ActiveModel) -> int:
-        """How many chunks are taken on at once; for a backlog a process is started."""
-        stores, server = self.worker.stores, self._servers.get(model.embedder.fingerprint)
-        foreign, settings = model is stores.multilingual, self._used
-        if self._process is not None and self._process.foreign != foreign:
-            self._end_process()
-        if server is not None:
-            # It computes elsewhere, so that nothing here is in the way.
-            return max(FETCH, server.batch)
-        if model is stores.former or settings is None:
-            self._end_process()
-            return FETCH
-        if self._process is None and self.pending >= BACKLOG and time.monotonic() >= self._alone_until:
-            self._process = EmbeddingProcess(settings, self.state / "model", foreign)
-        return BACKLOG_BATCH if self._process else FETCH
-
-    def _end_process(self) -> None:
-        if self._process is not None:
-            self._process.close()
-            self._process = None
 
     def _link_similar(self) -> None:
         """The vectors have caught up: compare the memories that are new."""
@@ -574,22 +508,10 @@ class Embedding:
                 self.worker.submit(SaveSimilarEdges(index.id, part)).result()
 
     def _recount(self) -> None:
-        reader = self.worker.stores.ledger.reader
-        models = [(model.id, among) for model, among in self._models()]
-        if not models:
-            return
-        if self.multilingual and self.worker.stores.multilingual is None and vector_table.any_multilingual(reader):
-            # It is needed and not loaded yet: no model has this number.
-            models.append((0, vector_table.OF_OTHER_LANGUAGES))
-        after = [self._embedded_up_to.get((number, self._polyglots), 0) for number, _ in models]
-        self.pending = sum(
-            vector_table.pending_count(reader, number, known, among)
-            for (number, among), known in zip(models, after, strict=True)
-        )
+        self.backlog.recount(self.multilingual)
 
-    @property
-    def _polyglots(self) -> int:
-        return sum(index.polyglot for index in self.worker.stores.indexes.values())
+    def _is_interrupted(self) -> bool:
+        return self._stopping.is_set() or self._next is not None
 
 
 def _by_text(vectors: Vectors, pieces: list[list[str]]) -> list[Vectors]:

@@ -10,14 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memd.config.schema import EmbeddingSettings, Settings
-from memd.daemon.embedding import BACKLOG, Embedding
-from memd.daemon.health import Health
-from memd.daemon.worker import Worker
+from memd.config.schema import EmbeddingSettings
+from memd.daemon.vector_maker import BACKLOG, VectorMaker
 from memd.errors import ModelUnavailable
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.embedding_process import EmbeddingProcess
-from memd.indexer.store.stores import Stores
 from tests.conftest import Home
 
 TEXTS = ["the smew", "", "数据库 and a naïve café", "x" * 100_000, *(f"number {nth}" for nth in range(300))]
@@ -50,16 +47,11 @@ def test_it_ends_with_the_connection(process: EmbeddingProcess) -> None:
 
 
 def test_the_daemon_embeds_by_itself_when_it_is_gone(process: EmbeddingProcess, tmp_path: Path) -> None:
-    (tmp_path / "state").mkdir()
-    stores = Stores(tmp_path / "state")
-    stores.use_model(HashEmbedder(), "test")
-    embedding = Embedding(Worker(stores, Settings(), Health()), EmbeddingSettings())
-    embedding._process, model = process, stores.model
-    assert model is not None
+    maker = VectorMaker(tmp_path, lambda: False)
+    maker._process = process
     os.kill(process.pid, signal.SIGKILL)
-    np.testing.assert_array_equal(embedding._vectors(model, TEXTS), HashEmbedder().embed(TEXTS))
-    assert embedding._process is None
-    stores.close()
+    np.testing.assert_array_equal(maker.make(HashEmbedder(), TEXTS), HashEmbedder().embed(TEXTS))
+    assert maker._process is None
 
 
 def test_a_backlog_is_embedded_whole_and_equal_texts_once(home: Home, workspace: Path) -> None:

@@ -84,7 +84,7 @@ def _status(ctx: HandlerContext) -> Result:
         "uptime_s": round(time.monotonic() - ctx.began, 1),
         "pending_files": ctx.worker.pending_files,
         "pending_vectors": ctx.embedding.pending,
-        "eta_s": ctx.embedding.eta_s,
+        "eta_s": ctx.embedding.backlog.eta_s,
         "embedded": ctx.stores.embedded,
         "proposals": proposals.count(ctx.stores.ledger.reader),
         "subscriptions": len(ctx.subscriptions) + len(ctx.events.watching),

@@ -1,0 +1,70 @@
+"""What has no vector yet: counted, fetched newest first, and reckoned how long it will take."""
+
+from __future__ import annotations
+
+from sqlite3 import Row
+
+from memd.indexer.store import vector_table
+from memd.indexer.store.stores import ActiveModel, Stores
+
+FADE = 0.9
+
+
+class VectorBacklog:
+    """The chunks that want a vector of one of the models that are loaded."""
+
+    def __init__(self, stores: Stores) -> None:
+        self.pending = 0
+        self._stores = stores
+        self._rate = 0.0
+        self._embedded_up_to: dict[tuple[int, int], int] = {}
+        """The number of a chunk up to which all have their vector, by model and by how many workspaces have vectors for
+        other languages: only later chunks need be looked at."""
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds until the vectors have caught up, at the pace so far."""
+        return round(self.pending / self._rate, 1) if self.pending and self._rate else None
+
+    def models(self) -> list[tuple[ActiveModel, str]]:
+        """The models that are loaded, each with the chunks that are to have its vectors."""
+        stores = self._stores
+        # What is new is found by meaning during a change too, so the former model comes first.
+        all_of = (stores.former, "1"), (stores.model, "1"), (stores.multilingual, vector_table.OF_OTHER_LANGUAGES)
+        return [(model, among) for model, among in all_of if model is not None]
+
+    def fetch(self, model: ActiveModel, among: str, most: int) -> list[Row]:
+        """The most urgent chunks without a vector of this model."""
+        reader, key = self._stores.ledger.reader, (model.id, self._polyglots)
+        newest = vector_table.newest(reader)
+        rows = vector_table.pending(reader, model.id, most, self._embedded_up_to.get(key, 0), among)
+        if not rows:
+            self._embedded_up_to[key] = newest
+        return rows
+
+    def look_at_all(self) -> None:
+        """Forget what was embedded before: the next look is at every chunk."""
+        self._embedded_up_to = {}
+
+    def made(self, saved: int, chunks: int, seconds: float) -> None:
+        """Some have their vector now."""
+        pace = chunks / max(seconds, 1e-6)
+        self._rate = pace if not self._rate else FADE * self._rate + (1 - FADE) * pace
+        self.pending = max(0, self.pending - saved)
+
+    def recount(self, wants_multilingual: bool) -> None:
+        reader = self._stores.ledger.reader
+        models = [(model.id, among) for model, among in self.models()]
+        if not models:
+            return
+        if wants_multilingual and self._stores.multilingual is None and vector_table.any_multilingual(reader):
+            # It is needed and not loaded yet: no model has this number.
+            models.append((0, vector_table.OF_OTHER_LANGUAGES))
+        self.pending = sum(
+            vector_table.pending_count(reader, number, self._embedded_up_to.get((number, self._polyglots), 0), among)
+            for number, among in models
+        )
+
+    @property
+    def _polyglots(self) -> int:
+        return sum(index.polyglot for index in self._stores.indexes.values())
