@@ -164,16 +164,10 @@ def _categories(asked: Sequence[Asked]) -> dict[str, Any]:
 
 def _judged(collections: list[Collection]) -> list[tuple[Collection, list[Haystack]]]:
     """Each collection with whose questions its workspaces are asked: the next workspace's, one place on."""
-    paired = []
-    for nth, one in enumerate(collections):
-        others = [*one.haystacks[1:], one.haystacks[0]]
+    for one in collections:
         if len(one.haystacks) == 1:
-            others = collections[(nth + 1) % len(collections)].haystacks[:1]
-        if others != one.haystacks:
-            paired.append((one, others))
-        else:
-            say(f"no verdict for {one.name}: it has one workspace, so nobody else's questions; give another folder too")
-    return paired
+            say(f"no verdict for {one.name}: it has one workspace; benchmarks/halves.py makes two of it")
+    return [(one, [*one.haystacks[1:], one.haystacks[0]]) for one in collections if len(one.haystacks) > 1]
 
 
 def judge(

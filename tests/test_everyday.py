@@ -98,6 +98,18 @@ def test_a_code_that_no_note_has_is_named_and_makes_the_answer_weak(lab: Lab):
     assert answer.verdict != "found" and answer.missing == ("ticket-0001",)
 
 
+def test_a_name_that_no_note_has_is_named_and_makes_the_answer_weak(lab: Lab):
+    assert lab.ask("which ticket was closed by Anna after the login fix", "office").verdict == "found"
+    answer = lab.ask("which ticket was closed by Berta after the login fix", "office")
+    assert (answer.verdict, answer.missing) == ("weak", ("berta",)) and "login fix" in answer.hits[0].text
+    # Who writes everything small, or everything with capitals, shows no name.
+    for plain in (
+        "which ticket was closed by berta after the login fix",
+        "Which Ticket Was Closed By Berta After The Login Fix",
+    ):
+        assert lab.ask(plain, "office").verdict == "found", plain
+
+
 @pytest.mark.parametrize(
     ("part", "whole"), [("fjor", "fjordland"), ("ordlan", "fjordland"), ("100.114", "100.114.23.7")]
 )

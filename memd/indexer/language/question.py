@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
-from memd.indexer.language import times
+from memd.indexer.language import dates, times
 from memd.indexer.language.persons import speaks_of_self
 from memd.indexer.language.times import QuestionTimes, TimeSpan
 from memd.indexer.language.tongues import foreign_language
@@ -49,6 +49,10 @@ DOING = frozenset(
     " gebeurd hebben делали делал было произошло мы".split()
 )
 """In "what did we do yesterday" nothing is sought but the day."""
+
+OPENING = " \"'“‘„«(¿¡"
+SENTENCE_ENDS = ("", ".", "!", "?", ":", "…")
+CALENDAR = frozenset((*dates.WEEKDAYS, *dates.MONTHS))
 
 Words = tuple[Word, ...]
 
@@ -118,7 +122,7 @@ class ParsedQuestion:
         if len(named) != 1:
             return None
         text = times.without_times(self.text, QuestionTimes(named)) if not self.only_time else ""
-        cut = tuple(words(text))
+        cut = _words_in(text, foreign_language(self.text))
         filters = narrow(self.filters, _between(named[0]))
         return replace(
             self, text=text, words=cut, undated=cut, filters=filters, times=replace(self.times, spans=(), relative=())
@@ -212,8 +216,18 @@ class _Operators:
 
 
 def _words_in(text: str, language: str) -> Words:
-    """The words of a question, which know what language it is in."""
-    return tuple(word._replace(language=language) for word in words(text)) if language else tuple(words(text))
+    """The words of a question, which know what language it is in and whether they are names."""
+    cut = list(words(text))
+    # German writes every noun with a capital, some people every word.
+    tells = language != "de" and any(text[word.start].islower() for word in telling_words(cut))
+    return tuple(word._replace(language=language, is_name=tells and _is_name(text, word)) for word in cut)
+
+
+def _is_name(text: str, word: Word) -> bool:
+    """Whether it has a capital that no sentence begins with, and is no day or month."""
+    written, before = text[word.start : word.end], text[: word.start].rstrip(OPENING)
+    capital = written[0].isupper() and written[1:2].islower()
+    return capital and before[-1:] not in SENTENCE_ENDS and word.exact[0] not in CALENDAR
 
 
 def _undated(text: str, language: str) -> Words:

@@ -51,6 +51,8 @@ class Word(NamedTuple):
     terms: tuple[str, ...]
     language: str = ""
     """The language of the question that it stands in, if that is not English."""
+    is_name: bool = False
+    """Whether the question writes it as a name."""
 
 
 def words(text: str) -> Iterator[Word]:

@@ -61,7 +61,7 @@ class SearchResult:
         heard = [result.voices.words for result in self.by_workspace.values() if result.voices.words is not None]
         corrected = {word: near for words in heard for word, near in words.corrected.items()}
         missing = dict.fromkeys(
-            word for words in heard for word in (*words.codes_missing, *words.missing, *words.corrected)
+            word for words in heard for word in (*words.named_missing, *words.missing, *words.corrected)
         )
         return replace(answer, corrected=corrected, missing=tuple(missing))
 

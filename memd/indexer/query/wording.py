@@ -81,8 +81,8 @@ class WordMatches:
     """Words that no chunk has in any form."""
     weight: float = 0.0
     """What all words are worth together; one that no chunk has is worth most."""
-    codes_missing: list[str] = field(default_factory=list)
-    """Codes that no chunk has, whole or inside a longer one; chunks may have their pieces."""
+    named_missing: list[str] = field(default_factory=list)
+    """Codes and names that no chunk has, whole or inside a longer one; chunks may have the pieces of a code."""
     guessed: float = 0.0
     """The weight of words that were found only in the middle of longer ones."""
     names: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ class WordMatches:
     @property
     def unsure(self) -> bool:
         """Whether the words that were found may not be those that were meant."""
-        return bool(self.codes_missing or self.corrected) or self._share(self.guessed) > MOST_GUESSED
+        return bool(self.named_missing or self.corrected) or self._share(self.guessed) > MOST_GUESSED
 
     @property
     def stands_in(self) -> bool:
@@ -238,8 +238,8 @@ def _find(found: WordMatches, word: Word) -> None:
     lost = _lost(new, whole) if whole and not inside else 0
     if lost:
         found.lost += max(lost * _idf(postings, 0), PIECES_LACK * weight)
-    if (lost or not whole) and not inside and (CODE.fullmatch(word.exact[0]) or lost > 1):
-        found.codes_missing.append(word.exact[0])
+    if (lost or not whole) and not inside and (word.is_name or CODE.fullmatch(word.exact[0]) or lost > 1):
+        found.named_missing.append(word.exact[0])
 
 
 def _lost(terms: Sequence[str], whole: Sequence[WordMatch]) -> int:
