@@ -35,7 +35,8 @@ class Candidate:
     @property
     def row(self) -> dict[str, Any]:
         number, stem = hash((self.text, self.path, self.line)), PurePosixPath(self.path).stem
-        return {"id": number, "text": self.text, "path": self.path, "stem": stem, "slug": "", "line": self.line}
+        place = {"path": self.path, "stem": stem, "slug": "", "line": self.line}
+        return {"id": number, "text": self.text, "language": None, **place}
 
 
 def shown(places: Sequence[Candidate], limit: int = 8) -> list[tuple[str, int]]:

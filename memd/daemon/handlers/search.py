@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from memd.daemon.handler_context import P, T, filters_of, namespaces
@@ -34,6 +34,7 @@ UNCHECKED = "files are still being indexed"
 LOOK_SECONDS = 0.05
 """How long the files are read for words that the index does not know."""
 MAX_SKIPPED = 50
+HIT = tuple(field.name for field in fields(Hit))
 
 
 @handles(methods.QueryRequest)
@@ -60,7 +61,7 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
 
 
 def _on_wire(found: list[Hit]) -> list[dict[str, Any]]:
-    return [{name: value for name, value in asdict(hit).items() if value is not None} for hit in found]
+    return [{name: value for name in HIT if (value := getattr(hit, name)) is not None} for hit in found]
 
 
 async def _complete_answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:

@@ -84,6 +84,7 @@ for _language, _words in SMALL_WORDS.items():
             _LANGUAGES.setdefault(_word, []).append(_language)
 
 WORD = re.compile(r"[^\W\d_]+")
+ASCII_WORD = re.compile(r"[A-Za-z]+")
 CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|<!--.*?-->", re.DOTALL)
 _SCRIPT = tuple((language, re.compile(f"[{letters}]+")) for language, letters in SCRIPTS)
 OWN_LETTERS = {
@@ -138,8 +139,9 @@ def _count(runs: list[str], least: int) -> int:
 
 def _by_small_words(text: str) -> str:
     score = dict.fromkeys(SMALL_WORDS, 0.0)
+    found = set((ASCII_WORD if text.isascii() else WORD).findall(text))
     # In capitals it is an abbreviation.
-    for word in _LANGUAGES.keys() & {word.lower() for word in WORD.findall(text) if not word.isupper()}:
+    for word in _LANGUAGES.keys() & {word.lower() for word in found if not word.isupper()}:
         # A word that many languages have says little.
         worth = (0.5 if word in IN_NAMES else 1.0) / len(_LANGUAGES[word])
         for language in _LANGUAGES[word]:

@@ -11,6 +11,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 import Stemmer
@@ -62,7 +64,7 @@ def words(text: str) -> Iterator[Word]:
         if UNSPACED_RUN.match(token):
             yield from _pairs(token, match.start())
         else:
-            exact, terms = _forms(token[:MAX_WORD])
+            exact, terms = _forms(token)
             if terms:
                 yield Word(match.start(), match.end(), exact, terms)
 
@@ -78,7 +80,7 @@ def terms_of(text: str) -> tuple[list[str], list[str]]:
                 terms += word.terms
                 exact += word.exact
         else:
-            forms = _forms(token[:MAX_WORD])
+            forms = _forms(token)
             exact += forms[0] if forms[1] else ()
             terms += forms[1]
     return terms, exact
@@ -89,7 +91,7 @@ def only_terms(text: str) -> list[str]:
     if not text.isascii():
         return terms_of(text)[0]
     # Most lines are plain: the pattern for them takes a fifth of the time.
-    return [term for token in ASCII_TOKEN.findall(text) for term in _forms(token[:MAX_WORD])[1]]
+    return list(chain.from_iterable(map(TERMS, map(_forms, ASCII_TOKEN.findall(text)))))
 
 
 STEMMERS = {
@@ -194,9 +196,14 @@ def _pairs(run: str, start: int) -> Iterator[Word]:
         yield Word(start + at, start + at + 2, single, (pair,))
 
 
+TERMS = itemgetter(1)
+"""The terms of what `_forms` says."""
+
+
 @lru_cache(maxsize=50_000)
 def _forms(token: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The exact forms and terms of one token: whole, and by its parts where it is an identifier."""
+    token = token[:MAX_WORD]
     if token.isascii() and token.isalpha() and (token.islower() or token.istitle() or token.isupper()):
         whole = token.lower()
         return (whole,), (_stem(whole),)

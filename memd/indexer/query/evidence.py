@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from sqlite3 import Connection, Row
@@ -39,12 +39,18 @@ class Evidence:
     rows: list[Row]
     parts: dict[str, Floats]
     scores: Floats
+    ties: Ids
+    """Their order among equals, so that it never wavers."""
 
-    def only(self, places: Ids) -> Evidence:
+    def sorted(self) -> Evidence:
+        return self._only(np.lexsort((self.ties, -self.scores)))
+
+    def _only(self, places: Ids) -> Evidence:
         return Evidence(
             [self.rows[at] for at in places],
             {name: values[places] for name, values in self.parts.items()},
             self.scores[places],
+            self.ties[places],
         )
 
     def parts_by_row(self) -> list[dict[str, float]]:
@@ -56,6 +62,8 @@ class Evidence:
 class CandidateMemories:
     """The chunks of the memories that the candidates belong to, in the order of their files."""
 
+    siblings: Sequence[tuple[int, int]]
+    """Each chunk with the number of its memory."""
     chunks: Ids
     memory: Ids
     """By place: which of the memories, counted from 0."""
@@ -69,8 +77,8 @@ class CandidateMemories:
         """The chunk before or after another one in its memory."""
         at = self.place[chunk]
         other = at + step
-        inside = 0 <= other < len(self.chunks) and self.memory[other] == self.memory[at]
-        return int(self.chunks[other]) if inside else None
+        inside = 0 <= other < len(self.siblings) and self.siblings[other][1] == self.siblings[at][1]
+        return self.siblings[other][0] if inside else None
 
 
 def weigh(
@@ -85,9 +93,10 @@ def weigh(
     rows = list(rows)
     memories = _memories(connection, rows)
     # A chunk may have gone, or moved to another memory, since its row was read.
-    rows = [row for row in rows if row["id"] in memories.place]
+    known = (row for row in rows if row["id"] in memories.place)
+    rows = sorted(known, key=lambda row: (row["path"], row["start_line"], row["id"]))
     parts = _parts(index, rows, memories, question, voices)
-    found = _sorted(Evidence(rows, parts, ranking.score(parts)))
+    found = Evidence(rows, parts, ranking.score(parts), np.arange(len(rows))).sorted()
     if voices.words is None or not rows:
         return found
     # What defines a name, and what someone says of themselves, is one line beside others that have the words often.
@@ -95,13 +104,7 @@ def weigh(
     best = LineFinder(voices.words, question).best(_lines(connection, read, memories))
     for name, values in best.items():
         found.parts[name] = np.concatenate((values, np.zeros(len(found.rows) - len(read))))
-    return _sorted(Evidence(found.rows, found.parts, ranking.score(found.parts)))
-
-
-def _sorted(found: Evidence) -> Evidence:
-    """By score; equals by their place, so that the order never wavers."""
-    keys = [(-found.scores[at], row["path"], row["start_line"], row["id"]) for at, row in enumerate(found.rows)]
-    return found.only(np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64))
+    return replace(found, scores=ranking.score(found.parts)).sorted()
 
 
 # --- the parts of a chunk -----------------------------------------------------------------------------------
@@ -114,7 +117,7 @@ def _parts(
     days = [_day(row) for row in rows]
     ages = [times.newness(day, question.today, row["role"] == "memory") for row, day in zip(rows, days, strict=True)]
     parts = {
-        "date": np.array([times.nearness(day, question.times) for day in days]),
+        "date": np.array([times.nearness(day, question.times) if question.times.spans else 0.0 for day in days]),
         "recency": np.array(ages),
         "importance": np.array([_importance(row["declared"]) for row in rows]),
         "tier": np.array([TIER.get(row["tier"], 0.0) for row in rows]),
@@ -133,7 +136,9 @@ def _parts(
         earned[known] = voices.words.earned()[docs[known]]
         sections = voices.words.of_sections(docs[known], memories.memory[known], memories.count)
         parts |= {"words": earned[own], "section": sections[memories.memory[own]]}
-        parts["name"] = np.array([voices.words.in_name(row["stem"]) for row in rows])
+        stems = [row["stem"] for row in rows]
+        named = {stem: voices.words.in_name(stem) for stem in set(stems)}
+        parts["name"] = np.array([named[stem] for stem in stems])
     if voices.meaning is not None:
         parts |= _by_meaning(index, memories, own, voices.meaning, earned)
         if (translated := voices.meaning.translated(index, memories.chunks[own].tolist())) is not None:
@@ -185,22 +190,27 @@ def _memories(connection: Connection, rows: Sequence[Row]) -> CandidateMemories:
     siblings = lookup.siblings(connection, {row["memory"] for row in rows})
     chunks = np.array([chunk for chunk, _ in siblings], np.int64)
     _, memory = np.unique(np.array([number for _, number in siblings], np.int64), return_inverse=True)
-    return CandidateMemories(chunks, memory, {chunk: at for at, (chunk, _) in enumerate(siblings)})
+    return CandidateMemories(siblings, chunks, memory, {chunk: at for at, (chunk, _) in enumerate(siblings)})
 
 
 def _lines(connection: Connection, rows: Sequence[Row], memories: CandidateMemories) -> list[ChunkLines]:
     """The lines of each chunk, with the nearest line of the chunks beside it."""
-    texts = {row["id"]: row["text"] for row in rows}
-    around = {other for row in rows for step in (-1, 1) if (other := memories.next_to(row["id"], step)) is not None}
-    texts |= lookup.texts(connection, around - texts.keys())
+    known = {row["id"]: row for row in rows}
+    beside = [(memories.next_to(chunk, -1), memories.next_to(chunk, 1)) for chunk in known]
+    around = {chunk for chunks in beside for chunk in chunks if chunk is not None}
+    known |= lookup.texts_in_language(connection, around - known.keys())
 
-    def beside(row: Row, step: int, unit: Callable[[str], LineUnit]) -> LineUnit | None:
-        text = texts.get(memories.next_to(row["id"], step) or 0)
-        return unit(text) if text else None
+    def one(chunk: int | None, unit: Callable[[str, str | None], LineUnit]) -> LineUnit | None:
+        row = known.get(chunk or 0)
+        return unit(row["text"], row["language"]) if row is not None and row["text"] else None
 
     return [
         ChunkLines(
-            units_of(row["text"]), beside(row, -1, last_unit), beside(row, 1, first_unit), _day(row), _facts(row)
+            units_of(row["text"], row["language"]),
+            one(before, last_unit),
+            one(after, first_unit),
+            _day(row),
+            _facts(row),
         )
-        for row in rows
+        for row, (before, after) in zip(rows, beside, strict=True)
     ]

@@ -109,11 +109,11 @@ def _name(candidate: Candidate) -> tuple[int, str]:
 
 def _terms(row: Row) -> frozenset[str]:
     """The words of a chunk and of its headings: the same line under another heading says something else."""
-    headings = (line for line in row["text"].split("\n") if line.startswith("#"))
-    terms = {term for unit in units_of(row["text"]) for term in unit.terms}
-    terms.update(terms_of(" ".join(headings))[0])
+    text: str = row["text"]
+    headings = (line for line in text.split("\n") if line.startswith("#"))
+    terms = frozenset(terms_of(" ".join(headings))[0]).union(*(unit.terms for unit in units_of(text, row["language"])))
     # A text without words (an emoji, a rule of dashes) is compared as it is.
-    return frozenset(terms or (row["text"],))
+    return terms or frozenset((text,))
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -55,25 +55,46 @@ class LineUnit:
     label: frozenset[str]
     asks: bool
     """It is a question itself, so the answer is in the line after it."""
-    own: bool
-    """Who wrote it speaks of themselves."""
 
 
-def units_of(text: str) -> tuple[LineUnit, ...]:
-    """The lines of a chunk that can answer by themselves: a turn of a conversation, an item, a few sentences."""
-    language = foreign_language(text)
-    return tuple(_unit(piece, language) for piece in _pieces(text))
+class _TextLines:
+    """The lines of one text, each read when it is first needed: of the chunks beside a hit that is one."""
+
+    __slots__ = ("_language", "_lines")
+
+    def __init__(self, text: str, language: str | None) -> None:
+        self._language = foreign_language(text) if language is None else language
+        self._lines: list[str | LineUnit] = [*_pieces(text)]
+
+    def at(self, nth: int) -> LineUnit:
+        line = self._lines[nth]
+        if isinstance(line, str):
+            line = self._lines[nth] = _unit(line, self._language)
+        return line
+
+    def every(self) -> tuple[LineUnit, ...]:
+        return tuple(map(self.at, range(len(self._lines))))
 
 
-def first_unit(text: str) -> LineUnit:
-    return _unit(_pieces(text)[0], foreign_language(text))
+_lines_of = lru_cache(maxsize=CACHED)(_TextLines)
 
 
-def last_unit(text: str) -> LineUnit:
-    return _unit(_pieces(text)[-1], foreign_language(text))
+def units_of(text: str, language: str | None = None) -> tuple[LineUnit, ...]:
+    """The lines of a chunk that can answer by themselves: a turn of a conversation, an item, a few sentences.
+
+    `language` is what the ledger knows of the text: empty for English, None if nobody has looked yet.
+    """
+    return _lines_of(text, language).every()
 
 
-@lru_cache(maxsize=CACHED)
+def first_unit(text: str, language: str | None) -> LineUnit:
+    return _lines_of(text, language).at(0)
+
+
+def last_unit(text: str, language: str | None) -> LineUnit:
+    return _lines_of(text, language).at(-1)
+
+
 def _pieces(text: str) -> list[str]:
     pieces: list[str] = []
     for paragraph in PARAGRAPH.split(text):
@@ -94,7 +115,6 @@ def _sentences(paragraph: str) -> list[str]:
     return pieces
 
 
-@lru_cache(maxsize=3 * CACHED)
 def _unit(text: str, language: str) -> LineUnit:
     label = LABEL.match(text) if ":" in text[:40] else None
     return LineUnit(
@@ -102,8 +122,11 @@ def _unit(text: str, language: str) -> LineUnit:
         terms=tuple(only_terms(text) + stems_of(text, language)),
         label=frozenset(only_terms(label.group(1))) if label else NO_LABEL,
         asks=_asks(text),
-        own=speaks_of_self(text),
     )
+
+
+_is_own = lru_cache(maxsize=3 * CACHED)(speaks_of_self)
+"""Asked only where the question is about who asks."""
 
 
 def _asks(text: str) -> bool:
@@ -171,40 +194,45 @@ class LineFinder:
         around = [np.roll(rows, 1, 0) + rows + np.roll(rows, -1, 0) for rows in (counts, lengths)]
         often = around[0][own] / ranking.by_length(around[1][own], self.mean)[:, None]
         units = [unit for unit in (run[at] for at in own) if unit is not None]
-        days = [chunk.day for chunk in chunks]
+        dated = [(unit, chunk.day) for unit, chunk in zip(units, chunks, strict=True)]
         labelled = [not self.word_of.keys().isdisjoint(unit.label) for unit in units]
         line = np.minimum(1.0, (counts[own] > 0) @ self.worth / self.weight)
+
+        def only_if(asked: bool, values: Iterable[float]) -> Floats:
+            """Most questions ask for few of these, and what they do not ask for is not looked for."""
+            return np.fromiter(values, float, len(units)) if asked else np.zeros(len(units))
+
         return np.column_stack(
             (
                 # A line may have a word and longer words that contain it: that is not more than all.
                 np.minimum(1.0, ranking.dampened(often) @ self.worth / self.most),
                 line,
-                [self.own and unit.own and share for unit, share in zip(units, line, strict=True)],
+                only_if(self.own, (_is_own(unit.text) and share for unit, share in zip(units, line, strict=True))),
                 labelled,
-                [self._names_a_time(unit, day) for unit, day in zip(units, days, strict=True)],
-                [names_asked_days(unit.text, day, self.times) for unit, day in zip(units, days, strict=True)],
+                only_if(
+                    self.times.temporal,
+                    (day is not None and bool(spans_in_line(unit.text, day)) for unit, day in dated),
+                ),
+                only_if(bool(self.times.spans), (names_asked_days(unit.text, day, self.times) for unit, day in dated)),
                 [unit.asks for unit in units],
-                [self._is_defined(unit) for unit in units],
-                [self.holds and chunk.facts and here for chunk, here in zip(chunks, labelled, strict=True)],
-                [self.asks_time and bool(CLOCK.search(unit.text)) for unit in units],
+                only_if(self.defines, map(self._is_defined, units)),
+                only_if(self.holds, (chunk.facts and here for chunk, here in zip(chunks, labelled, strict=True))),
+                only_if(self.asks_time, (bool(CLOCK.search(unit.text)) for unit in units)),
             )
         ).astype(float)
 
     def _counts(self, unit: LineUnit | None) -> list[int]:
         """How often a line has each word."""
         counts = [0] * len(self.worth)
-        for term in unit.terms if unit else ():
+        if unit is None or self.word_of.keys().isdisjoint(unit.terms):
+            return counts
+        for term in unit.terms:
             if term in self.word_of:
                 counts[self.word_of[term]] += 1
         return counts
 
-    def _names_a_time(self, unit: LineUnit, day: date | None) -> bool:
-        return self.times.temporal and day is not None and bool(spans_in_line(unit.text, day))
-
     def _is_defined(self, unit: LineUnit) -> bool:
         """Whether it says who or what the question asks for: `**Name**: …`, "Name is …"."""
-        if not self.defines:
-            return False
         if unit.label:
             return self._whole.issuperset(unit.label) and bool(self._whole)
         first = next((nth for nth, term in enumerate(unit.terms) if term not in self._whole), 0)

@@ -13,8 +13,8 @@ from memd.models import PINNED, Filters
 IS_PINNED = "json_extract(m.declared, '$.pinned') = 1"
 
 COLUMNS = (
-    "c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.context, c.text, m.slug, m.kind, m.tier,"
-    f" m.role, m.tags, m.date, m.declared, f.path, f.stem, (m.tier IN ('dormant', 'sensory')"
+    "c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.context, c.text, c.language, m.slug, m.kind,"
+    f" m.tier, m.role, m.tags, m.date, m.declared, f.path, f.stem, (m.tier IN ('dormant', 'sensory')"
     f" AND COALESCE({IS_PINNED}, 0) = 0) AS resting,"
     # A later memory says what is true now.
     " EXISTS (SELECT 1 FROM edges e JOIN memories n ON n.id = e.one WHERE e.other = m.id AND e.rel = 'refines'"
@@ -72,10 +72,15 @@ def siblings(connection: Connection, memories: Iterable[int]) -> list[tuple[int,
 
 def texts(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
     """The text of some chunks."""
+    return {chunk: row["text"] for chunk, row in texts_in_language(connection, ids).items()}
+
+
+def texts_in_language(connection: Connection, ids: Iterable[int]) -> dict[int, Row]:
+    """The `text` of some chunks, and its `language`."""
     rows = connection.execute(
-        "SELECT id, text FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+        "SELECT id, text, language FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
     )
-    return {row["id"]: row["text"] for row in rows}
+    return {row["id"]: row for row in rows}
 
 
 def first_chunks(connection: Connection, files: Iterable[int]) -> list[int]:
