@@ -98,10 +98,12 @@ def test_a_code_that_no_note_has_is_named_and_makes_the_answer_weak(lab: Lab):
     assert answer.verdict != "found" and answer.missing == ("ticket-0001",)
 
 
-def test_a_name_that_no_note_has_is_named_and_makes_the_answer_weak(lab: Lab):
+def test_a_name_that_the_hits_do_not_have_makes_the_answer_weak(lab: Lab):
     assert lab.ask("which ticket was closed by Anna after the login fix", "office").verdict == "found"
     answer = lab.ask("which ticket was closed by Berta after the login fix", "office")
     assert (answer.verdict, answer.missing) == ("weak", ("berta",)) and "login fix" in answer.hits[0].text
+    # Jim is known for other things.
+    assert lab.ask("which ticket was closed by Jim after the login fix", "office").verdict == "weak"
     # Who writes everything small, or everything with capitals, shows no name.
     for plain in (
         "which ticket was closed by berta after the login fix",

@@ -14,9 +14,9 @@ import pytest
 
 from memd.indexer.language.question import parse
 from memd.indexer.model.embedder import HashEmbedder
-from memd.indexer.query import evidence, lookup, meaning
+from memd.indexer.query import certainty, evidence, lookup, meaning
 from memd.indexer.query.candidates import Voices
-from memd.indexer.query.search import search
+from memd.indexer.query.search import find, search
 from memd.indexer.query.why_not import why_not
 from memd.indexer.query.wording import match_words
 from memd.indexer.store import chroma_child
@@ -270,3 +270,15 @@ def test_ageing_never_hides_the_only_or_the_better_answer(lab: Lab):
     assert shown(better)[0] == "lamp" and better.resting == 0
     rest(lab, "Router")
     assert set(shown(lab.ask("router"))) == {"router", "lamp"}
+
+
+def test_a_hit_in_another_language_is_as_sure_as_it_is_near_itself(lab: Lab):
+    index = lab.add(NOTES)
+    ask = Ask("planted two apple trees behind the shed", ("agent",), today=TODAY)
+    found = find(lab.stores, [index], ask, parse(ask.query, TODAY))
+    translated = found.candidates[0].parts
+    translated |= {"translated": 0.1, "section_meaning": 0.9}
+    assert found.confidence > certainty.FOUND
+    # Another chunk, in the question's own language, is as near as before.
+    translated["section_meaning"] = 0.1
+    assert found.confidence < certainty.FOUND

@@ -14,6 +14,9 @@ from memd.indexer.query.wording import WordMatches, match_words
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Answer, Ask
 
+NAMED = 3
+"""Of so many hits one has a name that the question names, or the answer is not sure to be about it."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceResult:
@@ -44,15 +47,18 @@ class SearchResult:
         best = self.candidates[0]
         result, by_date = self.by_workspace[best.index.id], best.parts.get("date", 0.0)
         words = result.undated
-        # In another language it has none of the question's words, whatever it says.
+        # In another language it has none of the question's words, whatever it says; what else is near is no help.
         translated = bool(best.parts.get("translated"))
         if words is None or translated:
-            by_meaning = certainty.confidence(None, 0.0, result.nearness, translated=translated)
+            near = best.parts["section_meaning"] if translated else result.nearness
+            by_meaning = certainty.confidence(None, 0.0, near, translated=translated)
             return max(by_date, by_meaning) if self.question.only_time else by_meaning
         if self.question.only_time:
             return by_date
         had = max(words.had_by(best.row["id"]), words.in_name(best.row["stem"]))
-        sure = certainty.confidence(max(words.known, had), had, result.nearness, unsure=words.unsure)
+        first = [one.row for one in self.candidates[:NAMED] if one.index is best.index]
+        unsure = words.unsure or all(words.names_others(row["id"], row["stem"]) for row in first)
+        sure = certainty.confidence(max(words.known, had), had, result.nearness, unsure=unsure)
         # A near spelling or a part of a word that the best hit has is more than nothing.
         return max(sure, certainty.WEAK) if had and words.stands_in else sure
 

@@ -83,6 +83,8 @@ class WordMatches:
     """What all words are worth together; one that no chunk has is worth most."""
     named_missing: list[str] = field(default_factory=list)
     """Codes and names that no chunk has, whole or inside a longer one; chunks may have the pieces of a code."""
+    named: list[WordMatch] = field(default_factory=list)
+    """The names among the matches."""
     guessed: float = 0.0
     """The weight of words that were found only in the middle of longer ones."""
     names: tuple[str, ...] = ()
@@ -121,6 +123,12 @@ class WordMatches:
     def unsure(self) -> bool:
         """Whether the words that were found may not be those that were meant."""
         return bool(self.named_missing or self.corrected) or self._share(self.guessed) > MOST_GUESSED
+
+    def names_others(self, chunk: int, stem: str) -> bool:
+        """Whether the question names someone or something, and neither a chunk nor its file's name has any of it."""
+        doc, plain = self._doc(chunk), stem.casefold()
+        here = (match.in_doc(doc) or any(form in plain for form in match.forms) for match in self.named)
+        return bool(self.named) and not any(here)
 
     @property
     def stands_in(self) -> bool:
@@ -233,6 +241,7 @@ def _find(found: WordMatches, word: Word) -> None:
         _find_compounded(found, word)
     if len(found.matches) == before:
         _find_spellings(found, word.exact[0])
+    found.named += found.matches[before:] if word.is_name else ()
     weight = sum(match.idf for match in found.matches[before:] if match.whole)
     found.weight += weight or _idf(postings, 0)
     lost = _lost(new, whole) if whole and not inside else 0
