@@ -40,7 +40,7 @@ PARTS = {
     "evidence and passages": "evidence.weigh",
     "hits": "hits.answer",
 }
-"""Each part is a step of indexer/query/search.py; the words are looked up inside `_ask_voices`, before the model."""
+"""Each part is a step of indexer/query/search.py; the words are looked up before the model is asked."""
 
 
 class Stopwatch:

@@ -94,15 +94,17 @@ class ReaderProcess:
 
     # --- what the daemon does for it ----------------------------------------------------------------------------
 
-    def _ask(self, name: str, *args: Any) -> Any:
+    def _begin(self, name: str, *args: Any) -> Future[Any]:
         number, answer = next(self._numbers), Future[Any]()
         self._waiting[number] = answer
         self._send(DaemonCall(number, name, args))
-        return answer.result()
+        return answer
 
-    def embed(self, model: int, texts: Sequence[str]) -> Vectors:
-        vectors: Vectors = self._ask("embed", model, list(texts))
-        return vectors
+    def _ask(self, name: str, *args: Any) -> Any:
+        return self._begin(name, *args).result()
+
+    def embed(self, model: int, texts: Sequence[str]) -> Future[Vectors]:
+        return self._begin("embed", model, list(texts))
 
     def count_tokens(self, model: int, text: str) -> int:
         return int(self._ask("count_tokens", model, text))

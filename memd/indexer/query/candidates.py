@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from sqlite3 import Connection, Row
 
 import numpy as np
@@ -49,12 +49,21 @@ class CandidatePool:
     """By `text` and `vector`, best first."""
     besides: list[int]
     """By the file's name or by the day."""
-    cosines: dict[int, float]
+    depth: int
+    """How many each voice may name."""
+    among: Ids | None
+    """The chunks that the question allows; None for all."""
+    cosines: dict[int, float] = field(default_factory=dict)
     """Of the chunks that are nearest in meaning, the nearest first."""
 
     @property
     def ids(self) -> set[int]:
         return set(self.besides).union(*self.by_voice.values())
+
+    def with_nearest(self, stores: Stores, index: WorkspaceIndex, meaning: QuestionVector) -> CandidatePool:
+        """The same with the chunks that are nearest in meaning."""
+        cosines = dict(meaning.nearest(stores, index, self.depth, self.among))
+        return replace(self, by_voice={**self.by_voice, "vector": list(cosines)}, cosines=cosines)
 
     def known_to(self, rows: dict[int, Row]) -> dict[str, list[int]]:
         """The voices without the chunks that the ledger does not have."""
@@ -75,22 +84,21 @@ class Candidate:
 
 
 def gather(
-    stores: Stores, index: WorkspaceIndex, question: ParsedQuestion, voices: Voices, limit: int
+    connection: Connection,
+    index: WorkspaceIndex,
+    question: ParsedQuestion,
+    postings: Postings,
+    words: WordMatches | None,
+    limit: int,
 ) -> CandidatePool:
-    """The best chunks of each voice, and those of the files and days that the question names."""
-    connection = stores.ledger.reader
+    """The best chunks by the question's words, and those of the files and days that it names."""
     depth = max(DEPTH_DATED if question.times.spans else DEPTH, 2 * limit)
-    among = allowed(connection, index, question, voices.postings)
-    by_voice: dict[str, list[int]] = {}
+    among = allowed(connection, index, question, postings)
     besides = _by_day(connection, index, question, depth, among)
-    cosines: dict[int, float] = {}
-    if voices.words is not None:
-        by_voice["text"] = _by_words(voices.words, depth, among)
-        besides += _by_name(connection, index, question, among)
-    if voices.meaning is not None:
-        cosines = dict(voices.meaning.nearest(stores, index, depth, among))
-        by_voice["vector"] = list(cosines)
-    return CandidatePool(by_voice, besides, cosines)
+    if words is None:
+        return CandidatePool({}, besides, depth, among)
+    besides += _by_name(connection, index, question, among)
+    return CandidatePool({"text": _by_words(words, depth, among)}, besides, depth, among)
 
 
 # --- what the question allows -------------------------------------------------------------------------------

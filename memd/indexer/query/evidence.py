@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
+from itertools import islice, takewhile
 from sqlite3 import Connection, Row
 
 import numpy as np
@@ -184,6 +185,12 @@ def _importance(facts: str) -> float:
 
 
 # --- the lines ----------------------------------------------------------------------------------------------
+
+
+def read_ahead(rows: Iterable[Row], enough: Callable[[], bool]) -> None:
+    """Read the lines of rows that are likely to be weighed, until it is enough."""
+    for row in takewhile(lambda _: not enough(), islice(rows, READ)):
+        units_of(row["text"], row["language"])
 
 
 def _memories(connection: Connection, rows: Sequence[Row]) -> CandidateMemories:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from memd.indexer.language.tongues import foreign_language
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
 from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.followed import DaemonEmbedder
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.stores import ActiveModel, ModelChanged, Stores, WorkspaceIndex
 
@@ -161,7 +163,26 @@ class QuestionVector:
         return np.where(np.isnan(foreign), cosines, foreign)
 
 
-def question_vector(stores: Stores, text: str) -> QuestionVector | None:
+@dataclass(frozen=True, slots=True)
+class BegunVector:
+    """A question's vector that another process makes."""
+
+    model: int
+    text: str
+    made: Future[Vectors]
+
+
+def begin(stores: Stores, text: str) -> BegunVector | None:
+    """Have another process begin with the vector of a question; None if none does, or the vector is there."""
+    model = stores.serving
+    if model is None or not text.strip() or (model.id, text) in stores.question_vectors:
+        return None
+    if not isinstance(model.embedder, DaemonEmbedder):
+        return None
+    return BegunVector(model.id, text, model.embedder.begin(text))
+
+
+def question_vector(stores: Stores, text: str, begun: BegunVector | None = None) -> QuestionVector | None:
     """The vector of a question; None while there is no model, or it fails, and for a question without words."""
     former = stores.former
     model = stores.serving
@@ -170,18 +191,20 @@ def question_vector(stores: Stores, text: str) -> QuestionVector | None:
     other = stores.multilingual
     foreign = ForeignVector(stores, other, text, foreign_language(text)) if other is not None else None
     try:
-        vector, scale = vector_of(stores, model, text), scale_of(model.embedder)
+        vector, scale = vector_of(stores, model, text, begun), scale_of(model.embedder)
         return QuestionVector(vector, scale, model.id, model is former, foreign)
     except ModelUnavailable:
         unheard.set(True)
         return None
 
 
-def vector_of(stores: Stores, model: ActiveModel, text: str) -> Vectors:
+def vector_of(stores: Stores, model: ActiveModel, text: str, begun: BegunVector | None = None) -> Vectors:
     """The vector of a question; those of the last questions are cached."""
     vector = stores.question_vectors.get((model.id, text))
     if vector is None:
-        vector = model.embedder.embed([text], urgent=True)[0]
+        # The model may have changed, and a mistyped question been corrected, since it was begun.
+        fits = begun is not None and (begun.model, begun.text) == (model.id, text)
+        vector = (begun.made.result() if begun and fits else model.embedder.embed([text], urgent=True))[0]
         if len(stores.question_vectors) >= CACHED:
             stores.question_vectors.clear()
         stores.question_vectors[model.id, text] = vector

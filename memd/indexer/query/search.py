@@ -10,6 +10,7 @@ from sqlite3 import Row
 from memd.indexer.language.question import ParsedQuestion, parse
 from memd.indexer.query import candidates, certainty, evidence, grep, hits, lookup, meaning, ranking
 from memd.indexer.query.candidates import Candidate, CandidatePool, Voices
+from memd.indexer.query.meaning import BegunVector, QuestionVector
 from memd.indexer.query.wording import WordMatches, match_words
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Answer, Ask
@@ -137,9 +138,18 @@ def rank(
 def _search_workspace(
     stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQuestion, also: Sequence[int]
 ) -> WorkspaceResult:
-    voices = _ask_voices(stores, index, ask, question)
-    pool = candidates.gather(stores, index, question, voices, ask.limit)
-    rows = lookup.join(stores.ledger.reader, pool.ids.union(also), question.filters)
+    connection, postings = stores.ledger.reader, index.text.postings()
+    begun = meaning.begin(stores, question.text) if ask.mode != "text" else None
+    words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
+    pool = candidates.gather(connection, index, question, postings, words, ask.limit)
+    asked = pool.ids.union(also)
+    rows = lookup.join(connection, asked, question.filters)
+    by_words = [rows[chunk] for chunk in pool.known_to(rows).get("text", ())]
+    heard = _meaning(stores, question, words, begun, by_words) if ask.mode != "text" else None
+    voices = Voices(postings, words, heard)
+    if voices.meaning is not None:
+        pool = pool.with_nearest(stores, index, voices.meaning)
+        rows |= lookup.join(connection, pool.ids - asked, question.filters)
     nearest = next((cosine for chunk, cosine in pool.cosines.items() if chunk in rows), None)
     nearness = voices.meaning.nearness(nearest) if voices.meaning is not None else None
     undated = voices.words
@@ -151,11 +161,14 @@ def _search_workspace(
     return WorkspaceResult(_scored(stores, index, ask, question, voices, pool, rows), voices, nearness, undated)
 
 
-def _ask_voices(stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQuestion) -> Voices:
-    postings = index.text.postings()
-    words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
+def _meaning(
+    stores: Stores, question: ParsedQuestion, words: WordMatches | None, begun: BegunVector | None, rows: list[Row]
+) -> QuestionVector | None:
+    """The question's vector; until another process has made it, the rows that were found by words are read."""
     text = _corrected(question.text, words)
-    return Voices(postings, words, meaning.question_vector(stores, text) if ask.mode != "text" else None)
+    if begun is not None and begun.text == text:
+        evidence.read_ahead(rows, begun.made.done)
+    return meaning.question_vector(stores, text, begun)
 
 
 def _corrected(text: str, words: WordMatches | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,7 @@ class DaemonState:
 class Daemon(Protocol):
     """What a reader asks the daemon for."""
 
-    def embed(self, model: int, texts: Sequence[str]) -> Vectors:
+    def embed(self, model: int, texts: Sequence[str]) -> Future[Vectors]:
         """The vectors of some texts."""
 
     def count_tokens(self, model: int, text: str) -> int:
@@ -76,7 +77,11 @@ class DaemonEmbedder:
     dims: int
 
     def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
-        return self.daemon.embed(self.id, texts)
+        return self.daemon.embed(self.id, texts).result()
+
+    def begin(self, text: str) -> Future[Vectors]:
+        """Have a text embedded, and go on meanwhile."""
+        return self.daemon.embed(self.id, [text])
 
     def count_tokens(self, text: str) -> int:
         return self.daemon.count_tokens(self.id, text)
