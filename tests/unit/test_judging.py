@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from memd.indexer.context.assemble import ContextTask, assemble
 from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.reflect import ReflectionOptions, reflect
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.writing.undo import undo
 from memd.lifecycle.rule_book import BUILT_IN as SHIPPED
-from tests.lab import Lab
+from memd.models import Ask
+from tests.lab import TODAY, Lab
 
 BUILT_IN = tuple(replace(rule, enabled=True) for rule in SHIPPED)
 PORT = "## Relay port\n\nThe amber relay in the cellar listens on port {} since this morning, as agreed with Ada.\n"
@@ -92,6 +94,26 @@ def test_a_later_note_under_the_same_heading_stands_before_what_it_replaces(lab:
     assert "outdated" in after[1].explain
     asked_for = lab.ask("was it port 4411 on which the amber relay listened").hits
     assert asked_for[0].path == "memory/2026-01-01.md", "who asks for the earlier one gets it"
+
+
+def test_a_context_takes_a_renewal_along_only_where_it_is_about_the_task_too(lab: Lab):
+    weekly = "## Round\n\nWent through the port, the owner and the backup of {}. All is well, as it mostly is.\n"
+    lab.save(
+        {"memory/2026-02-05.md": weekly.format("the drawbridge"), "memory/2026-02-12.md": weekly.format("the mill")}
+    )
+    lab.embed()
+    run(lab)
+    refined = "SELECT one FROM edges WHERE rel = 'refines' AND removed = 0"
+    renewals = {row[0] for row in lab.stores.ledger.reader.execute(refined)}
+    assert number(lab, "memory/2026-02-12.md", "round") in renewals, "one heading, and nearly the same words"
+
+    def packed(task: str) -> list[str]:
+        asked = ContextTask(Ask(task, ("agent",), today=TODAY), budget=600)
+        return [memory["key"] for memory in assemble(lab.stores, asked).result["memories"]]
+
+    assert packed("drawbridge")[0] == "2026-02-05#round", "the later one says nothing of it"
+    port = packed("which port does the amber relay listen on")
+    assert port[0] == "2026-02-01#relay-port" and "2026-01-01#relay-port" not in port
 
 
 def test_judging_twice_is_judging_once(lab: Lab):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -17,7 +17,7 @@ from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import estimate_tokens
 from memd.lifecycle import composite, packing, spreading
-from memd.lifecycle.edges import CONTAINS, Edge
+from memd.lifecycle.edges import BY_RULE, CONTAINS, REFINES, Edge
 from memd.lifecycle.lives import BASE
 from memd.models import Ask, JsonObject
 from memd.notes.entries import QUOTE_LEVEL, quoted
@@ -41,7 +41,7 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
     found = _search(inputs)
     near = composite.about_the_task(found.relevance, found.verdict == "none")
     scores = composite.scores_of(_standings(inputs, near), task.ask.day, task.ask.all_tiers)
-    web = _neighbourhood(inputs, [*scores, *pinned])
+    web = _neighbourhood(inputs, [*scores, *pinned], near)
     pool = _spread(inputs, scores, web)
     packer, estimated = packer_for(inputs, [*pool.scores, *pinned], web.against)
     bundle = packer.pinned(pinned, task.budget)
@@ -126,12 +126,20 @@ class EdgeNeighbourhood:
     parents: dict[int, set[int]]
 
 
-def _neighbourhood(inputs: ContextInputs, memories: Sequence[int]) -> EdgeNeighbourhood:
-    links = edges.of(inputs.connection, memories)
+def _neighbourhood(inputs: ContextInputs, memories: Sequence[int], near: Collection[int]) -> EdgeNeighbourhood:
+    """The edges of some memories; what a rule took for the renewal of one counts only if it is about the task, too.
+
+    Notes of one heading that come every week say nearly the same, each about something else.
+    """
+
+    def followed(link: Edge) -> bool:
+        return link.rel != REFINES or link.origin != BY_RULE or link.one in near
+
+    links = [link for link in edges.of(inputs.connection, memories) if followed(link)]
     inputs.read({end for link in links for end in (link.one, link.other)})
     summaries = [link.one for link in links if link.rel == CONTAINS]
     # The other memories of a summary may come in by another edge.
-    more = edges.of(inputs.connection, summaries) if summaries else []
+    more = filter(followed, edges.of(inputs.connection, summaries)) if summaries else ()
     return EdgeNeighbourhood(
         links, spreading.contradictions(links, inputs.rows.keys()), spreading.parents_of([*links, *more])
     )
