@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -15,9 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from memd.indexer.record import actions
+from memd.indexer.store import catalog
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
 from tests.faults.agreement import SOAK
+from tests.lab import Lab
 
 DAY = "memory/2026-02-15.md"
 IDENTITY = ("-c", "user.name=me", "-c", "user.email=me@example.org", "-c", "commit.gpgsign=false")
@@ -117,6 +121,30 @@ def test_switching_branches_and_a_rebase_keep_every_life(home: Home, workspace: 
     git(workspace, "rebase", "-q", "main")
     memory.sync()
     assert lives(home) == there
+
+
+def test_what_left_with_a_branch_does_not_slow_down_what_comes_with_another(tmp_path: Path) -> None:
+    """SQLite takes as many steps for a memory, whether a few others are gone or many."""
+    lab = Lab(tmp_path)
+    index, reader = lab.add({}), lab.stores.ledger.reader
+
+    def steps(work: Callable[..., object], *arguments: object) -> int:
+        counted = itertools.count()
+        reader.set_progress_handler(lambda: next(counted) < 0, 1)
+        work(reader, index.id, *arguments)
+        reader.set_progress_handler(None, 1)
+        return next(counted)
+
+    told = []
+    for many in (10, 200):
+        lab.save({f"memory/{many}-{nth}.md": f"## Sheep\n\nWool {many} {nth}.\n" for nth in range(many)})
+        shutil.rmtree(index.workspace.root / "memory")
+        lab.save({})
+        path = f"memory/{many}-5.md"
+        (digest,) = reader.execute("SELECT digest FROM versions WHERE path = ? AND digest <> ''", (path,)).fetchone()
+        told.append([steps(catalog.gone_memories, digest), steps(actions.author, path, digest, "Wool.")])
+    lab.close()
+    assert all(later < 2 * earlier for earlier, later in zip(*told, strict=True)), told
 
 
 def commit_all(root: Path) -> None:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from operator import itemgetter
 from sqlite3 import Connection
 
 from memd.failpoints import failpoint
@@ -92,6 +93,8 @@ class _Decision:
         """The memories that are still to be saved, each with the one that it continues."""
         self.digests: dict[int, str] = {}
         self.kept: set[int] = set()
+        self.departed: dict[str, list[tuple[MemoryRow, set[str]]]] = {}
+        """By a text, the memories that are gone and had it."""
         self.pool = ChunkPool(())
 
     def step(self, connection: Connection) -> LedgerChanges:
@@ -154,7 +157,7 @@ class _Decision:
     def _take(self, parsed: ParsedMemory, match: int | None, changes: LedgerChanges) -> None:
         """Save one memory and its chunks."""
         if match is None:
-            back = catalog.gone_memory(self.connection, self.index.id, parsed.digest, parsed.file.path, self.kept)
+            back = self._back(parsed)
             if back is not None:
                 match, self.digests[back.id] = back.id, back.digest
         number = self._save_memory(parsed, match)
@@ -163,6 +166,18 @@ class _Decision:
         changes.added += added
         if added and self.digests.get(number) != parsed.digest:
             changes.saved.append(SavedMemory(number, number not in self.digests, tuple(added)))
+
+    def _back(self, parsed: ParsedMemory) -> MemoryRow | None:
+        """A memory that had this text when it left the files, or before, preferably in this one.
+
+        It may have come back under another name.
+        """
+        digest, path = parsed.digest, parsed.file.path
+        if digest not in self.departed:
+            self.departed[digest] = catalog.gone_memories(self.connection, self.index.id, digest)
+        free = [(row.digest == digest, path in paths, row) for row, paths in self.departed[digest]
+                if row.id not in self.kept]  # fmt: skip
+        return max(free, key=itemgetter(0, 1))[-1] if free else None
 
     def _finish(self, changes: LedgerChanges) -> None:
         """Drop what no memory took, and say that the files are read."""

@@ -204,21 +204,21 @@ def memories_of(connection: sqlite3.Connection, file: int, but: Collection[str] 
     return [MemoryRow(*row) for row in rows if row["slug"] not in but]
 
 
-def gone_memory(
-    connection: sqlite3.Connection, workspace: int, digest: str, path: str, taken: set[int]
-) -> MemoryRow | None:
-    """A memory that had this text when it left the files, or before, preferably in this one.
+def gone_memories(connection: sqlite3.Connection, workspace: int, digest: str) -> list[tuple[MemoryRow, set[str]]]:
+    """The memories that had this text when they left the files, or before, each with the files it was ever in.
 
-    It may have come back under another name.
+    Who left last comes first.
     """
     rows = connection.execute(
-        "SELECT id, file, slug, digest, body FROM memories m WHERE workspace = :workspace AND gone IS NOT NULL"
-        " AND (digest = :digest OR id IN (SELECT memory FROM versions WHERE digest = :digest))"
-        " ORDER BY digest = :digest DESC,"
-        " EXISTS (SELECT 1 FROM versions v WHERE v.memory = m.id AND v.path = :path) DESC, gone DESC",
-        {"workspace": workspace, "digest": digest, "path": path},
+        "SELECT id, file, slug, digest, body,"
+        " (SELECT json_group_array(v.path) FROM versions v WHERE v.memory = m.id) FROM memories m WHERE id IN"
+        " (SELECT id FROM memories WHERE workspace = :workspace AND digest = :digest"
+        "  UNION SELECT memory FROM versions WHERE digest = :digest)"
+        # By the text, not by what is gone: a switch of branches leaves thousands of those.
+        " AND +workspace = :workspace AND +gone IS NOT NULL ORDER BY gone DESC",
+        {"workspace": workspace, "digest": digest},
     )
-    return next((MemoryRow(**dict(row)) for row in rows if row["id"] not in taken), None)
+    return [(MemoryRow(*row), set(json.loads(paths))) for *row, paths in rows]
 
 
 def just_gone(connection: sqlite3.Connection, workspace: int, since: str) -> list[tuple[str, MemoryRow]]:
