@@ -82,6 +82,25 @@ def test_a_daemon_that_is_hardly_asked_starts_no_readers(memory: Client) -> None
     assert readers(memory) == []
 
 
+def test_another_one_is_started_when_all_are_busy(home: Home, workspace: Path) -> None:
+    """By default: who asks one question after the other takes the memory of one."""
+    with home.start() as client:
+        client.workspace_add(str(workspace))
+        client.sync(vectors=True)
+        ask_until_read(client, 1)
+        for nth in range(20):
+            assert client.query(f"apple trees {nth}")["hits"]
+        assert len(readers(client)) == 1
+        most = min(4, os.cpu_count() or 1)
+
+        def ask(nth: int) -> bool:
+            with Client(home.socket) as one:
+                return bool(one.query(f"apple trees {nth}")["hits"])
+
+        with ThreadPoolExecutor(8) as pool:
+            eventually(lambda: all(pool.map(ask, range(32))) and len(readers(client)) == most, 30)
+
+
 def test_none_are_started_when_none_are_wanted(home: Home, workspace: Path) -> None:
     home.configure("[daemon]\nreaders = 0\n")
     with home.start() as client:

@@ -288,7 +288,7 @@ class DaemonSettings:
     readers: int = setting(
         -1,
         "Processes that answer questions, so that no import and no job holds them up; 0 answers in the daemon itself,"
-        " -1 means one for each core, four at the most.",
+        " -1 means one, and more while it is busy: one for each core, four at the most.",
         low=-1,
         high=64,
     )

@@ -90,6 +90,8 @@ class ReaderPool:
         self._stores = stores
         self._threads = threads
         self._count = count if count >= 0 else min(MOST, os.cpu_count() or 1)
+        self._at_first = count if count >= 0 else 1
+        """How many are started together; the others when all are busy: one client asks one question at a time."""
         self._readers: list[Reader] = []
         self._keepers: list[asyncio.Task[None]] = []
         self._numbers = itertools.count()
@@ -109,9 +111,11 @@ class ReaderPool:
         return [reader.process.pid for reader in self._readers]
 
     def start(self) -> None:
-        """Start the readers, unless they are there or on their way."""
-        if not self._keepers:
-            self._keepers = [asyncio.create_task(self._keep()) for _ in range(self._count)]
+        """Start the readers that are needed, unless they are there or on their way."""
+        busy = len(self._readers) == len(self._keepers) and all(reader.calls for reader in self._readers)
+        wanted = min(self._count, max(self._at_first, len(self._keepers) + busy))
+        while len(self._keepers) < wanted:
+            self._keepers.append(asyncio.create_task(self._keep()))
 
     async def stop(self) -> None:
         for keeper in self._keepers:

@@ -144,7 +144,11 @@ def warmed_up(home: Home) -> set[str]:
         list(pool.map(lambda _: served(home), range(64)))
     with home.wait() as client:
         client.sync(vectors=True)
-        eventually(lambda: served(home) and len(client.status()["readers"]) == READERS, 30)
+        with ThreadPoolExecutor(8) as pool:
+            eventually(
+                lambda: all(pool.map(lambda _: served(home), range(16))) and len(client.status()["readers"]) == READERS,
+                30,
+            )
     seen = [descriptors(home)]
 
     def steady() -> bool:

@@ -106,7 +106,7 @@ IN_NAMES = frozenset("la le les los las el de del della der den di da das do du 
 """Small words that English texts have in names ("Los Angeles"): they count half."""
 
 
-@lru_cache(maxsize=10_000)
+@lru_cache(maxsize=1_000)
 def language_of(text: str) -> str:
     """The language of a text, as a code of two letters; empty when nothing shows it."""
     plain = CODE.sub(" ", text[:READ])
