@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from memd.models import FileStat, Workspace
 from memd.notes.conflicts import original_of
@@ -56,7 +57,7 @@ def scan(workspace: Workspace) -> ScanResult:
         if _leads_out(workspace, workspace.root / folder):
             result.skipped[folder] = LINK
         else:
-            _Walk(workspace, globs, result).folder(folder)
+            _Walk(workspace, tuple(globs), result).folder(folder)
     return result
 
 
@@ -153,7 +154,7 @@ class _Walk:
     """A walk through the folders that some globs can reach."""
 
     workspace: Workspace
-    globs: list[str]
+    globs: tuple[str, ...]
     result: ScanResult
     visited: set[tuple[int, int]] = field(default_factory=set)
 
@@ -167,16 +168,15 @@ class _Walk:
             return
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
-            if not is_utf8(path):
+            known = _by_name(path, self.globs)
+            if not known.readable:
                 self.result.skipped[path.encode("utf-8", "replace").decode()] = "its name is not UTF-8"
-            elif not _hidden(path, self.globs) and entry.name not in NEVER:
-                self._visit(entry, path)
+            elif not known.left_out:
+                self._visit(entry, path, known.wanted, known.inner)
             elif (note := original_of(path)) is not None and is_memory_path(self.workspace, note):
                 self.result.skipped[path] = f"another version of {note}: memd conflict list"
 
-    def _visit(self, entry: os.DirEntry[str], path: str) -> None:
-        wanted = any(matcher(glob).fullmatch(path) for glob in self.globs)
-        inner = any(_reaches(glob, path) for glob in self.globs)
+    def _visit(self, entry: os.DirEntry[str], path: str, wanted: bool, inner: bool) -> None:
         if not wanted and not inner:
             return
         if entry.is_symlink() and not self._link_allowed(entry, path, wanted):
@@ -210,6 +210,28 @@ class _Walk:
             return True
         self.result.skipped[path] = LINK
         return False
+
+
+class _Name(NamedTuple):
+    """What the name of a path says of it."""
+
+    readable: bool
+    left_out: bool
+    """Hidden, a swap file, or in a folder that is never looked into."""
+    wanted: bool
+    inner: bool
+    """Whether something that is wanted may stand below it."""
+
+
+@lru_cache(maxsize=10_000)
+def _by_name(path: str, globs: tuple[str, ...]) -> _Name:
+    """Cached: every scan meets the same names, and an answer without hits waits for one."""
+    return _Name(
+        is_utf8(path),
+        _hidden(path, globs) or path.rpartition("/")[2] in NEVER,
+        any(matcher(glob).fullmatch(path) for glob in globs),
+        any(_reaches(glob, path) for glob in globs),
+    )
 
 
 def _reaches(glob: str, folder: str) -> bool:

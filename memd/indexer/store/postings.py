@@ -24,8 +24,8 @@ MOST_JOINED = 1_000_000
 SETTLED = 512
 """Segments of so many documents are never joined with others, so the first ones of an index stay the first."""
 
-ENTRY = 32
-"""The overhead of a cached list, counted in postings."""
+ENTRY = 64
+"""The overhead of a cached list, counted in postings: its key, and two arrays where it is not empty."""
 
 EDITS = ((8, 2), (5, 1))
 """Words of so many letters may have so many typing errors: in a shorter word one error makes another word."""
