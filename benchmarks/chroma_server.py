@@ -183,7 +183,7 @@ def main() -> None:
         measure("embedded", ChromaFolder(folder / "embedded"), vectors, questions)
         host = ChromaServer(settings, folder, "benchmark")
         measure("server", host, vectors, questions)
-        killed_under_load(server, host, vectors[: min(len(vectors), 5_000)], args.kills)
+        killed_under_load(server, host, vectors[:10_000], args.kills)
     finally:
         server.kill()
         shutil.rmtree(folder, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from memd.config.schema import Settings, WatchSettings
+from memd.daemon.handler_context import HandlerContext
 from memd.daemon.health import Health
 from memd.daemon.indexing import PLAIN, SETTLED
 from memd.daemon.task_queue import Task
@@ -20,7 +22,7 @@ from memd.daemon.worker import Worker
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import MOST_SAVED
 from memd.indexer.indexing.ingest import IngestOptions, IngestReport
-from memd.indexer.indexing.read_files import changed_paths
+from memd.indexer.indexing.read_files import FileBatch, changed_paths
 from memd.indexer.indexing.scan import scan
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import FileStat
@@ -121,6 +123,33 @@ def test_what_somebody_else_indexed_since_it_was_read_is_left_alone(place, root:
     assert {"whole", "eider", "entry-9"} < set(held(stores, index)[0])
     assert not {"smew", "half"} & set(held(stores, index)[0])
     assert sorted(path for report in reports for path in report.restless) == [gone, changed]
+
+
+def test_a_sync_waits_for_what_somebody_else_indexed_meanwhile(
+    place, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a sync has read a file, somebody saves the half that he read before: the sync answers for the whole."""
+    stores, index = place
+    (root / SMALL[0]).write_text("## Eider\n\nthe eider\n")
+    drop_outdated = FileBatch.drop_outdated
+
+    def after_somebody_else(batch: FileBatch, files: object) -> list[str]:
+        monkeypatch.setattr(FileBatch, "drop_outdated", drop_outdated)
+        (root / SMALL[0]).write_text("## Half\n\nthe half\n")
+        ingest.apply(stores, index, [SMALL[0]], MAX_BYTES)
+        (root / SMALL[0]).write_text("## Eider\n\nthe eider\n")
+        return drop_outdated(batch, index.files)
+
+    monkeypatch.setattr(FileBatch, "drop_outdated", after_somebody_else)
+    loop = asyncio.new_event_loop()
+    ctx = HandlerContext(Settings(), stores, loop, lambda: None)
+    ctx.worker.start()
+    try:
+        loop.run_until_complete(ctx.scan(("agent",)))
+        assert held(stores, index)[0] == ["eider"]
+    finally:
+        ctx.worker.stop(10)
+        loop.close()
 
 
 class ScanAgain(Task[tuple[int, int]]):

@@ -334,6 +334,8 @@ def exchange_all(world: World, exchange: Callable[[Machine], None]) -> None:
         machine.client.sync()
         machine.client.reflect()
     for machine in (*world.machines * 2, *world.machines[:-1]):
+        # As one does it: fetch what others know, exchange, send what is new. Else a round is seen one round later.
+        exchange(machine)
         assert machine.client.sync_state()["garbage"] == []
         exchange(machine)
     world.check()

@@ -306,7 +306,11 @@ class HandlerContext:
             job = self.worker.importing
             return ("text", job.done, job.total) if job is not None else None
 
-        return await wait_reporting(self.worker.submit(ScanWorkspaces(ns, options)), progress, report)
+        done = await wait_reporting(self.worker.submit(ScanWorkspaces(ns, options)), progress, report)
+        if done.restless:
+            # Somebody else indexed them meanwhile, perhaps an older text: they are being read once more.
+            await self.applied()
+        return done
 
     async def model_loaded(self) -> None:
         """Wait, for a while, until the model is there or is known not to be."""
