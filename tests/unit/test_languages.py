@@ -73,3 +73,10 @@ def test_a_question_for_when_is_one_in_every_language() -> None:
 def test_the_language_of_a_text(text: str, language: str) -> None:
     assert language_of(text) == language
     assert foreign_language(text) == ("" if language == "en" else language)
+
+
+@pytest.mark.parametrize(
+    "text", ["door code", "green door key", "man page", "os update", "comment spam", "come back", "I've slow tools"]
+)
+def test_english_key_words_are_taken_for_no_other_language(text: str):
+    assert foreign_language(text) == ""

@@ -102,8 +102,12 @@ READ = 2_000
 """Characters that are looked at."""
 SURE, SHORT = 1.0, 100
 """Small words of another language that show it, in a text of up to so many characters; a longer one must have more."""
-IN_NAMES = frozenset("la le les los las el de del della der den di da das do du dos van von al san st".split())
-"""Small words that English texts have in names ("Los Angeles"): they count half."""
+IN_ENGLISH = frozenset(
+    "la le les los las el de del della der den di da das do du dos van von al san st"
+    " ai ben chi cine come comment dan door dove had han hay hoe hun kim man met mia mis mon non os par pro sen ska"
+    " sus till ve".split()
+)
+"""Small words that English has too, in names ("Los Angeles") or with another meaning ("door code"): they count half."""
 
 
 @lru_cache(maxsize=1_000)
@@ -143,7 +147,7 @@ def _by_small_words(text: str) -> str:
     # In capitals it is an abbreviation.
     for word in _LANGUAGES.keys() & {word.lower() for word in found if not word.isupper()}:
         # A word that many languages have says little.
-        worth = (0.5 if word in IN_NAMES else 1.0) / len(_LANGUAGES[word])
+        worth = (0.5 if word in IN_ENGLISH else 1.0) / len(_LANGUAGES[word])
         for language in _LANGUAGES[word]:
             score[language] += worth
     if not text.isascii():
