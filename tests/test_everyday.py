@@ -37,6 +37,11 @@ OFFICE = {
         for ago, text in ((1, "Reviewed the parser."), (2, "Wrote the invoice."), (3, "Fixed the login page."))
     },
 }
+HEATING = {
+    "memory/topics/heating.md": "# Heating\n\n## Pressure\n\nThe heating pump needs a pressure of 1.5 bar; the valve of"
+    " the heating pump opens at 3 bar.\n\n## Valve\n\nThe valve of the heating pump was replaced in May.\n",
+    "memory/2026-01-20.md": "## Parcel\n\nThe parcel from Linz had two brushes, a roll of tape and KX-4471.\n",
+}
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +101,12 @@ def test_a_note_of_this_moment_is_found_by_its_code_before_it_has_a_vector(lab: 
 def test_a_code_that_no_note_has_is_named_and_makes_the_answer_weak(lab: Lab):
     answer = lab.ask("TICKET-0001", "office")
     assert answer.verdict != "found" and answer.missing == ("ticket-0001",)
+
+
+def test_a_code_among_other_words_brings_the_note_that_has_it_first(lab: Lab):
+    lab.add(HEATING, "heating")
+    for question in ("KX-4471", "where is the valve KX-4471 of the heating"):
+        assert lab.ask(question, "heating").hits[0].path == "memory/2026-01-20.md", question
 
 
 def test_a_name_that_the_hits_do_not_have_makes_the_answer_weak(lab: Lab):

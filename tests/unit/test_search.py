@@ -282,3 +282,12 @@ def test_a_hit_in_another_language_is_as_sure_as_it_is_near_itself(lab: Lab):
     # Another chunk, in the question's own language, is as near as before.
     translated["section_meaning"] = 0.1
     assert found.confidence < certainty.FOUND
+
+
+def test_words_that_belong_together_count_more_than_words_apart(wordless: Lab):
+    apart = "## Hall\n\nThe door is to be painted soon, in a light green that dries fast, and the key is lost.\n"
+    together = "## Yard\n\nThe key of the green door hangs beside the window where the hose and the ladder are.\n"
+    wordless.add({"memory/2026-02-10.md": apart, "memory/2026-02-09.md": together})
+    hits = wordless.ask("green door key", explain=True).hits
+    assert [hit.path for hit in hits] == ["memory/2026-02-09.md", "memory/2026-02-10.md"]
+    assert "pairs" in (hits[0].explain or {}) and "pairs" not in (hits[1].explain or {})

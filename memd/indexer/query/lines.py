@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from memd.indexer.language.persons import speaks_of_self
 from memd.indexer.language.question import ParsedQuestion
 from memd.indexer.language.times import names_asked_days, spans_in_line
 from memd.indexer.language.tongues import foreign_language
-from memd.indexer.language.words import only_terms, stems_of, terms_of
+from memd.indexer.language.words import only_terms, stems_of, telling_words, terms_of
 from memd.indexer.query import ranking
 from memd.indexer.query.ranking import Floats
 from memd.indexer.query.wording import WordMatches
@@ -38,6 +39,9 @@ LABEL = re.compile(
 
 CLOCK = re.compile(r"\b(?:[01]?\d|2[0-3]):[0-5]\d\b|\b1?\d\s?[ap]\.?m\b")
 IS = frozenset(("is", "are", "was", "were", "mean"))
+
+NEIGHBOURS = 4
+"""Words of a line that stand so near to each other may belong together; 2 and 8 gave nearly the same."""
 
 ASIDE = re.compile(r"\s*\[[^\]]*\]\s*$")
 NO_LABEL: frozenset[str] = frozenset()
@@ -169,6 +173,9 @@ class LineFinder:
         for nth in sorted(range(len(words.matches)), key=lambda nth: -words.matches[nth].share):
             for term in _terms(words.matches[nth].forms):
                 self.word_of.setdefault(term, nth)
+        asked = [word.terms[0] for word in telling_words(question.words)]
+        self.pairs = {(self.word_of.get(one, -1), self.word_of.get(other, -1)) for one, other in pairwise(asked)}
+        """The words that stand beside each other in the question."""
         self._whole = {term for term, nth in self.word_of.items() if words.matches[nth].whole}
 
     def best(self, chunks: Sequence[ChunkLines]) -> dict[str, Floats]:
@@ -218,6 +225,10 @@ class LineFinder:
                 only_if(self.defines, map(self._is_defined, units)),
                 only_if(self.holds, (chunk.facts and here for chunk, here in zip(chunks, labelled, strict=True))),
                 only_if(self.asks_time, (bool(CLOCK.search(unit.text)) for unit in units)),
+                [
+                    several and self._paired(unit)
+                    for unit, several in zip(units, (counts[own] > 0).sum(1) > 1, strict=True)
+                ],
             )
         ).astype(float)
 
@@ -230,6 +241,12 @@ class LineFinder:
             if term in self.word_of:
                 counts[self.word_of[term]] += 1
         return counts
+
+    def _paired(self, unit: LineUnit) -> float:
+        """The share of the question's neighbouring words that are neighbours in a line, in the same order."""
+        places = [(at, self.word_of[term]) for at, term in enumerate(unit.terms) if term in self.word_of]
+        near = {(one, other) for (at, one), (after, other) in combinations(places, 2) if after - at <= NEIGHBOURS}
+        return len(self.pairs & near) / max(1, len(self.pairs))
 
     def _is_defined(self, unit: LineUnit) -> bool:
         """Whether it says who or what the question asks for: `**Name**: …`, "Name is …"."""

@@ -76,6 +76,8 @@ WEIGHTS: dict[str, float] = {
     # What a chunk in another language than the question is credited with for the words that it cannot have: as much as
     # chunks of its nearness have in the question's own language.
     "translated": 1.6,
+    # The share of the codes in the question that the chunk has: who names a code wants what is said of it.
+    "code": 2.0,
     # The share of the question's words that the file is called by.
     "name": 0.5,
     # How near the note's day is to a time that the question names.
@@ -96,6 +98,8 @@ WEIGHTS: dict[str, float] = {
     "fact": 0.7,
     # It asks when something happens that happens again and again, and the line has a time of the day.
     "clock": 0.5,
+    # The share of words beside each other in the question that are neighbours in the line too.
+    "pairs": 0.3,
     # How new the note is; MEMORY.md and what has no date are neither new nor old.
     "recency": 0.03,
     # The same where the question asks for the newest.
@@ -110,14 +114,14 @@ WEIGHTS: dict[str, float] = {
     "outdated": -0.15,
 }
 
-OF_A_LINE = ("lines", "line", "own", "label", "timed", "told_date", "asks", "defines", "fact", "clock")
+OF_A_LINE = ("lines", "line", "own", "label", "timed", "told_date", "asks", "defines", "fact", "clock", "pairs")
 """Taken together at the line where they are best together."""
 
 
 CORE = ("words", "lines", "line", "section", "meaning", "section_meaning")
 """The parts that say how much a chunk is about the question; their maximum is relevance 1."""
 
-EXTRA = ("name", "label", "date", "timed", "told_date", "defines", "fact", "clock", "translated")
+EXTRA = ("code", "name", "label", "date", "timed", "told_date", "defines", "fact", "clock", "translated")
 """Parts that only some questions have: they add to it."""
 
 FAINT = 0.18

@@ -85,6 +85,8 @@ class WordMatches:
     """Codes and names that no chunk has, whole or inside a longer one; chunks may have the pieces of a code."""
     named: list[WordMatch] = field(default_factory=list)
     """The names among the matches."""
+    coded: list[WordMatch] = field(default_factory=list)
+    """The codes among the matches, without their pieces."""
     guessed: float = 0.0
     """The weight of words that were found only in the middle of longer ones."""
     names: tuple[str, ...] = ()
@@ -123,6 +125,11 @@ class WordMatches:
     def unsure(self) -> bool:
         """Whether the words that were found may not be those that were meant."""
         return bool(self.named_missing or self.corrected) or self._share(self.guessed) > MOST_GUESSED
+
+    def codes_in(self, docs: Docs) -> Floats:
+        """The share of the question's codes that each of `docs` has."""
+        share: Floats = np.mean([_often_at(match, docs) > 0 for match in self.coded], axis=0, dtype=np.float64)
+        return share
 
     def names_others(self, chunk: int, stem: str) -> bool:
         """Whether the question names someone or something, and neither a chunk nor its file's name has any of it."""
@@ -242,6 +249,9 @@ def _find(found: WordMatches, word: Word) -> None:
     if len(found.matches) == before:
         _find_spellings(found, word.exact[0])
     found.named += found.matches[before:] if word.is_name else ()
+    if CODE.fullmatch(word.exact[0]):
+        itself = [match for match in whole if not match.forms.isdisjoint((word.terms[0], word.exact[0]))]
+        found.coded += itself or (found.matches[-1:] if inside else [])
     weight = sum(match.idf for match in found.matches[before:] if match.whole)
     found.weight += weight or _idf(postings, 0)
     lost = _lost(new, whole) if whole and not inside else 0
