@@ -257,6 +257,8 @@ def test_an_agent_decides_about_nothing_and_proposes_no_files_and_no_secrets(cau
         bound.proposal_accept(1)
     with pytest.raises(Refused, match="left to people"):
         cautious.ingest(str(workspace), ns="agent", who="mcp:unknown")
+    with pytest.raises(Refused, match="left to people"):
+        cautious.token_add("mallory", ns="agent", who="mcp:unknown")
     with pytest.raises(SecretFound):
         cautious.note(LINE, ns="agent", who="mcp:unknown", allow_secret=True)
     assert [row["proposal"] for row in cautious.proposal_list()["proposals"]] == [1]

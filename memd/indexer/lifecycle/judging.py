@@ -51,7 +51,7 @@ class JudgedPairs:
     def add(self, more: JudgedPairs) -> None:
         self.same += more.same
         self.refined += more.refined
-        self.doubtful += [pair for pair in more.doubtful if pair not in self.doubtful]
+        self.doubtful = list(dict.fromkeys([*self.doubtful, *more.doubtful]))
 
 
 def similar_since(connection: Connection, workspace: int, since: str) -> list[SimilarPair]:
