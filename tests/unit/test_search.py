@@ -7,6 +7,7 @@ import random
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 from memd.indexer.language.question import parse
 from memd.indexer.model.embedder import HashEmbedder
+from memd.indexer.model.pooling import Vectors
 from memd.indexer.query import certainty, evidence, lookup, meaning
 from memd.indexer.query.candidates import Voices
 from memd.indexer.query.search import find, search
@@ -178,6 +180,20 @@ def test_a_question_outlives_the_model_that_understood_it(lab: Lab):
     lab.stores.drop_former()
     assert sense.nearest(lab.stores, index, 10, None) == []
     assert np.isnan(sense.near(index, [1, 2])).all()
+
+
+def test_a_vector_that_was_begun_is_that_of_its_question_and_model_only(lab: Lab):
+    """The model may change, and a mistyped word be corrected, while another process makes it."""
+    before = lab.stores.model
+    assert before is not None
+    made = Future[Vectors]()
+    made.set_result(np.ones((1, before.embedder.dims), np.float32))
+    begun = meaning.BegunVector(before.id, "router", made)
+    assert (meaning.vector_of(lab.stores, before, "router", begun) == 1).all()
+    assert (meaning.vector_of(lab.stores, before, "ruoter", begun) != 1).any()
+    lab.stores.use_model(Narrow(), "test")
+    after = lab.stores.model
+    assert after is not None and len(meaning.vector_of(lab.stores, after, "router", begun)) == Narrow.dims
 
 
 # While files change
