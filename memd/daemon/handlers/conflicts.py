@@ -7,6 +7,7 @@ from dataclasses import asdict
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import SETTLE, workspace_writer
 from memd.errors import Conflict
+from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import conflicts
 from memd.indexer.writing.write_files import FileChange
 from memd.notes import sections
@@ -19,13 +20,18 @@ from memd.protocol.methods.conflicts import ConflictListRequest, ConflictSettleR
 async def conflict_list(ctx: HandlerContext, request: ConflictListRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
     await ctx.scan(ctx.names(request))
-    rows = []
-    for index in indexes:
-        for known, text in await ctx.read(conflicts.found, ctx.stores, index, ctx.max_bytes):
-            merged = known.merged(text)
-            both = [asdict(clash) for clash in merged.clashes]
-            rows.append({"ns": index.workspace.ns, **_named(known), **_outcome(merged), "both": both})
+    rows = [row for index in indexes for row in await ctx.read(_listed, ctx, index)]
     return {"ns": [index.workspace.ns for index in indexes], "notes": rows}
+
+
+def _listed(ctx: HandlerContext, index: WorkspaceIndex) -> list[Result]:
+    """The notes of a workspace with two versions, and what a merge would do."""
+    rows = []
+    for known, text in conflicts.found(ctx.stores, index, ctx.max_bytes):
+        merged = known.merged(text)
+        both = [asdict(clash) for clash in merged.clashes]
+        rows.append({"ns": index.workspace.ns, **_named(known), **_outcome(merged), "both": both})
+    return rows
 
 
 def _named(known: conflicts.TwoVersions) -> Result:

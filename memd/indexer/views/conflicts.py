@@ -106,7 +106,9 @@ def _likely_base(stores: Stores, index: WorkspaceIndex, path: str, copy: str, ou
     )
     texts = []
     for number, slug in rows:
-        if slug in mine and slug in others:
+        if mine.get(slug, "") == others.get(slug):
+            texts.append(mine[slug])
+        elif slug in mine and slug in others:
             digests = [version.digest for version in history.versions(reader, number) if version.digest]
             known = [history.text_of(reader, digest) or "" for digest in digests]
             texts.append(conflicts.likely_base(known, mine[slug], others[slug], older=copy.endswith(".orig")))
