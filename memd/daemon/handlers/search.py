@@ -134,7 +134,7 @@ async def search_elsewhere(ctx: HandlerContext, ask: Ask) -> Answer:
     if ask.as_of:
         return await ctx.read_elsewhere(as_of_view.search_as_of, ctx.stores, ask, as_of_view.moment(ask.as_of))
     if ask.mode in ("hybrid", "vector") and (text := without_operators(ask.query)):
-        ctx.readers.embed_ahead(text)
+        ctx.readers.embed_ahead(text, ask.ns)
     return await repairing_text(ctx, ask.ns, search, ctx.stores, ask, ctx.max_bytes)
 
 
