@@ -64,7 +64,7 @@ async def _restore_file(writer: WorkspaceWriter, path: str) -> Result:
 
 @handles(methods.UndoRequest)
 async def undo(ctx: HandlerContext, request: methods.UndoRequest, call: IncomingCall) -> Result:
-    indexes, who = ctx.indexes(request), request.who or "socket"
+    indexes, who = ctx.indexes(request), request.author
     row = await ctx.read(_action_to_undo, ctx, indexes, request)
     index = next(index for index in indexes if index.id == row["workspace"])
     undid = {"action": row["id"], **{name: row[name] for name in ("what", "who", "at")}}
@@ -91,7 +91,7 @@ def _undone_by(ctx: HandlerContext, request_id: str) -> int:
 
 def _action_to_undo(ctx: HandlerContext, indexes: list[WorkspaceIndex], request: methods.UndoRequest) -> Row:
     """The action that is named, else this client's last change of text."""
-    number, who = request.action or 0, request.who or "socket"
+    number, who = request.action or 0, request.author
     if (before := _undone_by(ctx, request.request_id)) and (row := past.action(ctx.stores, indexes, before)):
         return row
     row = past.action(ctx.stores, indexes, number) if number else past.last(ctx.stores, indexes, who)

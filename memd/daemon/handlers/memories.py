@@ -133,7 +133,7 @@ async def gc(ctx: HandlerContext, request: methods.GcRequest, call: IncomingCall
     dormant, total = await ctx.read(overview.dormant, ctx.stores, indexes, MAX_DORMANT)
     purged = []
     for index in indexes if hard else ():
-        writer = WorkspaceWriter(ctx, index, request.who or "socket")
+        writer = WorkspaceWriter(ctx, index, request.author)
         for key in (row["key"] for row in expired if row["ns"] == writer.ns):
             target = await ctx.read(keys.existing, ctx.stores, index, key)
             assert target.memory is not None

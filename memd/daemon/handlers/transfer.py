@@ -116,7 +116,7 @@ async def _write_plan(
         steps = plan.steps[nth : nth + BATCH]
         changes = tuple(FileChange(step.incoming.path, edit=_edit(step, request.overwrite)) for step in steps)
         request_id = f"{request.request_id}:{index.workspace.ns}:{nth}" if request.request_id else ""
-        write_action = WriteAction(what, request.who or "socket", changes, request=request_id)
+        write_action = WriteAction(what, request.author, changes, request=request_id)
         done = await ctx.run(ImportFiles(index, write_action, steps))
         tally.actions.append(done.action)
         tally.conflicts += done.conflicts

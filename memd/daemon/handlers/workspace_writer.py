@@ -135,9 +135,7 @@ def written(index: WorkspaceIndex, done: ActionResult) -> Result:
 
 def workspace_writer(ctx: HandlerContext, request: Writing) -> WorkspaceWriter:
     """Whoever calls, and the one workspace that is meant."""
-    return WorkspaceWriter(
-        ctx, ctx.only_index(request), request.who or "socket", request.request_id, request.allow_secret
-    )
+    return WorkspaceWriter(ctx, ctx.only_index(request), request.author, request.request_id, request.allow_secret)
 
 
 def edit_of(target: keys.KeyTarget, edit: sections.TextEdit) -> FileChange:

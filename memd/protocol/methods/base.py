@@ -172,6 +172,11 @@ class Signed(Request):
     """The author, as the history names them."""
 
     @property
+    def author(self) -> str:
+        """Who did it, also where no name is given."""
+        return self.who or "socket"
+
+    @property
     def changes(self) -> bool:
         """Whether it changes anything: some methods only look, as they are called."""
         return not getattr(self, "dry_run", False)
