@@ -23,6 +23,7 @@ warnings.filterwarnings("ignore", category=SyntaxWarning, module="whoosh")
 
 from memd.config.load import load  # noqa: E402
 from memd.daemon.lock import take_state  # noqa: E402
+from memd.daemon.system import bound_heap  # noqa: E402
 from memd.errors import MemdError, report  # noqa: E402
 
 GC_THRESHOLD = (50_000, 20, 100)
@@ -31,6 +32,7 @@ collector takes a tenth of a second out of one answer in a hundred."""
 
 
 def serve() -> int:
+    bound_heap()
     settings = load()
     # Before the imports: of many that are started at once, all but one are refused before they take a second for them.
     lock = take_state()

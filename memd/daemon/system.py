@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import socket
@@ -15,6 +16,13 @@ PEER = struct.Struct("3i")
 XUCRED, LOCAL_PEERCRED = struct.Struct("=2I"), 1
 """The beginning of what macOS and the BSDs tell: the version of the structure, and the user."""
 STATM = Path("/proc/self/statm")
+HEAP_LIMITS = {
+    "MALLOC_ARENA_MAX": (-8, 2),
+    "MALLOC_MMAP_THRESHOLD_": (-3, 1 << 18),
+    "MALLOC_TRIM_THRESHOLD_": (-1, 1 << 18),
+}
+"""What glibc may keep of memory that was freed: a limit's name in the environment, its number for `mallopt`, its value.
+By itself glibc keeps a heap for every thread, which grows with each edit: after 2,000 edits 56 MB of 89 were free."""
 
 
 def peer_uid(connection: socket.socket) -> int:
@@ -45,3 +53,13 @@ def give_way(nice: int) -> None:
     """Let other threads go first; only Linux takes a thread for a process that can be nice."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
+
+
+def bound_heap() -> None:
+    """Have what is freed go back to the system, in this process and in its children."""
+    # Other C libraries have no such call, and nothing to bound.
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    for name, (parameter, limit) in HEAP_LIMITS.items():
+        if mallopt is not None and name not in os.environ:
+            mallopt(parameter, limit)
+            os.environ[name] = str(limit)

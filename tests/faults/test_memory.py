@@ -8,13 +8,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from memd.errors import MemdError
 from memd.protocol.client import Client
 from tests.conftest import Home
-from tests.faults.agreement import SOAK, assert_agreement, eventually, rounds, shown
+from tests.faults.agreement import SOAK, assert_agreement, children, eventually, rounds, shown
 
 LIMIT_MB = 400
 GROUPS = Path("/sys/fs/cgroup")
@@ -28,6 +29,38 @@ for _ in range(int(sys.argv[1])):
 sys.stdin.read()
 """
 """Takes megabyte after megabyte."""
+
+THREADS = """
+import ctypes, sys, threading
+from memd.daemon.system import bound_heap
+bound_heap()
+together = threading.Barrier(12)
+def work():
+    together.wait()
+    held = [bytearray(100_000) for _ in range(50)]
+    together.wait()
+threads = [threading.Thread(target=work) for _ in range(12)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+libc = ctypes.CDLL(None)
+libc.fdopen.restype = ctypes.c_void_p
+out = libc.fdopen(1, b"w")
+libc.malloc_info(0, ctypes.c_void_p(out))
+libc.fflush(ctypes.c_void_p(out))
+"""
+"""Twelve threads take and free five megabytes each at the same time; prints the heaps that are left."""
+
+
+def test_what_threads_free_does_not_stay_with_each_of_them() -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    told = subprocess.run([sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, check=True)
+    assert len(ElementTree.fromstring(told.stdout).findall("heap")) <= 2
+
+
+def test_the_children_of_a_daemon_give_back_what_they_free(home: Home, memory: Client) -> None:
+    memory.query("ErsatzTV")
+    for pid in eventually(lambda: children(home.daemon.pid), 30):
+        assert b"MALLOC_ARENA_MAX=2\0" in Path(f"/proc/{pid}/environ").read_bytes()
 
 
 @pytest.fixture
