@@ -218,6 +218,15 @@ def test_what_cannot_be_read_is_listed(client: Client, home: Home, code: Path) -
     assert shown.returncode == 0 and "src/binary.py: it is binary" in shown.stderr
 
 
+def test_notes_without_code_around_them_are_told(home: Home) -> None:
+    home.configure(ON)
+    notes = write_notes(home.path.parent / "notes")
+    with home.start() as caller:
+        caller.workspace_add(notes)
+        shown = home.run("outline", "map", cwd=notes)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "memd: no symbols were found\n")
+
+
 def test_a_file_that_cannot_be_read_is_told_to_whoever_asks_for_it(client: Client, home: Home, code: Path) -> None:
     (code / "src" / "binary.py").write_bytes(b"\0\0")
     (code / "src" / "broken.py").write_text("def ok(): ...\nclass (:\n  def\n")

@@ -21,8 +21,8 @@ app = typer.Typer()
 def context(result: Result, args: Args) -> None:
     """Gathers what is known for a task, as Markdown to be pasted into a prompt.
 
-    Pinned memories come first, then what fits the task best, with what contradicts it beside it. Every memory says
-    where it stands and of what day it is.
+    What fits the task best comes first, with what contradicts it beside it, then pinned memories, in a quarter of the
+    budget. Every memory says where it stands and of what day it is.
     """
     for line in _stages(result) if args["explain"] else ():
         console.note(line)
@@ -31,6 +31,8 @@ def context(result: Result, args: Args) -> None:
         console.note(f"nothing fits into {result['budget']} tokens" if left else "nothing is known for this task")
         return
     console.quoted(result["text"])
+    if result["pending"]:
+        console.note(f"{result['pending']} pieces are still being indexed; ask again in a moment")
     if result["degraded"]:
         console.note(f"degraded: {', '.join(result['degraded'])}; memd status tells more")
 

@@ -55,6 +55,8 @@ def show_map(result: Result, args: Args) -> None:
 def _show(result: Result, skipped: list[SkippedSource]) -> None:
     if result["text"]:
         console.out(neutralise(result["text"]))
+    else:
+        console.note("no symbols were found")
     if skipped:
         first = [f"{source['path']}: {source['why']}" for source in skipped[:5]]
         more = len(skipped) - len(first)
