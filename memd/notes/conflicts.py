@@ -180,9 +180,16 @@ def likely_base(versions: Sequence[str], ours: str, theirs: str, older: bool = F
         at = texts.index(theirs.rstrip())
         base = texts[at] if older else texts[at - 1] if at else ""
     else:
-        lines = theirs.rstrip().split("\n")
-        base = max(texts, key=lambda text: SequenceMatcher(None, text.split("\n"), lines, False).ratio(), default="")
+        # Only how many lines are the same counts, not their order: a section may have had hundreds of texts.
+        matcher = SequenceMatcher(None, autojunk=False)
+        matcher.set_seq2(theirs.rstrip().split("\n"))
+        base = max(texts, key=lambda text: _likeness(matcher, text), default="")
     return "" if base == ours.rstrip() else base
+
+
+def _likeness(matcher: SequenceMatcher[str], text: str) -> float:
+    matcher.set_seq1(text.split("\n"))
+    return matcher.quick_ratio()
 
 
 def _one_after_the_other(ours: str, theirs: str) -> str:

@@ -40,15 +40,15 @@ class TwoVersions:
 
 def found(stores: Stores, index: WorkspaceIndex, max_bytes: int) -> list[tuple[TwoVersions, str]]:
     """Every conflict that the last scan of a workspace met, and the text of its note."""
-    listed = [*_copies(index), *((path, "") for path in sorted(index.files))]
+    listed = [*_copies(index), *_marked(index)]
     return [known for path, copy in listed if (known := _two_versions(stores, index, path, copy, max_bytes))]
 
 
 def one(stores: Stores, index: WorkspaceIndex, path: str, max_bytes: int) -> TwoVersions:
     """The conflict of a note, or of the copy that is named."""
-    for known, _ in found(stores, index, max_bytes):
-        if path in (known.copy, known.path):
-            return known
+    for original, copy in (*_copies(index), *_marked(index)):
+        if path in (copy, original) and (known := _two_versions(stores, index, original, copy, max_bytes)):
+            return known[0]
     raise NotFound(f"{path} has no conflict", "memd conflict list")
 
 
@@ -65,11 +65,14 @@ def _copies(index: WorkspaceIndex) -> Iterator[tuple[str, str]]:
             yield original, path
 
 
+def _marked(index: WorkspaceIndex) -> Iterator[tuple[str, str]]:
+    """Notes with markers of a merge, which have no copy."""
+    yield from ((path, "") for path, row in sorted(index.files.items()) if row.problem == MARKED)
+
+
 def _two_versions(
     stores: Stores, index: WorkspaceIndex, path: str, copy: str, max_bytes: int
 ) -> tuple[TwoVersions, str] | None:
-    if not copy and index.files[path].problem != MARKED:
-        return None
     note = read_or_none(index, path, max_bytes)
     other = read_or_none(index, copy, max_bytes) if copy else note
     if other is None:
