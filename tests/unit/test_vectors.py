@@ -240,6 +240,10 @@ def test_a_damaged_folder_is_put_aside(lab: Lab) -> None:
     rows.add(collection.name, *collection.source.vectors(collection.source.digests()))
     assert rows.digests(collection.name) == collection.source.digests()
     rows.close(60)
+    assert host.damage() == ""
+    examined = host.open()
+    assert examined.digests(collection.name) == collection.source.digests()
+    examined.close(60)
 
 
 def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:

@@ -51,13 +51,15 @@ class ChromaFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._examined: ChromaChild | None = None
+        """A process that found the folder sound, for whoever opens it next."""
 
     def counts(self) -> dict[str, int] | None:
         return chroma_folder.counts(self.folder) if self.folder.exists() else {}
 
     def open(self) -> ChromaChild:
         """A folder that is damaged is put aside, and an empty one opened."""
-        child = ChromaChild(self.folder)
+        child, self._examined = self._examined or ChromaChild(self.folder), None
         if problem := child.opened():
             self.put_aside(problem)
             child = ChromaChild(self.folder)
@@ -71,7 +73,7 @@ class ChromaFolder:
             return ""
         child = ChromaChild(self.folder)
         problem = child.opened()
-        child.close(ANSWER_SECONDS)
+        self._examined = None if problem else child
         return problem
 
     def put_aside(self, why: str) -> None:
