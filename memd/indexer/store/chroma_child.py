@@ -59,7 +59,10 @@ class ChromaFolder:
 
     def open(self) -> ChromaChild:
         """A folder that is damaged is put aside, and an empty one opened."""
-        child, self._examined = self._examined or ChromaChild(self.folder), None
+        if examined := self._examined:
+            self._examined = None
+            return examined
+        child = ChromaChild(self.folder)
         if problem := child.opened():
             self.put_aside(problem)
             child = ChromaChild(self.folder)
