@@ -14,6 +14,9 @@ PROTOCOL = 1
 """Grows when a client of the old number could misunderstand the new daemon."""
 MAX_REQUEST = 1 << 20
 """The longest request line in bytes, its newline included."""
+MAX_DEPTH = 100
+"""How deep the lists and objects of a request may stand in each other; how deep Python reads depends on its version."""
+TOO_DEEP = "the line is not usable JSON: it is nested too deep"
 INTERNAL_ERROR = -32603
 
 
@@ -37,7 +40,7 @@ def decode(line: bytes) -> Any:
         raise BadJson(f"the line is not UTF-8: byte {error.start} is {line[error.start]:#04x}") from error
     except RecursionError:
         # Without the chain of causes: printing a thousand frames helps nobody.
-        raise BadJson("the line is not usable JSON: it is nested too deep") from None
+        raise BadJson(TOO_DEEP) from None
     except ValueError as error:
         raise BadJson(f"the line is not JSON: {error}") from error
 
@@ -47,6 +50,8 @@ def decode_request(line: bytes) -> RpcRequest:
     if len(line) > MAX_REQUEST:
         raise TooLarge(f"a request may have {MAX_REQUEST} bytes, this one has {len(line)}")
     value = decode(line)
+    if _depth(value) > MAX_DEPTH:
+        raise BadJson(TOO_DEEP)
     if not isinstance(value, dict):
         raise BadRequest("a request is one JSON object a line", 'for example {"id": 1, "method": "ping"}')
     if value.get("jsonrpc", "2.0") != "2.0":
@@ -59,6 +64,15 @@ def decode_request(line: bytes) -> RpcRequest:
     if isinstance(request_id, bool) or not isinstance(request_id, str | int | float | None):
         raise BadRequest("`id` must be text or a number")
     return RpcRequest(method, params or {}, request_id, "id" in value)
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and objects stand in each other; not counted much further than they may."""
+    depth, level = 0, [value]
+    while depth <= MAX_DEPTH and (level := [one for one in level if isinstance(one, dict | list)]):
+        depth += 1
+        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)]
+    return depth
 
 
 def encode(message: Mapping[str, Any]) -> bytes:

@@ -263,6 +263,7 @@ def test_any_text_in_a_question_is_answered_without_a_mistake(common: Home, valu
         (b'{"a":' * 100_000, "bad_json"),
         (b"[" * 100_000 + b"]" * 100_000, "bad_json"),
         (b'{"id":1,"method":"query","params":{"query":' + b"[" * 50_000 + b"]" * 50_000 + b"}}", "bad_json"),
+        (b'{"id":1,"method":"query","params":{"query":' + b"[" * 99 + b"]" * 99 + b"}}", "bad_json"),
         (b'{"id": ' + b"9" * 4_301 + b', "method": "ping"}', "bad_json"),
         (b'{"id": 1, "method": "query", "params": {"limit": ' + b"9" * 500_000 + b"}}", "bad_json"),
         (b'{"id": 1e400, "method": "ping"}', "bad_json"),

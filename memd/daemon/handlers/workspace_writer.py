@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,7 +174,9 @@ def absolute_path(text: str) -> Path:
     try:
         path = Path(text).expanduser()
         os.fsencode(path)
-        path.exists()
+        # `exists` would say no whatever is wrong, from Python 3.14 on.
+        with suppress(FileNotFoundError, NotADirectoryError, ValueError):
+            path.stat()
     except UnicodeEncodeError:
         raise UsageError("the path is not valid Unicode") from None
     except RuntimeError:
