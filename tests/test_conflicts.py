@@ -86,7 +86,7 @@ def test_what_both_changed_is_left_to_a_person(home: Home, workspace: Path, memo
         memory.conflict_settle(NOTE)
     memory.conflict_settle(NOTE, take="both")
     text = (workspace / NOTE).read_text()
-    assert "for Otto." in text and "## ErsatzTV (other version)\n\nSet up the ErsatzTV skill for Tilda." in text
+    assert "Set up the ErsatzTV skill for Otto.\nSet up the ErsatzTV skill for Tilda.\n" in text
     with pytest.raises(NotFound):
         memory.conflict_settle(NOTE)
 

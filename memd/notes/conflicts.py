@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 
@@ -17,7 +17,6 @@ COPIES = (
     re.compile(r"(?P<stem>.+\.md)\.orig(?P<suffix>)"),
 )
 """Names of copies: Syncthing's, Dropbox's and Nextcloud's, memd's own, and those of merge tools."""
-OTHER = "other version"
 
 
 def original_of(path: str) -> str | None:
@@ -63,16 +62,17 @@ class Base:
 def merge(path: str, ours: str, theirs: str, base: Base, both: Callable[[str, str], str] | None = None) -> Merged:
     """Merge two versions section by section, and within a section line by line; no line is lost that one side added.
 
-    `both` writes a section down that cannot be merged; without it, its versions stand one after the other.
+    `both` writes a section down that cannot be merged; without it, what both sides changed stands there twice, ours
+    first.
     """
     mine, others, before = (_sections(path, text.replace("\r\n", "\n")) for text in (ours, theirs, base.text))
     parts, clashes, taken = dict[str, str](), list[Clash](), list[str]()
     for slug in _order(list(mine), list(others), before):
         one, other, was = (side.get(slug, _NOTHING) for side in (mine, others, before))
-        kept = _merge_texts(one.text, other.text, Base(was.text, base.certain))
-        if kept is None:
+        kept, clash = _merge_texts(one.text, other.text, Base(was.text, base.certain))
+        if clash:
             clashes.append(Clash(one.heading or other.heading, one.text.strip("\n"), other.text.strip("\n")))
-            kept = (both or _one_after_the_other)(one.text, other.text)
+            kept = both(one.text, other.text) if both else kept
         elif kept != one.text:
             taken.append(one.heading or other.heading)
         parts[slug] = kept
@@ -119,43 +119,92 @@ def _order(mine: Sequence[str], others: Sequence[str], before: Collection[str]) 
     return order
 
 
-def _merge_texts(ours: str, theirs: str, base: Base) -> str | None:
-    """One text of two; None where both changed the same lines.
+def _merge_texts(ours: str, theirs: str, base: Base) -> tuple[str, bool]:
+    """One text of two, and whether both changed the same lines.
 
     Empty means that there is none: both removed it, or one did and the other left it as it was.
     """
     one, other, was = ours.rstrip(), theirs.rstrip(), base.text.rstrip()
     if one == other or other == was:
-        return ours
+        return ours, False
     if one == was:
-        return theirs
+        return theirs, False
     if not one or not other:
         # Changed here and removed there: what someone still worked on stays.
-        return ours or theirs
+        return ours or theirs, False
     mine, others = one.split("\n"), other.split("\n")
-    start = was.split("\n") if was else list(_common(mine, others))
-    edits = _edits(start, mine), _edits(start, others)
-    if not base.certain and any(begin < end for side in edits for begin, end, _ in side):
-        return None
-    lines = _with_edits(start, *edits)
-    return None if lines is None else "\n".join(lines) + (ours[len(one) :] or "\n")
+    common = list(_common(mine, others))
+    start = was.split("\n") if was else common
+    removed = any(begin < end for side in (mine, others) for begin, end, _ in _edits(start, side))
+    unsure = removed and not base.certain
+    lines, clash = _merge_lines(common if unsure else start, mine, others, unsure)
+    return "\n".join(lines) + (ours[len(one) :] or "\n"), clash or unsure
+
+
+def _merge_lines(base: list[str], ours: list[str], theirs: list[str], unsure: bool) -> tuple[list[str], bool]:
+    """The base with the changes of both sides, ours first where both changed the same, and whether they did.
+
+    There, and where one is unsure of the base, lines of theirs that ours has too are not repeated: a note would grow
+    and grow while two machines disagree about it.
+    """
+    merged, at, clash = list[str](), 0, False
+    for region in _regions(_edits(base, ours), _edits(base, theirs)):
+        before = base[region.begin : region.end]
+        own, their = (_changed(before, side, region.begin) for side in (region.ours, region.theirs))
+        merged += base[at : region.begin]
+        if their in (own, before):
+            merged += own
+        elif own == before != []:
+            merged += their
+        else:
+            clash = clash or before != []
+            merged += own + (_new_lines(their, ours) if unsure or before else their)
+        at = region.end
+    return merged + base[at:], clash
+
+
+def _new_lines(lines: list[str], known: Collection[str]) -> list[str]:
+    """The lines that are not known yet; a code block stays whole."""
+    has_code = any(line.lstrip().startswith(("```", "~~~")) for line in lines)
+    return lines if has_code else [line for line in lines if line not in known]
 
 
 Edit = tuple[int, int, list[str]]
 """Lines of the base, from and to, and what stands there now."""
 
 
-def _with_edits(base: Sequence[str], ours: Sequence[Edit], theirs: Sequence[Edit]) -> list[str] | None:
-    """The base with the edits of both sides; None where two of them overlap."""
-    others = [edit for edit in theirs if edit not in ours]
-    if any(one[0] < other[1] and other[0] < one[1] for one in ours for other in others):
-        return None
-    merged, at = list[str](), 0
-    # What is put before a line goes before what replaces it; where both put something, ours is first.
-    for start, end, lines in sorted([*ours, *others], key=lambda edit: edit[:2]):
-        merged += [*base[at:start], *lines]
-        at = end
-    return [*merged, *base[at:]]
+@dataclass(slots=True)
+class _Region:
+    """Lines of the base that one side changed, or both did."""
+
+    begin: int
+    end: int
+    ours: list[Edit] = field(default_factory=list)
+    theirs: list[Edit] = field(default_factory=list)
+
+
+def _regions(ours: Sequence[Edit], theirs: Sequence[Edit]) -> list[_Region]:
+    """The edits of both sides, those together that overlap. What is put before a line does not touch that line."""
+    regions = list[_Region]()
+    edits = [(edit, True) for edit in ours] + [(edit, False) for edit in theirs]
+    for edit, own in sorted(edits, key=lambda one: one[0][:2]):
+        begin, end, _ = edit
+        last = regions[-1] if regions else None
+        if last is None or (begin >= last.end and (begin, end) != (last.begin, last.end)):
+            last = _Region(begin, end)
+            regions.append(last)
+        last.end = max(last.end, end)
+        (last.ours if own else last.theirs).append(edit)
+    return regions
+
+
+def _changed(lines: list[str], edits: Sequence[Edit], first: int) -> list[str]:
+    """Lines of the base, of which the first has this number, with the edits of one side."""
+    changed, at = list[str](), 0
+    for begin, end, now in edits:
+        changed += [*lines[at : begin - first], *now]
+        at = end - first
+    return changed + lines[at:]
 
 
 def _edits(base: Sequence[str], side: Sequence[str]) -> list[Edit]:
@@ -190,12 +239,6 @@ def likely_base(versions: Sequence[str], ours: str, theirs: str, older: bool = F
 def _likeness(matcher: SequenceMatcher[str], text: str) -> float:
     matcher.set_seq1(text.split("\n"))
     return matcher.quick_ratio()
-
-
-def _one_after_the_other(ours: str, theirs: str) -> str:
-    heading, newline, body = theirs.partition("\n")
-    titled = f"{heading.rstrip()} ({OTHER}){newline}{body}" if heading.startswith("#") else f"## ({OTHER})\n\n{theirs}"
-    return ours.rstrip("\n") + "\n\n" + titled
 
 
 def _joined(parts: Mapping[str, str], ours: Mapping[str, str]) -> str:

@@ -28,7 +28,7 @@ def test_changes_of_different_lines_merge_and_of_the_same_line_do_not():
     theirs = DAY.replace("Two", "Four")
     found = merge(PATH, ours, theirs, Base(DAY))
     assert [clash.heading for clash in found.clashes] == ["Garden"]
-    assert "Three apple" in found.text and "## Garden (other version)\n\nFour apple" in found.text
+    assert found.text == DAY.replace("Two apple trees.\n", "Three apple trees.\nFour apple trees.\n")
     marked = merge(PATH, ours, theirs, Base(DAY), both=in_markers).text
     assert sides(marked)[0].strip() == ours.strip() and sides(marked)[1].strip() == theirs.strip()
     assert "<<<<" not in without_markers(marked)
@@ -45,6 +45,24 @@ def test_a_base_that_is_only_likely_removes_nothing():
     base, ours = DAY + "An old line.\n", DAY + "A new line.\n"
     assert merge(PATH, ours, DAY + "Theirs.\n", Base(base, certain=False)).clashes
     assert merged(DAY + "Ours.\n", DAY + "Theirs.\n", DAY, certain=False) == DAY + "Ours.\nTheirs.\n"
+
+
+def test_machines_that_disagree_again_and_again_do_not_make_a_note_grow():
+    versions = [DAY.replace("A fence.", f"Fence {nth}.") for nth in range(3)]
+    for nth in range(60):
+        one, other = nth % 3, (nth + 1) % 3
+        mine = versions[one].replace(f"Fence {one}.", f"Fence {one}, painted {nth}.")
+        theirs = versions[other].replace("A shed.\n", f"Shed {nth}.\n")
+        versions[one] = versions[other] = merged(mine, theirs, DAY, certain=False)
+    for text in versions:
+        lines = [line for line in text.splitlines() if line]
+        assert len(lines) == len(set(lines)), text
+
+
+def test_a_code_block_that_both_changed_stays_whole_on_both_sides():
+    ours, theirs = (DAY + f"\n```sh\nif {test}; then\n  make\nfi\n```\n" for test in ("true", "false"))
+    text = merged(ours, theirs, DAY, certain=False)
+    assert ours in text and "```sh\nif false; then\n  make\nfi\n```" in text
 
 
 def test_our_own_text_that_a_synchroniser_put_aside_is_not_taken_for_the_base():
@@ -90,10 +108,5 @@ def test_a_side_that_changed_nothing_changes_nothing(ours, base):
 
 
 def parts(text: str) -> list[tuple[str, str]]:
-    """The sections of a note; both versions of one that could not be merged as one."""
-    found: dict[str, str] = {}
-    for part in text.split("\n## ")[1:]:
-        heading, _, body = part.partition("\n")
-        name = heading.removesuffix(" (other version)")
-        found[name] = found.get(name, "") + body
-    return list(found.items())
+    """The sections of a note by their headings."""
+    return [(heading, body) for part in text.split("\n## ")[1:] for heading, _, body in [part.partition("\n")]]
