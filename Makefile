@@ -34,7 +34,7 @@ screenshots: $(STAMP)     ## the pictures of docs/web.md; needs chromium
 	$(BIN)/python docs/screenshots.py
 
 soak: $(STAMP)            ## the fault tests with large counts; takes long
-	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=7200 -rP tests/faults tests/test_service.py tests/test_written_model.py tests/test_fuzz.py tests/unit/test_safe_write.py $(ARGS)
+	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=7200 -rP tests/faults tests/test_service.py tests/test_written_model.py tests/test_fuzz.py tests/unit/test_safe_write.py tests/test_many_workspaces.py $(ARGS)
 
 machines: $(STAMP)        ## three machines that edit the same notes for an hour each way, by git and by a synchroniser
 	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=9000 tests/test_several_machines.py $(ARGS)
