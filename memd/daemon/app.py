@@ -26,6 +26,7 @@ from memd.daemon.lock import Lock
 from memd.daemon.maintenance import IndexMaintenance
 from memd.daemon.reload import reload
 from memd.daemon.server import Server, listen
+from memd.daemon.system import release_freed
 from memd.daemon.tasks.indexing import NOTES_FORMAT, SaveNotesFormat, ScanWorkspaces
 from memd.daemon.tasks.writing import RecoverActions
 from memd.errors import ConfigError
@@ -42,6 +43,9 @@ STOP_SECONDS = 4.0
 
 CLOCK_SECONDS = 30.0
 """How often somebody looks whether the clock was put back."""
+
+RELEASE_SECONDS = 300.0
+"""How often a resting daemon gives freed memory back."""
 
 RESTART = 75
 """The exit code that asks for a new process: the package was upgraded, or `state.db` had to be put back."""
@@ -109,6 +113,7 @@ class App:
         self.maintenance = IndexMaintenance(self.ctx.worker, self.ctx.embedding)
         self.worker = self.ctx.worker
         self.worker.on_idle = self._when_idle
+        self._release_from = 0.0
         self.worker.guard.on_put_back = self._start_again
         self.worker.start()
         self._stack.callback(self.worker.stop, STOP_SECONDS)
@@ -189,8 +194,12 @@ class App:
     def _when_idle(self) -> None:
         """What can wait for a quiet moment."""
         self.maintenance.look()
-        if not self.ctx.embedding.warming and not self.ctx.embedding.pending:
-            self.ctx.mcp.load_ahead()
+        if self.ctx.embedding.warming or self.ctx.embedding.pending:
+            return
+        self.ctx.mcp.load_ahead()
+        if time.monotonic() >= self._release_from:
+            release_freed()
+            self._release_from = time.monotonic() + RELEASE_SECONDS
 
     def _restart_after_upgrade(self) -> None:
         """Restart when two looks found the same new version: an upgrade that is still being written may finish."""

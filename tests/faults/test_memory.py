@@ -51,6 +51,26 @@ libc.fflush(ctypes.c_void_p(out))
 """Twelve threads take and free five megabytes each at the same time; prints the heaps that are left."""
 
 
+HOLES = """
+from pathlib import Path
+from memd.daemon.system import release_freed
+def memory():
+    return int(Path("/proc/self/status").read_text().partition("RssAnon:")[2].split()[0])
+before = memory()
+held = [bytes(2_000) for _ in range(50_000)]
+full = memory()
+held = held[::50]
+release_freed()
+print((memory() - before) / (full - before))
+"""
+"""Takes a hundred megabytes and frees 49 of 50 pieces; prints how much of it memd still has."""
+
+
+def test_what_was_freed_between_things_that_stay_is_given_back() -> None:
+    told = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, text=True, check=True)
+    assert float(told.stdout) < 0.3
+
+
 def test_what_threads_free_does_not_stay_with_each_of_them() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
     told = subprocess.run([sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, check=True)
