@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from memd.errors import ModelUnavailable
 from memd.indexer.model import multilingual
 from memd.protocol.client import Client
 from tests.conftest import Home
@@ -139,3 +142,19 @@ def test_one_sentence_of_a_long_chunk_is_found_in_another_language(real: Home, t
     with real.start() as client:
         client.sync(vectors=True)
         assert client.query(question, ns="english")["confidence"] < sure
+
+
+def test_the_vectors_of_pieces_are_read_from_a_file_that_is_mended_or_done_without(tmp_path: Path) -> None:
+    table = np.random.default_rng(7).integers(0, 256, (1_000, 512), np.uint8)
+    pieces, path = np.array([999, 0, 7, 7, 500]), tmp_path / "model" / "multilingual.table"
+    for content in (None, b"damaged", table.tobytes()):
+        if content is not None:
+            path.write_bytes(content)
+        on_disk = multilingual._on_disk(table, path)
+        assert isinstance(on_disk, multilingual.PieceTable) and (on_disk[pieces] == table[pieces]).all()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    os.truncate(path, 100_000)
+    with pytest.raises(ModelUnavailable, match="cut short"):
+        on_disk[pieces]
+    (tmp_path / "taken").write_text("a file")
+    assert multilingual._on_disk(table, tmp_path / "taken" / "multilingual.table") is table

@@ -373,7 +373,7 @@ class Embedding:
         if not vector_table.any_multilingual(stores.ledger.reader):
             return
         try:
-            embedder = multilingual.load()
+            embedder = multilingual.load(self.state / "model")
         except ModelUnavailable as error:
             self.multilingual = False
             self.health.set("languages", error.message, error.hint or "memd doctor")

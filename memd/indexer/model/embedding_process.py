@@ -90,7 +90,7 @@ def main(descriptor: str, settings: str, cache: str, foreign: str) -> None:
     connection = socket.socket(fileno=int(descriptor))
     threading.Thread(target=_end_with_the_daemon, args=(connection,), daemon=True).start()
     known = EmbeddingSettings(**json.loads(settings))
-    embedder = multilingual.load() if foreign == "1" else load_embedder(known, Path(cache))
+    embedder = multilingual.load(Path(cache)) if foreign == "1" else load_embedder(known, Path(cache))
     assert embedder is not None, "the daemon asks for a process only where it has a model"
     with suppress(ConnectionResetError, BrokenPipeError):
         while True:

