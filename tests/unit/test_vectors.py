@@ -100,6 +100,22 @@ def test_a_text_stays_until_its_last_chunk_goes(lab: Lab) -> None:
     assert len(collection.digests()) == 1 == len(collection.source.digests())
 
 
+def test_an_index_that_has_more_room_for_dropped_rows_than_for_others_is_made_again(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "LOOK_EVERY", 100)
+    collection = filled(lab, "The first.")
+    most = 0
+    for nth in range(8):
+        lab.save(notes(*(f"Beat {nth}, number {number}." for number in range(300))))
+        lab.embed()
+        assert collection.digests() == collection.source.digests()
+        most = max(most, child_of(lab).places(collection.name))
+    assert in_step(lab) and 300 < most < 1_900, "2,400 texts were there in all"
+    assert len(list((lab.folder / "state" / "chroma").glob("*/length.bin"))) <= 1, "the former index is gone"
+    assert nearest(lab, collection, "Beat 7, number 9.")[0][1] > 0.9
+
+
 def test_what_is_touched_follows_in_bounded_batches(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "BATCH", 3)
     sizes: list[int] = []

@@ -182,6 +182,9 @@ class ChromaChild:
     def counts(self) -> dict[str, int]:
         return dict(self._call("counts")["counts"])
 
+    def places(self, name: str) -> int:
+        return int(self._call("places", name=name)["places"])
+
     def delete(self, name: str) -> None:
         self._call("delete", name=name)
 

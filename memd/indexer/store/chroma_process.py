@@ -98,6 +98,9 @@ class Collections:
     def counts(self, asked: Header, numbers: bytes) -> Header:
         return {"counts": {found.name: found.count() for found in self.client.list_collections()}}
 
+    def places(self, asked: Header, numbers: bytes) -> Header:
+        return {"places": 0}
+
     def delete(self, asked: Header, numbers: bytes) -> Header:
         self.collections.pop(asked["name"], None)
         self.client.delete_collection(asked["name"])
@@ -123,6 +126,7 @@ class FolderCollections(Collections):
         checksums.remove(folder)
         self.client = chromadb.PersistentClient(str(folder), settings=ChromaSettings(anonymized_telemetry=False))
         self.collections: dict[str, Any] = {}
+        self.remove_orphans()
         if not closed_well:
             self.look()
 
@@ -141,10 +145,33 @@ class FolderCollections(Collections):
             )
         return self.collections[name]
 
+    def places(self, asked: Header, numbers: bytes) -> Header:
+        """By the file with four bytes for each, which Chroma writes after every thousand changes."""
+        (index,) = self.indexes(str(self.collection(asked["name"]).id))
+        lengths = self.folder / index / "length.bin"
+        return {"places": lengths.stat().st_size // 4 if lengths.is_file() else 0}
+
     def compact(self, asked: Header, numbers: bytes) -> Header:
-        with closing(sqlite3.connect(self.folder / "chroma.sqlite3", timeout=5)) as connection:
+        with closing(self.connect()) as connection:
             connection.execute("VACUUM")
+        self.remove_orphans()
         return {}
+
+    def remove_orphans(self) -> None:
+        """Remove the folders of indexes whose collection was deleted; Chroma leaves them, with all vectors."""
+        known = self.indexes()
+        for folder in self.folder.iterdir():
+            if folder.is_dir() and folder.name not in known:
+                shutil.rmtree(folder)
+
+    def indexes(self, collection: str = "%") -> set[str]:
+        """The folders of the indexes of one collection or of all."""
+        query = "SELECT id FROM segments WHERE scope = 'VECTOR' AND collection LIKE ?"
+        with closing(self.connect()) as connection:
+            return {name for (name,) in connection.execute(query, (collection,))}
+
+    def connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.folder / "chroma.sqlite3", timeout=5)
 
     def close(self) -> None:
         """Leave the folder so that the next one can trust it."""

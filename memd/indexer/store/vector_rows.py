@@ -27,6 +27,9 @@ class VectorRows(Protocol):
     def counts(self) -> dict[str, int]:
         """The rows of each collection there is."""
 
+    def places(self, name: str) -> int:
+        """The rows for which its index takes room, those that were dropped with them; 0 if nobody knows."""
+
     def delete(self, name: str) -> None: ...
 
     def compact(self) -> None:

@@ -34,6 +34,10 @@ PAUSES = (0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
 GIVEN_UP = 3
 """After so many failures in a row without one that went well, what is there is put aside and made again."""
 CLOSE_SECONDS = 2.0
+LOOK_EVERY = 1_000
+"""Rows that are dropped before somebody looks whether the index has become too large."""
+MOST_PLACES = 3
+"""An index takes room for so many times its rows, then it is made again; as many rows as this were dropped since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ class Collection:
         self._comparing = False
         self._renewing = False
         """Whether it must be deleted first."""
+        self._drops_until_look = 0
+        """How many rows more are dropped before somebody looks how much room they take."""
 
     @property
     def behind(self) -> bool:
@@ -147,6 +153,7 @@ class Collection:
                 rows.add(self.name, digests, vectors)
             if gone:
                 rows.drop(self.name, gone)
+                self._look_for_waste(rows, len(gone))
         with self._store.changed:
             self._sending = []
 
@@ -155,6 +162,17 @@ class Collection:
         with self._store.changed:
             self._touched.update(dict.fromkeys(self._sending))
             self._sending, self._unsure, self._comparing = [], True, False
+
+    def _look_for_waste(self, rows: VectorRows, dropped: int) -> None:
+        """Chroma's index never gives the room of a dropped row to another: it would grow with every edit."""
+        self._drops_until_look -= dropped
+        if self._drops_until_look > 0:
+            return
+        self._drops_until_look = LOOK_EVERY
+        places, texts = rows.places(self.name), len(self.source.digests())
+        if places > MOST_PLACES * max(texts, LOOK_EVERY):
+            log.info("collection made again name=%s texts=%d places=%d", self.name, texts, places)
+            self.renew()
 
     def _make_again(self, rows: VectorRows) -> None:
         if self.name in rows.counts():
