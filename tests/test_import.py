@@ -125,6 +125,21 @@ def test_what_somebody_else_indexed_since_it_was_read_is_left_alone(place, root:
     assert sorted(path for report in reports for path in report.restless) == [gone, changed]
 
 
+def test_a_new_file_that_went_again_before_it_was_saved_is_not_in_the_index(place, root: Path) -> None:
+    """As in a rebase, which passes through another branch; whoever saw it go had nothing to remove."""
+    stores, index = place
+    new = SMALL[0]
+    (root / new).write_text("## Smew\n\nthe smew\n")
+    (root / LARGE).write_text(large(10))
+    work = ingest.apply_in_pieces(stores, index, [new, LARGE], IngestOptions(MAX_BYTES), lambda: True)
+    assert not next(work).changed, "read, and nothing of it saved"
+    (root / new).unlink()
+    ingest.apply(stores, index, [new], MAX_BYTES)
+    reports = list(work)
+    assert new not in index.files and "smew" not in held(stores, index)[0]
+    assert [path for report in reports for path in report.restless] == [new]
+
+
 def test_a_sync_waits_for_what_somebody_else_indexed_meanwhile(
     place, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,12 +148,12 @@ def test_a_sync_waits_for_what_somebody_else_indexed_meanwhile(
     (root / SMALL[0]).write_text("## Eider\n\nthe eider\n")
     drop_outdated = FileBatch.drop_outdated
 
-    def after_somebody_else(batch: FileBatch, files: object) -> list[str]:
+    def after_somebody_else(batch: FileBatch, _: object) -> list[str]:
         monkeypatch.setattr(FileBatch, "drop_outdated", drop_outdated)
         (root / SMALL[0]).write_text("## Half\n\nthe half\n")
         ingest.apply(stores, index, [SMALL[0]], MAX_BYTES)
         (root / SMALL[0]).write_text("## Eider\n\nthe eider\n")
-        return drop_outdated(batch, index.files)
+        return drop_outdated(batch, index)
 
     monkeypatch.setattr(FileBatch, "drop_outdated", after_somebody_else)
     loop = asyncio.new_event_loop()

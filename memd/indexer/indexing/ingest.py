@@ -156,7 +156,7 @@ class _Batches:
     def save(self, batch: FileBatch) -> Iterator[None]:
         """Bring the ledger in step with a batch."""
         # What others found may be newer, and may not be all of it.
-        self.report.restless += batch.restless + batch.drop_outdated(self.index.files)
+        self.report.restless += batch.restless + batch.drop_outdated(self.index)
         if batch.removed and not self.options.accept_missing:
             _hold(self.index, batch, self.report)
         elif self.options.accept_missing:

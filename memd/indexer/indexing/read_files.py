@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from memd.indexer.indexing.scan import ScanResult, is_memory_path, minute_of, refusal
@@ -41,9 +42,13 @@ class FileBatch:
     known: dict[str, FileRow | None] = field(default_factory=dict)
     """What the index knew of each path when it was read."""
 
-    def drop_outdated(self, files: Mapping[str, FileRow]) -> list[str]:
-        """Leave out what somebody else has indexed since it was read; returns those paths."""
-        outdated = {path for path, row in self.known.items() if files.get(path) != row}
+    def drop_outdated(self, index: WorkspaceIndex) -> list[str]:
+        """Leave out what somebody else has indexed since it was read, and what is gone by now; returns those paths.
+
+        That a new file went again nobody else may have noted: there was nothing to remove.
+        """
+        outdated = {path for path, row in self.known.items() if index.files.get(path) != row}
+        outdated |= {path for path in self.notes if not os.path.lexists(index.workspace.root / path)}
         if outdated:
             self.notes = {path: note for path, note in self.notes.items() if path not in outdated}
             self.rows = [row for row in self.rows if row.path not in outdated]
