@@ -302,7 +302,7 @@ def test_a_daemon_says_when_its_server_is_away_and_goes_on_when_it_is_back(
         (workspace / "MEMORY.md").write_text("## New\n\nthe unheard merlin\n")
         client.sync()
         assert client.query("merlin")["hits"][0]["key"] == "MEMORY#new"
-        assert "1 pieces are still being indexed" in home.run("context", "merlin", cwd=workspace).stderr
+        assert "1 piece is still being indexed" in home.run("context", "merlin", cwd=workspace).stderr
         server.start()
         until(lambda: not client.status()["degraded"])
         client.sync(vectors=True)

@@ -57,7 +57,7 @@ def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[
         if result.get("unchecked"):
             lines.append(f"not compared with the files: {one_line(str(result['unchecked']))}")
         if result.get("pending"):
-            lines.append(f"{result['pending']} pieces are still being indexed; ask again in a moment")
+            lines.append(still_indexing(result["pending"]))
     elif result.get("verdict") == "weak":
         unknown = [
             f"“{one_line(word)}”" for word in result.get("missing", ()) if word not in result.get("corrected", ())
@@ -70,6 +70,11 @@ def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[
         what = ", ".join(one_line(str(name)) for name in result["degraded"])
         lines.append(f"degraded: {what}; how to repair it: memd status")
     return lines
+
+
+def still_indexing(pending: int) -> str:
+    what = "1 piece is" if pending == 1 else f"{pending} pieces are"
+    return f"{what} still being indexed; ask again in a moment"
 
 
 def _correction(word: str, near: list[str]) -> str:

@@ -6,6 +6,7 @@ import typer
 
 from memd.cli import console
 from memd.cli.fast_search import code_of
+from memd.cli.hits import still_indexing
 from memd.cli.method_command import REQUIRED, Args, Result, method_command
 from memd.protocol.safe_text import one_line
 
@@ -32,7 +33,7 @@ def context(result: Result, args: Args) -> None:
         return
     console.quoted(result["text"])
     if result["pending"]:
-        console.note(f"{result['pending']} pieces are still being indexed; ask again in a moment")
+        console.note(still_indexing(result["pending"]))
     if result["degraded"]:
         console.note(f"degraded: {', '.join(result['degraded'])}; memd status tells more")
 

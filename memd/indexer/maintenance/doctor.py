@@ -243,7 +243,7 @@ def _files(stores: Stores, index: WorkspaceIndex, settings: Settings, fix: bool)
     stale = {path for path in changed if not _same_text(index, path, settings)}
     name = f"{index.workspace.ns}: files"
     if not stale:
-        return DoctorFinding(name, "ok", f"{len(index.files):,} files, all as indexed")
+        return DoctorFinding(name, "ok", f"{_count(len(index.files), 'file')}, all as indexed")
     some = ", ".join(sorted(stale)[:3])
     if not fix:
         return DoctorFinding(name, "warn", f"{len(stale)} differ from the index ({some})", "memd sync")
