@@ -5,12 +5,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from memd.config import paths
 from memd.errors import AlreadyRunning
 from memd.version import __version__
+
+NAMED_SECONDS = 1.0
 
 
 def take_state() -> Lock:
@@ -44,8 +47,12 @@ class Lock:
 
 
 def _owner(descriptor: int) -> str:
-    try:
-        said = json.loads(os.pread(descriptor, 1000, 0))
-        return f" (pid {said['pid']}, version {said['version']})"
-    except (ValueError, KeyError, TypeError):
-        return ""
+    """Who holds the lock; waited for, since whoever took it a moment ago may not have written it down yet."""
+    until = time.monotonic() + NAMED_SECONDS
+    while time.monotonic() < until:
+        with suppress(ValueError, KeyError, TypeError, OSError):
+            said = json.loads(os.pread(descriptor, 1000, 0))
+            os.kill(said["pid"], 0)
+            return f" (pid {said['pid']}, version {said['version']})"
+        time.sleep(0.01)
+    return ""

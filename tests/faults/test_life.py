@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -16,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.errors import MemdError
+from memd.daemon.lock import Lock
+from memd.errors import AlreadyRunning, MemdError
 from memd.protocol.client import Client
 from tests.conftest import Home
 from tests.faults.agreement import (
@@ -60,6 +62,18 @@ def test_of_ten_that_start_at_once_one_runs(home: Home, workspace: Path) -> None
         assert home.wait().status()["pid"] == runs.pid
         runs.kill()
         runs.communicate()
+
+
+def test_who_comes_second_names_the_first_and_not_the_one_before(tmp_path: Path) -> None:
+    path = tmp_path / "memd.lock"
+    path.write_text(json.dumps({"pid": 2**22 + 1, "version": "0.1.0"}))
+    with path.open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        late = threading.Timer(0.2, path.write_text, [json.dumps({"pid": os.getpid(), "version": "0.1.0"})])
+        late.start()
+        with pytest.raises(AlreadyRunning, match=f"pid {os.getpid()},"):
+            Lock(path)
+        late.join()
 
 
 def test_a_stale_socket_is_replaced(home: Home, workspace: Path) -> None:
