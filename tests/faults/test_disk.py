@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +76,12 @@ def test_a_full_disk_is_told_and_heals_by_itself(home: Home, workspace: Path, cr
         note = workspace / "memory" / f"full-{nth}.md"
         note.write_text(text)
         try:
-            assert client.sync()["degraded"] == ["disk"]
+            # Chroma lies on the same disk.
+            assert set(client.sync()["degraded"]) - {"collections"} == {"disk"}
         except DiskFull as error:
             assert error.code == "disk_full" and error.retryable and error.hint
         assert eventually(lambda: "disk" in client.status()["degraded"])
-        assert "room" in client.status()["degraded_details"][0]["fix"]
+        assert any("room" in one["fix"] for one in client.status()["degraded_details"] if one["what"] == "disk")
         assert "ErsatzTV" in shown(client, "ErsatzTV", sync="none"), "what was known is still answered"
         assert note.read_text() == text
         for path, before in NOTES.items():
@@ -116,8 +118,9 @@ def test_a_disk_that_is_full_at_the_start(home: Home, workspace: Path, cramped: 
     assert_agreement(home, workspace)
 
 
-LONG = "the crowded smew " * 500
-"""More than fits into what is left of a file's last block."""
+def long(word: str) -> str:
+    """More than fits into what is left of a file's last block."""
+    return f"the crowded {word} " * 500
 
 
 def test_a_full_disk_under_the_notes_loses_nothing_and_heals(home: Home, workspace: Path, cramped_notes: Path) -> None:
@@ -125,23 +128,23 @@ def test_a_full_disk_under_the_notes_loses_nothing_and_heals(home: Home, workspa
     client.sync()
     for nth in range(rounds(1, 10)):
         filler = fill(cramped_notes)
-        before = _files(cramped_notes)
+        before, text = _files(cramped_notes), long(f"smew{nth}")
         for write in (
-            lambda: client.note(LONG, now="2026-02-15T10:00"),
-            lambda: client.note(LONG, now="2026-04-01T10:00"),
-            lambda: client.put("sourdough", LONG),
-            lambda: client.put("new", LONG),
-            lambda: client.write("Long", LONG, role="edit"),
+            partial(client.note, text, now="2026-02-15T10:00"),
+            partial(client.note, text, now="2026-04-01T10:00"),
+            partial(client.put, "sourdough", text),
+            partial(client.put, "new", text),
+            partial(client.write, "Long", text, role="edit"),
         ):
             with pytest.raises(DiskFull) as refused:
                 write()
             assert refused.value.code == "disk_full" and refused.value.retryable and refused.value.hint
             assert _files(cramped_notes) == before
-        assert "ErsatzTV" in shown(client, "ErsatzTV") and "smew" not in shown(client, "smew")
+        assert "ErsatzTV" in shown(client, "ErsatzTV") and f"smew{nth}" not in shown(client, f"smew{nth}")
         filler.unlink()
-        client.note(f"{LONG} {nth}", now="2026-02-15T10:00")
-        client.put("sourdough", f"{LONG} {nth}")
-        assert "crowded smew" in shown(client, "smew")
+        client.note(text, now="2026-02-15T10:00")
+        client.put("sourdough", text)
+        assert f"crowded smew{nth}" in shown(client, f"smew{nth}")
     assert_agreement(home, workspace, vectors=False)
     assert client.status()["degraded"] == []
 
