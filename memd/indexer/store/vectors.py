@@ -180,6 +180,7 @@ class Collection:
         rows.compact()
         with self._store.changed:
             self._renewing, self._unsure = False, True
+            self._store.outgrown = True
             self._store.changed.notify_all()
 
     def _find_differences(self, rows: VectorRows) -> None:
@@ -209,6 +210,8 @@ class VectorStore:
         self.changed = threading.Condition()
         """Guards everything here; notified when there is something to do, or done."""
         self.rest_seconds = REST_SECONDS
+        self.outgrown = False
+        """Whether a collection was deleted: Chroma keeps its index in memory, so the process is replaced."""
         self._collections: dict[str, Collection] = {}
         self._rows: VectorRows | None = None
         self._known = host.counts()
@@ -375,6 +378,10 @@ class VectorStore:
         if due is not None:
             due.send_some(rows)
         self._went_well(due)
+        if self.outgrown:
+            with self.changed:
+                self.outgrown, self._rows = False, None
+            self._rest(rows)
 
     def _open(self) -> VectorRows:
         if self._failures and self._failures % GIVEN_UP == 0:
