@@ -262,6 +262,20 @@ def test_a_damaged_folder_is_put_aside(lab: Lab) -> None:
     examined.close(60)
 
 
+def test_a_process_that_is_gone_when_it_is_to_rest_is_started_again(lab: Lab) -> None:
+    collection, store = filled(lab, "One."), store_of(lab)
+    store.rest_seconds = 2.0
+    store.doubt()
+    eventually(lambda: not store._doubted, 60)
+    child = child_of(lab)
+    os.kill(child.pid, signal.SIGKILL)
+    eventually(lambda: store._rows is not child, 60)
+    store.rest_seconds = 60.0
+    lab.save(notes("One.", "Two."))
+    lab.embed()
+    assert eventually(lambda: store.wait_in_step(1.0), 60) and len(collection.digests()) == 2
+
+
 def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:
     host = ChromaFolder(tmp_path / "chroma")
     first = host.open()

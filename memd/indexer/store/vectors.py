@@ -441,6 +441,10 @@ class VectorStore:
             rows.close(CLOSE_SECONDS)
 
     def _rest(self, rows: VectorRows) -> None:
-        log.info("the vector store is closed until it is needed")
-        self._known = rows.counts()
+        try:
+            self._known = rows.counts()
+            log.info("the vector store is closed until it is needed")
+        except MemdError as error:
+            # The process went while nobody asked it.
+            self._failed(error.message, lasting=True)
         rows.close(CLOSE_SECONDS)
