@@ -146,12 +146,15 @@ def test_one_sentence_of_a_long_chunk_is_found_in_another_language(real: Home, t
 
 def test_the_vectors_of_pieces_are_read_from_a_file_that_is_mended_or_done_without(tmp_path: Path) -> None:
     table = np.random.default_rng(7).integers(0, 256, (1_000, 512), np.uint8)
-    pieces, path = np.array([999, 0, 7, 7, 500]), tmp_path / "model" / "multilingual.table"
+    pieces, path = np.array([999, 0, 7, 7, 500]), tmp_path / "model" / "multilingual-0db5.table"
     for content in (None, b"damaged", table.tobytes()):
         if content is not None:
             path.write_bytes(content)
         on_disk = multilingual._on_disk(table, path)
         assert isinstance(on_disk, multilingual.PieceTable) and (on_disk[pieces] == table[pieces]).all()
+        (path.parent / "multilingual-of-before.table").touch()
+        (path.parent / "multilingual-interrupted.tmp").touch()
+    multilingual._on_disk(table, path)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     os.truncate(path, 100_000)
     with pytest.raises(ModelUnavailable, match="cut short"):

@@ -125,7 +125,7 @@ def graph(pack: Pack, precision: Precision, cache: Path) -> Path | bytes:
     stem = f"{_PREFIX}-v{GRAPH_FORMAT}-{pack.sha256[:16]}"
     name = f"{stem}-{precision}"
     made = _cached(cache, name) or _store(cache, name, build_graph(pack, precision))
-    _sweep(cache, stem)
+    prepared_files.sweep(cache, _PREFIX, lambda path: path.suffix == ".onnx" and path.name.startswith(f"{stem}-"))
     return made
 
 
@@ -140,7 +140,7 @@ def _cached(cache: Path, stem: str) -> Path | None:
         if path.stem == f"{stem}-{digest}":
             return path
         _log.warning("cached graph %s is damaged and is built again", path)
-        _remove(path)
+        prepared_files.remove(path)
     return None
 
 
@@ -153,20 +153,6 @@ def _store(cache: Path, stem: str, content: bytes) -> Path | bytes:
         _log.warning("the model's graph is not cached and stays in memory: %s", error)
         return content
     return path
-
-
-def _sweep(cache: Path, keep: str) -> None:
-    """Remove what other formats, other packs and interrupted builds left behind."""
-    for path in cache.glob(f"{_PREFIX}-*"):
-        if not (path.suffix == ".onnx" and path.name.startswith(f"{keep}-")):
-            _remove(path)
-
-
-def _remove(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        _log.warning("%s cannot be removed: %s", path, error)
 
 
 def build_graph(pack: Pack, precision: Precision) -> bytes:

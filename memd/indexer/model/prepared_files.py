@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-UNFINISHED = ".tmp"
+_log = logging.getLogger(__name__)
 
 
 def digest_of(path: Path) -> str:
@@ -20,7 +22,7 @@ def write(path: Path, content: bytes | memoryview) -> None:
     """Put a whole file in its place, or none; OSError if there is no room."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     prefix = path.name.partition(".")[0]
-    handle, temporary = tempfile.mkstemp(prefix=f"{prefix}-", suffix=UNFINISHED, dir=path.parent)
+    handle, temporary = tempfile.mkstemp(prefix=f"{prefix}-", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -30,3 +32,17 @@ def write(path: Path, content: bytes | memoryview) -> None:
     except OSError:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def sweep(cache: Path, prefix: str, keep: Callable[[Path], bool]) -> None:
+    """Remove what other formats, other models and interrupted builds left behind of the files with this prefix."""
+    for path in cache.glob(f"{prefix}-*"):
+        if not keep(path):
+            remove(path)
+
+
+def remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        _log.warning("%s cannot be removed: %s", path, error)
