@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -274,6 +275,27 @@ def test_a_process_that_is_gone_when_it_is_to_rest_is_started_again(lab: Lab) ->
     lab.save(notes("One.", "Two."))
     lab.embed()
     assert eventually(lambda: store.wait_in_step(1.0), 60) and len(collection.digests()) == 2
+
+
+def test_a_process_that_is_gone_when_it_is_asked_what_it_holds_is_started_again(lab: Lab) -> None:
+    collection = filled(lab, "One.", "Two.")
+    before = collection.digests()
+    os.kill(child_of(lab).pid, signal.SIGKILL)
+    assert collection.digests() == before, "whoever asks first must not hear of it"
+
+
+def test_who_waits_is_not_told_before_the_status_is(lab: Lab) -> None:
+    filled(lab, "One.")
+    store, told = store_of(lab), list[str]()
+
+    def tell(why: str) -> None:
+        time.sleep(0.0 if why else 0.5)
+        told.append(why)
+
+    store.on_trouble = tell
+    os.kill(child_of(lab).pid, signal.SIGKILL)
+    store.doubt()
+    assert store.wait_in_step(60) and "gone" in told[0] and told[-1] == "" and not store.trouble
 
 
 def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def _half_done(stores: Stores, index: WorkspaceIndex) -> Iterator[DoctorFinding]
 
 def _collection(stores: Stores, index: WorkspaceIndex, fix: bool, waits: bool) -> DoctorFinding:
     name, vectors = f"{index.workspace.ns}: vectors", stores.vectors
-    if vectors is not None and vectors.following and not vectors.wait_in_step(FOLLOW_SECONDS) and not vectors.halted:
+    if vectors is not None and vectors.following and not vectors.wait_in_step(FOLLOW_SECONDS) and not vectors.trouble:
         return DoctorFinding(name, "warn", "the collection still takes in what changed", "memd doctor, a little later")
     differs, mend = partial(_collection_differs, stores, index), partial(reconcile_collection, stores, index)
     found = _compare(name, differs, mend, fix)
@@ -288,6 +288,8 @@ def _mend_text(stores: Stores, index: WorkspaceIndex) -> None:
 
 
 def _collection_differs(stores: Stores, index: WorkspaceIndex) -> str:
+    if stores.vectors is not None and stores.vectors.trouble:
+        return stores.vectors.trouble
     return _difference(*collection_difference(stores, index))
 
 

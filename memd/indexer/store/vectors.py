@@ -111,10 +111,8 @@ class Collection:
 
     def wait_renewed(self, seconds: float) -> str:
         """Wait until nothing is left of what it held before `renew`; says why if that takes longer."""
-        self._store.hurry()
-        with self._store.changed:
-            self._store.changed.wait_for(lambda: not self._renewing or self._store.halted, seconds)
-            return (self._store.trouble or "Chroma is busy") if self._renewing else ""
+        renewed = self._store.wait_for(lambda: not self._renewing, seconds)
+        return "" if renewed else self._store.trouble or "Chroma is busy"
 
     def search(self, vector: Vectors, limit: int) -> list[tuple[str, float]] | None:
         """Digests with their cosine, nearest first; None while it is behind, busy or in trouble."""
@@ -129,9 +127,17 @@ class Collection:
 
     def digests(self) -> set[str]:
         """What it holds, once it is in step with what was touched so far; StoreBroken if it cannot be asked."""
-        if self._store.following:
+        if self._store.following and not self._store.trouble:
             self._store.wait_in_step()
-        return self._store.wait_open().digests(self.name)
+        try:
+            return self._store.wait_open().digests(self.name)
+        except StoreBroken:
+            if not self._store.following:
+                raise
+            # Its process went while nobody asked it.
+            self._store.doubt()
+            self._store.wait_in_step()
+            return self._store.wait_open().digests(self.name)
 
     # --- on the sender's thread -----------------------------------------------------------------------------------
 
@@ -222,6 +228,8 @@ class VectorStore:
         self._doubted = self._asked = self._hurried = self._stopping = False
         self._used = time.monotonic()
         self._failures = 0
+        """Those in a row that a pause does not mend."""
+        self._failed_tries = 0
         self._sender = threading.Thread(target=self._run, name="memd-vectors", daemon=True)
         self._sender.start()
 
@@ -261,29 +269,32 @@ class VectorStore:
         with self.changed:
             return not self._sweeping and not any(one.behind for one in self._collections.values())
 
-    @property
-    def halted(self) -> bool:
-        """Whether nothing moves for now: it failed and pauses, or it is being closed."""
-        return bool(self.trouble) or self._stopping
-
     def follow(self) -> None:
         """Begin to bring the collections in step."""
         with self.changed:
             self.following = True
             self.changed.notify_all()
 
-    def hurry(self) -> None:
-        """Somebody waits: try now what failed a moment ago."""
-        with self.changed:
-            self._hurried = True
-            self.changed.notify_all()
-
     def wait_in_step(self, seconds: float | None = None) -> bool:
-        """Wait until every collection is in step, or something fails; says whether they are."""
-        self.hurry()
+        """Wait until every collection is in step and nothing is in trouble, or trying fails; says whether they are."""
+        return self.wait_for(lambda: self.in_step and not self._doubted and not self.trouble, seconds)
+
+    def wait_for(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Wait for the sender. What is in trouble is tried now; what fails meanwhile once more: it may just be gone."""
+        until = None if seconds is None else time.monotonic() + seconds
         with self.changed:
-            self.changed.wait_for(lambda: self.halted or self.in_step, seconds)
-            return self.in_step
+            for _ in range(1 if self.trouble else 2):
+                self._wait_for_a_try(done, until)
+                if done() or self._stopping:
+                    break
+            return done()
+
+    def _wait_for_a_try(self, done: Callable[[], bool], until: float | None) -> None:
+        before, self._hurried = self._failed_tries, True
+        self._asked = self._asked or bool(self.trouble)
+        self.changed.notify_all()
+        seconds = None if until is None else max(0.0, until - time.monotonic())
+        self.changed.wait_for(lambda: done() or self._stopping or self._failed_tries > before, seconds)
 
     def wait_open(self) -> VectorRows:
         """The rows, opened for this if need be."""
@@ -291,7 +302,7 @@ class VectorStore:
             if self._rows is None:
                 self._asked = self._hurried = True
                 self.changed.notify_all()
-            self.changed.wait_for(lambda: self._rows is not None or self.halted)
+            self.changed.wait_for(lambda: self._rows is not None or self.trouble or self._stopping)
             if self._rows is None:
                 raise StoreBroken(self.trouble or "the vector store is closed", "memd starts it again by itself")
             return self._rows
@@ -411,10 +422,11 @@ class VectorStore:
 
     def _went_well(self, due: Collection | None) -> None:
         self._failures, self._used = 0, time.monotonic()
-        recovered, self.trouble = self.trouble, ""
-        if recovered:
+        if self.trouble:
+            # Told first: whoever waits until nothing is in trouble finds that the status says so too.
             self.on_trouble("")
         with self.changed:
+            self.trouble = ""
             synced = due is not None and not due.behind
             if due is not None and self._known is not None:
                 self._known.setdefault(due.name, 0)
@@ -429,6 +441,7 @@ class VectorStore:
             stopping, rows = self._stopping, self._rows
             self._rows, self._known, self._doubted, self._busy = None, None, False, False
             self._failures += 1 if lasting else 0
+            self._failed_tries += 1
             for one in self._collections.values():
                 one.lost()
             self._hurried, self.trouble = False, why
