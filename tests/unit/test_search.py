@@ -6,7 +6,7 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sized
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from memd.indexer.query.candidates import Voices
 from memd.indexer.query.search import find, search
 from memd.indexer.query.why_not import why_not
 from memd.indexer.query.wording import match_words
-from memd.indexer.store import chroma_child
+from memd.indexer.store import chroma_child, vector_table
 from memd.indexer.store.chroma_child import ChromaChild, ChromaFolder
 from memd.indexer.store.vectors import VectorStore
 from memd.models import Answer, Ask, Filters
@@ -307,3 +307,50 @@ def test_words_that_belong_together_count_more_than_words_apart(wordless: Lab):
     hits = wordless.ask("green door key", explain=True).hits
     assert [hit.path for hit in hits] == ["memory/2026-02-09.md", "memory/2026-02-10.md"]
     assert "pairs" in (hits[0].explain or {}) and "pairs" not in (hits[1].explain or {})
+
+
+# --- what it costs to look something up ---------------------------------------------------------------------
+
+
+def steps(lab: Lab, look_up: Callable[[], Sized]) -> int:
+    """How many steps SQLite takes for a lookup that finds something."""
+    taken = [0]
+
+    def count() -> int:
+        taken[0] += 1
+        return 0
+
+    lab.stores.ledger.reader.set_progress_handler(count, 1)
+    try:
+        assert len(look_up())
+    finally:
+        lab.stores.ledger.reader.set_progress_handler(None, 1)
+    return taken[0]
+
+
+def test_texts_are_looked_up_at_the_same_cost_however_large_the_workspace_is(lab: Lab) -> None:
+    index, model = lab.add(many(30)), lab.stores.model
+    assert model is not None
+    reader, dims = lab.stores.ledger.reader, model.embedder.dims
+    texts = sorted(vector_table.embedded_digests(reader, model.id, index.id))[:10]
+    nearest = [(text, 0.5) for text in texts]
+
+    def costs() -> list[int]:
+        return [
+            steps(lab, lambda: vector_table.of_digests(reader, model.id, index.id, texts, dims)[0]),
+            steps(lab, lambda: vector_table.nearest_chunks(reader, index.id, nearest, 10)),
+        ]
+
+    few = costs()
+    lab.save(many(300))
+    lab.embed()
+    assert all(later < 1.1 * before for before, later in zip(few, costs(), strict=True))
+
+
+def test_many_days_are_looked_up_at_nearly_the_cost_of_one(lab: Lab) -> None:
+    index, reader = lab.add(many(300)), lab.stores.ledger.reader
+    days = sorted(lookup.days(reader, index.id))
+    one = steps(lab, lambda: lookup.chunks_of_days(reader, index.id, days[:1]))
+    assert steps(lab, lambda: lookup.chunks_of_days(reader, index.id, days[:50])) < 2 * one
+    found = [lookup.chunks_of_days(reader, index.id, [day]) for day in reversed(days)]
+    assert lookup.chunks_of_days(reader, index.id, days[::-1]) == [chunk for part in found for chunk in part]

@@ -167,7 +167,8 @@ def of_digests(
     rows = connection.execute(
         "SELECT v.digest, v.vector FROM json_each(:digests) j"
         " CROSS JOIN vectors v ON v.model = :model AND v.digest = j.value"
-        " WHERE EXISTS (SELECT 1 FROM chunks c WHERE c.digest = v.digest AND c.workspace = :workspace)",
+        # The plus keeps SQLite from going through all chunks of the workspace for each text.
+        " WHERE EXISTS (SELECT 1 FROM chunks c WHERE c.digest = v.digest AND +c.workspace = :workspace)",
         {"model": model, "workspace": workspace, "digests": json.dumps(digests)},
     ).fetchall()
     return [row["digest"] for row in rows], _matrix(rows, dims)
@@ -178,7 +179,8 @@ def nearest_chunks(
 ) -> list[tuple[int, float]]:
     """The chunks of a workspace that have some texts, in the order of these, with what was said of each text."""
     rows = connection.execute(
-        "SELECT j.key, c.id FROM json_each(?) j CROSS JOIN chunks c ON c.digest = j.value WHERE c.workspace = ?"
+        # The plus, as above.
+        "SELECT j.key, c.id FROM json_each(?) j CROSS JOIN chunks c ON c.digest = j.value WHERE +c.workspace = ?"
         " LIMIT ?",
         (json.dumps([digest for digest, _ in nearest]), workspace, limit),
     )
