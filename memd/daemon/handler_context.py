@@ -157,7 +157,8 @@ class HandlerContext:
         if self.embedding.phase == "off":
             return 0
         chunks = catalog.chunk_count(self.stores.ledger.reader, index.id)
-        foreign = self.stores.pending_foreign(index) if self.embedding.multilingual else 0
+        # Counted only while something is to be made: it takes half a second in 100,000 chunks.
+        foreign = self.stores.pending_foreign(index) if self.embedding.multilingual and self.embedding.pending else 0
         return max(0, chunks - self.stores.vector_count(index)) + foreign
 
     def rescan(self, ns: tuple[str, ...]) -> None:
