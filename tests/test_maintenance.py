@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from memd.config.schema import EmbeddingSettings, Settings
+from memd.daemon import maintenance as maintenance_module
 from memd.daemon import worker as worker_module
 from memd.daemon.embedding import Embedding
 from memd.daemon.handler_context import HandlerContext
@@ -227,6 +228,27 @@ def test_a_writer_that_never_rests_joins_too(worker: Worker, chunks: int, monkey
     saved = [worker.submit(SaveChunks(index, numbers)) for numbers in ranges]
     assert max(save.result() for save in saved) < 100
     assert index.text.count() == 1 + chunks * len(ranges)
+
+
+def test_very_many_pieces_are_joined_while_vectors_are_still_being_made(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance_module, "MANY_LARGE", MOST_LARGE + 2)
+    embedding = Embedding(worker, EmbeddingSettings(provider="none"))
+    embedding.backlog.pending = 1
+    maintenance, index = IndexMaintenance(worker, embedding), index_of(worker)
+
+    def pieces_after(imports: int) -> int:
+        for nth in range(imports):
+            write_notes(index.workspace.root, {f"memory/2026-0{imports}-{nth + 1:02}.md": day(nth)})
+            worker.submit(ScanWorkspaces()).result()
+        maintenance.look()
+        if maintenance._thread is not None:
+            maintenance._thread.join()
+        return index.text.large
+
+    assert pieces_after(MOST_LARGE + 1) == MOST_LARGE + 1 and maintenance._thread is None
+    assert pieces_after(2) == 1
 
 
 def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:

@@ -6,7 +6,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from weakref import WeakKeyDictionary
 
 from memd.daemon.embedding import NICE, Embedding
@@ -23,11 +23,14 @@ log = logging.getLogger("memd.maintenance")
 MOST_LARGE = 3
 """Large segments of one index: with more of them, looking up a new word takes noticeably longer."""
 
+MANY_LARGE = 40
+"""With so many they are joined also while vectors are being made, which takes hours after a first import."""
+
 RETRY_SECONDS = 600.0
 
 
 class IndexMaintenance:
-    """One thing at a time, in a thread of its own, begun only when the writer is idle and no vectors are being made."""
+    """One thing at a time, in a thread of its own, begun only when the writer is idle."""
 
     def __init__(self, worker: Worker, embedding: Embedding) -> None:
         self.worker = worker
@@ -41,18 +44,22 @@ class IndexMaintenance:
 
     def look(self) -> None:
         """Begin what there is to do; called by the writer, which must not wait for it."""
-        if self.embedding.warming or self.embedding.pending or (self._thread and self._thread.is_alive()):
+        if self.embedding.warming or (self._thread and self._thread.is_alive()):
             return
+        embeds = self.embedding.pending > 0
         opened = [
             (index, text) for index in self.worker.stores.indexes.values() if (text := index.open_text) is not None
         ]
-        cold = next((index for index, text in opened if self._warm.get(text) != text.large), None) or self._unopened()
+        cold, most = (None, MANY_LARGE) if embeds else (self._cold(opened), MOST_LARGE)
+        pieces = next((index for index, text in opened if text.large > most), None)
         if cold is not None:
             self._begin(self._read_ahead, cold)
-        elif time.monotonic() >= self._join_from:
-            pieces = next((index for index, text in opened if text.large > MOST_LARGE), None)
-            if pieces is not None:
-                self._begin(self._join, pieces)
+        elif pieces is not None and time.monotonic() >= self._join_from:
+            self._begin(self._join, pieces)
+
+    def _cold(self, opened: Iterable[tuple[WorkspaceIndex, TextIndex]]) -> WorkspaceIndex | None:
+        """An index that was not read ahead since an import."""
+        return next((index for index, text in opened if self._warm.get(text) != text.large), None) or self._unopened()
 
     def _unopened(self) -> WorkspaceIndex | None:
         """An index that nobody has asked yet, where there is room for all; one that was closed again is left alone."""
