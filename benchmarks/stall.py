@@ -120,7 +120,9 @@ def filling(store: Store, chunks: int) -> list[Figure]:
     shutil.rmtree(home.state / "chroma")
     try:
         with home.start() as client:
-            ask(client, questions(WARMING, seed=1))
+            while home.followed():
+                # Until the model is loaded nobody has looked at the collection.
+                ask(client, questions(WARMING, seed=1))
         return meanwhile(home, f"filling a collection of {chunks:,}", lambda _: _wait_followed(home), rest)
     finally:
         home.stop()
