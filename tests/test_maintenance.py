@@ -145,12 +145,16 @@ def test_what_is_pending_is_counted_in_the_workspaces_that_were_asked(worker: Wo
     worker.submit(OpenWorkspace(Workspace("other", other))).result()
     loop = asyncio.new_event_loop()
     ctx = HandlerContext(Settings(), worker.stores, loop, lambda: None)
-    ctx.embedding.backlog.pending = 7
+    ctx.embedding.more(index_of(worker).id, 1)
+    ctx.embedding.more(worker.stores.index("other").id, 6)
     ctx.worker.mark_changed("other", "MEMORY.md")
+    counted: list[str] = []
+    worker.stores.ledger.reader.set_trace_callback(counted.append)
     try:
         assert ctx.freshness()["pending"] == ctx.freshness(["agent", "other"])["pending"] == 8
         assert ctx.freshness(["agent"])["pending"] == 1, "one chunk without a vector"
-        assert ctx.freshness(["other"])["pending"] == 1, "one file that changed"
+        assert ctx.freshness(["other"])["pending"] == 7, "six of those, and one file that changed"
+        assert not [query for query in counted if "chunks" in query], "every answer tells it, so it is not counted anew"
     finally:
         loop.close()
 
@@ -235,7 +239,7 @@ def test_very_many_pieces_are_joined_while_vectors_are_still_being_made(
 ) -> None:
     monkeypatch.setattr(maintenance_module, "MANY_LARGE", MOST_LARGE + 2)
     embedding = Embedding(worker, EmbeddingSettings(provider="none"))
-    embedding.backlog.pending = 1
+    embedding.backlog.add(index_of(worker).id, 1)
     maintenance, index = IndexMaintenance(worker, embedding), index_of(worker)
 
     def pieces_after(imports: int) -> int:

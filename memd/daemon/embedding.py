@@ -113,10 +113,10 @@ class Embedding:
             server.close()
         self.hurry()
 
-    def more(self, count: int) -> None:
+    def more(self, workspace: int, count: int) -> None:
         """Some chunks want a vector."""
         if self.phase in ("loading", "ready"):
-            self.backlog.pending += count
+            self.backlog.add(workspace, count)
             self._work.set()
 
     @property
@@ -244,7 +244,8 @@ class Embedding:
             self._tell(trouble)
         if self.switch is not None and self.switch.under_way:
             self.switch.end("cancelled")
-        self.phase, self.note, self.backlog.pending, self._used, self._servers = "off", "", 0, None, {}
+        self.phase, self.note, self._used, self._servers = "off", "", None, {}
+        self.backlog.clear()
 
     def _load_wanted(self) -> None:
         """Load the model of the settings; if that fails, one that has vectors serves until it goes well."""
@@ -404,7 +405,8 @@ class Embedding:
             # The model before answers everything; only the change has to wait.
             self._stuck, self.switch.note = True, error.message
         else:
-            self.phase, self.note, self.backlog.pending = "failed", error.message, 0
+            self.phase, self.note = "failed", error.message
+            self.backlog.clear()
             if self._tell("making", error.message, error.hint or "memd doctor"):
                 log.error("text search goes on without vectors: %s", error)
         self._again.clear()
@@ -459,7 +461,7 @@ class Embedding:
                 self._tell("former", BEING_MADE, "wait: memd status shows when")
                 self.worker.submit(tasks.DropFormerModel()).result()
         self._maker.end_process()
-        self.backlog.pending = 0
+        self.backlog.clear()
         self._caught_up()
         return False
 
@@ -493,9 +495,9 @@ class Embedding:
         texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
         pieces = [sentence_pieces(row["text"]) if model is self.worker.stores.multilingual else [] for row in rows]
         vectors = self._maker.make(model.embedder, [*texts, *(piece for some in pieces for piece in some)])
-        saved = self.worker.submit(tasks.SaveVectors(model, rows, _by_text(vectors, pieces))).result()
+        self.worker.submit(tasks.SaveVectors(model, rows, _by_text(vectors, pieces))).result()
         self.health.clear("disk")
-        self.backlog.made(saved, len(rows), time.monotonic() - started)
+        self.backlog.made(rows, time.monotonic() - started)
         if not self.pending:
             self._recount()
         if self.switch is not None and self.switch.state == "building" and model is self.worker.stores.model:

@@ -149,11 +149,10 @@ class HandlerContext:
         asked = [indexes[ns] for ns in names if ns in indexes]
         if not asked or len(asked) == len(indexes):
             return self.worker.pending_files + self.embedding.pending
-        vectors = sum(self.missing_vectors(index) for index in asked) if self.embedding.pending else 0
-        return self.worker.pending_files_of(names) + min(vectors, self.embedding.pending)
+        return self.worker.pending_files_of(names) + self.embedding.backlog.pending_of(index.id for index in asked)
 
     def missing_vectors(self, index: WorkspaceIndex) -> int:
-        """The chunks of a workspace that have no vector yet; none where there is no model."""
+        """The chunks of a workspace that have no vector yet, counted in the ledger; none where there is no model."""
         if self.embedding.phase == "off":
             return 0
         chunks = catalog.chunk_count(self.stores.ledger.reader, index.id)

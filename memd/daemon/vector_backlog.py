@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from sqlite3 import Row
 
 from memd.indexer.store import vector_table
@@ -14,17 +17,38 @@ class VectorBacklog:
     """The chunks that want a vector of one of the models that are loaded."""
 
     def __init__(self, stores: Stores) -> None:
-        self.pending = 0
         self._stores = stores
+        self._waiting: Counter[int] = Counter()
+        """How many chunks of each workspace want a vector, as far as is known: every answer tells it."""
+        self._lock = threading.Lock()
         self._rate = 0.0
         self._embedded_up_to: dict[tuple[int, int], int] = {}
         """The number of a chunk up to which all have their vector, by model and by how many workspaces have vectors for
         other languages: only later chunks need be looked at."""
 
     @property
+    def pending(self) -> int:
+        with self._lock:
+            return self._waiting.total()
+
+    def pending_of(self, workspaces: Iterable[int]) -> int:
+        with self._lock:
+            return sum(self._waiting[workspace] for workspace in workspaces)
+
+    def add(self, workspace: int, count: int) -> None:
+        """Some chunks are new."""
+        with self._lock:
+            self._waiting[workspace] += count
+
+    def clear(self) -> None:
+        with self._lock:
+            self._waiting.clear()
+
+    @property
     def eta_s(self) -> float | None:
         """Seconds until the vectors have caught up, at the pace so far."""
-        return round(self.pending / self._rate, 1) if self.pending and self._rate else None
+        pending = self.pending
+        return round(pending / self._rate, 1) if pending and self._rate else None
 
     def models(self) -> list[tuple[ActiveModel, str]]:
         """The models that are loaded, each with the chunks that are to have its vectors."""
@@ -46,11 +70,13 @@ class VectorBacklog:
         """Forget what was embedded before: the next look is at every chunk."""
         self._embedded_up_to = {}
 
-    def made(self, saved: int, chunks: int, seconds: float) -> None:
-        """Some have their vector now."""
-        pace = chunks / max(seconds, 1e-6)
+    def made(self, rows: Sequence[Row], seconds: float) -> None:
+        """Some chunks have their vector now."""
+        pace = len(rows) / max(seconds, 1e-6)
         self._rate = pace if not self._rate else FADE * self._rate + (1 - FADE) * pace
-        self.pending = max(0, self.pending - saved)
+        with self._lock:
+            # Only what is left above nothing: the number may be behind.
+            self._waiting = self._waiting - Counter(row["workspace"] for row in rows)
 
     def recount(self, wants_multilingual: bool) -> None:
         reader = self._stores.ledger.reader
@@ -60,10 +86,12 @@ class VectorBacklog:
         if wants_multilingual and self._stores.multilingual is None and vector_table.any_multilingual(reader):
             # It is needed and not loaded yet: no model has this number.
             models.append((0, vector_table.OF_OTHER_LANGUAGES))
-        self.pending = sum(
-            vector_table.pending_count(reader, number, self._embedded_up_to.get((number, self._polyglots), 0), among)
-            for number, among in models
-        )
+        waiting: Counter[int] = Counter()
+        for number, among in models:
+            after = self._embedded_up_to.get((number, self._polyglots), 0)
+            waiting.update(vector_table.pending_counts(reader, number, after, among))
+        with self._lock:
+            self._waiting = waiting
 
     @property
     def _polyglots(self) -> int:

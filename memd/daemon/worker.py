@@ -61,8 +61,8 @@ class Worker:
         self.guard = LedgerGuard(stores, health)
         self.events = events or Events()
         self.max_bytes = settings.index.max_file_kb * 1024
-        self.on_unembedded: Callable[[int], None] = lambda count: None
-        """Called with the number of new chunks, which have no vector yet."""
+        self.on_unembedded: Callable[[int, int], None] = lambda workspace, count: None
+        """Called with a workspace and the number of its new chunks, which have no vector yet."""
         self.on_saved: Callable[[WorkspaceIndex, list[SavedMemory]], None] = lambda index, saved: None
         """Called with the memories that are new or changed."""
         self.on_applied: Callable[[str, tuple[str, ...]], None] = lambda ns, paths: None
@@ -425,7 +425,7 @@ class Worker:
             self.on_saved(index, saved.copy())
             saved.clear()
         if report.to_embed:
-            self.on_unembedded(report.to_embed)
+            self.on_unembedded(index.id, report.to_embed)
         if index.unlinked:
             self.on_unlinked(index.workspace.ns)
 

@@ -188,15 +188,15 @@ class MarkBehind(Task[None]):
         worker.stores.mark_behind(*worker.stores.indexes.values())
 
 
-class SaveVectors(BackgroundTask[int]):
+class SaveVectors(BackgroundTask[None]):
     """Keep freshly made vectors: in the ledger, then in the mirror; the collection follows."""
 
     model: ActiveModel
     rows: list[Row]
     vectors: Iterable[Vectors]
 
-    def run(self, worker: Worker) -> int:
-        return ingest.save_vectors(worker.stores, self.model, self.rows, self.vectors)
+    def run(self, worker: Worker) -> None:
+        ingest.save_vectors(worker.stores, self.model, self.rows, self.vectors)
 
 
 class RebuildVectors(Task[None]):

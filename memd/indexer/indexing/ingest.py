@@ -278,8 +278,8 @@ def mark_in_step(stores: Stores, workspace: int) -> None:
             catalog.mark(connection, index.id, vectors=False)
 
 
-def save_vectors(stores: Stores, model: ActiveModel, rows: Sequence[Row], vectors: Iterable[Vectors]) -> int:
-    """Keep new vectors: in the ledger, then in the mirrors; returns how many. Only the model in use has collections."""
+def save_vectors(stores: Stores, model: ActiveModel, rows: Sequence[Row], vectors: Iterable[Vectors]) -> None:
+    """Keep new vectors: in the ledger, then in the mirrors. Only the model in use has collections."""
     digests, in_use = [row["digest"] for row in rows], model is stores.model
     with stores.ledger.write() as connection:
         vector_table.save(connection, model.id, digests, vectors)
@@ -297,4 +297,3 @@ def save_vectors(stores: Stores, model: ActiveModel, rows: Sequence[Row], vector
         if in_use:
             _touch(index, digests)
     stores.embedded += len(rows)
-    return len(rows)

@@ -502,7 +502,8 @@ class Stores:
     def pending_foreign(self, index: WorkspaceIndex) -> int:
         """How many chunks of a workspace are to have a vector for other languages, and have none."""
         model, among = self.multilingual, f"{vector_table.OF_OTHER_LANGUAGES} AND c.workspace = {index.id}"
-        return vector_table.pending_count(self.ledger.reader, model.id if model is not None else 0, among=among)
+        missing = vector_table.pending_counts(self.ledger.reader, model.id if model is not None else 0, among=among)
+        return missing.get(index.id, 0)
 
     def use_former(self, number: int, embedder: Embedder) -> None:
         """Answer with the previous model until the new one's vectors are complete."""

@@ -78,13 +78,14 @@ def pending(
     ).fetchall()
 
 
-def pending_count(connection: sqlite3.Connection, model: int, after: int = 0, among: str = "1") -> int:
-    row = connection.execute(
-        f"SELECT COUNT(*) FROM chunks c WHERE c.id > ? AND {among} AND NOT EXISTS"
-        " (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)",
+def pending_counts(connection: sqlite3.Connection, model: int, after: int = 0, among: str = "1") -> dict[int, int]:
+    """How many chunks have no vector, by workspace. It looks at every chunk after number `after`."""
+    rows = connection.execute(
+        f"SELECT c.workspace, COUNT(*) FROM chunks c WHERE c.id > ? AND {among} AND NOT EXISTS"
+        " (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest) GROUP BY c.workspace",
         (after, model),
-    ).fetchone()
-    return int(row[0])
+    )
+    return {row[0]: row[1] for row in rows}
 
 
 def any_multilingual(connection: sqlite3.Connection) -> bool:
