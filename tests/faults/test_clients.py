@@ -510,13 +510,14 @@ def test_clients_that_never_read_are_cut_off_and_cost_little(home: Home, workspa
     with Caller(home) as caller:
         answer = len(json.dumps(caller.ask(call("get", path=BIG))))
     base, count = memory_mb(home), rounds(20, 200)
-    deaf = [Caller(home) for _ in range(count)]
+    deaf, peaks = [Caller(home) for _ in range(count)], []
     try:
         for nth, one in enumerate(deaf):
             one.send(*(call("get", number, path=BIG) for number in range(100)))
             if nth % 2:
                 one.socket.shutdown(socket.SHUT_WR)
-        peaks = []
+            # On a busy machine the first are cut off before the last have sent.
+            peaks.append(memory_mb(home))
         # 100 answers for each would be count × 100 × 300 kB; what is kept is one buffer and one answer.
         while connections(home) > before:
             assert served(home)
