@@ -78,7 +78,7 @@ CAUSES: dict[str, str] = {
     "scale/time, s": f"{NO_INDEX}; {SMALLER}",
     "scale/processor, s": f"{NO_INDEX}; {SMALLER}",
     "scale/memory at its height, MB": "memd runs the model itself; the embedder that rivals call is not counted",
-    "scale/disk, MB": "97 MB are the prepared models, of which 65 are for other languages; the rest is history, vectors, a text index and Chroma",
+    "scale/disk, MB": "97 MB are the prepared models, 65 of them for other languages; then history, vectors, indexes",
     "scale/start to first answer, ms": "memd starts a daemon with its stores; others have less to start",
     "scale/saved, then found, ms": NO_INDEX,
     "needs/installed, MB": "two models and Chroma come with memd; the models of rivals are downloads, not counted here",

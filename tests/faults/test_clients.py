@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from memd.errors import NoDaemon
@@ -252,6 +252,7 @@ def test_any_json_gets_an_answer(common: Home, value: Any) -> None:
 
 @fuzzed
 @given(value=likely)
+@example(value={"method": "get", "id": 1, "params": {"path": "memory/\0.md"}})
 def test_any_text_in_a_question_is_answered_without_a_mistake(common: Home, value: Any) -> None:
     assert_answered(common, json.dumps(value).encode())
 

@@ -106,6 +106,8 @@ def refusal(workspace: Workspace, path: str) -> str:
     The scan checks the same of what it meets; this is for paths that an event or a request named.
     """
     file = workspace.root / path
+    if "\0" in path:
+        return ODD
     if _leads_out(workspace, file):
         return LINK
     try:
