@@ -116,6 +116,7 @@ def _rest(home: Home, client: Client) -> None:
         told = client.ping()
         if not told["pending"] and _share(home, 3.0) < 0.03 and client.status()["model"]["state"] != "loading":
             return
+        time.sleep(0.5)
 
 
 def _share(home: Home, seconds: float) -> float:
