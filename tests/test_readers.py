@@ -29,9 +29,9 @@ from memd.daemon.reader_messages import (
     receive,
 )
 from memd.daemon.reader_pool import ReaderPool
-from memd.errors import MemdError, UnknownWorkspace
+from memd.errors import Busy, MemdError, UnknownWorkspace
 from memd.indexer.query.search import search
-from memd.indexer.store.followed import DaemonState
+from memd.indexer.store.followed import DaemonState, attached
 from memd.indexer.store.ledger import file_id
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.stores import Stores
@@ -271,3 +271,14 @@ def test_a_reader_hears_when_the_daemon_cannot_answer_it() -> None:
     loop = SimpleNamespace(call_soon_threadsafe=lambda call, argument: call(argument))
     pool._answer(reader, DaemonCall(7, "no such thing", ()), loop)  # type: ignore[arg-type]
     assert sent[0].number == 7 and isinstance(sent[0].error, MemdError)
+
+
+def test_a_mirror_that_the_daemon_closed_before_it_was_opened_is_asked_for_again() -> None:
+    gone, there = Path("/proc/self/fd/99999"), Mirror(2)
+    there.add([7], np.eye(2, dtype=np.float32)[:1])
+    told = iter([gone, there.path])
+    found = attached(lambda: next(told), 2, 0)
+    assert found is not None and len(found) == 1
+    with pytest.raises(Busy):
+        attached(lambda: gone, 2, 0)
+    assert attached(lambda: None, 2, 0) is None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from memd.errors import MemdError, StoreBroken
+from memd.errors import Busy, MemdError, StoreBroken
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, remember_scale
 from memd.indexer.store import catalog
@@ -26,7 +27,7 @@ MOST_OPEN = 64
 """Workspaces that a reader has open."""
 
 TRIES = 5
-"""How often an index is opened that a commit changes at the same moment."""
+"""How often something is opened that a commit changes, or that the daemon closes, at the same moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +147,8 @@ class FollowedIndex(WorkspaceIndex):
             return None
         known = self._mirrors.get(model.id)
         if known is None or known.closed:
-            path = self._stores.daemon.mirror(self.workspace.ns, model.id)
-            known = Mirror.attach(path, model.embedder.dims, model.id) if path else None
+            ask = partial(self._stores.daemon.mirror, self.workspace.ns, model.id)
+            known = attached(ask, model.embedder.dims, model.id)
             current = {one.id for one in self._stores.models}
             self._mirrors = {one: mirror for one, mirror in self._mirrors.items() if one in current} | {model.id: known}
         return known
@@ -158,6 +159,17 @@ class FollowedIndex(WorkspaceIndex):
     def close(self) -> None:
         super().close()
         self._mirrors, self._named = {}, ((0, 0), [])
+
+
+def attached(ask: Callable[[], Path | None], dims: int, model: int) -> Mirror | None:
+    """The daemon's mirror; asked for again when it was closed before it could be opened here, as among many it is."""
+    for _ in range(TRIES):
+        path = ask()
+        if path is None:
+            return None
+        with suppress(FileNotFoundError):
+            return Mirror.attach(path, dims, model)
+    raise Busy("the daemon opens and closes its indexes faster than they can be read", "ask again")
 
 
 def _follow(text: TextIndex) -> None:
