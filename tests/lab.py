@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -55,6 +57,16 @@ class Lab:
     def ask(self, query: str, *ns: str, limit: int = 8, mode: str = "hybrid", explain: bool = False) -> Answer:
         asked = Ask(query, ns or tuple(self.stores.indexes), limit=limit, mode=mode, explain=explain, today=TODAY)
         return search(self.stores, asked, MAX_BYTES)
+
+    def steps(self, work: Callable[[], object]) -> int:
+        """How many steps SQLite takes for what somebody reads."""
+        counted, reader = itertools.count(), self.stores.ledger.reader
+        reader.set_progress_handler(lambda: next(counted) < 0, 1)
+        try:
+            work()
+        finally:
+            reader.set_progress_handler(None, 1)
+        return next(counted)
 
     def close(self) -> None:
         self.stores.close()

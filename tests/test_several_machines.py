@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
 import shutil
@@ -129,11 +128,7 @@ def test_what_left_with_a_branch_does_not_slow_down_what_comes_with_another(tmp_
     index, reader = lab.add({}), lab.stores.ledger.reader
 
     def steps(work: Callable[..., object], *arguments: object) -> int:
-        counted = itertools.count()
-        reader.set_progress_handler(lambda: next(counted) < 0, 1)
-        work(reader, index.id, *arguments)
-        reader.set_progress_handler(None, 1)
-        return next(counted)
+        return lab.steps(partial(work, reader, index.id, *arguments))
 
     told = []
     for many in (10, 200):
