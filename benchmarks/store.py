@@ -14,11 +14,14 @@ from figures import Figure
 from home import Home
 
 from memd.config.schema import EmbeddingSettings
+from memd.indexer.model import multilingual
 from memd.indexer.model.embedder import load_embedder
 from memd.indexer.store import vector_table
 from memd.indexer.store.ledger import Ledger
 
 BATCH = 1_000
+PIECES = 3
+"""Sentences of a text that is in another language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +81,33 @@ def index_text(home: Home) -> Figure:
 
 
 def synthetic_vectors(home: Home) -> None:
-    """A random unit vector for every chunk, as if the model had made it: 10,000 real ones take minutes."""
+    """Random unit vectors for every chunk, as if the models had made them: 10,000 real ones take minutes."""
     say("giving each chunk a random vector")
     model = load_embedder(EmbeddingSettings(), home.state / "model")
     assert model is not None
     rng = np.random.default_rng(1)
     ledger = Ledger(home.state / "state.db")
-    digests = [row[0] for row in ledger.reader.execute("SELECT DISTINCT digest FROM chunks").fetchall()]
     with ledger.write() as connection:
         number = vector_table.model_id(connection, model.name, model.fingerprint, model.dims, "{}")
-        for at in range(0, len(digests), BATCH):
-            part = digests[at : at + BATCH]
-            drawn = rng.standard_normal((len(part), model.dims), np.float32)
-            vector_table.save(connection, number, part, drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
+        _fill(connection, rng, number, "1", (model.dims,))
+        source = vector_table.MULTILINGUAL
+        other = vector_table.model_id(
+            connection, multilingual.NAME, multilingual.FINGERPRINT, multilingual.DIMS, source
+        )
+        _fill(connection, rng, other, vector_table.OF_OTHER_LANGUAGES, (1 + PIECES, multilingual.DIMS))
     ledger.close()
+
+
+def _fill(
+    connection: sqlite3.Connection, rng: np.random.Generator, model: int, among: str, shape: tuple[int, ...]
+) -> None:
+    """A vector of one model for each text of some chunks, or several of them: the text's and its pieces'."""
+    rows = connection.execute(f"SELECT DISTINCT c.digest FROM chunks c WHERE {among}").fetchall()
+    digests = [row[0] for row in rows]
+    for at in range(0, len(digests), BATCH):
+        part = digests[at : at + BATCH]
+        drawn = rng.standard_normal((len(part), *shape), np.float32)
+        vector_table.save(connection, model, part, drawn / np.linalg.norm(drawn, axis=-1, keepdims=True))
 
 
 def fill_collection(home: Home) -> Figure:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 import time
 from dataclasses import asdict
@@ -25,6 +26,8 @@ STARTS = 5
 IDLE_SECONDS = 10.0
 ADDED = 11
 MOST_FILES = 1_000
+QUESTIONS = 200
+OVER_ALL = 10
 QUESTION = "backup server"
 
 
@@ -82,6 +85,7 @@ def measure(home: Home, place: Path, count: int, chunks: int, env: dict[str, str
         figures += _at_rest(home, "at rest")
         figures += _asked(client, count)
         figures += _at_rest(home, "after a question to each")
+        figures += _asked_at_random(client, count)
         figures += _idle(home)
         figures += _adding(home, client, place, chunks)
     return figures
@@ -147,6 +151,28 @@ def _asked(client: Client, count: int) -> list[Figure]:
         Figure("a question to a workspace that nobody asked before, p50", median(times), note=f"{count} questions"),
         Figure("  p95", percentile(times, 0.95)),
     ]
+
+
+def _asked_at_random(client: Client, count: int) -> list[Figure]:
+    """New questions to workspaces in no order, and to all of them at once."""
+    rng, figures = random.Random(5), []
+    for mode in ("text", "hybrid"):
+        times = [_time(client, rng, mode, ns=name(rng.randrange(count))) for _ in range(QUESTIONS)]
+        figures += [
+            Figure(f"{mode}, a workspace at random, p50", median(times)),
+            Figure("  p95", percentile(times, 0.95)),
+        ]
+    for mode in ("text", "hybrid"):
+        times = [_time(client, rng, mode) for _ in range(OVER_ALL)]
+        figures += [Figure(f"{mode}, all workspaces at once, p50", median(times)), Figure("  max", max(times))]
+    return figures
+
+
+def _time(client: Client, rng: random.Random, mode: str, ns: str | None = None) -> float:
+    question = " ".join(rng.sample(corpus.THINGS.split(), 3))
+    started = time.monotonic()
+    client.query(question, mode=mode, ns=ns)
+    return (time.monotonic() - started) * 1000
 
 
 def _idle(home: Home) -> list[Figure]:
