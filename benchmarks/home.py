@@ -19,6 +19,8 @@ from typing import Any, Self
 from memd.errors import MemdError
 from memd.protocol.client import Client
 
+LONGEST_FILL = 4 * 3_600
+"""Seconds: a collection of 300,000 rows is filled in an hour or two."""
 CALM_SHARE = 0.03
 """A daemon that uses less of a core than this has nothing left to do."""
 
@@ -118,7 +120,7 @@ class Home:
 
     # --- waiting for more than an answer ------------------------------------------------------------------
 
-    def ready(self, client: Client, seconds: float = 1_800) -> dict[str, Any]:
+    def ready(self, client: Client, seconds: float = LONGEST_FILL) -> dict[str, Any]:
         """Wait until the model runs, the collections have followed and nothing is left to do; answers `status`."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:

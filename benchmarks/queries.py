@@ -75,7 +75,7 @@ def over_the_socket(store: Store, count: int) -> list[Figure]:
             figure
             for seed, mode in enumerate(("hybrid", "text", "vector"), 2)
             for figure in _latency(client, mode, questions(count, seed), store.chunks)
-        ] + _refusals(client)
+        ] + [*_refusals(client), Figure("PSS of all processes", home.memory_mb()["Pss"], "MB")]
     finally:
         home.stop()
 

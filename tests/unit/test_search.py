@@ -16,7 +16,7 @@ import pytest
 from memd.indexer.language.question import parse
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.query import certainty, evidence, lookup, meaning
+from memd.indexer.query import certainty, evidence, lookup, many_workspaces, meaning
 from memd.indexer.query.candidates import Voices
 from memd.indexer.query.search import find, search
 from memd.indexer.query.why_not import why_not
@@ -345,3 +345,27 @@ def test_many_days_are_looked_up_at_nearly_the_cost_of_one(lab: Lab) -> None:
     assert steps(lab, lambda: lookup.chunks_of_days(reader, index.id, days[:50])) < 2 * one
     found = [lookup.chunks_of_days(reader, index.id, [day]) for day in reversed(days)]
     assert lookup.chunks_of_days(reader, index.id, days[::-1]) == [chunk for part in found for chunk in part]
+
+
+@pytest.mark.parametrize("mode", ["text", "vector", "hybrid"])
+def test_of_many_workspaces_those_with_the_best_hits_are_searched(lab: Lab, mode: str, monkeypatch) -> None:
+    entries = list(many(120).items())
+    for nth in range(30):
+        lab.add(dict(entries[nth::30]), f"agent{nth}")
+    lab.add(NOTES, "other")
+    names = tuple(lab.stores.indexes)
+
+    def asked(query: str) -> tuple[list[tuple[str, str]], int]:
+        ask = Ask(query, names, limit=3, mode=mode, today=TODAY)
+        found = find(lab.stores, list(lab.stores.indexes.values()), ask, parse(query, TODAY, ask.filters))
+        hits = search(lab.stores, ask, MAX_BYTES).hits
+        return [(hit.ns, hit.path) for hit in hits], len(found.by_workspace)
+
+    queries = ["router fjord", "planted apple trees behind the shed", "train to vienna", "on:2025-03-02 lamp"]
+    few = [asked(query) for query in queries]
+    monkeypatch.setattr(many_workspaces, "MORE", 100)
+    every = [asked(query) for query in queries]
+
+    assert [searched for _, searched in few] == [3 + 5] * 4 and [searched for _, searched in every] == [31] * 4
+    assert [hits for hits, _ in few] == [hits for hits, _ in every]
+    assert few[1][0][0][0] == "other"

@@ -10,6 +10,7 @@ from sqlite3 import Row
 from memd.indexer.language.question import ParsedQuestion, parse
 from memd.indexer.query import candidates, certainty, evidence, grep, hits, lookup, meaning, ranking
 from memd.indexer.query.candidates import Candidate, CandidatePool, Voices
+from memd.indexer.query.many_workspaces import worth_searching
 from memd.indexer.query.meaning import BegunVector, QuestionVector
 from memd.indexer.query.wording import WordMatches, match_words
 from memd.indexer.store.stores import Stores, WorkspaceIndex
@@ -122,8 +123,9 @@ def find(stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: 
 def rank(
     stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion, also: Sequence[int] = ()
 ) -> SearchResult:
-    """The candidates of each workspace, ranked together; the chunks in `also` are among them."""
-    results = {index.id: _search_workspace(stores, index, ask, question, also) for index in indexes}
+    """The candidates of the workspaces, ranked together; the chunks in `also` are among them."""
+    searched = worth_searching(stores, indexes, ask, question)
+    results = {index.id: _search_workspace(stores, index, ask, question, also) for index in searched}
     for heard in [result.voices.meaning for result in results.values()]:
         if heard is not None:
             heard.check(stores)

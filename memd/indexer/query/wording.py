@@ -109,6 +109,10 @@ class WordMatches:
             self._earned = by_doc / self.most
         return self._earned
 
+    def earned_by(self, chunk: int) -> float:
+        """What one chunk earns, as a share of the most."""
+        return float(self.earned()[self._doc(chunk)])
+
     @property
     def known(self) -> float:
         """The share of the question's words, by weight, that any chunk has."""
