@@ -350,8 +350,8 @@ def test_many_days_are_looked_up_at_nearly_the_cost_of_one(lab: Lab) -> None:
 @pytest.mark.parametrize("mode", ["text", "vector", "hybrid"])
 def test_of_many_workspaces_those_with_the_best_hits_are_searched(lab: Lab, mode: str, monkeypatch) -> None:
     entries = list(many(120).items())
-    for nth in range(30):
-        lab.add(dict(entries[nth::30]), f"agent{nth}")
+    for nth in range(29):
+        lab.add(dict(entries[nth::29]), f"agent{nth}")
     lab.add(NOTES, "other")
     names = tuple(lab.stores.indexes)
 
@@ -362,10 +362,10 @@ def test_of_many_workspaces_those_with_the_best_hits_are_searched(lab: Lab, mode
         return [(hit.ns, hit.path) for hit in hits], len(found.by_workspace)
 
     queries = ["router fjord", "planted apple trees behind the shed", "train to vienna", "on:2025-03-02 lamp"]
-    few = [asked(query) for query in queries]
-    monkeypatch.setattr(many_workspaces, "MORE", 100)
     every = [asked(query) for query in queries]
+    monkeypatch.setattr(many_workspaces, "MOST_SEARCHED", 8)
+    few = [asked(query) for query in queries]
 
-    assert [searched for _, searched in few] == [3 + 5] * 4 and [searched for _, searched in every] == [31] * 4
+    assert [searched for _, searched in every] == [30] * 4 and [searched for _, searched in few] == [8] * 4
     assert [hits for hits, _ in few] == [hits for hits, _ in every]
     assert few[1][0][0][0] == "other"

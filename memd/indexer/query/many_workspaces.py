@@ -15,8 +15,8 @@ from memd.indexer.query.wording import match_words
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Ask
 
-MORE = 5
-"""Workspaces that are searched beyond one for each hit: what the lines say may change the order a little."""
+MOST_SEARCHED = 30
+"""Workspaces that are searched, or one for each hit if those are more."""
 
 WORDS = ranking.WEIGHTS["words"] + ranking.WEIGHTS["section"]
 MEANING = ranking.WEIGHTS["meaning"] + ranking.WEIGHTS["section_meaning"]
@@ -28,7 +28,7 @@ def worth_searching(
     stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion
 ) -> Sequence[WorkspaceIndex]:
     """The workspaces that the best hits are in, in the order given."""
-    most = ask.limit + MORE
+    most = max(ask.limit, MOST_SEARCHED)
     if len(indexes) <= most:
         return indexes
     promises = {index.id: _promise(stores, index, ask, question) for index in indexes}
