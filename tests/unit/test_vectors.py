@@ -230,6 +230,25 @@ def test_it_rests_when_there_is_nothing_to_do(lab: Lab) -> None:
     assert len(nearest(lab, collection, "One.")) == 2 and child_of(lab).pid != child.pid
 
 
+def test_it_rests_at_once_after_many_collections(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "MOST_LOADED", 2)
+    collections = [lab.add(notes(f"Agent {nth} is here."), f"agent{nth}").collection for nth in range(3)]
+    assert in_step(lab)
+    eventually(lambda: store_of(lab)._rows is None, 60)
+    for collection in filter(None, collections):
+        assert collection.digests() == collection.source.digests()
+
+
+def test_chroma_keeps_a_bounded_number_of_indexes(lab: Lab) -> None:
+    child, before = child_of(lab), resource.getrlimit(resource.RLIMIT_NOFILE)
+    for nth in range(260):
+        child.add(f"ws-{nth}", ["one"], HashEmbedder().embed([f"agent {nth}"]))
+    held = [os.readlink(file) for file in Path(f"/proc/{child.pid}/fd").iterdir()]
+    indexes = {Path(file).parent for file in held if file.endswith("data_level0.bin")}
+    assert 0 < len(indexes) < 200
+    assert resource.prlimit(child.pid, resource.RLIMIT_NOFILE) == before
+
+
 def test_a_folder_that_was_closed_well_is_trusted(lab: Lab) -> None:
     collection = filled(lab, "One.", "Two.")
     store_of(lab).close()

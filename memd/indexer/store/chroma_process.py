@@ -9,14 +9,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
 import sqlite3
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
@@ -44,6 +45,9 @@ LOCK_SECONDS = 20.0
 """How long the process of a daemon that was killed may take to let go of the folder; then it hangs and is killed."""
 BOUND = (ChromaError, ValueError, TypeError, OSError, sqlite3.Error, httpx.HTTPError)
 """What Chroma raises where it does not crash."""
+
+FEW_FILES = 320
+"""With so many Chroma keeps 130 indexes, 300 MB if they are small; with the usual 20,000 a thousand took 3.3 GB."""
 
 PAGE = 250
 """Rows and collections that a server is asked for at a time: Chroma's cloud gives 300, one's own server any number."""
@@ -124,7 +128,8 @@ class FolderCollections(Collections):
         closed_well = bool(checksums.read(folder))
         _prepare(folder)
         checksums.remove(folder)
-        self.client = chromadb.PersistentClient(str(folder), settings=ChromaSettings(anonymized_telemetry=False))
+        with few_files():
+            self.client = chromadb.PersistentClient(str(folder), settings=ChromaSettings(anonymized_telemetry=False))
         self.collections: dict[str, Any] = {}
         self.remove_orphans()
         if not closed_well:
@@ -179,6 +184,17 @@ class FolderCollections(Collections):
         self.client.close()
         chroma_folder.write_counts(self.folder, counts)
         checksums.write(self.folder)
+
+
+@contextmanager
+def few_files() -> Iterator[None]:
+    """Have Chroma believe that it may open few files: it keeps indexes in memory by how many it may open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, FEW_FILES), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 class ServerCollections(Collections):

@@ -33,6 +33,8 @@ PAUSES = (0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
 """Before another try, after so many in a row that failed."""
 GIVEN_UP = 3
 """After so many failures in a row without one that went well, what is there is put aside and made again."""
+MOST_LOADED = 32
+"""After more collections than this the rows are closed as soon as all are in step: Chroma keeps their indexes."""
 CLOSE_SECONDS = 2.0
 LOOK_EVERY = 1_000
 """Rows that are dropped before somebody looks whether the index has become too large."""
@@ -218,6 +220,8 @@ class VectorStore:
         self.rest_seconds = REST_SECONDS
         self.outgrown = False
         """Whether a collection was deleted: Chroma keeps its index in memory, so the process is replaced."""
+        self._loaded: set[str] = set()
+        """The collections that were brought in step since the rows were opened."""
         self._collections: dict[str, Collection] = {}
         self._rows: VectorRows | None = None
         self._known = host.counts()
@@ -389,7 +393,9 @@ class VectorStore:
         if due is not None:
             due.send_some(rows)
         self._went_well(due)
-        if self.outgrown:
+        if due is not None:
+            self._loaded.add(due.name)
+        if self.outgrown or (len(self._loaded) > MOST_LOADED and not self._has_work()):
             with self.changed:
                 self.outgrown, self._rows = False, None
             self._rest(rows)
@@ -408,7 +414,7 @@ class VectorStore:
                 # What is there is not what was closed.
                 for one in self._collections.values():
                     one.compare()
-            self._known, self._rows = known, rows
+            self._known, self._rows, self._loaded = known, rows, set()
             self.changed.notify_all()
         return rows
 
