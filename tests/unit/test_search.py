@@ -338,6 +338,19 @@ def test_texts_are_looked_up_at_the_same_cost_however_large_the_workspace_is(lab
     assert all(later < 1.1 * before for before, later in zip(few, costs(), strict=True))
 
 
+def test_a_collection_is_opened_at_the_same_cost_however_large_other_workspaces_are(lab: Lab) -> None:
+    index, model = lab.add(many(3)), lab.stores.model
+    assert model is not None
+    reader = lab.stores.ledger.reader
+
+    def cost() -> int:
+        return steps(lab, lambda: vector_table.text_counts(reader, model.id, index.id))
+
+    alone = cost()
+    lab.add({path: f"{text}\nToo.\n" for path, text in many(300).items()}, "other")
+    assert cost() < 1.1 * alone and vector_table.text_counts(reader, model.id).keys() > {index.id}
+
+
 def test_many_days_are_looked_up_at_nearly_the_cost_of_one(lab: Lab) -> None:
     index, reader = lab.add(many(300)), lab.stores.ledger.reader
     days = sorted(lookup.days(reader, index.id))

@@ -152,10 +152,11 @@ def embedded_digests(connection: sqlite3.Connection, model: int, workspace: int)
 
 def text_counts(connection: sqlite3.Connection, model: int, workspace: int | None = None) -> dict[int, int]:
     """How many texts of each workspace, or of one, have a vector; equal ones are one."""
+    # One or all in a single condition would make SQLite go through the chunks of all.
+    among = "" if workspace is None else " WHERE c.workspace = :workspace"
     rows = connection.execute(
         "SELECT c.workspace, COUNT(DISTINCT c.digest) FROM chunks c"
-        " JOIN vectors v ON v.model = :model AND v.digest = c.digest"
-        " WHERE :workspace IS NULL OR c.workspace = :workspace GROUP BY c.workspace",
+        f" JOIN vectors v ON v.model = :model AND v.digest = c.digest{among} GROUP BY c.workspace",
         {"model": model, "workspace": workspace},
     )
     return {row[0]: row[1] for row in rows}
