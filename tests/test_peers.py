@@ -86,6 +86,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     adapters.mkdir()
     for name, code in {"stub": STUB, **BROKEN}.items():
         (adapters / f"{name}.py").write_text(code)
+    (place / "out.json").write_text(json.dumps({"peers": {"by-text": before("longmemeval")}}))
     given = {"adapters": adapters, "data": place / "data", "json": place / "out.json", "page": place / "out.md"}
     command = [sys.executable, PEERS / "compare.py", "--parts", "found", "--patience", "20"]
     command += [part for name, value in given.items() for part in (f"--{name}", value)]
@@ -93,6 +94,29 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     done = subprocess.run([str(part) for part in command], env=env, capture_output=True, text=True, timeout=150)
     assert done.returncode == 0, done.stderr
     return {"peers": json.loads(given["json"].read_text())["peers"], "page": given["page"].read_text()}
+
+
+def before(collection: str) -> dict[str, Any]:
+    """What an earlier run measured of one rival."""
+    figures = {"sessions": {"any@5": 0.5, "frac@5": 0.5}, "turns": {"any@2k": 0.5, "any@5": 0.5, "mrr": 0.5}}
+    found = {"questions": 2, "mean_length": 30.0, "scored": figures, "any_length": figures}
+    part = {
+        "runs": [{collection: found}],
+        "date": "2026-01-01",
+        "load": [0, 0],
+        "seconds": 1,
+        "size": "–",
+        "version": "",
+    }
+    return {
+        "title": "",
+        "mode": "",
+        "asked": "",
+        "embeds": "",
+        "version": "",
+        "installed": {},
+        "parts": {"found": part},
+    }
 
 
 def gold(start: int, end: int) -> dict[str, Any]:
@@ -125,6 +149,11 @@ def test_a_broken_rival_is_listed_with_the_reason(compared: dict[str, Any], riva
     said = entry.get("unavailable") or entry["parts"]["found"]["runs"][0]["failed"]
     assert why in said
     assert f"| {rival} |" in compared["page"] and why in compared["page"]
+
+
+def test_a_run_of_one_collection_leaves_the_figures_of_another(compared: dict[str, Any]) -> None:
+    (run,) = compared["peers"]["by-text"]["parts"]["found"]["runs"]
+    assert run.keys() == {"locomo", "longmemeval"} and run["longmemeval"]["mean_length"] == 30.0
 
 
 def test_an_adapter_has_at_most_sixty_lines() -> None:
