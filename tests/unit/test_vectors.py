@@ -332,6 +332,18 @@ def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:
     opened[0].close(60)
 
 
+def test_a_look_at_many_collections_ends_with_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "chroma"
+    left = chroma_process.FolderCollections(folder)
+    left.add({"name": "ws-1", "digests": ["one"]}, HashEmbedder().embed(["one"]).tobytes())
+    left.client.close()
+    chroma_process.FolderCollections(folder).client.close()
+    parents = iter([os.getppid(), 1])
+    monkeypatch.setattr(os, "getppid", lambda: next(parents))
+    with pytest.raises(SystemExit):
+        chroma_process.FolderCollections(folder)
+
+
 def test_a_predecessor_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = ChromaFolder(tmp_path / "chroma")
     first = host.open()

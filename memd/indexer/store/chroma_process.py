@@ -136,8 +136,14 @@ class FolderCollections(Collections):
             self.look()
 
     def look(self) -> None:
-        """Read every collection as questions would: damaged files show it here, or crash the process."""
+        """Read every collection as questions would: damaged files show it here, or crash the process.
+
+        A thousand of them take a minute. If the daemon ends meanwhile, so does this process, and the next one looks.
+        """
+        daemon = os.getppid()
         for found in self.client.list_collections():
+            if os.getppid() != daemon:
+                raise SystemExit
             first = found.get(limit=1, include=["embeddings"])
             if first["ids"]:
                 nearest = min(10, found.count())
