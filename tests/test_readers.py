@@ -33,7 +33,7 @@ from memd.errors import Busy, MemdError, UnknownWorkspace
 from memd.indexer.query.search import search
 from memd.indexer.store.followed import DaemonState, attached
 from memd.indexer.store.ledger import file_id
-from memd.indexer.store.mirror import Mirror
+from memd.indexer.store.mirror import Mirror, MirrorPlace
 from memd.indexer.store.stores import Stores
 from memd.models import Ask
 from memd.protocol.client import Client
@@ -229,8 +229,8 @@ def test_they_end_with_the_daemon(asked: Client, home: Home, how: str) -> None:
 def test_a_mirror_is_seen_by_who_attaches_it() -> None:
     rows = np.eye(16, dtype=np.float32)
     own = Mirror(16)
-    other = Mirror.attach(own.path, 16)
-    assert other.search(rows[0], 3) == [] and len(other) == 0
+    other = Mirror.attach(own.place, 16)
+    assert other is not None and other.search(rows[0], 3) == [] and len(other) == 0
     own.add(range(100, 116), rows)
     assert other.search(rows[5], 1) == [(105, 1.0)] and len(other) == 16
     own.drop([105])
@@ -273,12 +273,23 @@ def test_a_reader_hears_when_the_daemon_cannot_answer_it() -> None:
     assert sent[0].number == 7 and isinstance(sent[0].error, MemdError)
 
 
-def test_a_mirror_that_the_daemon_closed_before_it_was_opened_is_asked_for_again() -> None:
-    gone, there = Path("/proc/self/fd/99999"), Mirror(2)
+def test_a_mirror_that_the_daemon_closed_before_it_was_opened_is_asked_for_again(tmp_path: Path) -> None:
+    there, other, short = Mirror(2), Mirror(2), tmp_path / "short"
     there.add([7], np.eye(2, dtype=np.float32)[:1])
-    told = iter([gone, there.path])
-    found = attached(lambda: next(told), 2, 0)
-    assert found is not None and len(found) == 1
-    with pytest.raises(Busy):
-        attached(lambda: gone, 2, 0)
+    short.write_bytes(b"not a mirror")
+    ends = os.pipe(), socket.socketpair()
+    # By now the number may be nobody's, or that of another mirror, a file, a pipe or a socket.
+    by_now = [Path("/proc/self/fd/99999"), other.place.path, short]
+    by_now += [Path(f"/proc/self/fd/{end}") for end in (ends[0][0], ends[1][0].fileno())]
+    for path in by_now:
+        gone = MirrorPlace(path, there.place.serial)
+        told = iter([gone, there.place])
+        found = attached(lambda told=told: next(told), 2, 0)
+        assert found is not None and len(found) == 1, path
+        with pytest.raises(Busy):
+            attached(lambda gone=gone: gone, 2, 0)
+    for end in ends[0]:
+        os.close(end)
+    for one in ends[1]:
+        one.close()
     assert attached(lambda: None, 2, 0) is None

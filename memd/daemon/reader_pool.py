@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from memd.child import start_child
@@ -34,6 +33,7 @@ from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import scale_of
 from memd.indexer.query.meaning import vector_of
 from memd.indexer.store.followed import DaemonState, FollowedModel
+from memd.indexer.store.mirror import MirrorPlace
 from memd.indexer.store.stores import ActiveModel, ModelChanged, Stores
 
 log = logging.getLogger("memd.readers")
@@ -265,11 +265,11 @@ class ReaderPool:
             underway.result()
         return vector_of(self._stores, self._model(model), texts[0])[None]
 
-    def _mirror(self, ns: str, model: int) -> Path | None:
+    def _mirror(self, ns: str, model: int) -> MirrorPlace | None:
         index, foreign = self._stores.index(ns), self._stores.multilingual
         of_model = self._model(model)
         mirror = index.foreign if of_model is foreign else index.vectors_of(model)
-        return mirror.path if mirror is not None else None
+        return mirror.place if mirror is not None else None
 
 
 def _followed(model: ActiveModel | None) -> FollowedModel | None:

@@ -32,6 +32,7 @@ from memd.indexer.query import search
 from memd.indexer.query.meaning import unheard
 from memd.indexer.store.followed import FollowedStores
 from memd.indexer.store.ledger import FileId
+from memd.indexer.store.mirror import MirrorPlace
 
 log = logging.getLogger("memd.reader")
 
@@ -109,9 +110,9 @@ class ReaderProcess:
     def count_tokens(self, model: int, text: str) -> int:
         return int(self._ask("count_tokens", model, text))
 
-    def mirror(self, ns: str, model: int) -> Path | None:
-        path: Path | None = self._ask("mirror", ns, model)
-        return path
+    def mirror(self, ns: str, model: int) -> MirrorPlace | None:
+        place: MirrorPlace | None = self._ask("mirror", ns, model)
+        return place
 
     def nearest_texts(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
         found: list[tuple[str, float]] | None = self._ask("nearest_texts", ns, vector, depth)

@@ -42,9 +42,9 @@ def test_vectors_are_shared_by_a_file_where_there_are_none_in_memory(monkeypatch
     monkeypatch.setattr(mirror, "_in_memory", lambda: False)
     own = mirror.Mirror(2)
     own.add([7], np.array([[0.6, 0.8]], np.float32))
-    path = own.path
+    path = own.place.path
     assert path.is_file() and not str(path).startswith("/proc")
-    seen = mirror.Mirror.attach(path, 2)
+    seen = mirror.Mirror.attach(own.place, 2)
     assert len(seen) == 1 and seen.take([7]).tolist() == own.take([7]).tolist()
     del seen, own
     assert not path.exists()

@@ -18,7 +18,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.ledger import FileId, FollowedLedger
 from memd.indexer.store.loaded import Loaded
-from memd.indexer.store.mirror import Mirror
+from memd.indexer.store.mirror import Mirror, MirrorPlace
 from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex, named_files
 from memd.indexer.store.text import FollowedTextIndex, TextIndex
 from memd.models import Workspace
@@ -60,7 +60,7 @@ class Daemon(Protocol):
     def count_tokens(self, model: int, text: str) -> int:
         """The number of tokens of a text."""
 
-    def mirror(self, ns: str, model: int) -> Path | None:
+    def mirror(self, ns: str, model: int) -> MirrorPlace | None:
         """Where a workspace's vectors are to be attached."""
 
     def nearest_texts(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
@@ -161,14 +161,14 @@ class FollowedIndex(WorkspaceIndex):
         self._mirrors, self._named = {}, ((0, 0), [])
 
 
-def attached(ask: Callable[[], Path | None], dims: int, model: int) -> Mirror | None:
+def attached(ask: Callable[[], MirrorPlace | None], dims: int, model: int) -> Mirror | None:
     """The daemon's mirror; asked for again when it was closed before it could be opened here, as among many it is."""
     for _ in range(TRIES):
-        path = ask()
-        if path is None:
+        place = ask()
+        if place is None:
             return None
-        with suppress(FileNotFoundError):
-            return Mirror.attach(path, dims, model)
+        if (mirror := Mirror.attach(place, dims, model)) is not None:
+            return mirror
     raise Busy("the daemon opens and closes its indexes faster than they can be read", "ask again")
 
 

@@ -7,8 +7,10 @@ does not have.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
+import secrets
 import tempfile
 import threading
 import weakref
@@ -31,11 +33,23 @@ HEADER = mmap.ALLOCATIONGRANULARITY
 ROWS_AT = HEADER + 8 * MOST_ROWS
 """Where the rows begin; untouched pages of the part before take no memory."""
 
-USED, LIVE, VERSION, CLOSED = range(4)
-"""The header: rows in use, those that hold a chunk, a number that grows with each change, whether the owner let go."""
+USED, LIVE, VERSION, CLOSED, SERIAL = range(5)
+"""The header: rows in use, those that hold a chunk, a number that grows with each change, whether the owner let go, and
+which mirror it is."""
 
 EMPTY = np.iinfo(np.int64).min
 """The chunk number of a row that was dropped; the next chunk takes it."""
+
+
+GONE = (errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EACCES)
+"""What opening or mapping says of a number that is nobody's, a socket's, a pipe's or a device's by now."""
+
+
+class MirrorPlace(NamedTuple):
+    """Where a mirror can be attached, and how to know it: a number of a file may be another file's by then."""
+
+    path: Path
+    serial: int
 
 
 def _in_memory() -> bool:
@@ -64,23 +78,33 @@ class Mirror:
     """Unit vectors by chunk number."""
 
     def __init__(self, dims: int, model: int = 0) -> None:
-        descriptor, self.path = _shared_file()
+        descriptor, path = _shared_file()
         self._open(descriptor, dims, model)
         if not _in_memory():
-            weakref.finalize(self, self.path.unlink, missing_ok=True)
+            weakref.finalize(self, path.unlink, missing_ok=True)
         os.ftruncate(self._descriptor, ROWS_AT)
         self._header = np.frombuffer(mmap.mmap(self._descriptor, HEADER), np.int64)
+        self._header[SERIAL] = secrets.randbits(62)
+        self.place = MirrorPlace(path, int(self._header[SERIAL]))
         self._writable = True
 
     @classmethod
-    def attach(cls, path: Path, dims: int, model: int = 0) -> Self:
-        """The mirror of another process, for reading."""
+    def attach(cls, place: MirrorPlace, dims: int, model: int = 0) -> Self | None:
+        """The mirror of another process, for reading; None if it is no longer there."""
         mirror = cls.__new__(cls)
-        mirror._open(os.open(path, os.O_RDONLY | os.O_CLOEXEC), dims, model)
-        header = mmap.mmap(mirror._descriptor, HEADER, access=mmap.ACCESS_READ)
+        try:
+            # The number may be a pipe's by now, which must not be waited for.
+            mirror._open(os.open(place.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), dims, model)
+            header = mmap.mmap(mirror._descriptor, HEADER, access=mmap.ACCESS_READ)
+        except ValueError:
+            return None
+        except OSError as error:
+            if error.errno in GONE:
+                return None
+            raise
         mirror._header = np.frombuffer(header, np.int64)
         mirror._writable = False
-        return mirror
+        return mirror if mirror._header[SERIAL] == place.serial else None
 
     def _open(self, descriptor: int, dims: int, model: int) -> None:
         self.dims = dims
