@@ -2,9 +2,9 @@
 
 python benchmarks/memory.py [--files 200] [--edits 12000] [--minutes 10] [--model]
 
-Half of the edits are files that an editor saves, half are `put`; as many questions are asked. In the first half caches
-fill up and what is loaded late is loaded; in the second half nothing may grow. `--model` runs the real model instead of
-the hash embedder.
+A fifth of the edits are `put`, the others files that an editor saves; meanwhile somebody asks without a pause. In the
+first half caches fill up and what is loaded late is loaded; in the second half nothing may grow. `--model` runs the
+real model instead of the hash embedder.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -28,10 +29,27 @@ KINDS = {"reader_process": "readers", "chroma_process": "chroma"}
 MOST_GROWTH = 1.1
 """How much larger each may be at the end than half-way."""
 ROUND = 50
+PUTS = 10
 ROWS = 24
 
-Row = tuple[int, float, dict[str, float]]
+Row = tuple[int, int, float, dict[str, float]]
 """How many edits and questions, after how many seconds, and the MB of each kind of process."""
+
+
+class Asker(threading.Thread):
+    """Asks until it is told to end."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(daemon=True)
+        self.client = client
+        self.asked = 0
+        self.ends = threading.Event()
+
+    def run(self) -> None:
+        rng = random.Random(8)
+        while not self.ends.is_set():
+            self.client.query(" ".join(rng.sample(WORDS, 3)), ns="notes", observe=False)
+            self.asked += 1
 
 
 def main() -> int:
@@ -43,27 +61,30 @@ def main() -> int:
             _write(home, nth, rng)
         client = home.start(**({} if options.model else {"MEMD_TEST_EMBEDDER": "hash"}))
         client.sync(vectors=True)
-        rows = measure(home, client, rng, options)
+        asker = Asker(home.client())
+        asker.start()
+        rows = measure(home, client, rng, asker, options)
+        asker.ends.set()
+        asker.join()
     figures = _figures(rows)
     print("\n" + table("Memory under edits", figures))
     return 0 if all(figure.met is not False for figure in figures) else 1
 
 
-def measure(home: Home, client: Client, rng: random.Random, options: argparse.Namespace) -> list[Row]:
+def measure(home: Home, client: Client, rng: random.Random, asker: Asker, options: argparse.Namespace) -> list[Row]:
     rows: list[Row] = []
     began, edits, every = time.monotonic(), 0, max(ROUND, options.edits // ROWS)
-    print("edits = questions  seconds  daemon MB  readers MB  chroma MB")
+    print("    edits  questions  seconds  daemon MB readers MB  chroma MB")
     while edits < options.edits and time.monotonic() - began < options.minutes * 60:
-        for _ in range(ROUND // 2):
+        for _ in range(ROUND - PUTS):
             _write(home, rng.randrange(options.files), rng)
         client.sync()
-        for _ in range(ROUND // 2):
+        for _ in range(PUTS):
             client.put(f"topic-{rng.randrange(options.files)}", _text(rng), ns="notes")
-        for _ in range(ROUND):
-            client.query(" ".join(rng.sample(WORDS, 3)), ns="notes", observe=False)
         edits += ROUND
         if edits % every < ROUND:
-            rows.append((edits, time.monotonic() - began, memory_by_kind(home)))
+            assert asker.is_alive(), "a question failed"
+            rows.append((edits, asker.asked, time.monotonic() - began, memory_by_kind(home)))
             print(_line(rows[-1]), flush=True)
     return rows
 
@@ -84,16 +105,16 @@ def _figures(rows: list[Row]) -> list[Figure]:
     half = next(row for row in rows if row[0] >= rows[-1][0] / 2)
     return [
         Figure(
-            f"{kind}, {rows[-1][0]:,} edits over {half[0]:,}", rows[-1][2][kind] / max(1.0, half[2][kind]),
-            unit="×", most=MOST_GROWTH, note=f"{half[2][kind]:.0f} → {rows[-1][2][kind]:.0f} MB",
+            f"{kind}, {rows[-1][0]:,} edits over {half[0]:,}", rows[-1][-1][kind] / max(1.0, half[-1][kind]),
+            unit="×", most=MOST_GROWTH, note=f"{half[-1][kind]:.0f} → {rows[-1][-1][kind]:.0f} MB",
         )
         for kind in ("daemon", "readers")
     ]  # fmt: skip
 
 
 def _line(row: Row) -> str:
-    edits, seconds, memory = row
-    return f"{edits:17,} {seconds:8.0f} " + " ".join(
+    edits, questions, seconds, memory = row
+    return f"{edits:9,} {questions:10,} {seconds:8.0f} " + " ".join(
         f"{memory[kind]:10.1f}" for kind in ("daemon", "readers", "chroma")
     )
 
