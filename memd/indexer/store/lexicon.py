@@ -5,13 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+Places = NDArray[np.int32]
+
 LAST = chr(0x10FFFF)
 JOINT = "\n"
+NOWHERE: Places = np.zeros(0, np.int32)
 SIMILAR_PERCENT = 40
 """Of the letters of two names that must be the same, in the same order."""
 
@@ -34,9 +36,9 @@ class Lexicon:
             return found
         at = self._joined.find(part)
         while at >= 0:
-            nth = bisect_right(self._starts, at) - 1
+            nth = int(self._starts.searchsorted(at, "right")) - 1
             found.append(nth)
-            at = self._joined.find(part, self._starts[nth] + len(self.words[nth]))
+            at = self._joined.find(part, int(self._starts[nth]) + len(self.words[nth]))
         return found
 
     def near(self, word: str, distance: int) -> list[tuple[int, int]]:
@@ -50,9 +52,9 @@ class Lexicon:
 
         found: list[tuple[int, int]] = []
         for length in range(len(word) - distance, len(word) + distance + 1):
-            places, words = self._by_length.get(length, ([], []))
+            places, words = self._by_length.get(length, (NOWHERE, []))
             close = process.extract_iter(word, words, scorer=OSA.distance, score_cutoff=distance)
-            found += [(places[nth], int(edits)) for _, edits, nth in close if edits]
+            found += [(int(places[nth]), int(edits)) for _, edits, nth in close if edits]
         return found
 
     def warm(self) -> None:
@@ -65,18 +67,22 @@ class Lexicon:
         """All words in one string: searching it is faster than searching each."""
         return JOINT.join(self.words)
 
-    @cached_property
-    def _starts(self) -> list[int]:
-        return list(accumulate((len(word) + len(JOINT) for word in self.words), initial=0))
+    # Arrays, since there may be hundreds of thousands of words: a list of numbers takes ten times as much.
 
     @cached_property
-    def _by_length(self) -> dict[int, tuple[list[int], list[str]]]:
-        lengths: dict[int, tuple[list[int], list[str]]] = {}
-        for place, word in enumerate(self.words):
-            places, words = lengths.setdefault(len(word), ([], []))
-            places.append(place)
-            words.append(word)
-        return lengths
+    def _starts(self) -> Places:
+        """Where each word begins in all of them."""
+        taken = self._lengths() + len(JOINT)
+        return (taken.cumsum() - taken).astype(np.int32)
+
+    @cached_property
+    def _by_length(self) -> dict[int, tuple[Places, list[str]]]:
+        lengths = self._lengths()
+        every = {length: np.flatnonzero(lengths == length).astype(np.int32) for length in np.unique(lengths).tolist()}
+        return {length: (places, [self.words[nth] for nth in places.tolist()]) for length, places in every.items()}
+
+    def _lengths(self) -> Places:
+        return np.fromiter(map(len, self.words), np.int32, len(self.words))
 
 
 def similar_names(name: str, names: Iterable[str], most: int = 3) -> list[str]:

@@ -31,7 +31,7 @@ SLOT = struct.Struct("!Iq")
 TERM = struct.Struct("!BfIBBfIIqi")
 """A term's entry in the term file: the third value is its number of documents, the last two say where its list is."""
 
-WORD_BYTES = 200
+WORD_BYTES = 110
 """A word of a lexicon: the string, and its places in what searches are made on."""
 
 MOST_OFTEN = 65_535
