@@ -40,6 +40,7 @@ class Column:
 
 
 SAID = 110
+FEW_QUESTIONS = 50
 HOW = {"any_length": "hits of any length", "scored": "hits of at most 1,200 characters"}
 LENGTH = Column("length of hits", ("mean_length",), "{:,.0f}", False)
 QUESTIONS = Column("questions", ("questions",), "{:,}", False)
@@ -244,9 +245,15 @@ def _behind(peers: Record) -> str:
             }
             if base is not None and better:
                 told = ", ".join(f"{peer} {column.form.format(value)}" for peer, value in better.items())
-                why = features.CAUSES.get(f"{part}/{column.title}", "–")
+                why = features.CAUSES.get(f"{part}/{column.title}", "–") + _doubt(peers["memd"], part, name)
                 rows.append([f"{title}: {column.title}", column.form.format(base), told, why])
     return f"## Where memd is behind\n\n{_table(['', 'memd', 'better', 'why'], rows)}\n" if rows else ""
+
+
+def _doubt(memd: Record, part: str, collection: str | None) -> str:
+    """What few questions leave open."""
+    asked = _value(memd, part, (collection, "questions")) if collection else None
+    return f"; only {asked:.0f} questions, one of which is {1 / asked:.3f}" if asked and asked < FEW_QUESTIONS else ""
 
 
 def _compared(peers: Record) -> list[tuple[str, str, list[Column], str | None]]:
