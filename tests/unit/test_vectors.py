@@ -241,12 +241,17 @@ def test_it_rests_at_once_after_many_collections(lab: Lab, monkeypatch: pytest.M
 
 def test_chroma_keeps_a_bounded_number_of_indexes(lab: Lab) -> None:
     child, before = child_of(lab), resource.getrlimit(resource.RLIMIT_NOFILE)
+    vectors = HashEmbedder().embed([f"agent {nth}" for nth in range(260)])
     for nth in range(260):
-        child.add(f"ws-{nth}", ["one"], HashEmbedder().embed([f"agent {nth}"]))
+        child.add(f"ws-{nth}", [f"text {nth}"], vectors[nth : nth + 1])
     held = [os.readlink(file) for file in Path(f"/proc/{child.pid}/fd").iterdir()]
     indexes = {Path(file).parent for file in held if file.endswith("data_level0.bin")}
     assert 0 < len(indexes) < 200
     assert resource.prlimit(child.pid, resource.RLIMIT_NOFILE) == before
+    for nth in (0, 7, 130, 259):
+        child.add(f"ws-{nth}", ["another"], vectors[nth - 1 : nth or None])
+        found = eventually(lambda nth=nth: child.search(f"ws-{nth}", vectors[nth], 2), 60)
+        assert [text for text, _ in found] == [f"text {nth}", "another"]
 
 
 def test_a_folder_that_was_closed_well_is_trusted(lab: Lab) -> None:
