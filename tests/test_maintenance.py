@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.config.schema import EmbeddingSettings, Settings
+from memd.config.schema import EmbeddingSettings, OutlineSettings, Settings
 from memd.daemon import maintenance as maintenance_module
 from memd.daemon import worker as worker_module
 from memd.daemon.embedding import Embedding
@@ -299,3 +299,15 @@ def test_a_resting_writer_reads_ahead_once_and_again_after_an_import(worker: Wor
     assert read_ahead() == [True, False]
     assert rest() is not first
     assert read_ahead() == [True, True]
+
+
+@pytest.mark.parametrize(("enabled", "installed", "told"), [(True, False, 1), (True, True, 0), (False, False, 0)])
+def test_the_doctor_names_an_outline_without_parsers(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, enabled: bool, installed: bool, told: int
+) -> None:
+    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
+    if not installed:
+        monkeypatch.setattr(doctor, "PARSER", "no_package_of_this_name")
+    settings = Settings(outline=OutlineSettings(enabled=enabled))
+    found = [one for one in doctor.examine(worker.stores, settings, False, True) if one.name == "outline"]
+    assert len(found) == told and all(one.state == "warn" and "outline" in one.fix for one in found)

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
+from memd import installation
 from memd.config.schema import Settings
 from memd.errors import MemdError, ModelUnavailable, StoreBroken
 from memd.indexer.indexing import ingest
@@ -36,6 +38,9 @@ FOLLOW_SECONDS = 20.0
 KEEP_ASIDE = 7 * 86_400
 """Seconds that the quarantine is kept, for a person to look at."""
 
+PARSER = "tree_sitter"
+"""What the extra `outline` installs."""
+
 SECRET_SECONDS = 30.0
 """A scan of a very large workspace for secrets stops after this; the newest files come first."""
 MOST_SECRETS = 1_000
@@ -60,6 +65,7 @@ def examine(stores: Stores, settings: Settings, fix: bool, running: bool) -> lis
     """Run every check. `running`: on the writer's thread of a daemon, which leaves the collections to another."""
     findings = [_ledger(stores.ledger), _room(stores.folder)]
     findings += _model(stores, settings)
+    findings += _outline(settings)
     # Read before the collections are opened, which marks those that differ.
     waiting = frozenset() if running else frozenset(catalog.behind(stores.ledger.reader))
     if not running:
@@ -142,6 +148,12 @@ def _model(stores: Stores, settings: Settings) -> Iterator[DoctorFinding]:
         yield DoctorFinding("model", "broken", error.message, error.hint)
     if stores.model is not None:
         yield DoctorFinding("model", "ok", f"{stores.model.embedder.name}, {stores.model.embedder.dims} dimensions")
+
+
+def _outline(settings: Settings) -> Iterator[DoctorFinding]:
+    if settings.outline.enabled and find_spec(PARSER) is None:
+        how = f"{installation.extra('outline')}; then: memd restart"
+        yield DoctorFinding("outline", "warn", "it is on, but its parsers are not installed", how)
 
 
 def _load_model(stores: Stores, settings: Settings) -> None:
