@@ -120,6 +120,12 @@ class Home:
 
     # --- waiting for more than an answer ------------------------------------------------------------------
 
+    def take_in(self, client: Client) -> float:
+        """Wait until the notes are indexed, however many there are; answers the seconds that it took."""
+        started = time.monotonic()
+        client.call("sync", timeout=LONGEST_FILL)
+        return time.monotonic() - started
+
     def ready(self, client: Client, seconds: float = LONGEST_FILL) -> dict[str, Any]:
         """Wait until the model runs, the collections have followed and nothing is left to do; answers `status`."""
         until = time.monotonic() + seconds

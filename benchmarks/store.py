@@ -71,9 +71,7 @@ def index_text(home: Home) -> Figure:
     say("indexing its text")
     try:
         client = home.start(MEMD_EMBEDDING__PROVIDER="none")
-        started = time.monotonic()
-        client.sync()
-        took = time.monotonic() - started
+        took = home.take_in(client)
         chunks = client.workspace_list()["workspaces"][0]["chunks"]
     finally:
         home.stop()

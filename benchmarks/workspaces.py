@@ -53,10 +53,7 @@ def prepare(place: Path, count: int, chunks: int, vectors: bool) -> tuple[Home, 
     (home.path / "config.toml").write_text("\n".join(config))
     say("indexing their text")
     with home:
-        client = home.start(MEMD_EMBEDDING__PROVIDER="none")
-        started = time.monotonic()
-        client.sync()
-        took = time.monotonic() - started
+        took = home.take_in(home.start(MEMD_EMBEDDING__PROVIDER="none"))
     made = count_chunks(home)
     if vectors:
         synthetic_vectors(home)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import threading
 import time
@@ -28,6 +29,7 @@ from memd.indexer.store.stores import Stores
 from memd.models import Workspace
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
+from tests.faults.agreement import eventually
 
 MANY = 20
 """More jobs than there are."""
@@ -115,6 +117,28 @@ def scheduler() -> Iterator[Callable[..., Scheduler]]:
     yield start
     for one in made:
         one.stop()
+
+
+def test_a_job_that_a_stop_cuts_short_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    """And the one that waits for it is not begun."""
+    begun, closed, done = threading.Event(), threading.Event(), threading.Event()
+
+    def read() -> str:
+        begun.set()
+        assert closed.wait(60)
+        raise ZeroDivisionError("the store is closed")
+
+    jobs = Scheduler()
+    jobs.start([ScheduledJob("read", "off", read), ScheduledJob("next", "off", lambda: str(done.set()))], Kept(), 0)
+    with caplog.at_level(logging.INFO, "memd.scheduler"):
+        asked, queued = jobs.ask("read"), jobs.ask("next")
+        assert begun.wait(60)
+        eventually(lambda: not jobs._scheduler.get_jobs())
+        jobs.stop()
+        closed.set()
+        assert not asked.result(60)["ok"] and not queued.result(60)["ok"]
+    assert not done.is_set()
+    assert not caplog.records
 
 
 def test_a_job_that_fails_says_so_and_does_not_stop_the_next(scheduler: Callable[..., Scheduler]) -> None:

@@ -121,6 +121,10 @@ class App:
     def _scan_at_start(self) -> None:
         """Find what changed while nobody watched; a new way of cutting notes cuts all of them again."""
         deep = self.stores.ledger.setting(NOTES_FORMAT) != str(parse.FORMAT)
+        if deep and not catalog.any_files(self.stores.ledger.reader):
+            # Said before the first import, which may be stopped: what it has read by then is not read again.
+            self.worker.submit(SaveNotesFormat()).add_done_callback(log_failure)
+            deep = False
         self.worker.submit(RecoverActions()).add_done_callback(log_failure)
         scan = self.worker.submit(ScanWorkspaces(options=IndexingOptions(deep=deep)))
         scan.add_done_callback(log_failure)

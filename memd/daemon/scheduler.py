@@ -88,6 +88,7 @@ class Scheduler:
         self._keep: Keep = lambda job: None
         self._asked = count(1)
         self._clock = _clock_ahead()
+        self._stopping = False
 
     def start(self, jobs: Sequence[ScheduledJob], keep: Keep, jitter_s: float) -> None:
         """Begin with these jobs; `keep` is called for every run, when it begins and when it has ended."""
@@ -163,6 +164,9 @@ class Scheduler:
                 planned.modify(next_run_time=trigger.jittered(due))
 
     def _run(self, job: ScheduledJob) -> None:
+        if self._stopping:
+            job.result = f"{FAILED}memd is stopping"
+            return
         started, job.running = time.monotonic(), True
         job.last, job.took_ms, job.result = datetime.now(UTC).isoformat(timespec="milliseconds"), 0.0, ""
         # Kept at the beginning too: a job that takes the daemon down with it does not run again at every start.
@@ -171,16 +175,21 @@ class Scheduler:
             job.result = job.work()
         except MemdError as error:
             job.result = f"{FAILED}{error}"
-            log.error("job %s failed: %s", job.name, error)
+            # While memd stops, what a job works with is closed under it, which is no news.
+            if not self._stopping:
+                log.error("job %s failed: %s", job.name, error)
         except Exception as error:
             job.result = f"{FAILED}{type(error).__name__}: {error}"
-            log.exception("job %s failed", job.name)
+            if not self._stopping:
+                log.exception("job %s failed", job.name)
         job.took_ms, job.running = round((time.monotonic() - started) * 1000, 1), False
         self._keep(job)
         if job.name != QUIET:
             self._events.tell(JOB, job=job.name, result=job.result, took_ms=job.took_ms)
 
     def stop(self) -> None:
+        """Begin no other job; the one that runs ends by itself, as what it works with is closed."""
+        self._stopping = True
         self._scheduler.shutdown(wait=False)
 
     def states(self) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -184,6 +185,9 @@ def test_a_stop_in_the_middle_of_an_import(home: Home, workspace: Path) -> None:
     assert_agreement(home, workspace, vectors=False)
     with sqlite3.connect(home.state / "state.db") as ledger:
         assert first <= {row[0] for row in ledger.execute("SELECT id FROM chunks")}, "what was done is not done again"
+    _, _, log = home.log.rpartition("ready version")
+    parsed = sum(map(int, re.findall(r"indexed ns=agent files=(\d+)", log)))
+    assert parsed == len(list(workspace.rglob("*.md"))) - len(done), "and not read again either"
 
 
 def _stopped_while(home: Home, busy: str) -> None:

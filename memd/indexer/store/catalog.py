@@ -158,6 +158,11 @@ def files(connection: sqlite3.Connection, workspace: int) -> Mapping[str, FileRo
     })  # fmt: skip
 
 
+def any_files(connection: sqlite3.Connection) -> bool:
+    """Whether anything was ever read, in any workspace."""
+    return connection.execute("SELECT 1 FROM files LIMIT 1").fetchone() is not None
+
+
 def problems(connection: sqlite3.Connection, workspace: int) -> dict[str, str]:
     """The files that cannot be indexed, and why."""
     rows = connection.execute("SELECT path, problem FROM files WHERE workspace = ? AND problem <> ''", (workspace,))
