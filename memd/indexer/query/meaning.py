@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,29 +45,42 @@ class ForeignVector:
     text: str
     language: str
     """The question's own, empty for English; in another one English chunks are compared with it too."""
+    languages: dict[int, str] = field(default_factory=dict)
+    """Those of the chunks that were asked for so far."""
+    compared: dict[int, float] = field(default_factory=dict)
+    """The cosines of the chunks that were asked for so far."""
 
     def cosines_to_scale(self, cosines: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
         """Cosines of this model as those of another one that say the same."""
         near: NDArray[np.float64] = scale_of(self.model.embedder).near(cosines)
         return scale.unrelated + near * (scale.related - scale.unrelated)
 
+    def languages_of(self, chunks: Sequence[int]) -> list[str]:
+        """The language of each of some chunks, empty for English; looked up once for a question."""
+        if missing := [chunk for chunk in chunks if chunk not in self.languages]:
+            foreign = catalog.foreign_languages(self.stores.ledger.reader, missing)
+            self.languages.update((chunk, foreign.get(chunk, "")) for chunk in missing)
+        return [self.languages[chunk] for chunk in chunks]
+
     def speaks_for(self, chunks: Sequence[int]) -> NDArray[np.bool_]:
         """Which of some chunks are compared in this model: all, or those in another language."""
         if self.language:
             return np.ones(len(chunks), bool)
-        foreign = catalog.foreign_languages(self.stores.ledger.reader, chunks)
-        return np.array([chunk in foreign for chunk in chunks], bool)
+        return np.array([language != "" for language in self.languages_of(chunks)], bool)
 
     def cosines(self, mirror: Mirror, chunks: Sequence[int]) -> NDArray[np.float64]:
-        """The cosine of each chunk; NaN where the other model speaks.
+        """The cosine of each chunk, compared once for a question; NaN where the other model speaks."""
+        if missing := [chunk for chunk in chunks if chunk not in self.compared]:
+            self.compared.update(zip(missing, self._compare(mirror, missing).tolist(), strict=True))
+        return np.array([self.compared[chunk] for chunk in chunks], np.float64)
 
-        The mean of two: that of the whole chunk, and that of the piece of it that is nearest.
-        """
+    def _compare(self, mirror: Mirror, chunks: Sequence[int]) -> NDArray[np.float64]:
+        """The mean of two: the cosine of the whole chunk, and that of the piece of it that is nearest."""
         vector = vector_of(self.stores, self.model, self.text)
         cosines = mirror.cosines(vector, chunks)
-        compared = self.speaks_for(chunks)
-        cosines[~compared] = np.nan
-        asked = json.dumps([int(chunk) for chunk, ours in zip(chunks, compared, strict=True) if ours])
+        ours = self.speaks_for(chunks)
+        cosines[~ours] = np.nan
+        asked = json.dumps([int(chunk) for chunk, compared in zip(chunks, ours, strict=True) if compared])
         reader, dims = self.stores.ledger.reader, self.model.embedder.dims
         pieces = vector_table.pieces_of_chunks(reader, self.model.id, asked, dims)
         for nth, chunk in enumerate(chunks):
@@ -143,8 +156,7 @@ class QuestionVector:
         """Which of some chunks are in another language than the question; None where all are in one."""
         if self.foreign is None or not index.foreign:
             return None
-        languages = catalog.foreign_languages(self.foreign.stores.ledger.reader, chunks)
-        return np.array([languages.get(chunk, "") != self.foreign.language for chunk in chunks], bool)
+        return np.array([language != self.foreign.language for language in self.foreign.languages_of(chunks)], bool)
 
     def rank(self, index: WorkspaceIndex, chunk: int) -> int | None:
         """The place of a chunk among all that its model knows, counted from 1; None without a vector."""
