@@ -287,6 +287,25 @@ def test_a_damaged_folder_is_put_aside(lab: Lab) -> None:
     examined.close(60)
 
 
+def test_it_may_take_its_time_to_rest(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    filled(lab, "One.")
+    store, child, close = store_of(lab), child_of(lab), ChromaChild.close
+
+    def slowly(closed: ChromaChild, seconds: float) -> None:
+        if closed is child:
+            os.kill(child.pid, signal.SIGSTOP)
+            threading.Timer(vectors.CLOSE_SECONDS + 1, os.kill, (child.pid, signal.SIGCONT)).start()
+        close(closed, seconds)
+
+    monkeypatch.setattr(ChromaChild, "close", slowly)
+    store.rest_seconds = 0.0
+    store.doubt()
+    eventually(lambda: not Path(f"/proc/{child.pid}").exists(), 60)
+    assert not caplog.text
+
+
 def test_a_process_that_is_gone_when_it_is_to_rest_is_started_again(lab: Lab) -> None:
     collection, store = filled(lab, "One."), store_of(lab)
     store.rest_seconds = 2.0

@@ -144,7 +144,7 @@ def _in_order(text: str, phrase: Phrase) -> bool:
 def _by_words(matches: WordMatches, depth: int, among: Ids | None) -> list[int]:
     """The chunks that earn most from the question's words."""
     earned, chunks = matches.earned(), matches.postings.chunks
-    docs = np.flatnonzero(earned)
+    docs = np.flatnonzero(earned != 0)
     if among is not None:
         docs = docs[np.isin(chunks[docs], among)]
     if len(docs) > depth:

@@ -36,6 +36,9 @@ GIVEN_UP = 3
 MOST_LOADED = 32
 """After more collections than this the rows are closed as soon as all are in step: Chroma keeps their indexes."""
 CLOSE_SECONDS = 2.0
+"""How long a stop waits until the rows are closed."""
+REST_CLOSE_SECONDS = 60.0
+"""The same when nobody waits for it: Chroma takes seconds to let a hundred collections go."""
 LOOK_EVERY = 1_000
 """Rows that are dropped before somebody looks whether the index has become too large."""
 MOST_PLACES = 3
@@ -466,4 +469,4 @@ class VectorStore:
         except MemdError as error:
             # The process went while nobody asked it.
             self._failed(error.message, lasting=True)
-        rows.close(CLOSE_SECONDS)
+        rows.close(REST_CLOSE_SECONDS)
