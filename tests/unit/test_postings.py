@@ -402,6 +402,23 @@ def test_kept_lists_are_bounded_and_the_last_asked_stay():
     assert kept.total == 0
 
 
+def test_the_lists_of_a_segment_go_when_it_is_joined_and_not_before(index: TextIndex, monkeypatch: pytest.MonkeyPatch):
+    """A commit that adds one goes through none of the lists: readers follow ten commits a second."""
+    looked: list[int] = []
+    keep = PostingCache.keep
+    monkeypatch.setattr(PostingCache, "keep", lambda lists, wanted: looked.append(keep(lists, wanted) or 1))
+
+    def listed() -> int:
+        index.postings().of("body", "kestrel")
+        return len(index._segments.lists._lists)
+
+    for number in range(1, 13):
+        index.apply([(number, chunk("kestrel"))], ())
+        assert (listed(), looked) == (number, [])
+    index.tidy()
+    assert listed() < 12 and looked
+
+
 def test_a_term_earns_by_the_formula():
     lengths = np.array([10, 0, 40], np.float32)
     earned = bm25(np.array([0, 2]), np.array([1.0, 3.0]), lengths, 25.0, 100, 2)

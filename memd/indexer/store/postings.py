@@ -120,6 +120,8 @@ class Segments:
     def __init__(self) -> None:
         self.lists: Lists = PostingCache(MOST_POSTINGS)
         self._open: dict[str, Segment] = {}
+        self._runs: set[tuple[str, ...]] = set()
+        """Those that may have lists."""
 
     @property
     def memory(self) -> int:
@@ -136,13 +138,21 @@ class Segments:
             parts.append((self._open[number], np.fromiter(segment.deleted_docs(), np.int64)))
         postings = Postings(parts, self.lists)
         current = {run.id for run in postings.runs}
-        self.lists.keep(lambda key: key[0] in current)
+        self._keep_lists(current.__contains__)
+        self._runs |= current
         return postings
 
     def keep(self, numbers: set[str]) -> None:
         """Close every segment but these."""
         self._open = {number: segment for number, segment in self._open.items() if number in numbers}
-        self.lists.keep(lambda key: numbers.issuperset(key[0]))
+        self._keep_lists(numbers.issuperset)
+
+    def _keep_lists(self, wanted: Callable[[tuple[str, ...]], bool]) -> None:
+        """Drop the lists of runs that are not wanted; most commits add one and take none away."""
+        kept = set(filter(wanted, self._runs))
+        if len(kept) < len(self._runs):
+            self.lists.keep(lambda key: wanted(key[0]))
+            self._runs = kept
 
 
 class Postings:
