@@ -52,8 +52,11 @@ def notes_with_facts() -> Iterator[tuple[Path, Path]]:
 
 
 def write_facts(notes: Path, numbers: range) -> None:
+    # Of more than 100 characters: mcp-memory-service leaves out what is shorter.
+    beside = "Ring twice, wait at the gate for the porter, and close it behind you.\n"
     for nth in numbers:
-        text = f"# Depot in {TOWNS[nth]}\n\n## Access\n\nThe depot in {TOWNS[nth]} opens with the code {code(nth)}.\n"
+        fact = f"The depot in {TOWNS[nth]} opens with the code {code(nth)}. {beside}"
+        text = f"# Depot in {TOWNS[nth]}\n\n## Access\n\n{fact}"
         (notes / "memory" / f"depot-{nth:02}.md").write_text(text, encoding="utf-8")
 
 

@@ -18,7 +18,7 @@ class Peer(Rival):
     overrides = ("certifi",)
     extensions = True
     loopback = True
-    mode = "`memory ingest-directory`, then `POST /api/search`"
+    mode = "`memory ingest-directory`, then `POST /api/search`; of texts that mean about the same it keeps the first"
     embeds = "memd's model on loopback; its default, MiniLM, is a download"
     asked = "over HTTP"
 
