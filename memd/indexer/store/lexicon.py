@@ -29,17 +29,17 @@ class Lexicon:
         """The places of the words with this prefix."""
         return range(bisect_left(self.words, prefix), bisect_right(self.words, prefix + LAST))
 
-    def containing(self, part: str) -> Places:
+    def containing(self, part: str) -> list[int]:
         """The places of the words that contain these letters."""
         if not part or JOINT in part:
-            return NOWHERE
+            return []
         found, at = [], self._joined.find(part)
         while at >= 0:
             found.append(at)
             at = self._joined.find(part, at + len(part))
         # All at once, as numbers of one kind: each look-up of a Python number would copy all starts.
-        places = self._starts.searchsorted(np.array(found, np.int32), "right") - 1
-        return np.unique(places).astype(np.int32)
+        places: list[int] = np.unique(self._starts.searchsorted(np.array(found, np.int32), "right") - 1).tolist()
+        return places
 
     def near(self, word: str, distance: int) -> list[tuple[int, int]]:
         """The places of the words within this edit distance of `word`, with the distance; not the word itself.
