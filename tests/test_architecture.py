@@ -301,18 +301,6 @@ def test_only_the_outermost_loops_catch_everything():
     assert not wrong
 
 
-def test_every_task_of_the_writer_stands_in_tasks():
-    kinds = {"Task", "WriteTask", "BackgroundTask"}
-    wrong = []
-    for file in FILES:
-        for node in nodes_of(file):
-            bases = node.bases if isinstance(node, ast.ClassDef) and node.name not in kinds else []
-            named = {getattr(base.value if isinstance(base, ast.Subscript) else base, "id", "") for base in bases}
-            if named & kinds and file.parent != PACKAGE / "daemon" / "tasks":
-                wrong.append(f"{name_of(file)}: {node.name}")
-    assert not wrong
-
-
 def test_a_class_has_its_name_for_itself():
     every = Counter(node.name for file in FILES for node in nodes_of(file) if isinstance(node, ast.ClassDef))
     repeated = {name for name, times in every.items() if times > 1}

@@ -16,8 +16,7 @@ from memd.config.schema import Settings, WatchSettings
 from memd.daemon.handler_context import HandlerContext
 from memd.daemon.health import Health
 from memd.daemon.indexing import PLAIN, SETTLED
-from memd.daemon.task_queue import Task
-from memd.daemon.tasks.indexing import ScanWorkspaces
+from memd.daemon.tasks.indexing import scan_workspaces
 from memd.daemon.worker import Worker
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import MOST_SAVED
@@ -167,15 +166,13 @@ def test_a_sync_waits_for_what_somebody_else_indexed_meanwhile(
         loop.close()
 
 
-class ScanAgain(Task[tuple[int, int]]):
+def scan_again(worker: Worker) -> tuple[int, int]:
     """How many files wait after a scan, and after five more of them."""
-
-    def run(self, worker: Worker) -> tuple[int, int]:
-        ScanWorkspaces().run(worker)
-        once = worker.pending_files
-        for options in (PLAIN, SETTLED, PLAIN, PLAIN, SETTLED):
-            ScanWorkspaces(options=options).run(worker)
-        return once, worker.pending_files
+    scan_workspaces(worker)
+    once = worker.pending_files
+    for options in (PLAIN, SETTLED, PLAIN, PLAIN, SETTLED):
+        scan_workspaces(worker, options=options)
+    return once, worker.pending_files
 
 
 def test_files_that_wait_are_not_queued_again_and_every_scan_waits_for_them(
@@ -187,7 +184,7 @@ def test_files_that_wait_are_not_queued_again_and_every_scan_waits_for_them(
     for nth in range(600):
         (root / "memory" / f"note-{nth}.md").write_text(f"## Note\n\nsanderling number{nth}\n")
     worker = Worker(stores, Settings(), Health())
-    first, again = worker.submit(ScanAgain()), worker.submit(ScanWorkspaces())
+    first, again = worker.submit(scan_again, worker), worker.submit(scan_workspaces, worker)
     worker.start()
     try:
         assert first.result() == (600, 600)
@@ -211,21 +208,12 @@ def test_an_empty_answer_does_not_wait_for_an_import_and_says_that_it_was_not_ch
         assert client.note("a weevil", cwd=str(workspace))["path"], "and writing goes on"
 
 
-class Importing(Task[bool]):
-    """Whether an import is under way when this task has its turn."""
-
-    def run(self, worker: Worker) -> bool:
-        return worker.importing is not None
-
-
-class ImportThenAsk(Task[Future[bool]]):
-    """Begin an import, and have somebody wait from its first moment on."""
-
-    def run(self, worker: Worker) -> Future[bool]:
-        worker.submit(ScanWorkspaces())
-        for _ in range(3):
-            answer = worker.submit(Importing())
-        return answer
+def import_then_ask(worker: Worker) -> Future[bool]:
+    """Begin an import, and have somebody wait from its first moment on; says whether it was under way at their turn."""
+    worker.submit(scan_workspaces, worker)
+    for _ in range(3):
+        answer = worker.submit(lambda: worker.importing is not None)
+    return answer
 
 
 @pytest.mark.parametrize("files", [1, 20])
@@ -240,7 +228,7 @@ def test_who_waits_gets_in_between_the_pieces_of_an_import(
     worker = Worker(stores, Settings(), Health())
     worker.start()
     try:
-        assert worker.submit(ImportThenAsk()).result().result()
+        assert worker.submit(import_then_ask, worker).result().result()
     finally:
         worker.drop_imports()
         worker.stop(30)
@@ -281,22 +269,13 @@ def test_a_file_that_was_written_a_moment_ago_may_be_half_of_one(place, root: Pa
     worker = Worker(stores, replace(Settings(), watch=WatchSettings(settle_ms=3_600_000)), Health())
     worker.start()
     try:
-        report = worker.submit(ScanWorkspaces(("agent",), SETTLED)).result(60)
+        report = worker.submit(scan_workspaces, worker, ("agent",), SETTLED).result(60)
         assert index.files.keys() == {"memory/resting.md"}
         assert sorted(report.restless) == ["memory/fresh.md", "memory/own.md"]
-        worker.submit(Written("memory/own.md")).result(60)
+        worker.submit(worker.mark_written, "agent", ["memory/own.md"]).result(60)
         worker.applied()
         eventually(lambda: index.files.keys() == {"memory/resting.md", "memory/own.md"})
-        worker.submit(ScanWorkspaces(("agent",), PLAIN)).result(60)
+        worker.submit(scan_workspaces, worker, ("agent",), PLAIN).result(60)
         assert "memory/fresh.md" in index.files
     finally:
         worker.stop(10)
-
-
-class Written(Task[None]):
-    """Tell that memd wrote a file itself."""
-
-    path: str
-
-    def run(self, worker: Worker) -> None:
-        worker.mark_written("agent", [self.path])

@@ -21,7 +21,7 @@ from memd.daemon.embedding import Embedding
 from memd.daemon.health import Health
 from memd.daemon.jobs import BuiltInJobs
 from memd.daemon.scheduler import APART, SOON, ScheduledJob, Scheduler
-from memd.daemon.tasks.indexing import OpenWorkspace, ScanWorkspaces
+from memd.daemon.tasks.indexing import open_workspace, scan_workspaces
 from memd.daemon.worker import Worker
 from memd.errors import ConfigError, MemdError, UsageError
 from memd.indexer.store import catalog
@@ -378,8 +378,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Buil
     worker = Worker(stores, Settings(), Health())
     worker.start()
     embedding = Embedding(worker, EmbeddingSettings())
-    worker.submit(OpenWorkspace(Workspace("agent", write_notes(tmp_path / "agent")))).result()
-    worker.submit(ScanWorkspaces()).result()
+    worker.submit(open_workspace, worker.stores, Workspace("agent", write_notes(tmp_path / "agent"))).result()
+    worker.submit(scan_workspaces, worker).result()
     embedding.start()
     embedding.hurry()
     wait_for(lambda: embedding.phase == "ready" and embedding.caught_up())

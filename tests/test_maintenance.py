@@ -20,10 +20,9 @@ from memd.daemon.handler_context import HandlerContext
 from memd.daemon.health import Health
 from memd.daemon.indexing import PLAIN, IndexingJob, IndexingSlice
 from memd.daemon.maintenance import MOST_LARGE, IndexMaintenance
-from memd.daemon.task_queue import Task
 from memd.daemon.tasks import stores as store_tasks
-from memd.daemon.tasks.indexing import ForgetWorkspace, OpenWorkspace, ScanWorkspaces
-from memd.daemon.tasks.stores import UseBuiltText
+from memd.daemon.tasks.indexing import forget_workspace, open_workspace, scan_workspaces
+from memd.daemon.tasks.stores import use_built_text
 from memd.daemon.worker import Worker
 from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.rebuild import build_elsewhere
@@ -129,8 +128,8 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
     stores = Stores(tmp_path / "state")
     made = Worker(stores, Settings(), Health())
     made.start()
-    made.submit(OpenWorkspace(Workspace("agent", root))).result()
-    made.submit(ScanWorkspaces()).result()
+    made.submit(open_workspace, made.stores, Workspace("agent", root)).result()
+    made.submit(scan_workspaces, made).result()
     yield made
     made.stop(10)
     stores.close()
@@ -142,7 +141,7 @@ def index_of(worker: Worker) -> WorkspaceIndex:
 
 def test_what_is_pending_is_counted_in_the_workspaces_that_were_asked(worker: Worker, tmp_path: Path) -> None:
     other = write_notes(tmp_path / "other", {"MEMORY.md": "# Nothing\n"})
-    worker.submit(OpenWorkspace(Workspace("other", other))).result()
+    worker.submit(open_workspace, worker.stores, Workspace("other", other)).result()
     loop = asyncio.new_event_loop()
     ctx = HandlerContext(Settings(), worker.stores, loop, lambda: None)
     ctx.embedding.more(index_of(worker).id, 1)
@@ -201,26 +200,21 @@ def test_what_was_joined_is_left_when_too_much_happened_meanwhile(
     text, known = index.text, index.text.ids()
     fresh = build_elsewhere(worker.stores.folder, index.id)
     monkeypatch.setattr(store_tasks, "MOST_CHANGED", 0)
-    assert not worker.submit(UseBuiltText(index, fresh, known | {999})).result()
+    assert not worker.submit(use_built_text, worker, index, fresh, known | {999}).result()
     monkeypatch.setattr(worker, "_batch", IndexingSlice("agent", (), [IndexingJob(1)], PLAIN))
-    assert not worker.submit(UseBuiltText(index, fresh, known)).result()
+    assert not worker.submit(use_built_text, worker, index, fresh, known).result()
     monkeypatch.undo()
     assert index.text is text
-    assert worker.submit(UseBuiltText(index, fresh, known)).result()
+    assert worker.submit(use_built_text, worker, index, fresh, known).result()
     assert index.text is not text and index.text.ids() == known
-    worker.submit(ForgetWorkspace("agent")).result()
-    assert not worker.submit(UseBuiltText(index, fresh, known)).result()
+    worker.submit(forget_workspace, worker, "agent").result()
+    assert not worker.submit(use_built_text, worker, index, fresh, known).result()
 
 
-class SaveChunks(Task[int]):
+def save_chunks(index: WorkspaceIndex, numbers: range) -> int:
     """Adds some chunks, and with them a small segment; returns how many segments there are."""
-
-    index: WorkspaceIndex
-    numbers: range
-
-    def run(self, worker: Worker) -> int:
-        self.index.text.apply([(number, Chunk(f"robin {number}", 1, 1, ())) for number in self.numbers], ())
-        return len(self.index.text.postings().segments)
+    index.text.apply([(number, Chunk(f"robin {number}", 1, 1, ())) for number in numbers], ())
+    return len(index.text.postings().segments)
 
 
 @pytest.mark.parametrize("chunks", [1, 70])
@@ -229,7 +223,7 @@ def test_a_writer_that_never_rests_joins_too(worker: Worker, chunks: int, monkey
     monkeypatch.setattr(worker_module, "IDLE_SECONDS", 0.01)
     monkeypatch.setattr(worker_module, "OVERFULL", 16)
     index, ranges = index_of(worker), [range(first, first + chunks) for first in range(1_000, 20_000, 100)]
-    saved = [worker.submit(SaveChunks(index, numbers)) for numbers in ranges]
+    saved = [worker.submit(save_chunks, index, numbers) for numbers in ranges]
     assert max(save.result() for save in saved) < 100
     assert index.text.count() == 1 + chunks * len(ranges)
 
@@ -245,7 +239,7 @@ def test_very_many_pieces_are_joined_while_vectors_are_still_being_made(
     def pieces_after(imports: int) -> int:
         for nth in range(imports):
             write_notes(index.workspace.root, {f"memory/2026-0{imports}-{nth + 1:02}.md": day(nth)})
-            worker.submit(ScanWorkspaces()).result()
+            worker.submit(scan_workspaces, worker).result()
         maintenance.look()
         if maintenance._thread is not None:
             maintenance._thread.join()
@@ -269,7 +263,7 @@ def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:
         thread.start()
     for _ in range(3):
         fresh = build_elsewhere(worker.stores.folder, index.id)
-        assert worker.submit(UseBuiltText(index, fresh, index.text.ids())).result()
+        assert worker.submit(use_built_text, worker, index, fresh, index.text.ids()).result()
     done.set()
     for thread in threads:
         thread.join()
@@ -295,7 +289,7 @@ def test_a_resting_writer_reads_ahead_once_and_again_after_an_import(worker: Wor
     assert read_ahead() == [True]
     assert rest() is first
     write_notes(index.workspace.root, {"memory/2026-01-01.md": day(1)})
-    worker.submit(ScanWorkspaces()).result()
+    worker.submit(scan_workspaces, worker).result()
     assert read_ahead() == [True, False]
     assert rest() is not first
     assert read_ahead() == [True, True]

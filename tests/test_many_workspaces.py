@@ -14,8 +14,8 @@ from memd.config.schema import EmbeddingSettings, Settings
 from memd.daemon.embedding import Embedding
 from memd.daemon.health import Health
 from memd.daemon.maintenance import IndexMaintenance
-from memd.daemon.tasks.indexing import OpenWorkspace, ScanWorkspaces
-from memd.daemon.tasks.stores import RepairText
+from memd.daemon.tasks.indexing import open_workspace, scan_workspaces
+from memd.daemon.tasks.stores import verify_text
 from memd.daemon.worker import Worker
 from memd.errors import StoreBroken
 from memd.indexer.model.embedder import HashEmbedder
@@ -204,8 +204,10 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
     worker = Worker(stores, Settings(), Health())
     worker.start()
     for nth in range(3):
-        worker.submit(OpenWorkspace(Workspace(f"agent{nth}", write_notes(tmp_path / f"agent{nth}", notes(nth)))))
-    worker.submit(ScanWorkspaces()).result(60)
+        worker.submit(
+            open_workspace, worker.stores, Workspace(f"agent{nth}", write_notes(tmp_path / f"agent{nth}", notes(nth)))
+        )
+    worker.submit(scan_workspaces, worker).result(60)
     for index in stores.indexes.values():
         index.close()
     yield worker
@@ -214,17 +216,17 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
 
 
 def test_a_scan_opens_no_index_where_nothing_changed(worker: Worker) -> None:
-    worker.submit(ScanWorkspaces()).result(60)
+    worker.submit(scan_workspaces, worker).result(60)
     assert not with_open_text(worker.stores)
     root = worker.stores.index("agent1").workspace.root
     write_notes(root, {"memory/new.md": "## New\n\nsnow\n"})
-    assert worker.submit(ScanWorkspaces()).result(60).files == 1
+    assert worker.submit(scan_workspaces, worker).result(60).files == 1
     assert with_open_text(worker.stores) == {"agent1"}
 
 
 def test_a_text_index_that_is_gone_is_made_again_by_the_scan(worker: Worker) -> None:
     shutil.rmtree(worker.stores.text_folder(worker.stores.index("agent1").id))
-    worker.submit(ScanWorkspaces()).result(60)
+    worker.submit(scan_workspaces, worker).result(60)
     assert search(worker.stores, Ask(word(1, "wren"), ("agent1",), mode="text"), 10_000).hits
 
 
@@ -232,10 +234,10 @@ def test_a_text_index_that_lacks_chunks_is_found_out_when_it_is_opened(worker: W
     index = worker.stores.index("agent2")
     index.text.apply((), list(index.text.ids())[:1])
     index.close()
-    worker.submit(ScanWorkspaces()).result(60)
+    worker.submit(scan_workspaces, worker).result(60)
     with pytest.raises(StoreBroken, match="1 of 2 chunks"):
         _ = index.text
-    assert worker.submit(RepairText("agent2")).result(60) == 1
+    assert worker.submit(verify_text, worker, "agent2").result(60) == 1
     assert index.text.count() == 2
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from datetime import UTC, datetime
 
-from memd.daemon.tasks.lifecycle import LogAccesses, ShownMemories
+from memd.daemon.task_queue import Turn
+from memd.daemon.tasks.lifecycle import ShownMemories, log_accesses
 from memd.daemon.worker import Worker
 
 COLLECT_SECONDS = 1.0
@@ -48,4 +49,4 @@ class AccessLog:
             self._timer.cancel()
             self._timer = None
         shown, self._shown, self._count = tuple(self._shown), [], 0
-        return self._worker.submit(LogAccesses(shown))
+        return self._worker.submit(log_accesses, self._worker, shown, turn=Turn.BACKGROUND)

@@ -27,8 +27,8 @@ from memd.daemon.maintenance import IndexMaintenance
 from memd.daemon.reload import reload
 from memd.daemon.server import Server, listen
 from memd.daemon.system import release_freed
-from memd.daemon.tasks.indexing import NOTES_FORMAT, SaveNotesFormat, ScanWorkspaces
-from memd.daemon.tasks.writing import RecoverActions
+from memd.daemon.tasks.indexing import NOTES_FORMAT, save_notes_format, scan_workspaces
+from memd.daemon.tasks.writing import recover_actions
 from memd.errors import ConfigError
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.store import catalog
@@ -123,15 +123,15 @@ class App:
         deep = self.stores.ledger.setting(NOTES_FORMAT) != str(parse.FORMAT)
         if deep and not catalog.any_files(self.stores.ledger.reader):
             # Said before the first import, which may be stopped: what it has read by then is not read again.
-            self.worker.submit(SaveNotesFormat()).add_done_callback(log_failure)
+            self.worker.submit(save_notes_format, self.stores.ledger).add_done_callback(log_failure)
             deep = False
-        self.worker.submit(RecoverActions()).add_done_callback(log_failure)
-        scan = self.worker.submit(ScanWorkspaces(options=IndexingOptions(deep=deep)))
+        self.worker.submit(recover_actions, self.stores).add_done_callback(log_failure)
+        scan = self.worker.submit(scan_workspaces, self.worker, (), IndexingOptions(deep=deep))
         scan.add_done_callback(log_failure)
 
         def parsed(scan: Future[IngestReport]) -> None:
             if not scan.exception():
-                self.worker.submit(SaveNotesFormat())
+                self.worker.submit(save_notes_format, self.stores.ledger)
 
         if deep:
             scan.add_done_callback(parsed)

@@ -8,6 +8,8 @@ import logging
 import threading
 import time
 from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from sqlite3 import Row
 from typing import TYPE_CHECKING, cast
@@ -17,12 +19,13 @@ import numpy as np
 from memd.config.schema import SERVERS, EmbeddingSettings, VectorsSettings
 from memd.daemon.model_switch import ModelSwitch
 from memd.daemon.system import give_way
+from memd.daemon.task_queue import Turn
 from memd.daemon.tasks import stores as tasks
-from memd.daemon.tasks.lifecycle import SaveSimilarEdges
 from memd.daemon.vector_backlog import VectorBacklog
 from memd.daemon.vector_maker import FETCH, VectorMaker
 from memd.daemon.worker import Worker
 from memd.errors import DiskFull, MemdError, ModelUnavailable
+from memd.indexer.indexing import ingest
 from memd.indexer.language.tongues import foreign_language
 from memd.indexer.lifecycle import similarity
 from memd.indexer.model import multilingual
@@ -239,7 +242,7 @@ class Embedding:
             self.switch = ModelSwitch(serving.embedder.name, _named(settings))
 
     def _turn_off(self) -> None:
-        self.worker.submit(tasks.UseNoModel()).result()
+        self.worker.submit(self.worker.stores.use_no_model).result()
         for trouble in ("making", "former", "server"):
             self._tell(trouble)
         if self.switch is not None and self.switch.under_way:
@@ -298,7 +301,7 @@ class Embedding:
         # Also the model's first run, which is its slowest: no question should wait for it.
         scale_of(embedder)
         self._maker.end_process()
-        self.worker.submit(tasks.UseModel(embedder, source_of(settings))).result()
+        self.worker.submit(tasks.use_model, self.worker.stores, embedder, source_of(settings)).result()
         self._used, self._swept = settings, False
         self._tell_server()
 
@@ -370,7 +373,8 @@ class Embedding:
             return
         while unread := catalog.unread_chunks(stores.ledger.reader, UNREAD):
             languages = [(foreign_language(text), number) for number, text in unread]
-            self.worker.submit(tasks.SaveLanguages(languages)).result()
+            save = partial(catalog.save_languages, languages=languages)
+            self.worker.submit(stores.ledger.transact, save, turn=Turn.BACKGROUND).result()
         if not vector_table.any_multilingual(stores.ledger.reader):
             return
         try:
@@ -380,7 +384,7 @@ class Embedding:
             self.health.set("languages", error.message, error.hint or "memd doctor")
             return
         scale_of(embedder)
-        self.worker.submit(tasks.UseMultilingualModel(embedder)).result()
+        self.worker.submit(self.worker.stores.use_multilingual, embedder).result()
         self._recount()
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
 
@@ -394,7 +398,7 @@ class Embedding:
         log.info("the model changed from %s; %d chunks are embedded anew", row["name"], self.pending)
         former = self._load_known(row)
         if former is not None:
-            self.worker.submit(tasks.UseFormerModel(row["id"], former)).result()
+            self.worker.submit(self.worker.stores.use_former, row["id"], former).result()
         else:
             self._tell("former", BEING_MADE, "wait: memd status shows when")
 
@@ -416,17 +420,21 @@ class Embedding:
     def _open_collections(self) -> None:
         """Have the collections follow the ledger. Chroma is started when there is something for it to do."""
         vectors = VectorStore(vector_host(self.vectors, self.state, self.worker.stores.ledger.id))
-        vectors.on_synced = lambda workspace: self.worker.submit_once(tasks.MarkInStep(workspace))
+        vectors.on_synced = self._mark_in_step
         vectors.on_trouble = self._collections_failed
-        self.worker.submit(tasks.UseVectors(vectors)).result()
+        self.worker.submit(self.worker.stores.use_vectors, vectors).result()
         if not self.pending:
             self._caught_up()
+
+    def _mark_in_step(self, workspace: int) -> None:
+        """Note in the ledger that a workspace's collection has followed, unless it was touched again since."""
+        self.worker.submit_once(ingest.mark_in_step, self.worker.stores, workspace, turn=Turn.BACKGROUND)
 
     def _collections_failed(self, why: str) -> None:
         """The collections stay behind for a while, or they are back when there is nothing to say."""
         if why:
             self.health.set("collections", why, "memd goes on by itself; memd doctor tells more")
-            self.worker.submit_once(tasks.MarkBehind())
+            self.worker.submit_once(tasks.mark_behind, self.worker.stores)
         else:
             self.health.clear("collections")
 
@@ -437,10 +445,10 @@ class Embedding:
             # What was begun for the model of the settings is not lost.
             return
         if stores.former is not None or self._tell("former") or not self._swept:
-            self.worker.submit(tasks.ForgetOldModels()).result()
+            self.worker.submit(tasks.forget_old_models, self.worker.stores).result()
             self._swept = True
         if stores.multilingual is not None and not self.multilingual:
-            self.worker.submit(tasks.DropMultilingualModel()).result()
+            self.worker.submit(self.worker.stores.drop_multilingual).result()
         if self.switch is not None and self.switch.under_way:
             self.switch.end("done")
             log.info("the change of models from %s to %s is done", self.switch.before, self.switch.to)
@@ -459,7 +467,7 @@ class Embedding:
                     raise
                 log.warning("the former model no longer serves: %s", error)
                 self._tell("former", BEING_MADE, "wait: memd status shows when")
-                self.worker.submit(tasks.DropFormerModel()).result()
+                self.worker.submit(self.worker.stores.drop_former).result()
         self._maker.end_process()
         self.backlog.clear()
         self._caught_up()
@@ -495,7 +503,8 @@ class Embedding:
         texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
         pieces = [sentence_pieces(row["text"]) if model is self.worker.stores.multilingual else [] for row in rows]
         vectors = self._maker.make(model.embedder, [*texts, *(piece for some in pieces for piece in some)])
-        self.worker.submit(tasks.SaveVectors(model, rows, _by_text(vectors, pieces))).result()
+        made = _by_text(vectors, pieces)
+        self.worker.submit(ingest.save_vectors, self.worker.stores, model, rows, made, turn=Turn.BACKGROUND).result()
         self.health.clear("disk")
         self.backlog.made(rows, time.monotonic() - started)
         if not self.pending:
@@ -507,7 +516,8 @@ class Embedding:
         """The vectors have caught up: compare the memories that are new."""
         for index in similarity.workspaces_to_compare(self.worker.stores):
             for part in similarity.compare(self.worker.stores, index, COMPARED_AT_ONCE).parts():
-                self.worker.submit(SaveSimilarEdges(index.id, part)).result()
+                save = partial(similarity.save, workspace=index.id, compared=part, now=datetime.now(UTC))
+                self.worker.submit(self.worker.stores.ledger.transact, save, turn=Turn.BACKGROUND).result()
 
     def _recount(self) -> None:
         self.backlog.recount(self.multilingual)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, TypeVarTuple, cast
 
 from memd.config.schema import Settings
 from memd.daemon.access_log import AccessLog
@@ -21,17 +21,17 @@ from memd.daemon.code_outlines import CodeOutlines
 from memd.daemon.embedding import Embedding
 from memd.daemon.events import Events
 from memd.daemon.health import Health
-from memd.daemon.indexing import PLAIN, SETTLED, IndexingOptions
+from memd.daemon.indexing import PLAIN, SETTLED, IndexingJob, IndexingOptions
 from memd.daemon.mcp_sessions import McpSessions
 from memd.daemon.reader_pool import ReaderGone, ReaderPool
 from memd.daemon.reflect import ActiveRules, ReflectionRunner
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import IncomingCall
 from memd.daemon.subscriptions import Subscriptions
-from memd.daemon.task_queue import Task
-from memd.daemon.tasks.indexing import ScanWorkspaces
-from memd.daemon.tasks.lifecycle import ResolveMentions, ResolveMentionsSoon
-from memd.daemon.tasks.stores import MarkPolyglot
+from memd.daemon.task_queue import Turn
+from memd.daemon.tasks.indexing import scan_workspaces
+from memd.daemon.tasks.lifecycle import resolve_mentions, resolve_mentions_soon
+from memd.daemon.tasks.stores import mark_polyglot
 from memd.daemon.watcher import Watcher
 from memd.daemon.worker import Worker
 from memd.errors import LedgerMoved, StoreBroken, UnknownWorkspace, UsageError
@@ -68,6 +68,7 @@ MODEL_TRIES = 3
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 Result = dict[str, Any]
 ReportProgress = Callable[[str, int, int], Awaitable[None]]
 """Takes the phase, how much of it is done, and how much there is to do."""
@@ -125,7 +126,9 @@ class HandlerContext:
         self._background: set[asyncio.Task[Any]] = set()
         self._rereads: dict[tuple[str, ...], None] = {}
         self.worker.on_saved = self.subscriptions.saved
-        self.worker.on_unlinked = lambda ns: self.worker.submit_once(ResolveMentionsSoon(ns))
+        self.worker.on_unlinked = lambda ns: self.worker.submit_once(
+            resolve_mentions_soon, self.worker, ns, turn=Turn.BACKGROUND
+        )
         self.worker.on_applied = lambda ns, paths: self.mcp.applied(loop, ns, paths)
 
     @property
@@ -162,7 +165,7 @@ class HandlerContext:
 
     def rescan(self, ns: tuple[str, ...]) -> None:
         """Scan whole workspaces soon; many requests are one scan."""
-        self.worker.submit_once(ScanWorkspaces(ns, SETTLED))
+        self.worker.submit_once(scan_workspaces, self.worker, ns, SETTLED)
 
     # --- which workspaces are meant ---------------------------------------------------------------------------
 
@@ -256,11 +259,12 @@ class HandlerContext:
                 raise
             return self._in_snapshot(work, tries - 1)
 
-    async def run(self, task: Task[T]) -> T:
-        """Have the writer do something, and wait for the result."""
+    async def write(self, do: Callable[[*Ts], T | IndexingJob], *args: *Ts, turn: Turn = Turn.PLAIN) -> T:
+        """Have the writer's thread call a function, and wait for the result."""
         answered_at.set(None)
         call = writing_call.get()
-        return await asyncio.wrap_future(self.worker.submit(task, AwaitedWrite(call) if call else None))
+        future: Future[T] | None = AwaitedWrite(call) if call else None
+        return await asyncio.wrap_future(self.worker.submit(do, *args, turn=turn, future=future))
 
     def in_background(self, work: Coroutine[Any, Any, Any]) -> None:
         """Go on with something nobody waits for."""
@@ -295,7 +299,7 @@ class HandlerContext:
         await self.catch_up()
         for index in indexes:
             if index.unlinked:
-                await self.run(ResolveMentions(index.workspace.ns))
+                await self.write(resolve_mentions, self.worker, index.workspace.ns)
 
     async def scan(
         self, ns: tuple[str, ...], options: IndexingOptions = PLAIN, report: ReportProgress | None = None
@@ -306,7 +310,7 @@ class HandlerContext:
             job = self.worker.importing
             return ("text", job.done, job.total) if job is not None else None
 
-        done = await wait_reporting(self.worker.submit(ScanWorkspaces(ns, options)), progress, report)
+        done = await wait_reporting(self.worker.submit(scan_workspaces, self.worker, ns, options), progress, report)
         if done.restless:
             # Somebody else indexed them meanwhile, perhaps an older text: they are being read once more.
             await self.applied()
@@ -329,7 +333,7 @@ class HandlerContext:
         waiting = [index for name in ns if not (index := self.stores.index(name)).compares_languages]
         new = tuple(index.workspace.ns for index in waiting if not index.polyglot)
         if new:
-            await self.run(MarkPolyglot(new))
+            await self.write(mark_polyglot, self.stores, new)
             self.embedding.hurry()
         if waiting and wait:
             await self.model_loaded()

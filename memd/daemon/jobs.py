@@ -7,20 +7,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from datetime import datetime, timedelta
+from functools import partial
 
 from memd.daemon.handler_context import HandlerContext
 from memd.daemon.handlers.exam import nightly_exam
 from memd.daemon.indexing import SETTLED
 from memd.daemon.scheduler import ScheduledJob
-from memd.daemon.tasks.indexing import ScanWorkspaces
-from memd.daemon.tasks.lifecycle import SaveJobRun
-from memd.daemon.tasks.stores import CompactLedger, ForgetOldModels, RepairText
-from memd.daemon.tasks.writing import DropOldVersions, RecoverActions
+from memd.daemon.task_queue import Turn
+from memd.daemon.tasks.indexing import scan_workspaces
+from memd.daemon.tasks.stores import forget_old_models, verify_text
+from memd.daemon.tasks.writing import recover_actions
 from memd.errors import StoreBroken
 from memd.indexer.lifecycle.edges import batches
 from memd.indexer.maintenance import backups
 from memd.indexer.maintenance.reconcile import collection_difference, reconcile_collection
-from memd.indexer.record import actions
+from memd.indexer.record import actions, history
 from memd.indexer.record.actions import LastRun
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import WorkspaceIndex
@@ -58,7 +59,8 @@ class BuiltInJobs:
 
     def save_run(self, job: ScheduledJob) -> None:
         if job.kept and job.last:
-            self.worker.submit(SaveJobRun(LastRun(job.name, job.last, job.took_ms, job.result)))
+            save = partial(actions.keep_run, run=LastRun(job.name, job.last, job.took_ms, job.result))
+            self.worker.submit(self.stores.ledger.transact, save, turn=Turn.BACKGROUND)
 
     # --- keeping in step --------------------------------------------------------------------------------------
 
@@ -66,7 +68,7 @@ class BuiltInJobs:
         """Repair whatever events missed."""
         changed = removed = 0
         for names in batches(list(self.stores.indexes), SCANNED_AT_ONCE):
-            report = self.worker.submit(ScanWorkspaces(tuple(names), SETTLED)).result()
+            report = self.worker.submit(scan_workspaces, self.worker, tuple(names), SETTLED).result()
             changed, removed = changed + report.files, removed + report.removed
         self.after_scan()
         return f"{changed} changed, {removed} removed"
@@ -82,7 +84,7 @@ class BuiltInJobs:
         Compared here, beside the writer; what changes meanwhile is at worst compared once more by it.
         """
         ns = index.workspace.ns
-        if self._text_differs(index) and (count := self.worker.submit(RepairText(ns)).result()):
+        if self._text_differs(index) and (count := self.worker.submit(verify_text, self.worker, ns).result()):
             yield f"{ns}: {count} in the text index"
         if count := self._collection_differs(index):
             reconcile_collection(self.stores, index)
@@ -134,13 +136,14 @@ class BuiltInJobs:
 
     def compact(self) -> str:
         """Sweep up, drop what the settings say is too old, and give room back where that is worth it."""
-        self.worker.submit(RecoverActions()).result()
+        self.worker.submit(recover_actions, self.stores).result()
         if not self.ctx.embedding.pending:
-            self.worker.submit(ForgetOldModels()).result()
+            self.worker.submit(forget_old_models, self.stores).result()
         done = ["swept"]
         if days := self.ctx.settings.history.keep_days:
             before = actions.in_utc(datetime.now().astimezone() - timedelta(days))
-            done.append(f"{self.worker.submit(DropOldVersions(before)).result()} former texts dropped")
+            dropped = self.worker.submit(self.stores.ledger.transact, partial(history.expire, before=before))
+            done.append(f"{dropped.result()} former texts dropped")
         if freed := self._give_back():
             done.append(freed)
         return ", ".join(done)
@@ -149,7 +152,7 @@ class BuiltInJobs:
         used, free, size = self.stores.ledger.pages()
         if free * FREE <= used + free:
             return ""
-        problem = self.worker.submit(CompactLedger()).result()
+        problem = self.worker.submit(self.stores.ledger.compact).result()
         return f"{free * size / 1e6:.1f} MB given back" + (f" ({problem})" if problem else "")
 
     def selfexam(self) -> str:

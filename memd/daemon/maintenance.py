@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from memd.daemon.embedding import NICE, Embedding
 from memd.daemon.system import give_way
-from memd.daemon.tasks.stores import RepairText, UseBuiltText
+from memd.daemon.tasks.stores import use_built_text, verify_text
 from memd.daemon.worker import Worker
 from memd.errors import MemdError, StoreBroken
 from memd.indexer.maintenance.rebuild import GENTLE, build_elsewhere
@@ -89,7 +89,7 @@ class IndexMaintenance:
             text = index.text
         except StoreBroken as error:
             log.warning("ns=%s: %s", index.workspace.ns, error)
-            self.worker.submit(RepairText(index.workspace.ns)).result()
+            self.worker.submit(verify_text, self.worker, index.workspace.ns).result()
             return
         # Noted also when it fails: a question will find the damage, and it is repaired then.
         self._warm[text] = text.large
@@ -100,7 +100,7 @@ class IndexMaintenance:
         known = index.text.ids()
         fresh = build_elsewhere(self.worker.stores.folder, index.id, GENTLE)
         try:
-            used = self.worker.submit(UseBuiltText(index, fresh, known)).result()
+            used = self.worker.submit(use_built_text, self.worker, index, fresh, known).result()
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
         took, ns = (time.monotonic() - started) * 1000, index.workspace.ns

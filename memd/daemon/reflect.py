@@ -12,7 +12,8 @@ from sqlite3 import Connection
 from typing import Any
 
 from memd.daemon.health import Health
-from memd.daemon.tasks.lifecycle import ReflectionStep, announce_moved
+from memd.daemon.task_queue import Turn
+from memd.daemon.tasks.lifecycle import announce_moved
 from memd.daemon.worker import Worker
 from memd.indexer.lifecycle.reflect import ReflectionOptions, link, reflect
 from memd.indexer.store.stores import Stores
@@ -78,7 +79,7 @@ class ReflectionRunner:
             return link(self._stores, self._stores.index(ns), self._rules(), datetime.now(UTC), options)
 
     def _write(self, work: Callable[[Connection], Any]) -> Any:
-        return self._worker.submit(ReflectionStep(work)).result()
+        return self._worker.submit(self._stores.ledger.transact, work, turn=Turn.BACKGROUND).result()
 
 
 def _pacer() -> Callable[[], None]:

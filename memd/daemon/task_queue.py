@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, dataclass_transform
+from enum import Enum
+from typing import Any, Generic, TypeVar
 
 from memd.daemon.hints import Hints
 from memd.daemon.indexing import IndexingJob
@@ -14,25 +15,21 @@ from memd.daemon.indexing import IndexingJob
 T = TypeVar("T")
 
 
-@dataclass_transform(frozen_default=True)
-class Task(ABC, Generic[T]):
-    """Something the writer is asked to do. Every subclass is a frozen dataclass; memd/daemon/tasks/ has them all."""
+class Turn(Enum):
+    """When a task runs while something that memd wrote waits to be indexed."""
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        dataclass(frozen=True)(cls)
-
-    @abstractmethod
-    def run(self, worker: Any) -> T | IndexingJob:
-        """Do it, on the writer's thread. An IndexingJob says that the result comes when that import has ended."""
+    PLAIN = "after it"
+    WRITES = "before it: it changes files and leaves indexing them to the hints; it must not move the clock itself"
+    BACKGROUND = "after it, and after a burst of writes: nobody waits for it"
 
 
-class WriteTask(Task[T]):
-    """A task that changes files and leaves indexing them to the hints: it must not move the clock itself."""
+@dataclass(frozen=True, slots=True)
+class Task(Generic[T]):
+    """A function that the writer's thread calls. An IndexingJob as its result: the real one comes with that import."""
 
-
-class BackgroundTask(Task[T]):
-    """A task that nobody waits for: it comes after a burst of writes."""
+    do: Callable[..., T | IndexingJob]
+    args: tuple[Any, ...]
+    turn: Turn
 
 
 class TaskQueue:
@@ -50,7 +47,7 @@ class TaskQueue:
     @property
     def urgent(self) -> bool:
         """Whether somebody waits for one of them."""
-        return any(not isinstance(task, BackgroundTask) for task, _ in self._waiting)
+        return any(task.turn is not Turn.BACKGROUND for task, _ in self._waiting)
 
     def take(self, hints: Hints) -> tuple[Task[Any], Future[Any]] | None:
         """The next one; None when it is not yet its turn.
@@ -60,8 +57,8 @@ class TaskQueue:
         """
         if not hints.has_own:
             return self._waiting.popleft() if self._waiting else None
-        nth = next((nth for nth, (task, _) in enumerate(self._waiting) if not isinstance(task, BackgroundTask)), None)
-        if nth is None or not isinstance(self._waiting[nth][0], WriteTask) or hints.own_overdue:
+        nth = next((nth for nth, (task, _) in enumerate(self._waiting) if task.turn is not Turn.BACKGROUND), None)
+        if nth is None or self._waiting[nth][0].turn is not Turn.WRITES or hints.own_overdue:
             return None
         taken = self._waiting[nth]
         del self._waiting[nth]

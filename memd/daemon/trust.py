@@ -10,8 +10,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from memd.daemon.handler_context import HandlerContext
-from memd.daemon.tasks.writing import KeepProposal
 from memd.errors import Proposed, Refused
+from memd.indexer.record import proposals
 from memd.indexer.record.history import PEOPLE
 from memd.notes import secrets
 from memd.protocol.methods.base import Method, Signed
@@ -36,7 +36,10 @@ async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, p
     index = ctx.only_index(request)
     secrets.refuse(*(text for text in params.values() if isinstance(text, str)))
     kept = {**params, "ns": [index.workspace.ns], "who": request.who}
-    number = await ctx.run(KeepProposal(index.id, request.who, method.name, kept))
+    number = await ctx.write(
+        ctx.stores.ledger.transact,
+        lambda connection: proposals.add(connection, index.id, request.who, method.name, kept),
+    )
     raise Proposed(
         f"it is not written yet: as proposal {number} it waits until a person accepts it",
         f"a person decides: memd proposal accept {number}, or reject",

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from memd.config.schema import Settings
 from memd.daemon.events import INDEXED, Events
@@ -24,7 +24,7 @@ from memd.daemon.health import Health, Stopping, log_failure
 from memd.daemon.hints import DuePaths, Hints
 from memd.daemon.indexing import PLAIN, SETTLED, IndexingJob, IndexingOptions, IndexingSlice, slices
 from memd.daemon.ledger_guard import LedgerGuard
-from memd.daemon.task_queue import Task, TaskQueue
+from memd.daemon.task_queue import Task, TaskQueue, Turn
 from memd.errors import DiskFull, LedgerMoved, MemdError, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
@@ -49,6 +49,7 @@ OVERFULL = 4 * CROWDED
 """Of so many small ones some are joined between two steps, also while somebody always saves something."""
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Worker:
@@ -112,21 +113,24 @@ class Worker:
             self._hints.mark_changed(ns, path)
             self._wake.notify()
 
-    def submit(self, task: Task[T], future: Future[T] | None = None) -> Future[T]:
+    def submit(
+        self, do: Callable[[*Ts], T | IndexingJob], *args: *Ts, turn: Turn = Turn.PLAIN, future: Future[T] | None = None
+    ) -> Future[T]:
+        """Have the writer's thread call a function."""
         future = future or Future()
         with self._wake:
             if self._stopping:
                 future.set_exception(Stopping())
             else:
-                self._tasks.add(task, future)
+                self._tasks.add(Task(do, args, turn), future)
                 self._wake.notify()
         return future
 
-    def submit_once(self, task: Task[Any]) -> None:
-        """Submit a task unless an equal one waits already; one that has begun may have missed what this one is for."""
+    def submit_once(self, do: Callable[[*Ts], Any], *args: *Ts, turn: Turn = Turn.PLAIN) -> None:
+        """Submit a call unless the same waits already; one that has begun may have missed what this one is for."""
         with self._wake:
-            if task not in self._tasks:
-                self.submit(task).add_done_callback(log_failure)
+            if Task(do, args, turn) not in self._tasks:
+                self.submit(do, *args, turn=turn).add_done_callback(log_failure)
 
     def applied(self) -> Future[None]:
         """Done when every change noted so far is in the stores."""
@@ -266,7 +270,7 @@ class Worker:
         if not future.set_running_or_notify_cancel():
             return
         try:
-            result = task.run(self)
+            result = task.do(*task.args)
         except BaseException as error:
             future.set_exception(error)
             if not isinstance(error, Exception):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from sqlite3 import Row
 
 from memd.daemon.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, edit_of, in_memory, workspace_writer
-from memd.daemon.tasks.lifecycle import RefuseEdge, RemoveEdges
+from memd.daemon.tasks.lifecycle import remove_edges
 from memd.errors import NotFound, Refused, UsageError
-from memd.indexer.lifecycle import edges, mentions, related
+from memd.indexer.lifecycle import edges, mentions, related, similarity
 from memd.indexer.views.keys import KeyTarget
 from memd.lifecycle.edges import RELATED, Edge
 from memd.models import Memory
@@ -160,7 +162,10 @@ async def _undeclare(
     await _edges_updated(writer)
     if rel == RELATED:
         assert source.memory is not None and target.memory is not None
-        await writer.ctx.run(RefuseEdge(writer.ns, source.memory, target.memory))
+        refuse = partial(
+            similarity.refuse, workspace=writer.index.id, one=source.memory, other=target.memory, now=datetime.now(UTC)
+        )
+        await writer.ctx.write(writer.ctx.stores.ledger.transact, refuse)
     return done
 
 
@@ -180,5 +185,6 @@ def _without(end: KeyTarget, rel: str, names: set[str]) -> Callable[[str | None]
 
 async def _unlink(writer: WorkspaceWriter, source: KeyTarget, found: Sequence[Edge]) -> Result:
     """Take away what nobody declared: the ledger remembers it, and no pass makes it again."""
-    task = RemoveEdges(writer.ns, tuple(found), source.key, writer.who, writer.request_id)
-    return {**writer.untouched(source.key), "action": await writer.ctx.run(task)}
+    ctx = writer.ctx
+    action = await ctx.write(remove_edges, ctx.worker, writer.ns, found, source.key, writer.who, writer.request_id)
+    return {**writer.untouched(source.key), "action": action}

@@ -12,7 +12,7 @@ from pathlib import Path
 from memd.daemon.handler_context import ReportProgress, progress_reporter
 from memd.daemon.handlers import search, workspace_writer
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
-from memd.daemon.tasks.lifecycle import SaveExam
+from memd.daemon.tasks.lifecycle import save_exam
 from memd.errors import NotFound, UsageError
 from memd.exam import probes, questions, scoring
 from memd.exam import report as exam_report
@@ -145,6 +145,6 @@ async def nightly_exam(ctx: HandlerContext, today: date) -> str:
     for ns, index in list(ctx.stores.indexes.items()):
         result = await _probed(ctx, Ask("", (ns,), scoring.TURN_DEPTH), None, GENTLE_SECONDS)
         if result["questions"]:
-            await ctx.run(SaveExam(ns, index.id, today.isoformat(), result))
+            await ctx.write(save_exam, ctx.worker, index, today.isoformat(), result)
             recalls.append(f"{ns} {result['figures']['recall@5']:.0%}")
     return f"found in the first 5: {', '.join(recalls)}" if recalls else "no notes to make probes from"

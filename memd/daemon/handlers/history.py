@@ -7,7 +7,8 @@ from sqlite3 import Row
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer, written
-from memd.daemon.tasks.writing import UndoChanges, UndoFileChanges, UndoLifeChanges
+from memd.daemon.task_queue import Turn
+from memd.daemon.tasks import writing
 from memd.errors import Conflict, NotFound, Refused
 from memd.indexer.record.actions import by_request, in_utc
 from memd.indexer.store.stores import WorkspaceIndex
@@ -58,8 +59,8 @@ async def _restore_file(writer: WorkspaceWriter, path: str) -> Result:
         if not rows:
             raise NotFound(f"{path} was not removed while memd watched, or is back already", "memd trash")
         action = rows[0]["id"]
-    undoing = UndoFileChanges(writer.ns, action, writer.who, writer.request_id)
-    return {**await _undo(ctx, index, undoing), "key": "", "path": path, "version": None, "was_gone": True}
+    undone = await _undo(ctx, index, action, writer.who, writer.request_id)
+    return {**undone, "key": "", "path": path, "version": None, "was_gone": True}
 
 
 @handles(methods.UndoRequest)
@@ -68,16 +69,18 @@ async def undo(ctx: HandlerContext, request: methods.UndoRequest, call: Incoming
     row = await ctx.read(_action_to_undo, ctx, indexes, request)
     index = next(index for index in indexes if index.id == row["workspace"])
     undid = {"action": row["id"], **{name: row[name] for name in ("what", "who", "at")}}
-    task = UndoFileChanges if row["spliced"] else UndoLifeChanges
-    undoing = task(index.workspace.ns, row["id"], who, request.request_id)
-    return {**await _undo(ctx, index, undoing), "undid": undid, "key": row["key"]}
+    # What changes lives moves the clock, so it comes after memd's own writes.
+    turn = Turn.WRITES if row["spliced"] else Turn.PLAIN
+    return {**await _undo(ctx, index, row["id"], who, request.request_id, turn), "undid": undid, "key": row["key"]}
 
 
-async def _undo(ctx: HandlerContext, index: WorkspaceIndex, undoing: UndoChanges) -> Result:
+async def _undo(
+    ctx: HandlerContext, index: WorkspaceIndex, action: int, who: str, request_id: str, turn: Turn = Turn.WRITES
+) -> Result:
     try:
-        done = await ctx.run(undoing)
+        done = await ctx.write(writing.undo, ctx.worker, index.workspace.ns, action, who, request_id, turn=turn)
     except Conflict as error:
-        since = await ctx.read(past.since, ctx.stores, index.id, undoing.action)
+        since = await ctx.read(past.since, ctx.stores, index.id, action)
         hint = f"since then: {since}; " if since else ""
         raise Conflict(error.message, f"{hint}nothing was overwritten. memd log shows all of it") from error
     return {**written(index, done), "back": done.back}

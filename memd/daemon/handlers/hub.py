@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memd.config import tokens
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
-from memd.daemon.tasks.writing import LogTokenChange
+from memd.daemon.tasks.writing import log_token_change
 from memd.protocol.methods.hub import TokenAddRequest, TokenRevokeRequest
 
 
@@ -14,7 +14,7 @@ async def token_add(ctx: HandlerContext, request: TokenAddRequest, call: Incomin
         ctx.stores.index(ns)
     expires = tokens.moment(request.expires) if request.expires else None
     token, secret = await ctx.read(tokens.add, request.name, request.ns, write=request.write, expires=expires)
-    await ctx.run(LogTokenChange(token, "token add", request.author))
+    await ctx.write(log_token_change, ctx.stores, token, "token add", request.author)
     return {"name": token.name, "token": secret}
 
 
@@ -22,5 +22,5 @@ async def token_add(ctx: HandlerContext, request: TokenAddRequest, call: Incomin
 async def token_revoke(ctx: HandlerContext, request: TokenRevokeRequest, call: IncomingCall) -> Result:
     # Before it is logged: nobody is let in while the writer is busy.
     token = await ctx.read(tokens.revoke, request.name)
-    await ctx.run(LogTokenChange(token, "token revoke", request.author))
+    await ctx.write(log_token_change, ctx.stores, token, "token revoke", request.author)
     return {"revoked": token.name}

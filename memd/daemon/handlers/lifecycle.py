@@ -15,9 +15,10 @@ from memd.daemon.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, in_memory, workspace_writer
 from memd.daemon.handlers.workspaces import configure
-from memd.daemon.tasks.lifecycle import CountUseful, ExchangeState, MoveTier
+from memd.daemon.tasks.lifecycle import count_useful, move_tier
 from memd.errors import Refused
 from memd.indexer.lifecycle.reflect import preview_rules
+from memd.indexer.lifecycle.sync_state import exchange
 from memd.indexer.views import keys
 from memd.lifecycle import lives, rule_book
 from memd.lifecycle.rules import Rule, pair_rules
@@ -31,8 +32,9 @@ async def useful(ctx: HandlerContext, request: methods.UsefulRequest, call: Inco
     writer = workspace_writer(ctx, request)
     target = await writer.target(request.key)
     assert target.memory is not None
-    task = CountUseful(writer.ns, target.memory, request.key, writer.who, writer.request_id)
-    action, count = await ctx.run(task)
+    action, count = await ctx.write(
+        count_useful, ctx.worker, writer.ns, target.memory, request.key, writer.who, writer.request_id
+    )
     return {"ns": writer.ns, "key": request.key, "action": action, "useful": count}
 
 
@@ -52,7 +54,7 @@ async def reflect(ctx: HandlerContext, request: methods.ReflectRequest, call: In
 async def sync_state(ctx: HandlerContext, request: methods.SyncStateRequest, call: IncomingCall) -> Result:
     index = ctx.only_index(request)
     await ctx.scan((index.workspace.ns,))
-    done = await ctx.run(ExchangeState(index.workspace.ns))
+    done = await ctx.write(exchange, ctx.stores, index)
     return {**index.place, **asdict(done)}
 
 
@@ -81,8 +83,9 @@ async def _move(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb:
         raise Refused(f"`{target.key}` is pinned, so it stays at hand", f"memd curate {target.key} unpin")
     if before == after and not repeated:
         return {**writer.untouched(target.key), **_change_of("tier", before, before)}
-    task = MoveTier(writer.ns, row["id"], target.key, tier, verb, writer.who, writer.request_id)
-    action = await writer.ctx.run(task)
+    action = await writer.ctx.write(
+        move_tier, writer.ctx.worker, writer.ns, row["id"], target.key, tier, verb, writer.who, writer.request_id
+    )
     change = _change_of("tier", before, before if repeated else after)
     return {**writer.untouched(target.key), **change, "action": action, "repeated": repeated}
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from memd.daemon import handler_context, indexing
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
-from memd.daemon.tasks.stores import ExamineStores, RebuildVectors, UseBuiltText
+from memd.daemon.tasks.stores import rebuild_vectors, use_built_text
 from memd.errors import Busy
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
@@ -38,8 +38,8 @@ async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCa
     for name in names:
         index = ctx.stores.index(name)
         fresh = await ctx.read(build_elsewhere, ctx.stores.folder, index.id)
-        await ctx.run(UseBuiltText(index, fresh))
-        await ctx.run(RebuildVectors(name))
+        await ctx.write(use_built_text, ctx.worker, index, fresh)
+        await ctx.write(rebuild_vectors, ctx.stores, name)
     rows = [await ctx.read(workspace_status, ctx, ctx.stores.index(name)) for name in names]
     totals = {what: sum(row[what] for row in rows) for what in ("files", "chunks", "vectors")}
     return {**totals, "took_ms": round((time.monotonic() - started) * 1000, 1)}
@@ -47,7 +47,7 @@ async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCa
 
 @handles(DoctorRequest)
 async def doctor(ctx: HandlerContext, request: DoctorRequest, call: IncomingCall) -> Result:
-    findings = await ctx.run(ExamineStores(ctx.settings, request.fix))
+    findings = await ctx.write(doctor_checks.examine, ctx.stores, ctx.settings, request.fix, True)
     findings += await asyncio.to_thread(doctor_checks.examine_collections, ctx.stores, request.fix)
     result: Result = {"ok": doctor_checks.sound(findings)}
     if request.secrets:

@@ -11,12 +11,11 @@ from typing import Any, get_args
 from memd.daemon.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, did_you_mean, in_memory, workspace_writer
-from memd.daemon.tasks.writing import PurgeMemory
 from memd.errors import NotFound, Refused, UsageError, VersionConflict
 from memd.indexer.query.similar import similar
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys, overview, past
-from memd.indexer.writing.purge import collection_left
+from memd.indexer.writing.purge import collection_left, purge
 from memd.indexer.writing.write_files import FileChange
 from memd.models import Memory
 from memd.notes import metadata, patches, read, safe_write, sections
@@ -147,7 +146,7 @@ async def _purge(writer: WorkspaceWriter, memory: int) -> Result:
     """Forget what is gone from the files for good; on the writer's thread, as it changes every store."""
     ctx = writer.ctx
     await ctx.applied()
-    purged = await ctx.run(PurgeMemory(writer.ns, memory))
+    purged = await ctx.write(purge, ctx.stores, writer.index, memory)
     left = await asyncio.to_thread(collection_left, ctx.stores, writer.ns)
     return {**purged, "kept": [*purged["kept"], *left]}
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from sqlite3 import Row
 
 from memd.daemon.handlers.registry import HANDLERS, HandlerContext, IncomingCall, Result, handles
-from memd.daemon.tasks.writing import DropProposal
 from memd.daemon.trust import trusts
 from memd.errors import NotFound, Refused
 from memd.indexer.record import proposals
@@ -30,14 +30,14 @@ async def proposal_accept(ctx: HandlerContext, request: ProposalAcceptRequest, c
     method = METHODS[row["method"]]
     params = {name: value for name, value in json.loads(row["params"]).items() if name in method.parameters}
     result = await HANDLERS[method.request](ctx, parse(method, params), call)
-    await ctx.run(DropProposal(row["id"]))
+    await ctx.write(ctx.stores.ledger.transact, partial(proposals.drop, proposal=row["id"]))
     return {"proposal": _shown(ctx, row), "result": result}
 
 
 @handles(ProposalRejectRequest)
 async def proposal_reject(ctx: HandlerContext, request: ProposalRejectRequest, call: IncomingCall) -> Result:
     row = await _decided(ctx, request, call)
-    await ctx.run(DropProposal(row["id"]))
+    await ctx.write(ctx.stores.ledger.transact, partial(proposals.drop, proposal=row["id"]))
     return {"proposal": _shown(ctx, row)}
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from memd.daemon.handler_context import P, T, filters_of, namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
-from memd.daemon.tasks.indexing import ReadFilesFirst, RereadFiles
-from memd.daemon.tasks.stores import RepairText
+from memd.daemon.tasks.indexing import read_files_first, reread_files
+from memd.daemon.tasks.stores import verify_text
 from memd.errors import ModelUnavailable, NotFound, StoreBroken
 from memd.indexer.language.question import without_operators
 from memd.indexer.query import grep as grep_files
@@ -78,7 +78,7 @@ async def _complete_answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:
     if answer.unread and sync != "none":
         # Letter by letter means every file that has them, also one that is being indexed just now.
         for ns, paths in answer.unread.items():
-            await ctx.run(ReadFilesFirst(ns, tuple(paths)))
+            await ctx.write(read_files_first, ctx.worker, ns, paths)
         answer = await search_elsewhere(ctx, ask)
     return answer
 
@@ -97,7 +97,7 @@ async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> bool:
         # Some words are in no chunk for good, as those of front matter are: once is enough for them.
         new = [path for path, word in found.items() if (known := index.files.get(path)) is None
                or not ctx.reread_before(ns, path, known.digest, word)]  # fmt: skip
-        if new and not await _in_time(ctx.run(RereadFiles(ns, tuple(new)))):
+        if new and not await _in_time(ctx.write(reread_files, ctx.worker, ns, new)):
             return False
     return True
 
@@ -147,7 +147,7 @@ async def repairing_text(
     except StoreBroken:
         # Those that cannot be opened, or all of them: what is torn inside is found only by reading everything.
         for ns in await ctx.read(_unopenable, ctx.stores, names) or names:
-            await ctx.run(RepairText(ns))
+            await ctx.write(verify_text, ctx.worker, ns)
         return await ctx.read_elsewhere(work, *args, **kwargs)
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from memd.daemon.handler_context import ReportProgress, namespaces, progress_reporter
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import absolute_path
-from memd.daemon.tasks.writing import ImportFiles, RestoreLives
+from memd.daemon.tasks.writing import import_files
 from memd.errors import NotFound, SecretFound, UnknownWorkspace
 from memd.indexer.lifecycle.edges import batches
 from memd.indexer.maintenance import backups
@@ -117,7 +117,7 @@ async def _write_plan(
         changes = tuple(FileChange(step.incoming.path, edit=_edit(step, request.overwrite)) for step in steps)
         request_id = f"{request.request_id}:{index.workspace.ns}:{nth}" if request.request_id else ""
         write_action = WriteAction(what, request.author, changes, request=request_id)
-        done = await ctx.run(ImportFiles(index, write_action, steps))
+        done = await ctx.write(import_files, ctx.worker, index, write_action, steps)
         tally.actions.append(done.action)
         tally.conflicts += done.conflicts
         if report:
@@ -132,13 +132,13 @@ def _edit(step: FileImport, overwrite: bool) -> safe_write.Edit:
 async def _restore(ctx: HandlerContext, index: WorkspaceIndex, exported: ExportedWorkspace, tally: ImportTally) -> None:
     """Give the memories back what was observed of them, the gone ones their history, and all of them their links."""
     for paths in batches([file.path for file in exported.incoming_files], LIVES):
-        await ctx.run(RestoreLives(index, exported.lives, paths=paths))
+        await ctx.write(import_plan.restore_lives, ctx.stores, index, exported.lives, paths)
     gone = await ctx.read(import_plan.absent, ctx.stores, index, exported.gone)
     tally.gone += len(gone)
     for some in batches(gone, LIVES):
-        await ctx.run(RestoreLives(index, exported.lives, gone=some))
+        await ctx.write(import_plan.restore_gone, ctx.stores, index, some)
     for links in batches(exported.edges, LIVES):
-        await ctx.run(RestoreLives(index, exported.lives, edges=links))
+        await ctx.write(import_plan.restore_edges, ctx.stores, index, exported.lives, links)
 
 
 @dataclass(slots=True)

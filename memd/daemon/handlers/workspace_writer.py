@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memd.daemon.handler_context import HandlerContext, Result
-from memd.daemon.tasks.writing import WriteFiles
+from memd.daemon.task_queue import Turn
+from memd.daemon.tasks import writing
 from memd.errors import Conflict, Refused, UsageError
 from memd.indexer.indexing.scan import is_memory_path
 from memd.indexer.query import lookup
@@ -82,7 +83,8 @@ class WorkspaceWriter:
                     f"write your own and have it reviewed: memd propose KEY; or edit {path} in an editor, and commit it"
                 )
                 raise Refused(f"{path} is the team's: it changes by review", hint)
-        done = await self.ctx.run(WriteFiles(self.ns, WriteAction(what, self.who, changes, key, self.request_id)))
+        action = WriteAction(what, self.who, changes, key, self.request_id)
+        done = await self.ctx.write(writing.write, self.ctx.worker, self.ns, action, turn=Turn.WRITES)
         return written(self.index, done)
 
     def untouched(self, key: str) -> Result:

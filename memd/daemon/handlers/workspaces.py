@@ -13,7 +13,7 @@ from memd.daemon.handler_context import P, T, progress_reporter
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
-from memd.daemon.tasks.indexing import ForgetWorkspace, OpenWorkspace
+from memd.daemon.tasks.indexing import forget_workspace, open_workspace
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import DEFAULT_GLOBS, Workspace
@@ -33,7 +33,7 @@ async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call:
         known = _added_before(ctx, workspace, ns_given=bool(request.ns))
         if known is None:
             await configure(ctx, edit.add_workspace, workspace)
-            await ctx.run(OpenWorkspace(workspace))
+            await ctx.write(open_workspace, ctx.stores, workspace)
             ctx.watcher.add(workspace)
             ctx.outlines.begin(workspace.ns)
     ns = known.workspace.ns if known else workspace.ns
@@ -77,7 +77,7 @@ async def workspace_rm(ctx: HandlerContext, request: WorkspaceRmRequest, call: I
         await configure(ctx, edit.remove_workspace, ns)
         ctx.watcher.remove(ns)
         ctx.outlines.forget(ns, index.id)
-        await ctx.run(ForgetWorkspace(ns))
+        await ctx.write(forget_workspace, ctx.worker, ns)
     return {**index.place, "removed": True}
 
 

@@ -1,15 +1,17 @@
-"""Tasks that bring the index in step with the files of a workspace."""
+"""What the writer does to bring the index in step with the files of a workspace."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from memd.daemon.indexing import PLAIN, IndexingJob, IndexingOptions
-from memd.daemon.task_queue import Task
 from memd.daemon.tasks.stores import repair_text
 from memd.daemon.worker import Worker
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import ScanResult, newest_first, scan
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.store.ledger import Ledger
+from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Workspace
 from memd.notes import parse
 
@@ -17,79 +19,56 @@ NOTES_FORMAT = "notes_format"
 """The ledger's setting that says by which `FORMAT` the notes were parsed."""
 
 
-class OpenWorkspace(Task[WorkspaceIndex]):
+def open_workspace(stores: Stores, workspace: Workspace) -> WorkspaceIndex:
     """Begin to keep a workspace: open its index and repair what a killed process left."""
-
-    workspace: Workspace
-
-    def run(self, worker: Worker) -> WorkspaceIndex:
-        index = worker.stores.open_index(self.workspace)
-        worker.stores.open_collection(index)
-        return index
+    index = stores.open_index(workspace)
+    stores.open_collection(index)
+    return index
 
 
-class ForgetWorkspace(Task[None]):
+def forget_workspace(worker: Worker, ns: str) -> None:
     """Drop a workspace's index and rows, never its files."""
-
-    ns: str
-
-    def run(self, worker: Worker) -> None:
-        worker.stores.forget(worker.stores.index(self.ns))
-        worker.health.clear(f"held:{self.ns}")
+    worker.stores.forget(worker.stores.index(ns))
+    worker.health.clear(f"held:{ns}")
 
 
-class ScanWorkspaces(Task[IngestReport]):
+def scan_workspaces(
+    worker: Worker, names: tuple[str, ...] = (), options: IndexingOptions = PLAIN
+) -> IngestReport | IndexingJob:
     """Compare every file with the ledger and import what differs; without names, in all workspaces."""
-
-    ns: tuple[str, ...] = ()
-    options: IndexingOptions = PLAIN
-
-    def run(self, worker: Worker) -> IndexingJob:
-        known = worker.stores.indexes
-        # One of several may have been removed since; the only one that was named must be there.
-        indexes = [known[ns] for ns in self.ns or known if ns in known] or [worker.stores.index(ns) for ns in self.ns]
-        scans = [(index, _scan(worker, index)) for index in indexes]
-        todo = [(index, seen, _reading_order(index, seen, self.options.deep)) for index, seen in scans]
-        job = IndexingJob()
-        for index, seen, paths in todo:
-            worker.enqueue(index, paths, _sizes(seen), job, self.options)
-        return job
+    known = worker.stores.indexes
+    # One of several may have been removed since; the only one that was named must be there.
+    indexes = [known[ns] for ns in names or known if ns in known] or [worker.stores.index(ns) for ns in names]
+    scans = [(index, _scan(worker, index)) for index in indexes]
+    todo = [(index, seen, _reading_order(index, seen, options.deep)) for index, seen in scans]
+    job = IndexingJob()
+    for index, seen, paths in todo:
+        worker.enqueue(index, paths, _sizes(seen), job, options)
+    return job
 
 
-class RereadFiles(Task[IngestReport]):
+def reread_files(worker: Worker, ns: str, paths: Sequence[str]) -> IngestReport | IndexingJob:
     """Read some files whatever their stamps say, and compare the text index: they have a word that it lacks."""
-
-    ns: str
-    paths: tuple[str, ...]
-
-    def run(self, worker: Worker) -> IndexingJob:
-        index = worker.stores.index(self.ns)
-        repair_text(worker, index)
-        job = IndexingJob()
-        worker.enqueue(index, list(self.paths), {}, job, IndexingOptions(deep=True))
-        return job
+    index = worker.stores.index(ns)
+    repair_text(worker, index)
+    job = IndexingJob()
+    worker.enqueue(index, list(paths), {}, job, IndexingOptions(deep=True))
+    return job
 
 
-class ReadFilesFirst(Task[IngestReport]):
+def read_files_first(worker: Worker, ns: str, paths: Sequence[str]) -> IngestReport | IndexingJob:
     """Index some files before whatever else an import has to do; what vanished comes before them, as in a scan."""
-
-    ns: str
-    paths: tuple[str, ...]
-
-    def run(self, worker: Worker) -> IndexingJob:
-        index = worker.stores.index(self.ns)
-        seen = scan(index.workspace)
-        paths = [*sorted(index.files.keys() - seen.files.keys()), *self.paths]
-        job = IndexingJob()
-        worker.enqueue(index, paths, _sizes(seen), job, IndexingOptions(first=True))
-        return job
+    index = worker.stores.index(ns)
+    seen = scan(index.workspace)
+    job = IndexingJob()
+    gone = sorted(index.files.keys() - seen.files.keys())
+    worker.enqueue(index, [*gone, *paths], _sizes(seen), job, IndexingOptions(first=True))
+    return job
 
 
-class SaveNotesFormat(Task[None]):
+def save_notes_format(ledger: Ledger) -> None:
     """Remember that all notes have been parsed by the present `FORMAT`."""
-
-    def run(self, worker: Worker) -> None:
-        worker.stores.ledger.remember(NOTES_FORMAT, str(parse.FORMAT))
+    ledger.remember(NOTES_FORMAT, str(parse.FORMAT))
 
 
 def _scan(worker: Worker, index: WorkspaceIndex) -> ScanResult:

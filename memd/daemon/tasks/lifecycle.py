@@ -1,18 +1,17 @@
-"""Tasks for the lives of memories: accesses, tiers and edges, and what jobs note."""
+"""What the writer does for the lives of memories: accesses, tiers and edges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from sqlite3 import Connection
 from typing import Any
 
 from memd.daemon.events import ACCESSED, MOVED
-from memd.daemon.task_queue import BackgroundTask, Task
+from memd.daemon.task_queue import Turn
 from memd.daemon.worker import Worker
-from memd.indexer.lifecycle import edges, lives, mentions, similarity, sync_state
+from memd.indexer.lifecycle import edges, lives, mentions
 from memd.indexer.record import actions
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import exams
@@ -41,76 +40,45 @@ class ShownMemories:
     """The memories were shown side by side."""
 
 
-class LogAccesses(BackgroundTask[None]):
+def log_accesses(worker: Worker, every: Iterable[ShownMemories]) -> None:
     """Write down what clients were shown."""
-
-    shown: tuple[ShownMemories, ...]
-
-    def run(self, worker: Worker) -> None:
-        memories_by_client = []
-        with worker.stores.ledger.write() as connection:
-            for shown in self.shown:
-                memories = (*shown.memories, *lives.holders(connection, shown.chunks).values())
-                lives.record_accesses(connection, memories, shown.client, shown.at, shown.together)
-                memories_by_client.append((shown.client, memories))
-        for client, memories in memories_by_client:
-            announce_accessed(worker, client, memories)
+    memories_by_client = []
+    with worker.stores.ledger.write() as connection:
+        for shown in every:
+            memories = (*shown.memories, *lives.holders(connection, shown.chunks).values())
+            lives.record_accesses(connection, memories, shown.client, shown.at, shown.together)
+            memories_by_client.append((shown.client, memories))
+    for client, memories in memories_by_client:
+        announce_accessed(worker, client, memories)
 
 
-class MoveTier(Task[int]):
+def move_tier(worker: Worker, ns: str, memory: int, key: str, tier: Tier, verb: str, who: str, request_id: str) -> int:
     """Put a memory into another tier because someone said so, as an action; returns its number."""
-
-    ns: str
-    memory: int
-    key: str
-    tier: Tier
-    verb: str
-    who: str
-    request_id: str
-
-    def run(self, worker: Worker) -> int:
-        ledger, index = worker.stores.ledger, worker.stores.index(self.ns)
-        if (before := actions.by_request(ledger.reader, self.request_id)) is not None:
-            return int(before["id"])
-        move = lives.TierMove(self.memory, self.tier, self.who, self.verb, self.verb == "delete")
-        with ledger.write() as connection:
-            action = actions.begin(connection, index.id, self.who, f"curate {self.verb}", self.key, self.request_id)
-            moved = lives.move(connection, action, 0, move, datetime.now(UTC))
-            moves = [{"key": self.key, "to": self.tier, "why": self.verb}]
-            actions.finish(connection, action, {**NO_FILES, "moved": int(moved), "moves": moves})
-            ledger.tick(connection)
-        if moved:
-            announce_moved(worker, [self.memory])
-        return action
+    ledger, index = worker.stores.ledger, worker.stores.index(ns)
+    if (before := actions.by_request(ledger.reader, request_id)) is not None:
+        return int(before["id"])
+    move = lives.TierMove(memory, tier, who, verb, verb == "delete")
+    with ledger.write() as connection:
+        action = actions.begin(connection, index.id, who, f"curate {verb}", key, request_id)
+        moved = lives.move(connection, action, 0, move, datetime.now(UTC))
+        moves = [{"key": key, "to": tier, "why": verb}]
+        actions.finish(connection, action, {**NO_FILES, "moved": int(moved), "moves": moves})
+        ledger.tick(connection)
+    if moved:
+        announce_moved(worker, [memory])
+    return action
 
 
-class CountUseful(Task[tuple[int, int]]):
+def count_useful(worker: Worker, ns: str, memory: int, key: str, who: str, request_id: str) -> tuple[int, int]:
     """Count that a memory was useful to someone; returns the action's number and the count."""
-
-    ns: str
-    memory: int
-    key: str
-    who: str
-    request_id: str
-
-    def run(self, worker: Worker) -> tuple[int, int]:
-        ledger, index = worker.stores.ledger, worker.stores.index(self.ns)
-        if (before := actions.by_request(ledger.reader, self.request_id)) is not None:
-            return before["id"], lives.life_of(ledger.reader, self.memory).useful
-        with ledger.write() as connection:
-            action = actions.begin(connection, index.id, self.who, "useful", self.key, self.request_id)
-            count = lives.found_useful(connection, action, 0, self.memory)
-            actions.finish(connection, action, {**NO_FILES, "useful": count})
-        return action, count
-
-
-class ExchangeState(Task[sync_state.StateExchange]):
-    """Exchange what was observed with other machines, by files in the workspace."""
-
-    ns: str
-
-    def run(self, worker: Worker) -> sync_state.StateExchange:
-        return sync_state.exchange(worker.stores, worker.stores.index(self.ns))
+    ledger, index = worker.stores.ledger, worker.stores.index(ns)
+    if (before := actions.by_request(ledger.reader, request_id)) is not None:
+        return before["id"], lives.life_of(ledger.reader, memory).useful
+    with ledger.write() as connection:
+        action = actions.begin(connection, index.id, who, "useful", key, request_id)
+        count = lives.found_useful(connection, action, 0, memory)
+        actions.finish(connection, action, {**NO_FILES, "useful": count})
+    return action, count
 
 
 def announce_accessed(worker: Worker, who: str, memories: Iterable[int]) -> None:
@@ -149,28 +117,20 @@ def _keys_of(worker: Worker, memories: Iterable[int]) -> Iterator[tuple[str, int
 # --- edges ----------------------------------------------------------------------------------------------------
 
 
-class ResolveMentions(Task[None]):
+def resolve_mentions(worker: Worker, ns: str) -> None:
     """Turn what memories mention into edges, before someone is shown edges."""
-
-    ns: str
-
-    def run(self, worker: Worker) -> None:
-        index = worker.stores.index(self.ns)
-        while index.unlinked:
-            _resolve_some(worker, index)
+    index = worker.stores.index(ns)
+    while index.unlinked:
+        _resolve_some(worker, index)
 
 
-class ResolveMentionsSoon(BackgroundTask[None]):
+def resolve_mentions_soon(worker: Worker, ns: str) -> None:
     """The same when nobody waits, a few memories at a time."""
-
-    ns: str
-
-    def run(self, worker: Worker) -> None:
-        index = worker.stores.index(self.ns)
-        if index.unlinked:
-            _resolve_some(worker, index)
-        if index.unlinked:
-            worker.submit_once(self)
+    index = worker.stores.index(ns)
+    if index.unlinked:
+        _resolve_some(worker, index)
+    if index.unlinked:
+        worker.submit_once(resolve_mentions_soon, worker, ns, turn=Turn.BACKGROUND)
 
 
 def _resolve_some(worker: Worker, index: WorkspaceIndex) -> None:
@@ -180,83 +140,20 @@ def _resolve_some(worker: Worker, index: WorkspaceIndex) -> None:
     index.unlinked -= some
 
 
-class SaveSimilarEdges(BackgroundTask[int]):
-    """Keep the edges that a comparison of memories found; returns how many are new."""
-
-    workspace: int
-    compared: similarity.ComparedMemories
-
-    def run(self, worker: Worker) -> int:
-        with worker.stores.ledger.write() as connection:
-            return similarity.save(connection, self.workspace, self.compared, datetime.now(UTC))
-
-
-class RemoveEdges(Task[int]):
+def remove_edges(worker: Worker, ns: str, some: Sequence[Edge], key: str, who: str, request_id: str) -> int:
     """Take edges away that nobody declared, as one action that can be undone; returns its number."""
-
-    ns: str
-    edges: tuple[Edge, ...]
-    key: str
-    who: str
-    request_id: str
-
-    def run(self, worker: Worker) -> int:
-        ledger, index = worker.stores.ledger, worker.stores.index(self.ns)
-        if (before := actions.by_request(ledger.reader, self.request_id)) is not None:
-            return int(before["id"])
-        with ledger.write() as connection:
-            action = actions.begin(connection, index.id, self.who, "edge.rm", self.key, self.request_id)
-            edges.remove(connection, action, self.edges)
-            actions.finish(connection, action, {**NO_FILES, "removed": len(self.edges)})
-        return action
+    ledger, index = worker.stores.ledger, worker.stores.index(ns)
+    if (before := actions.by_request(ledger.reader, request_id)) is not None:
+        return int(before["id"])
+    with ledger.write() as connection:
+        action = actions.begin(connection, index.id, who, "edge.rm", key, request_id)
+        edges.remove(connection, action, some)
+        actions.finish(connection, action, {**NO_FILES, "removed": len(some)})
+    return action
 
 
-class RefuseEdge(Task[None]):
-    """Remember that two memories are not to be linked again for being alike: someone took their link away."""
-
-    ns: str
-    one: int
-    other: int
-
-    def run(self, worker: Worker) -> None:
-        index = worker.stores.index(self.ns)
-        with worker.stores.ledger.write() as connection:
-            similarity.refuse(connection, index.id, self.one, self.other, datetime.now(UTC))
-
-
-# --- what jobs note -------------------------------------------------------------------------------------------
-
-
-class ReflectionStep(BackgroundTask[Any]):
-    """One short transaction of a reflection, between the writes that people wait for."""
-
-    work: Callable[[Connection], Any]
-
-    def run(self, worker: Worker) -> Any:
-        with worker.stores.ledger.write() as connection:
-            return self.work(connection)
-
-
-class SaveJobRun(BackgroundTask[None]):
-    """Note when a job last ran and what came of it."""
-
-    last_run: actions.LastRun
-
-    def run(self, worker: Worker) -> None:
-        with worker.stores.ledger.write() as connection:
-            actions.keep_run(connection, self.last_run)
-
-
-class SaveExam(Task[None]):
+def save_exam(worker: Worker, index: WorkspaceIndex, day: str, result: dict[str, Any]) -> None:
     """Note the result of a nightly exam, unless the workspace was removed meanwhile."""
-
-    ns: str
-    workspace: int
-    day: str
-    result: dict[str, Any]
-
-    def run(self, worker: Worker) -> None:
-        index = worker.stores.indexes.get(self.ns)
-        if index is not None and index.id == self.workspace:
-            with worker.stores.ledger.write() as connection:
-                exams.keep(connection, self.workspace, self.day, self.result)
+    if worker.stores.indexes.get(index.workspace.ns) is index:
+        with worker.stores.ledger.write() as connection:
+            exams.keep(connection, index.id, day, result)

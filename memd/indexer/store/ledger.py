@@ -7,10 +7,11 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from enum import Enum
 from pathlib import Path
+from typing import TypeVar
 
 from memd.errors import DiskFull, LedgerMoved, MemdError, StoreBroken
 from memd.failpoints import failpoint
@@ -24,6 +25,7 @@ PATIENCE = 5.0
 
 MAPPED = 1 << 31
 
+T = TypeVar("T")
 FileId = tuple[int, int]
 """Device and inode: which file it is, whatever its name."""
 
@@ -175,6 +177,11 @@ class Ledger:
                     self._writer.execute("ROLLBACK")
                 raise
         self.confirm_place()
+
+    def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Call a function with the connection, in one transaction."""
+        with self.write() as connection:
+            return work(connection)
 
     @contextmanager
     def forgetting(self) -> Iterator[sqlite3.Connection]:
