@@ -27,7 +27,7 @@ from memd.daemon.maintenance import IndexMaintenance
 from memd.daemon.reload import reload
 from memd.daemon.server import Server, listen
 from memd.daemon.system import release_freed
-from memd.daemon.tasks.indexing import NOTES_FORMAT, SaveNotesFormat, ScanWorkspaces
+from memd.daemon.tasks.indexing import NOTES_FORMAT, ForgetUnlisted, SaveNotesFormat, ScanWorkspaces
 from memd.daemon.tasks.writing import RecoverActions
 from memd.errors import ConfigError
 from memd.indexer.indexing.ingest import IngestReport
@@ -75,7 +75,7 @@ class App:
             _raise_limits()
             self._open_stores()
             self._start_writer()
-            self._scan_at_start()
+            await self._scan_at_start()
             await self._start_server()
             # Told before the first answer: from then on the watchdog restarts a daemon that hangs.
             systemd.notify(f"READY=1\nSTATUS=answering, {len(self.stores.indexes)} workspaces")
@@ -100,11 +100,7 @@ class App:
         self.stores.link_similarity = self.settings.links.similarity
         self._stack.callback(self.stores.close)
         self.stores.open_workspaces(self.settings.workspaces)
-        known = {index.id for index in self.stores.indexes.values()}
-        for row in catalog.workspace_rows(self.stores.ledger.reader):
-            if row["id"] not in known:
-                log.info("forgetting ns=%s, which is no longer in the config", row["ns"])
-                self.stores.forget_number(row["id"])
+        self._promised = bool(self.stores.ledger.promises())
 
     def _start_writer(self) -> None:
         self.ctx = HandlerContext(self.settings, self.stores, self._loop, self.stop_soon)
@@ -118,14 +114,20 @@ class App:
         self.worker.start()
         self._stack.callback(self.worker.stop, STOP_SECONDS)
 
-    def _scan_at_start(self) -> None:
+    async def _scan_at_start(self) -> None:
         """Find what changed while nobody watched; a new way of cutting notes cuts all of them again."""
+        recovered = self.worker.submit(RecoverActions())
+        recovered.add_done_callback(log_failure)
+        if self._promised:
+            # No answer before what was promised is indexed, or at least sure to be next.
+            await asyncio.wait([asyncio.wrap_future(recovered)])
+            await self.ctx.catch_up()
+        self.worker.submit(ForgetUnlisted()).add_done_callback(log_failure)
         deep = self.stores.ledger.setting(NOTES_FORMAT) != str(parse.FORMAT)
         if deep and not catalog.any_files(self.stores.ledger.reader):
             # Said before the first import, which may be stopped: what it has read by then is not read again.
             self.worker.submit(SaveNotesFormat()).add_done_callback(log_failure)
             deep = False
-        self.worker.submit(RecoverActions()).add_done_callback(log_failure)
         scan = self.worker.submit(ScanWorkspaces(options=IndexingOptions(deep=deep)))
         scan.add_done_callback(log_failure)
 

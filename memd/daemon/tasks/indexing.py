@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from memd.daemon.indexing import PLAIN, IndexingJob, IndexingOptions
 from memd.daemon.task_queue import Task
 from memd.daemon.tasks.stores import repair_text
@@ -9,9 +11,12 @@ from memd.daemon.worker import Worker
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import ScanResult, newest_first, scan
+from memd.indexer.store import catalog
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import Workspace
 from memd.notes import parse
+
+log = logging.getLogger("memd.tasks")
 
 NOTES_FORMAT = "notes_format"
 """The ledger's setting that says by which `FORMAT` the notes were parsed."""
@@ -36,6 +41,17 @@ class ForgetWorkspace(Task[None]):
     def run(self, worker: Worker) -> None:
         worker.stores.forget(worker.stores.index(self.ns))
         worker.health.clear(f"held:{self.ns}")
+
+
+class ForgetUnlisted(Task[None]):
+    """Forget the workspaces that are no longer in the config. It moves the clock, so it comes after what was promised."""
+
+    def run(self, worker: Worker) -> None:
+        known = {index.id for index in worker.stores.indexes.values()}
+        for row in catalog.workspace_rows(worker.stores.ledger.reader):
+            if row["id"] not in known:
+                log.info("forgetting ns=%s, which is no longer in the config", row["ns"])
+                worker.stores.forget_number(row["id"])
 
 
 class ScanWorkspaces(Task[IngestReport]):
@@ -93,7 +109,7 @@ class SaveNotesFormat(Task[None]):
 
 
 def _scan(worker: Worker, index: WorkspaceIndex) -> ScanResult:
-    _repair_dirty(worker, index)
+    repair_dirty(worker, index)
     seen = scan(index.workspace)
     index.missing, index.skipped, index.copied = seen.missing, seen.skipped, seen.copied()
     if not seen.missing and not (index.held - seen.files.keys()):
@@ -102,7 +118,7 @@ def _scan(worker: Worker, index: WorkspaceIndex) -> ScanResult:
     return seen
 
 
-def _repair_dirty(worker: Worker, index: WorkspaceIndex) -> None:
+def repair_dirty(worker: Worker, index: WorkspaceIndex) -> None:
     """Compare the caches with the ledger where the ledger says that they may differ."""
     stores = worker.stores
     row = stores.ledger.reader.execute("SELECT * FROM workspaces WHERE id = ?", (index.id,)).fetchone()

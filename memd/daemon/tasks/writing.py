@@ -12,6 +12,7 @@ from typing import Any
 from memd.config.tokens import AccessToken
 from memd.daemon.events import WRITTEN, written
 from memd.daemon.task_queue import Task, WriteTask
+from memd.daemon.tasks.indexing import repair_dirty
 from memd.daemon.tasks.lifecycle import announce_moved_by
 from memd.daemon.worker import Worker
 from memd.indexer.record import actions, history, proposals
@@ -63,8 +64,9 @@ class UndoLifeChanges(UndoChanges):
 def _with_tick(worker: Worker, ns: str, done: ActionResult) -> ActionResult:
     """The action with the clock at which questions see it; only this thread moves the clock."""
     ledger = worker.stores.ledger
-    ticks = worker.mark_written(ns, done.paths if done.changed else ())
-    return replace(done, visible=f"c:{ledger.id}:{ledger.seq + ticks}")
+    worker.mark_written(ns, done.paths if done.changed else ())
+    promised, _ = ledger.promises().get(worker.stores.index(ns).id, (ledger.seq, []))
+    return replace(done, visible=ledger.clock_at(promised))
 
 
 class LogTokenChange(Task[None]):
@@ -86,10 +88,20 @@ class LogTokenChange(Task[None]):
 
 
 class RecoverActions(Task[list[str]]):
-    """Decide what became of actions that a killed process left half-way, before anything else is read or written."""
+    """Decide what became of actions that a killed process left half-way, before anything else is read or written.
+
+    What it promised to have indexed comes first, in the order of the promises.
+    """
 
     def run(self, worker: Worker) -> list[str]:
-        return [copy for index in worker.stores.indexes.values() for copy in write_files.recover(worker.stores, index)]
+        indexes = {index.id: index for index in worker.stores.indexes.values()}
+        copies = [copy for index in indexes.values() for copy in write_files.recover(worker.stores, index)]
+        for workspace, (_, paths) in sorted(worker.stores.ledger.promises().items(), key=lambda one: one[1]):
+            if index := indexes.get(workspace):
+                # What the ledger has decided about already, only the text index may lack.
+                repair_dirty(worker, index)
+                worker.mark_written(index.workspace.ns, paths)
+        return copies
 
 
 # --- imports --------------------------------------------------------------------------------------------------
@@ -109,7 +121,7 @@ class ImportFiles(Task[ActionResult]):
             for step in self.steps:
                 _keep_time(self.index, step)
             worker.events.tell(WRITTEN, ns=self.index.workspace.ns, **written(action.who, action.what, done))
-            worker.index_paths(self.index, tuple(done.paths))
+            worker.index_own(self.index, tuple(done.paths))
         return done
 
 

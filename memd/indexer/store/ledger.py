@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from enum import Enum
 from pathlib import Path
@@ -23,6 +24,9 @@ PATIENCE = 5.0
 
 
 MAPPED = 1 << 31
+
+PROMISED = "promised"
+"""The setting that has the open promises; one whose count the clock has reached is kept."""
 
 FileId = tuple[int, int]
 """Device and inode: which file it is, whatever its name."""
@@ -210,6 +214,23 @@ class Ledger:
         """Advance the clock, inside a transaction."""
         connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'seq'")
         self.seq = int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
+
+    def promises(self) -> dict[int, tuple[int, list[str]]]:
+        """What memd wrote and has not indexed yet: the files of each workspace, and the clock's count at which they are.
+
+        For the writer thread. Each workspace has one tick of its own, and none is reached before its files are indexed.
+        """
+        row = self._writer.execute("SELECT value FROM meta WHERE key = ?", (PROMISED,)).fetchone()
+        kept = json.loads(row["value"]) if row else []
+        return {workspace: (seq, paths) for workspace, seq, paths in kept if seq > self.seq}
+
+    def promise(self, connection: sqlite3.Connection, workspace: int, paths: Iterable[str]) -> None:
+        """Promise a tick of the clock to files that were just written, inside the transaction that finishes the write."""
+        waiting = self.promises()
+        following = max((seq for seq, _ in waiting.values()), default=self.seq) + 1
+        seq, known = waiting.get(workspace, (following, []))
+        waiting[workspace] = seq, list(dict.fromkeys([*known, *paths]))
+        self.save_setting(connection, PROMISED, json.dumps([(one, *rest) for one, rest in waiting.items()]))
 
     def setting(self, key: str) -> str:
         """A value that is kept for the whole ledger; empty if it was never set."""
