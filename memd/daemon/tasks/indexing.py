@@ -44,7 +44,7 @@ class ForgetWorkspace(Task[None]):
 
 
 class ForgetUnlisted(Task[None]):
-    """Forget the workspaces that are no longer in the config. It moves the clock, so it comes after what was promised."""
+    """Forget the workspaces that are no longer in the config; it moves the clock, so what was promised comes first."""
 
     def run(self, worker: Worker) -> None:
         known = {index.id for index in worker.stores.indexes.values()}

@@ -216,7 +216,7 @@ class Ledger:
         self.seq = int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
 
     def promises(self) -> dict[int, tuple[int, list[str]]]:
-        """What memd wrote and has not indexed yet: the files of each workspace, and the clock's count at which they are.
+        """What memd wrote and has not indexed yet: of each workspace the files, and the count at which they will be.
 
         For the writer thread. Each workspace has one tick of its own, and none is reached before its files are indexed.
         """
@@ -225,7 +225,7 @@ class Ledger:
         return {workspace: (seq, paths) for workspace, seq, paths in kept if seq > self.seq}
 
     def promise(self, connection: sqlite3.Connection, workspace: int, paths: Iterable[str]) -> None:
-        """Promise a tick of the clock to files that were just written, inside the transaction that finishes the write."""
+        """Promise a tick to files that were just written, inside the transaction that finishes the write."""
         waiting = self.promises()
         following = max((seq for seq, _ in waiting.values()), default=self.seq) + 1
         seq, known = waiting.get(workspace, (following, []))
