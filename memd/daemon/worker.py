@@ -25,7 +25,7 @@ from memd.daemon.hints import DuePaths, Hints
 from memd.daemon.indexing import PLAIN, SETTLED, IndexingJob, IndexingOptions, IndexingSlice, slices
 from memd.daemon.ledger_guard import LedgerGuard
 from memd.daemon.task_queue import Task, TaskQueue
-from memd.errors import DiskFull, LedgerMoved, MemdError, StoreBroken
+from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
 from memd.indexer.indexing.ingest import IngestOptions, IngestReport
@@ -179,10 +179,12 @@ class Worker:
         while (step := self._next()) is not None:
             try:
                 step()
-            except MemdError as error:
-                log.error("%s", error)
-            except Exception:
-                log.exception("the writer goes on after an unexpected error")
+            except Exception as error:
+                explained = self.guard.explain(error)
+                if isinstance(explained, MemdError):
+                    log.error("%s", explained)
+                else:
+                    log.exception("the writer goes on after an unexpected error")
         self.guard.look()
 
     def _look_around(self) -> None:
@@ -268,7 +270,7 @@ class Worker:
         try:
             result = task.run(self)
         except BaseException as error:
-            future.set_exception(error)
+            future.set_exception(self.guard.explain(error) if isinstance(error, Exception) else error)
             if not isinstance(error, Exception):
                 raise
             return
@@ -362,6 +364,8 @@ class Worker:
         except LedgerMoved as error:
             log.error("%s", error)
             self._retry(batch)
+        except LedgerDamaged:
+            raise
         except StoreBroken as error:
             log.error("%s", error)
             self.stores.renew_text(index)

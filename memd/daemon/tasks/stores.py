@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from memd.config.schema import Settings
 from memd.daemon.task_queue import BackgroundTask, Task
 from memd.daemon.worker import Worker
-from memd.errors import StoreBroken
+from memd.errors import LedgerDamaged, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.doctor import DoctorFinding
@@ -19,6 +19,7 @@ from memd.indexer.maintenance.reconcile import reconcile_text
 from memd.indexer.model import multilingual
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.ledger import LedgerPlace
 from memd.indexer.store.stores import ActiveModel, WorkspaceIndex
 
 if TYPE_CHECKING:
@@ -235,7 +236,14 @@ class ExamineStores(Task[list[DoctorFinding]]):
     fix: bool
 
     def run(self, worker: Worker) -> list[DoctorFinding]:
-        return doctor.examine(worker.stores, self.settings, self.fix, running=True)
+        stores = worker.stores
+        findings = doctor.examine(stores, self.settings, self.fix, running=True)
+        if findings[0].state == "broken" and stores.ledger.place is LedgerPlace.HERE:
+            worker.guard.explain(LedgerDamaged(findings[0].detail, findings[0].fix))
+            if self.fix:
+                findings = [doctor.mend_ledger(stores.folder, findings[0].detail)]
+                worker.guard.mended()
+        return findings
 
 
 class CompactLedger(Task[str]):
