@@ -16,6 +16,7 @@ from functools import partial
 
 from memd import installation
 from memd.config import paths
+from memd.config.schedules import OFF
 from memd.config.schema import Settings
 from memd.daemon import handlers, logs, systemd
 from memd.daemon.handler_context import HandlerContext
@@ -32,6 +33,7 @@ from memd.daemon.tasks.writing import RecoverActions
 from memd.errors import ConfigError
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.store import catalog
+from memd.indexer.store.ledger import newest_backup
 from memd.indexer.store.stores import Stores
 from memd.notes import parse
 from memd.version import __version__
@@ -101,6 +103,7 @@ class App:
         self._stack.callback(self.stores.close)
         self.stores.open_workspaces(self.settings.workspaces)
         self._promised = bool(self.stores.ledger.promises())
+        self._lacks_backup = self.settings.jobs.backup != OFF and newest_backup(self.stores.folder) is None
 
     def _start_writer(self) -> None:
         self.ctx = HandlerContext(self.settings, self.stores, self._loop, self.stop_soon)
@@ -200,6 +203,9 @@ class App:
     def _when_idle(self) -> None:
         """What can wait for a quiet moment."""
         self.maintenance.look()
+        if self._lacks_backup and self.ctx.scheduler.ready and catalog.any_files(self.stores.ledger.reader):
+            self._lacks_backup = False
+            self.ctx.scheduler.ask("backup").add_done_callback(log_failure)
         if self.ctx.embedding.warming or self.ctx.embedding.pending:
             return
         self.ctx.mcp.load_ahead()
