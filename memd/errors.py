@@ -21,6 +21,7 @@ MemdError                 failed                exit 6
 │   └── Proposed          proposed                  it waits for a person, as `server.trust` says
 ├── Busy                  busy                  exit 6, worth trying again
 ├── StoreBroken           store_broken          exit 6
+│   └── LedgerDamaged     ledger_damaged            `memd doctor --fix` mends it
 ├── DiskFull              disk_full             exit 6, worth trying again
 ├── LedgerMoved           ledger_moved          exit 6, worth trying again
 └── ModelUnavailable      model_unavailable     exit 6
@@ -203,6 +204,13 @@ class StoreBroken(MemdError):
 
     code = "store_broken"
     rpc_code = -32013
+
+
+class LedgerDamaged(StoreBroken):
+    """`state.db` is damaged or gone; nothing is written to it."""
+
+    code = "ledger_damaged"
+    rpc_code = -32023
 
 
 class DiskFull(MemdError):

@@ -39,8 +39,10 @@ def serve() -> int:
     # They make many objects that stay, and the collector would look at them again and again.
     gc.set_threshold(*GC_THRESHOLD)
     from memd.daemon.app import main
+    from memd.indexer.store.ledger import translated
 
-    return main(settings, lock)
+    with translated():
+        return main(settings, lock)
 
 
 def doctor(fix: bool, secrets: bool) -> int:

@@ -16,6 +16,7 @@ from functools import partial
 
 from memd import installation
 from memd.config import paths
+from memd.config.schedules import OFF
 from memd.config.schema import Settings
 from memd.daemon import handlers, logs, systemd
 from memd.daemon.handler_context import HandlerContext
@@ -27,11 +28,12 @@ from memd.daemon.maintenance import IndexMaintenance
 from memd.daemon.reload import reload
 from memd.daemon.server import Server, listen
 from memd.daemon.system import release_freed
-from memd.daemon.tasks.indexing import NOTES_FORMAT, save_notes_format, scan_workspaces
+from memd.daemon.tasks.indexing import NOTES_FORMAT, forget_unlisted, save_notes_format, scan_workspaces
 from memd.daemon.tasks.writing import recover_actions
 from memd.errors import ConfigError
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.store import catalog
+from memd.indexer.store.ledger import newest_backup
 from memd.indexer.store.stores import Stores
 from memd.notes import parse
 from memd.version import __version__
@@ -75,7 +77,7 @@ class App:
             _raise_limits()
             self._open_stores()
             self._start_writer()
-            self._scan_at_start()
+            await self._scan_at_start()
             await self._start_server()
             # Told before the first answer: from then on the watchdog restarts a daemon that hangs.
             systemd.notify(f"READY=1\nSTATUS=answering, {len(self.stores.indexes)} workspaces")
@@ -100,11 +102,8 @@ class App:
         self.stores.link_similarity = self.settings.links.similarity
         self._stack.callback(self.stores.close)
         self.stores.open_workspaces(self.settings.workspaces)
-        known = {index.id for index in self.stores.indexes.values()}
-        for row in catalog.workspace_rows(self.stores.ledger.reader):
-            if row["id"] not in known:
-                log.info("forgetting ns=%s, which is no longer in the config", row["ns"])
-                self.stores.forget_number(row["id"])
+        self._promised = bool(self.stores.ledger.promises())
+        self._lacks_backup = self.settings.jobs.backup != OFF and newest_backup(self.stores.folder) is None
 
     def _start_writer(self) -> None:
         self.ctx = HandlerContext(self.settings, self.stores, self._loop, self.stop_soon)
@@ -118,14 +117,20 @@ class App:
         self.worker.start()
         self._stack.callback(self.worker.stop, STOP_SECONDS)
 
-    def _scan_at_start(self) -> None:
+    async def _scan_at_start(self) -> None:
         """Find what changed while nobody watched; a new way of cutting notes cuts all of them again."""
+        recovered = self.worker.submit(recover_actions, self.worker)
+        recovered.add_done_callback(log_failure)
+        if self._promised:
+            # No answer before what was promised is indexed, or at least sure to be next.
+            await asyncio.wait([asyncio.wrap_future(recovered)])
+            await self.ctx.catch_up()
+        self.worker.submit(forget_unlisted, self.stores).add_done_callback(log_failure)
         deep = self.stores.ledger.setting(NOTES_FORMAT) != str(parse.FORMAT)
         if deep and not catalog.any_files(self.stores.ledger.reader):
             # Said before the first import, which may be stopped: what it has read by then is not read again.
             self.worker.submit(save_notes_format, self.stores.ledger).add_done_callback(log_failure)
             deep = False
-        self.worker.submit(recover_actions, self.stores).add_done_callback(log_failure)
         scan = self.worker.submit(scan_workspaces, self.worker, (), IndexingOptions(deep=deep))
         scan.add_done_callback(log_failure)
 
@@ -198,6 +203,9 @@ class App:
     def _when_idle(self) -> None:
         """What can wait for a quiet moment."""
         self.maintenance.look()
+        if self._lacks_backup and self.ctx.scheduler.ready and catalog.any_files(self.stores.ledger.reader):
+            self._lacks_backup = False
+            self.ctx.scheduler.ask("backup").add_done_callback(log_failure)
         if self.ctx.embedding.warming or self.ctx.embedding.pending:
             return
         self.ctx.mcp.load_ahead()

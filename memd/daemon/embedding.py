@@ -186,6 +186,7 @@ class Embedding:
                 log.error("%s", error)
                 self._pause()
             except Exception as error:
+                self.worker.guard.explain(error)
                 log.exception("embedding goes on after an unexpected error")
                 self.phase, self.note = "failed", repr(error)
                 self._tell("making", f"vectors cannot be made: {error!r}", "memd logs tells more; memd restart")

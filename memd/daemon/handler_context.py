@@ -23,7 +23,8 @@ from memd.daemon.events import Events
 from memd.daemon.health import Health
 from memd.daemon.indexing import PLAIN, SETTLED, IndexingJob, IndexingOptions
 from memd.daemon.mcp_sessions import McpSessions
-from memd.daemon.reader_pool import ReaderGone, ReaderPool
+from memd.daemon.reader_messages import ReaderGone
+from memd.daemon.reader_pool import ReaderPool
 from memd.daemon.reflect import ActiveRules, ReflectionRunner
 from memd.daemon.scheduler import Scheduler
 from memd.daemon.server import IncomingCall
@@ -108,7 +109,7 @@ class HandlerContext:
         self.worker = Worker(stores, settings, self.health, self.events)
         self.watcher = Watcher(settings.watch, self.worker.mark_changed, self.rescan)
         self.embedding = Embedding(self.worker, settings.embedding, settings.vectors)
-        self.scheduler = Scheduler(self.events)
+        self.scheduler = Scheduler(self.events, self.worker.guard.explain)
         self.access_log = AccessLog(self.worker)
         self.rules = ActiveRules(self.health, settings.rules)
         self.reflection = ReflectionRunner(stores, self.worker, self.rules.all)

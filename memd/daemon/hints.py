@@ -81,10 +81,6 @@ class Hints:
         known = self._changes.get(key)
         self._changes[key] = _Change(known.event if known else self._events, first, last)
 
-    def ticks_until_indexed(self, ns: str) -> int:
-        """Ticks of the clock until memd's own writes to a workspace are indexed; 0 when they are."""
-        return list(self._own).index(ns) + 1 if ns in self._own else 0
-
     @property
     def has_own(self) -> bool:
         """Whether something that memd wrote itself waits."""

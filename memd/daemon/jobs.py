@@ -136,7 +136,7 @@ class BuiltInJobs:
 
     def compact(self) -> str:
         """Sweep up, drop what the settings say is too old, and give room back where that is worth it."""
-        self.worker.submit(recover_actions, self.stores).result()
+        self.worker.submit(recover_actions, self.worker).result()
         if not self.ctx.embedding.pending:
             self.worker.submit(forget_old_models, self.stores).result()
         done = ["swept"]

@@ -1,20 +1,26 @@
-"""Sees to it that `state.db` stays where it was opened: a file that is gone is put back, another one is left alone."""
+"""Sees to it that `state.db` stays where it was opened and is sound: a file that is gone is put back, another one is
+left alone, and of a damaged one nothing is believed until the doctor has mended it."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from datetime import datetime
 
 from memd.daemon.health import Health
-from memd.errors import MemdError
+from memd.errors import LedgerDamaged, MemdError
 from memd.indexer.maintenance import backups
-from memd.indexer.store.ledger import LedgerPlace
+from memd.indexer.store.ledger import FIX, UNTRANSLATED, LedgerPlace, translate
+from memd.indexer.store.ledger_check import problem_in
 from memd.indexer.store.stores import Stores
 
 log = logging.getLogger("memd.ledger")
 
 TROUBLE = "ledger"
+
+EXAMINE_SECONDS = 60.0
+"""How long a ledger that was found sound is not looked at again."""
 
 
 class LedgerGuard:
@@ -25,10 +31,35 @@ class LedgerGuard:
         """Called when a copy stands in the place of a file that was gone: the process must start again with it."""
         self._stores = stores
         self._health = health
+        self._examine_from = 0.0
+
+    def explain(self, error: Exception) -> Exception:
+        """What an error means: damage of the ledger where it shows one, else the error itself; from any thread.
+
+        What SQLite has no name for may come from a row that is not what was written: then the ledger is looked at.
+        """
+        if isinstance(error, UNTRANSLATED):
+            error = translate(error)
+        elif not isinstance(error, MemdError | OSError) and time.monotonic() >= self._examine_from:
+            self._examine_from = time.monotonic() + EXAMINE_SECONDS
+            if problem := problem_in(self._stores.ledger.reader):
+                error = LedgerDamaged(f"state.db is damaged: {problem}", FIX)
+        if isinstance(error, LedgerDamaged) and self._stores.ledger.damage is None:
+            self._stores.ledger.damage = error
+            self._health.set(TROUBLE, error.message, error.hint)
+            log.error("%s; nothing is written, and questions are answered from the files: %s", error, error.hint)
+        return error
+
+    def mended(self) -> None:
+        """Start again with the ledger that took the place of the damaged one."""
+        self._stores.ledger.replaced()
+        self.on_put_back()
 
     def look(self) -> bool:
         """Compare the file under the name with the one that is open; False when it is to be tried again later."""
         ledger = self._stores.ledger
+        if ledger.damage is not None:
+            return True
         place = ledger.place
         if place is LedgerPlace.HERE:
             ledger.copy = None

@@ -13,8 +13,9 @@ from memd.daemon.embedding import NICE, Embedding
 from memd.daemon.system import give_way
 from memd.daemon.tasks.stores import use_built_text, verify_text
 from memd.daemon.worker import Worker
-from memd.errors import MemdError, StoreBroken
+from memd.errors import LedgerDamaged, MemdError, StoreBroken
 from memd.indexer.maintenance.rebuild import GENTLE, build_elsewhere
+from memd.indexer.store.ledger import translated
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.store.text import TextIndex
 
@@ -79,14 +80,18 @@ class IndexMaintenance:
     def _run(self, work: Callable[[WorkspaceIndex], None], index: WorkspaceIndex) -> None:
         give_way(NICE)
         try:
-            work(index)
+            with translated():
+                work(index)
         except MemdError as error:
+            self.worker.guard.explain(error)
             log.warning("put off: %s", error)
             self._join_from = time.monotonic() + RETRY_SECONDS
 
     def _read_ahead(self, index: WorkspaceIndex) -> None:
         try:
             text = index.text
+        except LedgerDamaged:
+            raise
         except StoreBroken as error:
             log.warning("ns=%s: %s", index.workspace.ns, error)
             self.worker.submit(verify_text, self.worker, index.workspace.ns).result()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from memd.config import paths
 from memd.config.load import load, placed_rules
 from memd.config.schema import Settings
 from memd.daemon.lock import take_state
-from memd.errors import ConfigError, UnsafePlace
+from memd.errors import ConfigError, LedgerDamaged, UnsafePlace
 from memd.indexer.maintenance import backups, doctor
 from memd.indexer.maintenance.doctor import DoctorFinding, FoundSecret
 from memd.indexer.store.stores import Stores
@@ -31,10 +31,18 @@ def examine(fix: bool) -> list[DoctorFinding]:
         findings += doctor.open_ledger(paths.state_dir(), fix)
         if not doctor.sound(findings):
             return findings
-        stores = Stores(paths.state_dir(), mend=fix)
-        stack.callback(stores.close)
-        stores.open_workspaces(settings.workspaces)
-        return findings + doctor.examine(stores, settings, fix, running=False)
+        found = _examine_stores(settings, fix)
+        if fix and not doctor.sound(found[:1]):
+            found = [doctor.mend_ledger(paths.state_dir(), found[0].detail), *_examine_stores(settings, fix)]
+        return findings + found
+
+
+def _examine_stores(settings: Settings, fix: bool) -> list[DoctorFinding]:
+    """What is found in the stores; the first is about the ledger."""
+    with closing(Stores(paths.state_dir(), mend=fix)) as stores:
+        with suppress(LedgerDamaged):
+            stores.open_workspaces(settings.workspaces)
+        return doctor.examine(stores, settings, fix, running=False)
 
 
 def scan_secrets() -> tuple[list[DoctorFinding], list[FoundSecret]]:

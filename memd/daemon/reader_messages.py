@@ -15,12 +15,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd.child import receive_exactly
+from memd.errors import MemdError
 from memd.indexer.store.followed import DaemonState
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 
 LENGTH = struct.Struct("!I")
 STORES = ""
 """Refers to the stores; anything else is the name of a workspace."""
+
+
+class ReaderGone(MemdError):
+    """The reader died or failed before it answered; the question can be asked again elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from memd.daemon.reader_messages import (
     DaemonResult,
     ReadAnswer,
     ReadCall,
+    ReaderGone,
     Ready,
     StateChanged,
     dump_work,
@@ -49,10 +50,6 @@ PATIENCE, LOOK_SECONDS = 3.0, 0.5
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Several readers use the cores better than the threads of one, which wait for each other in a loop."""
-
-
-class ReaderGone(Exception):
-    """The reader died before it answered; the question can be asked again elsewhere."""
 
 
 @dataclass(slots=True, eq=False)
@@ -127,7 +124,7 @@ class ReaderPool:
         """Have a reader run a function; ReaderGone when there is none, or when it dies."""
         reader = min(self._readers, key=lambda reader: len(reader.calls), default=None)
         if reader is None:
-            raise ReaderGone
+            raise ReaderGone("there is no reader")
         self._tell_state(reader)
         number, result = next(self._numbers), asyncio.get_running_loop().create_future()
         reader.calls[number] = result, time.monotonic()
@@ -233,7 +230,7 @@ class ReaderPool:
             self._readers.remove(reader)
         for result, _ in reader.calls.values():
             if not result.done():
-                result.set_exception(ReaderGone())
+                result.set_exception(ReaderGone("the reader ended"))
         reader.writer.close()
         reader.process.kill()
         reader.process.wait()

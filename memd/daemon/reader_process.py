@@ -20,6 +20,7 @@ from memd.daemon.reader_messages import (
     DaemonResult,
     ReadAnswer,
     ReadCall,
+    ReaderGone,
     Ready,
     StateChanged,
     encode,
@@ -82,8 +83,8 @@ class ReaderProcess:
                 # The daemon asks elsewhere, and starts another reader.
                 os._exit(1)
             log.exception("a question failed in a reader")
-            failed = MemdError(f"a question failed in a reader: {error!r}", "memd logs tells more")
-            answer = encode(ReadAnswer(call.number, seq, error=failed))
+            # The daemon tries it by itself, and finds out what it means.
+            answer = encode(ReadAnswer(call.number, seq, error=ReaderGone(f"a question failed in a reader: {error!r}")))
         self._send_encoded(answer)
 
     def _send(self, message: Any) -> None:

@@ -81,7 +81,10 @@ class JitteredSchedule:
 class Scheduler:
     """APScheduler with one thread: jobs never overlap, and missed runs are caught up once."""
 
-    def __init__(self, events: Events | None = None) -> None:
+    def __init__(
+        self, events: Events | None = None, explain: Callable[[Exception], Exception] = lambda error: error
+    ) -> None:
+        self._explain = explain
         self._jobs: dict[str, ScheduledJob] = {}
         self._scheduler: Any = None
         self._events = events or Events()
@@ -179,7 +182,7 @@ class Scheduler:
             if not self._stopping:
                 log.error("job %s failed: %s", job.name, error)
         except Exception as error:
-            job.result = f"{FAILED}{type(error).__name__}: {error}"
+            job.result = f"{FAILED}{type(error).__name__}: {self._explain(error)}"
             if not self._stopping:
                 log.exception("job %s failed", job.name)
         job.took_ms, job.running = round((time.monotonic() - started) * 1000, 1), False

@@ -25,7 +25,7 @@ from memd.daemon.hints import DuePaths, Hints
 from memd.daemon.indexing import PLAIN, SETTLED, IndexingJob, IndexingOptions, IndexingSlice, slices
 from memd.daemon.ledger_guard import LedgerGuard
 from memd.daemon.task_queue import Task, TaskQueue, Turn
-from memd.errors import DiskFull, LedgerMoved, MemdError, StoreBroken
+from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
 from memd.indexer.indexing.ingest import IngestOptions, IngestReport
@@ -183,10 +183,12 @@ class Worker:
         while (step := self._next()) is not None:
             try:
                 step()
-            except MemdError as error:
-                log.error("%s", error)
-            except Exception:
-                log.exception("the writer goes on after an unexpected error")
+            except Exception as error:
+                explained = self.guard.explain(error)
+                if isinstance(explained, MemdError):
+                    log.error("%s", explained)
+                else:
+                    log.exception("the writer goes on after an unexpected error")
         self.guard.look()
 
     def _look_around(self) -> None:
@@ -272,7 +274,7 @@ class Worker:
         try:
             result = task.do(*task.args)
         except BaseException as error:
-            future.set_exception(error)
+            future.set_exception(self.guard.explain(error) if isinstance(error, Exception) else error)
             if not isinstance(error, Exception):
                 raise
             return
@@ -324,12 +326,11 @@ class Worker:
 
     # --- on the writer's thread ---------------------------------------------------------------------------------
 
-    def mark_written(self, ns: str, paths: Iterable[str]) -> int:
-        """Note paths that memd wrote itself; returns in how many ticks of the clock they are in the index."""
+    def mark_written(self, ns: str, paths: Iterable[str]) -> None:
+        """Note paths that memd wrote itself: they are indexed before anything else moves the clock."""
         with self._wake:
             for path in paths:
                 self._hints.mark_written(ns, path)
-            return self._hints.ticks_until_indexed(ns)
 
     def enqueue(
         self, index: WorkspaceIndex, paths: list[str], sizes: dict[str, int], job: IndexingJob, options: IndexingOptions
@@ -355,7 +356,7 @@ class Worker:
             return IngestReport()
         try:
             if own:
-                return self._index_own(index, batch.paths, options, own)
+                return self.index_own(index, batch.paths, options, own)
             if batch.work is None:
                 batch.work = self._indexing(index, batch.paths, options, own, self._somebody_waits)
             return self._next_piece(index, batch.work)
@@ -367,6 +368,8 @@ class Worker:
         except LedgerMoved as error:
             log.error("%s", error)
             self._retry(batch)
+        except LedgerDamaged:
+            raise
         except StoreBroken as error:
             log.error("%s", error)
             self.stores.renew_text(index)
@@ -377,27 +380,21 @@ class Worker:
         with self._wake:
             self._hints.retry_later(batch.ns, batch.paths, RETRY_SECONDS)
 
-    def _index_own(
-        self, index: WorkspaceIndex, paths: tuple[str, ...], options: IndexingOptions, own: frozenset[str]
-    ) -> IngestReport:
-        """Index what memd wrote itself in one piece: the clock's next tick is promised to it."""
-        ledger, before = self.stores.ledger, self.stores.ledger.seq
-        report = self.index_paths(index, paths, options, own)
-        if ledger.seq == before:
-            # An undo may leave what was indexed last; whoever waits for the tick must not wait for another change.
-            with ledger.write() as connection:
-                ledger.tick(connection)
-        return report
-
-    def index_paths(
+    def index_own(
         self,
         index: WorkspaceIndex,
         paths: tuple[str, ...],
         options: IndexingOptions = PLAIN,
         own: frozenset[str] = frozenset(),
     ) -> IngestReport:
-        """Bring the stores in step with some paths in one go, and tell everyone concerned."""
-        return self._next_piece(index, self._indexing(index, paths, options, own, lambda: False))
+        """Index what memd wrote itself in one piece: the clock's next tick is promised to it."""
+        ledger, before = self.stores.ledger, self.stores.ledger.seq
+        report = self._next_piece(index, self._indexing(index, paths, options, own, lambda: False))
+        if ledger.seq == before:
+            # An undo may leave what was indexed last; whoever waits for the tick must not wait for another change.
+            with ledger.write() as connection:
+                ledger.tick(connection)
+        return report
 
     def _indexing(
         self, index: WorkspaceIndex, paths: tuple[str, ...], options: IndexingOptions, own: frozenset[str],

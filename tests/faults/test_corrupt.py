@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from memd.errors import LedgerDamaged, MemdError
 from memd.protocol.client import Client
 from tests.conftest import NOTES, Home, write_notes
 from tests.faults.agreement import SOAK, assert_agreement, eventually, serve, shown, wait_for_collections
@@ -54,11 +58,12 @@ def _notes(root: Path, sections: int) -> Path:
 
 def copy_of(home: Home, sound: Path) -> Path:
     """The same home for one test; answers the workspace."""
-    shutil.copytree(sound / "h" / "state", home.state)
+    shutil.copytree(sound / "h" / "state", home.state, ignore=shutil.ignore_patterns("backups"))
     home.state.chmod(0o700)
     workspace = home.path.parent / "agent"
     shutil.copytree(sound / "agent", workspace)
-    home.configure(f'[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    # None but those that a test makes.
+    home.configure(f'[jobs]\nbackup = "off"\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
     return workspace
 
 
@@ -249,9 +254,215 @@ def test_a_damaged_ledger_is_replaced_by_its_backup(home: Home, mine: Path) -> N
     assert_agreement(home, mine)
 
 
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [delete, empty])
+@pytest.mark.parametrize("beside", ["backup", "caches", "log"])
+def test_a_ledger_that_is_gone_is_no_fresh_start(
+    home: Home, mine: Path, damage: Callable[[Path], None], beside: str
+) -> None:
+    ledger, known = home.state / "state.db", (home.state / "caches-of").read_text()
+    if beside == "backup":
+        backed_up(home)
+    else:
+        for file in home.state.iterdir():
+            left = ("text", "chroma", "caches-of") if beside == "caches" else ("memd.log",)
+            if file.name not in ("state.db", *left):
+                shutil.rmtree(file) if file.is_dir() else file.unlink()
+    damage(ledger)
+    said = refused(home)
+    assert "was there before" in said and "memd doctor --fix" in said
+    assert ("state-2026-01-01.db" in said) == (beside == "backup")
+    done = home.run("query", "ErsatzTV")
+    assert done.returncode == 3 and "memd doctor --fix" in done.stderr
+    code, states, said = doctor(home)
+    assert code == 6 and states["state.db"] == "broken"
+    assert not ledger.exists() or not ledger.stat().st_size, "looking changes nothing"
+    code, states, said = doctor(home, "--fix")
+    assert code == 0 and states["state.db"] == "mended"
+    assert ("state-2026-01-01.db" in said) if beside == "backup" else ("could not be brought back" in said)
+    client = home.start()
+    client.sync(vectors=True)
+    assert client.doctor()["ok"] and client.ping()["clock"].split(":")[1] != known
+    assert_agreement(home, mine)
+
+
+def backed_up(home: Home) -> Path:
+    (home.state / "backups").mkdir()
+    return Path(shutil.copy(home.state / "state.db", home.state / "backups" / "state-2026-01-01.db"))
+
+
+def test_a_fresh_home_with_the_log_of_a_start_that_failed_is_still_fresh(home: Home, workspace: Path) -> None:
+    home.state.mkdir(mode=0o700)
+    (home.state / "memd.log").write_text("2026-01-01 ERROR memd: something kept it from starting\n")
+    assert "ErsatzTV" in shown(serve(home, workspace), "ErsatzTV")
+
+
+def test_a_ledger_that_lost_its_number_is_known_by_its_tables(home: Home, mine: Path) -> None:
+    with closing(sqlite3.connect(home.state / "state.db")) as ledger:
+        actions = ledger.execute("SELECT COUNT(*) FROM versions").fetchone()
+        ledger.execute("PRAGMA user_version = 0")
+    client = home.start()
+    assert "ErsatzTV" in shown(client, "ErsatzTV") and client.doctor()["ok"]
+    with closing(sqlite3.connect(home.state / "state.db")) as ledger:
+        assert ledger.execute("SELECT COUNT(*) FROM versions").fetchone() == actions
+    assert not list(home.state.glob("quarantine/*"))
+
+
+# --- damage that shows later --------------------------------------------------------------------------------
+
+
+def overwrite_pages(file: Path) -> None:
+    """Thirty pages at random with random bytes, but the first two, which every connection reads."""
+    chance, data = random.Random(3), bytearray(file.read_bytes())
+    for page in chance.sample(range(2, len(data) // PAGE), min(30, len(data) // PAGE // 2)):
+        data[page * PAGE : (page + 1) * PAGE] = chance.randbytes(PAGE)
+    write_in_place(file, data)
+
+
+def zero_late_pages(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    begin = len(data) * 2 // 3 // PAGE * PAGE
+    data[begin:] = bytes(len(data) - begin)
+    write_in_place(file, data)
+
+
+def flip_bytes(file: Path) -> None:
+    chance, data = random.Random(5), bytearray(file.read_bytes())
+    for _ in range(200):
+        data[chance.randrange(100, len(data))] ^= 0xFF
+    write_in_place(file, data)
+
+
+def lose_tables(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as ledger:
+        ledger.executescript("PRAGMA foreign_keys = OFF; DROP TABLE memories; DROP TABLE chunks;")
+
+
+PAGE = 4096
+LATER = [overwrite_pages, zero_late_pages, flip_bytes, lose_tables]
+
+
+def write_in_place(file: Path, data: bytes) -> None:
+    """The same file with other bytes: whoever has it open reads them."""
+    with file.open("r+b") as opened:
+        opened.write(data)
+
+
+def assert_mended(home: Home, workspace: Path, client: Client) -> None:
+    client.sync(vectors=True)
+    assert "ErsatzTV" in shown(client, "ErsatzTV") and wrens(client) == FILES
+    assert client.status()["degraded"] == [] and client.doctor()["ok"]
+    assert list(home.state.glob("quarantine/state.db.*"))
+    assert_agreement(home, workspace)
+
+
+@pytest.mark.parametrize("backup", [True, False])
+@pytest.mark.parametrize("damage", LATER)
+def test_a_stopped_ledger_is_mended_by_one_command_whatever_was_done_to_it(
+    home: Home, mine: Path, damage: Callable[[Path], None], backup: bool
+) -> None:
+    if backup:
+        backed_up(home)
+    damage(home.state / "state.db")
+    code, states, said = doctor(home)
+    assert code == 6 and states["state.db"] == "broken", said
+    code, states, said = doctor(home, "--fix")
+    assert code == 0 and states["state.db"] == "mended", said
+    assert ("state-2026-01-01.db" if backup else "brought back") in said
+    assert_mended(home, mine, home.start())
+
+
+@pytest.mark.parametrize("backup", [True, False])
+@pytest.mark.parametrize("damage", LATER)
+def test_a_running_daemon_says_what_is_damaged_answers_from_the_files_and_mends_it(
+    home: Home, mine: Path, damage: Callable[[Path], None], backup: bool
+) -> None:
+    client = home.start(MEMD_DAEMON__READERS="0")
+    client.sync(vectors=True)
+    with closing(sqlite3.connect(home.state / "state.db")) as ledger:
+        ledger.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if backup:
+        backed_up(home)
+    damage(home.state / "state.db")
+    found = client.doctor()
+    assert not found["ok"] and [one["name"] for one in found["findings"] if one["state"] == "broken"] == ["state.db"]
+    status = client.status()
+    (trouble,) = (one for one in status["degraded_details"] if one["what"] == "ledger")
+    assert status["degraded"] == ["ledger"] and trouble["fix"].startswith("memd doctor --fix")
+    for mode in ("hybrid", "text", "exact"):
+        answer = client.query("ErsatzTV", mode=mode)
+        assert "ledger" in answer["degraded"] and answer["verdict"] == "found" and "ErsatzTV" in str(answer["hits"])
+    assert client.grep("ErsatzTV")["blocks"]
+    before = {file: file.read_bytes() for file in mine.rglob("*.md")}
+    for refused_call in (lambda: client.note("the plover calls"), lambda: client.query("tv", mode="vector")):
+        with pytest.raises(LedgerDamaged) as error:
+            refused_call()
+        assert error.value.hint.startswith("memd doctor --fix")
+    assert {file: file.read_bytes() for file in mine.rglob("*.md")} == before
+    done = home.run("doctor", "--fix")
+    assert done.returncode == 0 and "state.db" in done.stdout, done
+    assert ("state-2026-01-01.db" in done.stdout) == backup
+    client = eventually(lambda: restarted(home), 60)
+    assert_mended(home, mine, client)
+
+
+def restarted(home: Home) -> Client | None:
+    """A client of the daemon that took the place of the one that mended its ledger."""
+    with suppress(MemdError):
+        client = Client(home.socket)
+        return client if client.status()["degraded"] == [] else None
+    return None
+
+
+def test_damage_is_found_by_whoever_meets_it_first(home: Home, mine: Path) -> None:
+    client = home.start()
+    client.sync(vectors=True)
+    with closing(sqlite3.connect(home.state / "state.db")) as ledger:
+        ledger.execute("UPDATE memories SET tags = '{'")
+        ledger.execute("UPDATE texts SET body = x'00'")
+        ledger.commit()
+    with pytest.raises(LedgerDamaged):
+        client.list()
+    assert "ledger" in client.ping()["degraded"] and "made a mistake" not in home.log
+
+
+def test_what_can_be_read_of_a_damaged_ledger_is_kept(home: Home, mine: Path) -> None:
+    """Without a backup: what memd observed stands in tables that were not hit."""
+    client = home.start()
+    client.sync(vectors=True)
+    useful = client.useful("2026-02-15#garden")["useful"]
+    assert home.stop() == 0
+    with closing(sqlite3.connect(home.state / "state.db")) as ledger:
+        (page,) = ledger.execute("SELECT rootpage FROM sqlite_master WHERE name = 'chunks'").fetchone()
+        ledger.execute("UPDATE texts SET body = x'00' WHERE digest IN (SELECT digest FROM texts LIMIT 1)")
+        ledger.commit()
+    data = bytearray((home.state / "state.db").read_bytes())
+    data[(page - 1) * PAGE : page * PAGE] = bytes(PAGE)
+    write_in_place(home.state / "state.db", data)
+    code, _, said = doctor(home, "--fix")
+    assert code == 0 and "what can be read of it took its place" in said and "rows of texts" in said, said
+    client = home.start()
+    client.sync(vectors=True)
+    assert client.useful("2026-02-15#garden")["useful"] == useful + 1, "what was observed is known"
+    assert client.status()["embedded"] == 0, "the vectors were kept"
+    assert_mended(home, mine, client)
+
+
+def test_the_first_backup_is_made_once_the_first_notes_are_indexed(home: Home, workspace: Path) -> None:
+    serve(home, workspace).sync()
+    eventually(lambda: list(home.state.glob("backups/state-*.db")), 60)
+
+
+# --- caches of another ledger -------------------------------------------------------------------------------
+
+
 def test_the_caches_of_a_lost_ledger_are_not_believed(home: Home, mine: Path) -> None:
     """A new ledger counts from one again: what the caches have under those numbers are other texts."""
     delete(home.state / "state.db")
+    assert doctor(home, "--fix")[0] == 0
     for note in (mine / "memory").glob("bulk-*.md"):
         note.unlink()
     (mine / "memory" / "2026-02-14.md").write_text("# Day\n\n## First\n\nthe first hoopoe\n")
@@ -281,8 +492,6 @@ def test_the_doctor_names_and_mends(home: Home, mine: Path) -> None:
 
 
 def test_the_doctor_finds_caches_that_differ_from_the_ledger(home: Home, mine: Path) -> None:
-    import sqlite3
-
     with sqlite3.connect(home.state / "state.db") as ledger:
         ledger.execute("PRAGMA foreign_keys = ON")
         ledger.execute("DELETE FROM chunks WHERE id % 2 = 0")

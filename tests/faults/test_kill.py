@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from whoosh.filedb.filestore import FileStorage
@@ -230,6 +231,55 @@ def test_what_was_acknowledged_is_there_after_a_kill(home: Home, workspace: Path
         # Without a look at the files: the stores themselves have it.
         assert f"otter{nth}" in shown(client, f"otter{nth}", sync="none")
         assert int(client.ping()["clock"].split(":")[2]) >= int(clock.split(":")[2])
+
+
+def test_no_answer_at_or_past_the_clock_of_an_acknowledged_note_lacks_it_after_a_kill(
+    home: Home, workspace: Path
+) -> None:
+    """The kill comes with the acknowledgement, and thousands of other changes before the next start."""
+    files = [workspace / "memory" / f"2026-01-{nth % 28 + 1:02d}-{nth}.md" for nth in range(rounds(200, 1_500))]
+    for nth, file in enumerate(files):
+        file.write_text(f"# Day\n\n## Part\n\nthe teal{nth} of the pond.\n")
+    other = workspace.parent / "other"
+    (other / "memory").mkdir(parents=True)
+    more = f'[[workspace]]\npath = "{other}"\nns = "other"\n'
+    client = serve(home, workspace, more)
+    client.sync()
+    compared = due = 0
+    for nth in range(rounds(3, 50)):
+        visible = [_promised(client.note(f"the {word}{nth} calls", ns=ns)) for ns, word in NOTED]
+        home.kill()
+        for file in files:
+            with file.open("a") as lines:
+                lines.write(f"\n## Later {nth}\n\nline {nth}.\n")
+        client = serve(home, workspace, more)
+        importing = True
+        while importing:
+            importing = client.status()["pending_files"] > 0
+            for (ns, word), seq in zip(NOTED, visible, strict=True):
+                for sync in ("none", "auto"):
+                    answer = client.query(f"{word}{nth}", ns=[ns], sync=sync, mode="text", limit=50)
+                    there = any(f"{word}{nth} calls" in hit["text"] for hit in answer["hits"])
+                    compared += 1
+                    due += int(answer["clock"].split(":")[2]) >= seq
+                    assert there or (sync == "none" and int(answer["clock"].split(":")[2]) < seq), (nth, answer, seq)
+    print(f"{compared} answers compared, {due} of them at or past the acknowledged clock; none lacked the note")
+
+
+def test_a_note_that_only_the_ledger_has_when_it_is_killed_is_seen_at_its_clock(home: Home, workspace: Path) -> None:
+    serve(home, workspace).sync()
+    client = _again(home, workspace, "after-ledger")
+    seq = _promised(client.note("the wigeon calls"))
+    _dies(home)
+    answer = serve(home, workspace).query("wigeon", sync="none", mode="text")
+    assert "wigeon" in str(answer["hits"]) and int(answer["clock"].split(":")[2]) >= seq
+
+
+NOTED = (("agent", "smew"), ("other", "scaup"))
+
+
+def _promised(done: dict[str, Any]) -> int:
+    return int(done["visible"].split(":")[2])
 
 
 def test_a_killed_writer_leaves_no_files_behind(home: Home, workspace: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from memd.daemon import handler_context, indexing
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
-from memd.daemon.tasks.stores import rebuild_vectors, use_built_text
+from memd.daemon.tasks.stores import examine_stores, rebuild_vectors, use_built_text
 from memd.errors import Busy
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
@@ -47,8 +47,9 @@ async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCa
 
 @handles(DoctorRequest)
 async def doctor(ctx: HandlerContext, request: DoctorRequest, call: IncomingCall) -> Result:
-    findings = await ctx.write(doctor_checks.examine, ctx.stores, ctx.settings, request.fix, True)
-    findings += await asyncio.to_thread(doctor_checks.examine_collections, ctx.stores, request.fix)
+    findings = await ctx.write(examine_stores, ctx.worker, ctx.settings, request.fix)
+    if ctx.stores.ledger.damage is None:
+        findings += await asyncio.to_thread(doctor_checks.examine_collections, ctx.stores, request.fix)
     result: Result = {"ok": doctor_checks.sound(findings)}
     if request.secrets:
         workspaces = [index.workspace for index in ctx.stores.indexes.values()]

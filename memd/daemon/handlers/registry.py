@@ -17,7 +17,7 @@ from memd.daemon.handler_context import (
     writing_call,
 )
 from memd.daemon.server import IncomingCall
-from memd.errors import MemdError, UnknownMethod
+from memd.errors import LedgerDamaged, MemdError, UnknownMethod
 from memd.notes.secrets import masked
 from memd.protocol.methods import METHODS, Request
 from memd.protocol.methods.parameters import parse
@@ -28,11 +28,13 @@ R = TypeVar("R", bound=Request)
 Handler = Callable[[HandlerContext, R, IncomingCall], Awaitable[Result]]
 
 HANDLERS: dict[type[Request], Handler[Any]] = {}
+WITHOUT_LEDGER: dict[type[Request], Handler[Any]] = {}
+"""What answers while the ledger is damaged, where something can."""
 
 
-def handles(request: type[R]) -> Callable[[Handler[R]], Handler[R]]:
+def handles(request: type[R], without_ledger: bool = False) -> Callable[[Handler[R]], Handler[R]]:
     """The function that follows answers the method that this request declares."""
-    return partial(HANDLERS.setdefault, request)
+    return partial((WITHOUT_LEDGER if without_ledger else HANDLERS).setdefault, request)
 
 
 async def from_view(
@@ -54,12 +56,28 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
     answered_at.set(None)
     answered_unheard.set(False)
     writing_call.set(call if declared.writes else None)
-    handler = HANDLERS[declared.request](ctx, request, call)
+    handler = _answer(ctx, request, call)
     masks = call.connection.mask_secrets and ctx.settings.server.mask_secrets
     result = await (_without_secrets(ctx, handler) if masks else handler)
     names = result.get("ns") or ()
     about = (names,) if isinstance(names, str) else names
     return {**binding.visible_part(ctx, call.connection, result), **ctx.freshness(about)}
+
+
+async def _answer(ctx: HandlerContext, request: Request, call: IncomingCall) -> Result:
+    """What the handler answers; where that shows that the ledger is damaged, what can be said without it."""
+    without = WITHOUT_LEDGER.get(type(request))
+    if without is None or ctx.stores.ledger.damage is None:
+        try:
+            return await HANDLERS[type(request)](ctx, request, call)
+        except Exception as error:
+            known = isinstance(error, MemdError)
+            explained = ctx.worker.guard.explain(error) if known else await ctx.read(ctx.worker.guard.explain, error)
+            if without is None or not isinstance(explained, LedgerDamaged):
+                if explained is error:
+                    raise
+                raise explained from error
+    return await without(ctx, request, call)
 
 
 async def _without_secrets(ctx: HandlerContext, handler: Awaitable[Result]) -> Result:

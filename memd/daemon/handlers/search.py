@@ -12,9 +12,10 @@ from memd.daemon.handler_context import P, T, filters_of, namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.tasks.indexing import read_files_first, reread_files
 from memd.daemon.tasks.stores import verify_text
-from memd.errors import ModelUnavailable, NotFound, StoreBroken
+from memd.errors import LedgerDamaged, ModelUnavailable, NotFound, StoreBroken
 from memd.indexer.language.question import without_operators
 from memd.indexer.query import grep as grep_files
+from memd.indexer.query.from_files import search_files
 from memd.indexer.query.pattern import Pattern
 from memd.indexer.query.search import search
 from memd.indexer.query.why_not import why_not as explain_absence
@@ -22,7 +23,7 @@ from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import as_of as as_of_view
 from memd.indexer.views import inventory, keys, past
-from memd.models import Answer, Ask, Hit
+from memd.models import Answer, Ask, Filters, Hit
 from memd.protocol.methods import search as methods
 from memd.protocol.methods.base import MAX_HITS, MAX_ROWS
 
@@ -52,9 +53,22 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
         answer = await search_elsewhere(ctx, ask)
     if request.observer and not ask.as_of:
         ctx.access_log.saw_chunks((hit.id for hit in answer.hits), request.observer)
-    hits, near = (_on_wire(found) for found in (answer.hits, answer.near))
     unchecked = {"unchecked": UNCHECKED} if doubtful and not checked else {}
-    return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence, "checked": checked, **unchecked,
+    return {**_told(ask, answer, started), "checked": checked, **unchecked}
+
+
+@handles(methods.QueryRequest, without_ledger=True)
+async def query_files(ctx: HandlerContext, request: methods.QueryRequest, call: IncomingCall) -> Result:
+    started, ask = time.monotonic(), _ask(ctx, request, request.as_of)
+    if ctx.stores.ledger.damage is not None and (ask.mode == "vector" or ask.as_of or ask.filters != Filters()):
+        raise ctx.stores.ledger.damage
+    workspaces = [ctx.stores.index(ns).workspace for ns in ask.ns]
+    return {**_told(ask, await ctx.read(search_files, workspaces, ask, ctx.max_bytes), started), "checked": True}
+
+
+def _told(ask: Ask, answer: Answer, started: float) -> Result:
+    hits, near = (_on_wire(found) for found in (answer.hits, answer.near))
+    return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence,
             "corrected": answer.corrected, "missing": list(answer.missing), "near": near,
             "resting": answer.resting, "ns": list(ask.ns),
             "mode": ask.mode, "total": answer.total, "took_ms": _took(started)}  # fmt: skip
@@ -144,6 +158,8 @@ async def repairing_text(
     """Read; text indexes that turn out to be torn are repaired first, rather than missing what they held."""
     try:
         return await ctx.read_elsewhere(work, *args, **kwargs)
+    except LedgerDamaged:
+        raise
     except StoreBroken:
         # Those that cannot be opened, or all of them: what is torn inside is found only by reading everything.
         for ns in await ctx.read(_unopenable, ctx.stores, names) or names:
@@ -212,22 +228,33 @@ async def _current(ctx: HandlerContext, indexes: list[WorkspaceIndex], key: str)
 
 @handles(methods.GrepRequest)
 async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: IncomingCall) -> Result:
-    started = time.monotonic()
-    indexes = ctx.indexes(request)
-    # In a thread: what somebody else wrote may take its time to be read.
-    pattern = await ctx.read(Pattern, request.pattern, request.regex, request.case)
-    limit = request.max_results or MAX_ROWS
-    query = grep_files.GrepQuery(pattern, request.context, limit, request.path, request.after)
-    found = await ctx.read_elsewhere(grep_files.grep, indexes, query, ctx.max_bytes)
+    started, indexes = time.monotonic(), ctx.indexes(request)
+    found = await ctx.read_elsewhere(grep_files.grep, indexes, await _grep_query(ctx, request), ctx.max_bytes)
     # Who wrote the lines is known once they are indexed.
     await ctx.catch_up("auto", tuple(namespaces(indexes)))
-    return {
-        "blocks": await ctx.read(_blocks, ctx, found.blocks),
-        "next": found.next,
-        "skipped": found.skipped[:MAX_SKIPPED],
-        "ns": namespaces(indexes),
-        "took_ms": _took(started),
-    }
+    return _grepped(indexes, found, await ctx.read(_blocks, ctx, found.blocks), started)
+
+
+@handles(methods.GrepRequest, without_ledger=True)
+async def grep_without_authors(ctx: HandlerContext, request: methods.GrepRequest, call: IncomingCall) -> Result:
+    started, indexes = time.monotonic(), ctx.indexes(request)
+    found = await ctx.read(grep_files.grep, indexes, await _grep_query(ctx, request), ctx.max_bytes)
+    return _grepped(indexes, found, [asdict(block) for block in found.blocks], started)
+
+
+async def _grep_query(ctx: HandlerContext, request: methods.GrepRequest) -> grep_files.GrepQuery:
+    # In a thread: what somebody else wrote may take its time to be read.
+    pattern = await ctx.read(Pattern, request.pattern, request.regex, request.case)
+    return grep_files.GrepQuery(
+        pattern, request.context, request.max_results or MAX_ROWS, request.path, request.after
+    )  # fmt: skip
+
+
+def _grepped(
+    indexes: list[WorkspaceIndex], found: grep_files.GrepMatches, blocks: list[Result], started: float
+) -> Result:
+    return {"blocks": blocks, "next": found.next, "skipped": found.skipped[:MAX_SKIPPED], "ns": namespaces(indexes),
+            "took_ms": _took(started)}  # fmt: skip
 
 
 def _blocks(ctx: HandlerContext, blocks: list[grep_files.GrepBlock]) -> list[Result]:

@@ -34,6 +34,7 @@ from memd.protocol.wire import MAX_REQUEST, PROTOCOL
 from memd.version import __version__
 
 MAX_SKIPPED = 50
+COUNTS = ("files", "memories", "chunks", "vectors", "pending_vectors")
 
 
 @handles(HelloRequest)
@@ -75,6 +76,18 @@ async def status(ctx: HandlerContext, request: StatusRequest, call: IncomingCall
 
 
 def _status(ctx: HandlerContext) -> Result:
+    workspaces = [workspace_status(ctx, index) for index in ctx.stores.indexes.values()]
+    return {**_running(ctx), "proposals": proposals.count(ctx.stores.ledger.reader), "workspaces": workspaces}
+
+
+@handles(StatusRequest, without_ledger=True)
+async def status_without_ledger(ctx: HandlerContext, request: StatusRequest, call: IncomingCall) -> Result:
+    workspaces = [_workspace(ctx, index, dict.fromkeys(COUNTS, 0), index.skipped)
+                  for index in ctx.stores.indexes.values()]  # fmt: skip
+    return {**_running(ctx), "proposals": 0, "workspaces": workspaces}
+
+
+def _running(ctx: HandlerContext) -> Result:
     return {
         "pid": ctx.pid,
         "readers": ctx.readers.pids,
@@ -86,12 +99,10 @@ def _status(ctx: HandlerContext) -> Result:
         "pending_vectors": ctx.embedding.pending,
         "eta_s": ctx.embedding.backlog.eta_s,
         "embedded": ctx.stores.embedded,
-        "proposals": proposals.count(ctx.stores.ledger.reader),
         "subscriptions": len(ctx.subscriptions) + len(ctx.events.watching),
         "memory_mb": memory_mb(),
         "degraded_details": [asdict(trouble) for trouble in ctx.health.troubles],
         "model": _model_status(ctx),
-        "workspaces": [workspace_status(ctx, index) for index in ctx.stores.indexes.values()],
         "jobs": ctx.scheduler.states(),
         "log": str(paths.log_file()),
         "state_dir": str(paths.state_dir()),
@@ -102,26 +113,30 @@ def _status(ctx: HandlerContext) -> Result:
 
 def workspace_status(ctx: HandlerContext, index: WorkspaceIndex) -> Result:
     reader = ctx.stores.ledger.reader
-    counts = catalog.counts(reader, index.id)
-    mode, why = ctx.watcher.mode(index.workspace.ns)
-    vectors = ctx.stores.vector_count(index)
+    counts = catalog.counts(reader, index.id) | {
+        "vectors": ctx.stores.vector_count(index), "pending_vectors": ctx.missing_vectors(index)
+    }  # fmt: skip
     changed = reader.execute("SELECT changed FROM workspaces WHERE id = ?", (index.id,)).fetchone()
     problems = catalog.problems(reader, index.id) | index.skipped
     last_exam, exam_before = [*exams.trend(reader, index.id, 2), None, None][:2]
+    exam = {"last": last_exam, "before": exam_before}
+    return _workspace(ctx, index, counts, problems) | {"last_change": changed[0] if changed else None, "exam": exam}
+
+
+def _workspace(ctx: HandlerContext, index: WorkspaceIndex, counts: dict[str, int], problems: dict[str, str]) -> Result:
+    mode, why = ctx.watcher.mode(index.workspace.ns)
     return {
         **index.place,
         "globs": list(index.workspace.globs),
         **counts,
-        "vectors": vectors,
-        "pending_vectors": ctx.missing_vectors(index),
         "watch": mode,
         "watch_note": why,
         "held": len(index.held),
         "missing": index.missing,
-        "last_change": changed[0] if changed else None,
+        "last_change": None,
         "conflicts": conflicts.count(problems),
         "skipped": [{"path": path, "why": why} for path, why in sorted(problems.items())[:MAX_SKIPPED]],
-        "exam": {"last": last_exam, "before": exam_before},
+        "exam": {"last": None, "before": None},
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from memd.daemon.indexing import PLAIN, IndexingJob, IndexingOptions
@@ -10,10 +11,13 @@ from memd.daemon.worker import Worker
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import ScanResult, newest_first, scan
+from memd.indexer.store import catalog
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Workspace
 from memd.notes import parse
+
+log = logging.getLogger("memd.tasks")
 
 NOTES_FORMAT = "notes_format"
 """The ledger's setting that says by which `FORMAT` the notes were parsed."""
@@ -30,6 +34,15 @@ def forget_workspace(worker: Worker, ns: str) -> None:
     """Drop a workspace's index and rows, never its files."""
     worker.stores.forget(worker.stores.index(ns))
     worker.health.clear(f"held:{ns}")
+
+
+def forget_unlisted(stores: Stores) -> None:
+    """Forget the workspaces that are no longer in the config; it moves the clock, so what was promised comes first."""
+    known = {index.id for index in stores.indexes.values()}
+    for row in catalog.workspace_rows(stores.ledger.reader):
+        if row["id"] not in known:
+            log.info("forgetting ns=%s, which is no longer in the config", row["ns"])
+            stores.forget_number(row["id"])
 
 
 def scan_workspaces(
@@ -72,7 +85,7 @@ def save_notes_format(ledger: Ledger) -> None:
 
 
 def _scan(worker: Worker, index: WorkspaceIndex) -> ScanResult:
-    _repair_dirty(worker, index)
+    repair_dirty(worker, index)
     seen = scan(index.workspace)
     index.missing, index.skipped, index.copied = seen.missing, seen.skipped, seen.copied()
     if not seen.missing and not (index.held - seen.files.keys()):
@@ -81,7 +94,7 @@ def _scan(worker: Worker, index: WorkspaceIndex) -> ScanResult:
     return seen
 
 
-def _repair_dirty(worker: Worker, index: WorkspaceIndex) -> None:
+def repair_dirty(worker: Worker, index: WorkspaceIndex) -> None:
     """Compare the caches with the ledger where the ledger says that they may differ."""
     stores = worker.stores
     row = stores.ledger.reader.execute("SELECT * FROM workspaces WHERE id = ?", (index.id,)).fetchone()

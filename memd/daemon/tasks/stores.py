@@ -7,11 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memd.config.schema import Settings
 from memd.daemon.worker import Worker
-from memd.errors import StoreBroken
+from memd.errors import LedgerDamaged, StoreBroken
+from memd.indexer.maintenance import doctor
+from memd.indexer.maintenance.doctor import DoctorFinding
 from memd.indexer.maintenance.reconcile import reconcile_text
 from memd.indexer.model import multilingual
 from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.ledger import LedgerPlace
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 
 if TYPE_CHECKING:
@@ -107,3 +111,18 @@ def forget_old_models(stores: Stores) -> None:
         vector_table.sweep(connection)
     if stores.vectors is not None:
         stores.vectors.sweep()
+
+
+# --- all of them ----------------------------------------------------------------------------------------------
+
+
+def examine_stores(worker: Worker, settings: Settings, fix: bool) -> list[DoctorFinding]:
+    """Check the stores against each other, and repair them with `fix`; no other write may happen meanwhile."""
+    stores = worker.stores
+    findings = doctor.examine(stores, settings, fix, running=True)
+    if findings[0].state == "broken" and stores.ledger.place is LedgerPlace.HERE:
+        worker.guard.explain(LedgerDamaged(findings[0].detail, findings[0].fix))
+        if fix:
+            findings = [doctor.mend_ledger(stores.folder, findings[0].detail)]
+            worker.guard.mended()
+    return findings

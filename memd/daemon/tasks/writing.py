@@ -10,6 +10,7 @@ from datetime import datetime
 
 from memd.config.tokens import AccessToken
 from memd.daemon.events import WRITTEN, written
+from memd.daemon.tasks.indexing import repair_dirty
 from memd.daemon.tasks.lifecycle import announce_moved_by
 from memd.daemon.worker import Worker
 from memd.indexer.record import actions
@@ -41,8 +42,9 @@ def undo(worker: Worker, ns: str, action: int, who: str, request_id: str = "") -
 def _with_tick(worker: Worker, ns: str, done: ActionResult) -> ActionResult:
     """The action with the clock at which questions see it; only this thread moves the clock."""
     ledger = worker.stores.ledger
-    ticks = worker.mark_written(ns, done.paths if done.changed else ())
-    return replace(done, visible=f"c:{ledger.id}:{ledger.seq + ticks}")
+    worker.mark_written(ns, done.paths if done.changed else ())
+    promised, _ = ledger.promises().get(worker.stores.index(ns).id, (ledger.seq, []))
+    return replace(done, visible=ledger.clock_at(promised))
 
 
 def log_token_change(stores: Stores, token: AccessToken, what: str, who: str) -> None:
@@ -55,9 +57,19 @@ def log_token_change(stores: Stores, token: AccessToken, what: str, who: str) ->
             actions.add(connection, index.id, who, what, token=token.who, may=may, expires=token.expires)
 
 
-def recover_actions(stores: Stores) -> list[str]:
-    """Decide what became of actions that a killed process left half-way, before anything else is read or written."""
-    return [copy for index in stores.indexes.values() for copy in write_files.recover(stores, index)]
+def recover_actions(worker: Worker) -> list[str]:
+    """Decide what became of actions that a killed process left half-way, before anything else is read or written.
+
+    What it promised to have indexed comes first, in the order of the promises.
+    """
+    indexes = {index.id: index for index in worker.stores.indexes.values()}
+    copies = [copy for index in indexes.values() for copy in write_files.recover(worker.stores, index)]
+    for workspace, (_, paths) in sorted(worker.stores.ledger.promises().items(), key=lambda one: one[1]):
+        if index := indexes.get(workspace):
+            # What the ledger has decided about already, only the text index may lack.
+            repair_dirty(worker, index)
+            worker.mark_written(index.workspace.ns, paths)
+    return copies
 
 
 # --- imports --------------------------------------------------------------------------------------------------
@@ -72,7 +84,7 @@ def import_files(
         for step in steps:
             _keep_time(index, step)
         worker.events.tell(WRITTEN, ns=index.workspace.ns, **written(action.who, action.what, done))
-        worker.index_paths(index, tuple(done.paths))
+        worker.index_own(index, tuple(done.paths))
     return done
 
 

@@ -11,9 +11,10 @@ from datetime import datetime
 from pathlib import Path
 
 from memd.errors import DiskFull, MemdError, NotFound, StoreBroken
-from memd.indexer.store.ledger import Ledger, translated
+from memd.indexer.store.ledger import CACHES_OF, RESTORING, Ledger, companions, translated
+from memd.indexer.store.ledger_check import problem_in
 from memd.indexer.store.migrations import VERSION
-from memd.indexer.store.stores import CACHES_OF, quarantine
+from memd.indexer.store.stores import quarantine
 
 FOLDER = "backups"
 NIGHTLY = "state-night-*.db"
@@ -70,14 +71,13 @@ def restore(state: Path, backup: Path) -> Path | None:
     The caller holds the lock. The next start makes the caches again.
     """
     check(backup)
-    fresh = state / ".state.db.restoring"
-    fresh.unlink(missing_ok=True)
-    try:
-        with translated():
-            _copy(backup, fresh)
-    except MemdError:
-        fresh.unlink(missing_ok=True)
-        raise
+    fresh = state / RESTORING
+    copy(backup, fresh)
+    return put_in_place(state, fresh)
+
+
+def put_in_place(state: Path, fresh: Path) -> Path | None:
+    """Let another ledger take the place; returns where the old one was put aside."""
     aside = set_aside(state)
     fresh.rename(state / "state.db")
     return aside
@@ -102,13 +102,12 @@ def check(backup: Path) -> None:
     try:
         with closing(_open(backup)) as source:
             number = source.execute("PRAGMA user_version").fetchone()[0]
-            source.execute("SELECT value FROM meta WHERE key = 'id'").fetchone()
-            problem = "; ".join(str(row[0]) for row in source.execute("PRAGMA quick_check(3)"))
+            problem = problem_in(source)
     except sqlite3.Error as error:
         raise StoreBroken(f"{backup} is not a ledger of memd: {error}", "take another one") from error
     if number > VERSION:
         raise StoreBroken(f"{backup} was written by a newer memd (schema {number}, this one knows {VERSION})")
-    if problem != "ok":
+    if problem:
         raise StoreBroken(f"{backup} is damaged: {problem}", "take another one")
 
 
@@ -119,13 +118,24 @@ def _open(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{file.resolve().as_uri()}?{mode}", uri=True)
 
 
-def _copy(backup: Path, fresh: Path) -> None:
+def copy(backup: Path, fresh: Path) -> None:
     """Copy a backup as a ledger with a new id: its chunk numbers mean other chunks than those of old caches."""
-    with closing(_open(backup)) as source, closing(sqlite3.connect(fresh)) as copy:
-        source.backup(copy)
-        copy.execute("UPDATE meta SET value = ? WHERE key = 'id'", (uuid.uuid4().hex[:8],))
-        copy.commit()
-        copy.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    remove(fresh)
+    try:
+        with translated(), closing(_open(backup)) as source, closing(sqlite3.connect(fresh)) as copied:
+            source.backup(copied)
+            copied.execute("UPDATE meta SET value = ? WHERE key = 'id'", (uuid.uuid4().hex[:8],))
+            copied.commit()
+            copied.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except MemdError:
+        remove(fresh)
+        raise
     fresh.chmod(0o600)
-    for companion in ("-wal", "-shm"):
-        fresh.with_name(fresh.name + companion).unlink(missing_ok=True)
+    for companion in companions(fresh):
+        companion.unlink(missing_ok=True)
+
+
+def remove(ledger: Path) -> None:
+    """Remove a ledger that nobody needs, with what belongs to it."""
+    for file in (ledger, *companions(ledger)):
+        file.unlink(missing_ok=True)

@@ -13,16 +13,17 @@ from pathlib import Path
 
 from memd import installation
 from memd.config.schema import Settings
-from memd.errors import MemdError, ModelUnavailable, StoreBroken
+from memd.errors import LedgerDamaged, MemdError, ModelUnavailable, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.read_files import changed_paths, read_or_none
 from memd.indexer.indexing.scan import newest_first, scan
-from memd.indexer.maintenance.backups import set_aside
+from memd.indexer.maintenance import ledger_repair
 from memd.indexer.maintenance.reconcile import collection_difference, reconcile_collection, reconcile_text
 from memd.indexer.record import actions, splices
 from memd.indexer.store import catalog
 from memd.indexer.store.chroma_child import ChromaFolder, vector_host
-from memd.indexer.store.ledger import Ledger, LedgerPlace, newest_backup
+from memd.indexer.store.ledger import FIX, Ledger, LedgerPlace, translated
+from memd.indexer.store.ledger_check import problem_in
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.store.vectors import VectorStore
 from memd.models import Workspace
@@ -62,9 +63,22 @@ def sound(findings: list[DoctorFinding]) -> bool:
 
 
 def examine(stores: Stores, settings: Settings, fix: bool, running: bool) -> list[DoctorFinding]:
-    """Run every check. `running`: on the writer's thread of a daemon, which leaves the collections to another."""
-    findings = [_ledger(stores.ledger), _room(stores.folder)]
-    findings += _model(stores, settings)
+    """Run every check. `running`: on the writer's thread of a daemon, which leaves the collections to another.
+
+    With a broken ledger nothing can be compared: then it is the only finding.
+    """
+    ledger = _ledger(stores.ledger)
+    if ledger.state == "broken":
+        return [ledger]
+    try:
+        with translated():
+            return [ledger, *_examine_rest(stores, settings, fix, running)]
+    except LedgerDamaged as error:
+        return [_broken(error.message)]
+
+
+def _examine_rest(stores: Stores, settings: Settings, fix: bool, running: bool) -> list[DoctorFinding]:
+    findings = [_room(stores.folder), *_model(stores, settings)]
     findings += _outline(settings)
     # Read before the collections are opened, which marks those that differ.
     waiting = frozenset() if running else frozenset(catalog.behind(stores.ledger.reader))
@@ -95,36 +109,28 @@ def examine_collections(stores: Stores, fix: bool, waiting: AbstractSet[int] = f
 def _ledger(ledger: Ledger) -> DoctorFinding:
     if (place := ledger.place) is not LedgerPlace.HERE:
         return DoctorFinding("state.db", "broken", place.value, "memd status")
-    problem = ledger.check()
-    if problem:
-        return DoctorFinding("state.db", "broken", problem, "memd stop && memd doctor --fix")
-    return DoctorFinding("state.db", "ok", f"sound, clock {ledger.clock}")
+    problem = ledger.damage.message if ledger.damage is not None else problem_in(ledger.reader)
+    return _broken(problem) if problem else DoctorFinding("state.db", "ok", f"sound, clock {ledger.clock}")
+
+
+def _broken(problem: str, fix: str = FIX) -> DoctorFinding:
+    return DoctorFinding("state.db", "broken", problem, fix)
 
 
 def open_ledger(folder: Path, fix: bool) -> list[DoctorFinding]:
-    """Whether the ledger opens; with `fix` a broken one is replaced by the newest backup, or by a new one.
-
-    Notes are not in it and are read again. What memd observed is lost.
-    """
+    """Whether the ledger opens; with `fix` another takes the place of a damaged one. Notes are not in it."""
     try:
-        ledger = Ledger(folder / "state.db")
+        Ledger(folder / "state.db").close()
+    except LedgerDamaged as error:
+        return [mend_ledger(folder, error.message) if fix else _broken(error.message, error.hint)]
     except StoreBroken as error:
-        if not fix or "newer memd" in error.message:
-            return [DoctorFinding("state.db", "broken", error.message, error.hint)]
-        return [_replace_ledger(folder, error.message)]
-    problem = ledger.check()
-    ledger.close()
-    if problem and fix:
-        return [_replace_ledger(folder, problem)]
-    return [DoctorFinding("state.db", "broken", problem, "memd doctor --fix")] if problem else []
+        return [_broken(error.message, error.hint)]
+    return []
 
 
-def _replace_ledger(folder: Path, why: str) -> DoctorFinding:
-    aside, backup = set_aside(folder), newest_backup(folder)
-    if backup is not None:
-        shutil.copy2(backup, folder / "state.db")
-    instead = f"the backup {backup.name} took its place" if backup else "the notes are read again into a new one"
-    return DoctorFinding("state.db", "mended", f"{why}; put aside as {aside}; {instead}")
+def mend_ledger(folder: Path, why: str) -> DoctorFinding:
+    """Let another ledger take the place of a damaged one."""
+    return DoctorFinding("state.db", "mended", ledger_repair.mend(folder, why))
 
 
 # --- around the stores --------------------------------------------------------------------------------------

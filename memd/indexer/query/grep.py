@@ -95,6 +95,13 @@ def lines_with(index: WorkspaceIndex, needle: str, max_bytes: int) -> Iterator[t
             yield path, list(lines), content.digest
 
 
+def texts(workspaces: Sequence[Workspace], max_bytes: int) -> Iterator[tuple[Workspace, str, str]]:
+    """Every file of some workspaces with its text, newest first."""
+    result = GrepMatches()
+    for _, workspace, path in _files(workspaces, "", result):
+        yield workspace, path, _text(workspace, path, max_bytes, result)
+
+
 def holding(index: WorkspaceIndex, words: Iterable[str], max_bytes: int, seconds: float) -> dict[str, str]:
     """The indexed files that have any of some words, with the word, the last changed first, as far as the time allows.
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
-from memd.errors import DiskFull, LedgerMoved, MemdError, StoreBroken
+from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
 from memd.failpoints import failpoint
+from memd.indexer.store.ledger_check import LONGEST, schema_version
 from memd.indexer.store.migrations import STEPS, VERSION
 from memd.notes import safe_write
 
@@ -26,6 +28,23 @@ PATIENCE = 5.0
 MAPPED = 1 << 31
 
 T = TypeVar("T")
+RESTORING = ".state.db.restoring"
+"""The file in which another ledger is made, before it takes the place."""
+
+READY = b"ready version="
+"""What a daemon writes to its log once it has opened a ledger."""
+
+CACHES_OF = "caches-of"
+"""The file that says which ledger the caches beside it were built from."""
+
+UNREADABLE = ("could not decode to utf-8", "no such table", "no such column", "no such index", "malformed")
+"""What SQLite says of damage that it has no code for."""
+
+PROMISED = "promised"
+"""The setting that has the open promises; one whose count the clock has reached is kept."""
+
+UNTRANSLATED = (sqlite3.Error, UnicodeDecodeError)
+
 FileId = tuple[int, int]
 """Device and inode: which file it is, whatever its name."""
 
@@ -36,22 +55,25 @@ class LedgerPlace(Enum):
     HERE = "state.db is where it was opened"
     GONE = "state.db, or what belongs to it, was removed or moved away while memd runs"
     TAKEN = "another file took the place of state.db while memd runs"
-    PUT_BACK = "state.db was removed while memd ran and has just been put back; memd starts again with it"
+    PUT_BACK = "state.db has just been put back; memd starts again with it"
 
 
 class Ledger:
     """One writing connection for the writer thread, one reading connection for every other thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, new: bool = False) -> None:
         self._prepare(path)
         try:
+            if not new:
+                _refuse_lost(path)
             with translated():
                 self._writer = self._connect()
                 self._migrate()
                 self.id, self.seq = self._identity()
                 # The log beside it counts: what was committed last stands only there.
                 self._companions = {name: known for name in companions(path) if (known := file_id(name))}
-        except StoreBroken as error:
+        except LedgerDamaged as error:
+            self.close()
             raise _pointing_to_backup(error, path.parent) from error
 
     def _prepare(self, path: Path, file: FileId | None = None) -> None:
@@ -60,6 +82,8 @@ class Ledger:
         """Which file it is, once it is open."""
         self.copy: Path | None = None
         """What new connections read while another file has taken its place."""
+        self.damage: LedgerDamaged | None = None
+        """What was found to be wrong with it; nothing is written any more."""
         self._companions = dict[Path, FileId]()
         self._put_back = False
         self._local = threading.local()
@@ -107,6 +131,13 @@ class Ledger:
                 f"{self.path} was written by a newer memd (schema {found}, this one knows {VERSION})",
                 "install the newer memd again, or move the file away and let memd read the notes anew",
             )
+        if found < VERSION:
+            # By its tables: a number that was lost must not cost what is in them.
+            known = schema_version(self._writer)
+            if known is None:
+                raise LedgerDamaged("state.db is damaged: its tables are not those of a ledger", FIX)
+            self._writer.execute(f"PRAGMA user_version = {known}")
+            found = known
         if 0 < found < VERSION:
             self.backup(self.path.with_name(f"state.before-{VERSION}.db"))
         for number in range(found, VERSION):
@@ -166,6 +197,8 @@ class Ledger:
     def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction of the writer thread: all of it or nothing, and never into a file that is gone."""
         self.confirm_place()
+        if self.damage is not None:
+            raise self.damage
         with translated():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -218,6 +251,23 @@ class Ledger:
         connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'seq'")
         self.seq = int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
 
+    def promises(self) -> dict[int, tuple[int, list[str]]]:
+        """What memd wrote and has not indexed yet: of each workspace the files, and the count at which they will be.
+
+        For the writer thread. Each workspace has one tick of its own, and none is reached before its files are indexed.
+        """
+        row = self._writer.execute("SELECT value FROM meta WHERE key = ?", (PROMISED,)).fetchone()
+        kept = json.loads(row["value"]) if row else []
+        return {workspace: (seq, paths) for workspace, seq, paths in kept if seq > self.seq}
+
+    def promise(self, connection: sqlite3.Connection, workspace: int, paths: Iterable[str]) -> None:
+        """Promise a tick to files that were just written, inside the transaction that finishes the write."""
+        waiting = self.promises()
+        following = max((seq for seq, _ in waiting.values()), default=self.seq) + 1
+        seq, known = waiting.get(workspace, (following, []))
+        waiting[workspace] = seq, list(dict.fromkeys([*known, *paths]))
+        self.save_setting(connection, PROMISED, json.dumps([(one, *rest) for one, rest in waiting.items()]))
+
     def setting(self, key: str) -> str:
         """A value that is kept for the whole ledger; empty if it was never set."""
         row = self.reader.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
@@ -258,7 +308,7 @@ class Ledger:
 
     def put_back(self) -> None:
         """Put a copy of what the open file holds where it stood; then this process must start again."""
-        fresh = self.path.with_name(".state.db.restoring")
+        fresh = self.path.with_name(RESTORING)
         fresh.unlink(missing_ok=True)
         fresh.touch(0o600)
         with translated(), closing(sqlite3.connect(fresh)) as copy:
@@ -272,16 +322,11 @@ class Ledger:
         else:
             fresh.rename(self.path)
         safe_write.sync(self.path)
-        self._put_back = True
+        self.replaced()
 
-    def check(self) -> str:
-        """What SQLite finds wrong with its file; empty when it is sound."""
-        try:
-            rows = self.reader.execute("PRAGMA quick_check(3)").fetchall()
-        except sqlite3.DatabaseError as error:
-            return str(error)
-        problems = "; ".join(str(row[0]) for row in rows)
-        return "" if problems == "ok" else problems
+    def replaced(self) -> None:
+        """Note that another file stands in its place: this process must start again with it."""
+        self._put_back = True
 
     def close(self) -> None:
         with self._lock:
@@ -334,11 +379,22 @@ def newest_backup(folder: Path) -> Path | None:
     return max(backups(folder), key=lambda file: file.stat().st_mtime, default=None)
 
 
-def _pointing_to_backup(error: StoreBroken, folder: Path) -> StoreBroken:
+def _pointing_to_backup(error: LedgerDamaged, folder: Path) -> LedgerDamaged:
     backup = newest_backup(folder)
-    if error.hint != FIX or backup is None:
-        return error
-    return StoreBroken(error.message, f"{FIX}   (it takes the newest backup, {backup})")
+    takes = f"the newest backup, {backup}" if backup else "what can be read of it, and the notes: there is no backup"
+    return LedgerDamaged(error.message, f"{FIX}   (it takes {takes})")
+
+
+def _refuse_lost(path: Path) -> None:
+    """Refuse to begin anew where a ledger stood before: what it knew would be gone in silence."""
+    if path.exists() and path.stat().st_size:
+        return
+    beside = [name for name in (CACHES_OF, "text", "chroma") if (path.parent / name).exists()]
+    beside += [file.name for file in backups(path.parent)]
+    beside += [file.name for file in path.parent.glob("memd.log*") if READY in file.read_bytes()]
+    if beside:
+        what = "is empty" if path.exists() else "is missing"
+        raise LedgerDamaged(f"{path} {what}, and was there before (beside it: {', '.join(beside)})", FIX)
 
 
 @contextmanager
@@ -346,14 +402,16 @@ def translated() -> Iterator[None]:
     """SQLite's errors as memd's."""
     try:
         yield
-    except sqlite3.Error as error:
-        raise _translate(error) from error
+    except UNTRANSLATED as error:
+        raise translate(error) from error
 
 
-def _translate(error: sqlite3.Error) -> MemdError:
+def translate(error: sqlite3.Error | UnicodeDecodeError) -> MemdError:
+    """What an error of SQLite means; one whose message it cannot even decode is damage too."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    undecodable = isinstance(error, UnicodeDecodeError) or any(sign in str(error).lower() for sign in UNREADABLE)
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return DiskFull(f"state.db could not be written: {error}", "make room on the disk; memd goes on by itself")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreBroken(f"state.db is damaged: {error}", FIX)
+    if undecodable or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return LedgerDamaged(f"state.db is damaged: {str(error)[:LONGEST]}", FIX)
     return StoreBroken(f"state.db: {error}", "memd doctor")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 from memd.errors import DiskFull, MemdError, StoreBroken, UnknownWorkspace, did_you_mean
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.catalog import FileRow
-from memd.indexer.store.ledger import Ledger
+from memd.indexer.store.ledger import CACHES_OF, Ledger
 from memd.indexer.store.loaded import Loaded
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.text import FORMAT_FILE, TextIndex
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from memd.indexer.model.pooling import Vectors
 
 log = logging.getLogger("memd.stores")
-
-CACHES_OF = "caches-of"
-"""The file that says which ledger the caches beside it were built from."""
 
 BUILDING = "building"
 """The folder for an index under construction and the one it replaces; a start deletes what it finds there."""

@@ -91,7 +91,7 @@ def perform(stores: Stores, index: WorkspaceIndex, write_action: WriteAction) ->
     conflicts = tuple(one.conflict for one in written if one.conflict)
     changed = any(one.before != one.after for one in written)
     return ActionResult(
-        record.finish(conflicts), write_action.paths, conflicts, key=record.key, changed=changed
+        record.finish(conflicts, changed), write_action.paths, conflicts, key=record.key, changed=changed
     )  # fmt: skip
 
 
@@ -115,9 +115,11 @@ class _ActionRecord:
             splices.keep(connection, self._begun(connection), nth, self._splices[nth])
         failpoint("action-begun")
 
-    def finish(self, conflicts: Sequence[str]) -> int:
+    def finish(self, conflicts: Sequence[str], changed: bool) -> int:
         with self._ledger.write() as connection:
             number = self._begun(connection)
+            if changed:
+                self._ledger.promise(connection, self._index.id, self._write_action.paths)
             actions.finish(connection, number, {"paths": self._write_action.paths, "conflicts": conflicts})
             if self._write_action.undoes is not None:
                 actions.mark_undone(connection, self._write_action.undoes, number)
@@ -223,6 +225,7 @@ def _decide(ledger: Ledger, index: WorkspaceIndex, row: Row, kept: list[Splice])
             safe_write.sync(file)
     with ledger.write() as connection:
         actions.finish(connection, row["id"], {"paths": paths, "conflicts": [], "recovered": True})
+        ledger.promise(connection, index.id, paths)
         if row["what"] == "undo":
             actions.mark_undone(connection, int(row["key"]), row["id"])
 

@@ -1,0 +1,67 @@
+"""Answers by the words of the files alone, while the ledger cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+
+from memd.indexer.language.words import Word, only_terms, telling_words, words
+from memd.indexer.query.certainty import confidence, verdict
+from memd.indexer.query.grep import texts
+from memd.indexer.query.lookup import key_of
+from memd.models import Answer, Ask, Chunk, Hit, Memory, Note, Workspace
+from memd.notes.markers import without_markers
+from memd.notes.parse import parse
+
+
+def search_files(workspaces: Sequence[Workspace], ask: Ask, max_bytes: int) -> Answer:
+    """The chunks that have most of the question's words, those of the newest files first."""
+    sought = telling_words(words(ask.query))
+    found: list[Hit] = []
+    for workspace, path, text in texts(workspaces, max_bytes):
+        note = parse(path, without_markers(text))
+        found += (
+            _hit(workspace, note, memory, chunk, share)
+            for memory, chunk in _chunks(note)
+            if (share := _share(chunk, ask, sought))
+        )
+    found.sort(key=lambda hit: -hit.score)
+    best = found[0].score if found else 0.0
+    hits = [hit for hit in found if hit.score == best]
+    sure = confidence(best, best, None) if found else 0.0
+    return Answer(hits[: ask.limit], verdict(bool(found), sure), sure, len(hits), near=found[len(hits) :][: ask.limit])
+
+
+def _chunks(note: Note) -> Iterator[tuple[Memory, Chunk]]:
+    return ((memory, chunk) for memory in note.memories for chunk in memory.chunks)
+
+
+def _share(chunk: Chunk, ask: Ask, sought: Sequence[Word]) -> float:
+    """The share of the question's words that a chunk has; letter by letter, all or nothing."""
+    if ask.mode == "exact" or not sought:
+        return float(ask.query.casefold() in chunk.text.casefold())
+    terms = set(only_terms("\n".join((*chunk.heading, chunk.text))))
+    return sum(not terms.isdisjoint(word.terms) for word in sought) / len(sought)
+
+
+def _hit(workspace: Workspace, note: Note, memory: Memory, chunk: Chunk, share: float) -> Hit:
+    path = note.path
+    return Hit(
+        id=0,
+        ns=workspace.ns,
+        root=str(workspace.root),
+        path=path,
+        layer=workspace.layer_of(path),
+        key=key_of(PurePosixPath(path).stem, path, memory.slug, set()),
+        start_line=chunk.start_line,
+        end_line=chunk.end_line,
+        heading=" › ".join(part for part in chunk.heading if part),
+        text=chunk.text,
+        score=round(share, 6),
+        kind=memory.kind,
+        tier="",
+        role=note.role,
+        tags=list(memory.declared.tags),
+        date=memory.date,
+        ranks={},
+    )
