@@ -20,7 +20,7 @@ from memd.cli.connecting.agents import AGENTS, Here, Place
 from memd.cli.connecting.jsonish import Unreadable
 from memd.cli.connecting.pieces import Item, Member, without
 from memd.errors import Refused
-from tests.conftest import ROOT, Home
+from tests.conftest import PATIENCE, ROOT, Home
 from tests.test_cli import on_terminal
 
 HANDWRITTEN = {
@@ -441,7 +441,7 @@ def test_the_server_as_it_was_written_answers_an_agent(person, tmp_path, workspa
         agent.stdin.flush()
         answer = json.loads(agent.stdout.readline())
         agent.stdin.close()
-        assert agent.wait(30) == 0
+        assert agent.wait(PATIENCE) == 0
     assert answer["id"] == 1 and "memd" in json.dumps(answer["result"]["serverInfo"])
 
 

@@ -25,7 +25,7 @@ from memd.errors import BY_CODE
 from memd.protocol.methods import METHODS
 from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST, PROTOCOL
 from tests import result_types
-from tests.conftest import ROOT, Home
+from tests.conftest import PATIENCE, ROOT, Home
 
 PROTOCOL_PAGE = ROOT / "docs" / "protocol.md"
 MANUAL = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -156,7 +156,7 @@ class Bare:
         import socket
 
         self._link = socket.socket(socket.AF_UNIX)
-        self._link.settimeout(60)
+        self._link.settimeout(PATIENCE)
         self._link.connect(str(home.socket))
         self._lines = self._link.makefile("rb")
 
@@ -347,7 +347,11 @@ def test_the_shell_examples_work(documented: Home, programs: Path) -> None:
     assert found
     for body in found:
         done = subprocess.run(
-            ["sh", "-eu", "-c", body], env=environment(documented, programs), capture_output=True, text=True, timeout=60
+            ["sh", "-eu", "-c", body],
+            env=environment(documented, programs),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
         )
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["result"]["hits"][0]["key"] == "2026-02-15#ersatztv"
@@ -363,7 +367,7 @@ def test_the_examples_for_socat_and_node_work_where_these_are(documented: Home, 
     for name, command in (("socat", ["sh", "-eu", "-c", piped]), ("node", ["node", "-e", node])):
         if name in there:
             done = subprocess.run(
-                command, env=environment(documented, programs), capture_output=True, text=True, timeout=60
+                command, env=environment(documented, programs), capture_output=True, text=True, timeout=PATIENCE
             )
             assert done.returncode == 0 and "ErsatzTV" in done.stdout, f"{name}: {done.stderr}"
 
@@ -374,7 +378,7 @@ def test_the_python_examples_work(documented: Home, programs: Path) -> None:
     for name, body in found:
         done = subprocess.run(
             [sys.executable, "-c", body],
-            env=environment(documented, programs), capture_output=True, text=True, timeout=60,
+            env=environment(documented, programs), capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
         assert done.returncode == 0, f"{name}:\n{body}\n{done.stderr}"
         assert done.stdout.strip(), f"{name} prints nothing:\n{body}"

@@ -17,7 +17,7 @@ from memd.indexer.store.stores import Stores
 from memd.models import Workspace
 from memd.outline.outline import Outline
 from memd.protocol.client import Client
-from tests.conftest import ROOT, Home, write_notes
+from tests.conftest import PATIENCE, ROOT, Home, write_notes
 
 NOTES = {
     "MEMORY.md": "# Memory\n\n## Store\n\nNever call `Store.save` twice. See src/store.py for the reason.\n",
@@ -55,7 +55,7 @@ def mentioned(result: dict) -> dict[str, list[tuple[str, str, int]]]:
 
 
 def eventually(true: Callable[[], object]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < until, "it never came true"
         time.sleep(0.02)
@@ -105,7 +105,7 @@ def test_it_can_be_turned_on_while_the_daemon_runs(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="is off"):
             outlining.ask(index, Outline.counts)
         outlining.turn_on()
-        assert outlining.ask(index, Outline.counts).result(60) == {"python": 2}
+        assert outlining.ask(index, Outline.counts).result(PATIENCE) == {"python": 2}
     finally:
         outlining.stop()
         stores.close()

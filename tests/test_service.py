@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memd.cli import service
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE, ROOT
 from tests.faults.agreement import SOAK
 
 HERE = Path(__file__).parent
@@ -135,11 +135,11 @@ def why_no_manager():
         return "systemd is not installed"
     if not shutil.which("unshare"):
         return "unshare is not installed"
-    tried = under_manager("true", timeout=60)
+    tried = under_manager("true")
     return "" if tried.returncode == 0 else f"no user manager could be started: {tried.stderr.strip()[-300:]}"
 
 
-def under_manager(script, timeout=150):
+def under_manager(script, timeout=PATIENCE):
     """Run a shell script with `systemctl --user` at work; `memd` is the command under test."""
     python = sys.executable.replace(f"{ROOT}/", "/mnt/checkout/", 1)
     prelude = (
