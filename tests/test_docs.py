@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -319,7 +320,9 @@ def environment(home: Home, programs: Path) -> dict[str, str]:
     return {**home.env, "XDG_RUNTIME_DIR": str(runtime), "PATH": path, "PYTHONPATH": str(ROOT)}
 
 
-NETCAT = """#!{python}
+NETCAT = """#!/bin/sh
+'''exec' {python} "$0" "$@"
+'''
 import socket, sys
 link = socket.socket(socket.AF_UNIX)
 link.connect(sys.argv[-1])
@@ -337,7 +340,7 @@ def programs(tmp_path: Path) -> Path:
     usage = subprocess.run([known, "-h"], capture_output=True, text=True, check=False) if known else None
     if usage is None or "-U" not in usage.stdout + usage.stderr or "-N" not in usage.stdout + usage.stderr:
         shim = tmp_path / "nc"
-        shim.write_text(NETCAT.format(python=sys.executable))
+        shim.write_text(NETCAT.format(python=shlex.quote(sys.executable)))
         shim.chmod(shim.stat().st_mode | stat.S_IXUSR)
     return tmp_path
 

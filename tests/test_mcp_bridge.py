@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -381,7 +382,7 @@ def test_the_pump_needs_little_memory(bare: Agent) -> None:
 
 def test_the_example_of_the_manual_works(served: Home, workspace: Path) -> None:
     (body,) = re.findall(r"^```console\n\$ (memd mcp.*?)^```$", (ROOT / "docs" / "mcp.md").read_text(), re.M | re.S)
-    script = body.replace("memd mcp", f"{sys.executable} -m memd mcp", 1)
+    script = body.replace("memd mcp", f"{shlex.quote(sys.executable)} -m memd mcp", 1)
     done = subprocess.run(["sh", "-eu"], input=script, cwd=workspace, env=served.env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "Memory Result 1: [source: memory/2026-02-15.md]" in done.stdout.splitlines()[-1]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from memd import installation
 from memd.config.schema import OutlineSettings
 from memd.daemon.code_outlines import CodeOutlines
 from memd.errors import NotFound, Refused, UsageError
@@ -91,7 +93,9 @@ def test_without_the_extra_it_says_what_to_install(home: Home, code: Path, tmp_p
         for what, asked in {"symbol": {"symbol": "Store", "language": "python"}, "map": {}}.items():
             with pytest.raises(Refused, match=missing) as caught:
                 getattr(caller, f"outline_{what}")(**asked)
-            assert "[outline]" in caught.value.hint and "memd[outline]" not in caught.value.hint
+            # By its own name or from where it was installed, never as `memd`, which is another project.
+            command = installation.extra("outline")
+            assert command in caught.value.hint and "memd[outline]" not in shlex.split(command)
         assert caller.query("Store")["hits"], "everything else goes on"
 
 

@@ -54,7 +54,7 @@ def test_print_shows_the_units_and_writes_nothing(usual):
     done = memd(usual, "service", "install", "--print")
     assert done.returncode == 0, done.stderr
     assert f"# {usual['HOME']}/.config/systemd/user/memd.service" in done.stdout
-    assert f"ExecStart={sys.executable} -P -m memd.daemon" in done.stdout
+    assert f"ExecStart={service.quoted(sys.executable)} -P -m memd.daemon" in done.stdout
     state = f"-{usual['HOME']}/.local/state/memd -{usual['HOME']}/.config/memd -{usual['XDG_RUNTIME_DIR']}/memd"
     assert f"ReadWritePaths={state}" in done.stdout
     assert "ListenStream=%t/memd/memd.sock" in done.stdout

@@ -310,7 +310,7 @@ def test_when_there_are_no_watches_left_it_polls_and_says_so(home: Home, workspa
     home.configure(f'{CALM}poll_seconds = 0.3\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
     with (home.path / "daemon.stderr").open("ab") as stderr:
         home.daemon = subprocess.Popen(
-            ["unshare", "-Ur", "sh", "-c", f"echo 5 > {limit} && exec {sys.executable} -m memd.daemon"],
+            ["unshare", "-Ur", "sh", "-c", f'echo 5 > {limit} && exec "$0" -m memd.daemon', sys.executable],
             env=home.env, stderr=stderr, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     client = home.wait()
