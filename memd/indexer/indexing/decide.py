@@ -85,6 +85,7 @@ class _Decision:
         """The files of the batch, as they were saved."""
         self.unchanged = {path: self._unchanged(path) for path in batch.notes}
         """By path, the slugs of memories that stand as the ledger has them, to the line: they are left alone."""
+        self.arrived = batch.notes.keys() - index.files.keys()
         self.gone: list[int] = []
         """The files that were removed."""
         self.old: list[tuple[str, MemoryRow]] = []
@@ -199,15 +200,13 @@ class _Decision:
 
     def _just_gone(self) -> list[tuple[str, MemoryRow]]:
         """What left a moment ago: it may be back in its file, or in one that has arrived."""
-        arrives = self.batch.notes.keys() - self.index.files.keys()
-        since = actions.in_utc(datetime.fromisoformat(self.now) - (UNDER_WAY if arrives else EMPTY_MOMENT))
+        since = actions.in_utc(datetime.fromisoformat(self.now) - (UNDER_WAY if self.arrived else EMPTY_MOMENT))
         return catalog.just_gone(self.connection, self.index.id, since)
 
     def _placed(self, before: Sequence[tuple[str, MemoryRow]], new: Sequence[ParsedMemory]) -> list[MemoryRow]:
         """The memories of before, each in the file in which it is now to be sought; without those that have none."""
-        arrived = self.batch.notes.keys() - self.index.files.keys()
         gone = [(path, row) for path, row in before if path not in self.batch.notes]
-        now_at = _renamed(gone, [each for each in new if each.file.path in arrived])
+        now_at = _renamed(gone, [each for each in new if each.file.path in self.arrived])
         now_at |= {path: path for path in self.batch.notes}
         files = {path: self.files[place].id for path, place in now_at.items()}
         rows = (replace(row, file=files.get(path, row.file)) for path, row in before)
