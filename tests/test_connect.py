@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import tomllib
 from pathlib import Path
@@ -419,9 +420,8 @@ def test_a_hook_as_it_was_written_runs(person, tmp_path):
     told = json.loads((tmp_path / ".claude" / "settings.json").read_text())["hooks"]
     (group,) = told["UserPromptSubmit"]
     (command,) = group["hooks"]
-    assert (
-        command["command"] == f"env MEMD_HOME={person.path} {' '.join(agents.program('user'))} hook user-prompt-submit"
-    )
+    program = ["env", f"MEMD_HOME={person.path}", *agents.program("user")]
+    assert shlex.split(command["command"]) == [*program, "hook", "user-prompt-submit"]
     assert command["timeout"] > 1
 
 
