@@ -121,7 +121,6 @@ Relation = Literal[
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 TIERS: tuple[Tier, ...] = get_args(Tier)
-PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 JsonObject = dict[str, Any]
 """An object of a result, as the wire has it."""
 PINNED = "pinned"

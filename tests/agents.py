@@ -14,7 +14,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import Implementation
 
-from tests.conftest import Home
+from tests.conftest import PATIENCE, Home
 
 NAME = "test-agent"
 MODERN = "2026-07-28"
@@ -46,7 +46,7 @@ def played(play: Callable[..., Awaitable[None]], *args: Any) -> None:
     asyncio.run(scene())
 
 
-async def until(holds: Callable[[], bool], seconds: float = 30) -> None:
+async def until(holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Wait for a condition."""
     async with asyncio.timeout(seconds):
         while not holds():

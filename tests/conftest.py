@@ -22,6 +22,10 @@ from tests.forge import CHROMA_AFTER, Forge, Forged
 
 ROOT = Path(__file__).parent.parent
 
+PATIENCE = 300.0
+"""Seconds that a test waits for what must come. What takes a second alone takes a minute beside forty busy programs;
+only a test that fails waits for all of it."""
+
 # Nothing in the tests depends on how fast they run.
 settings.register_profile("memd", deadline=None)
 settings.load_profile("memd")
@@ -119,7 +123,7 @@ class Home:
                     self.daemon = forge("memd.daemon").start(self.env | env, files)
         return self.wait()
 
-    def wait(self, seconds: float = 30) -> Client:
+    def wait(self, seconds: float = PATIENCE) -> Client:
         """A client, as soon as the daemon answers."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -142,17 +146,18 @@ class Home:
         """Stop as systemd would."""
         assert self.daemon is not None
         self.daemon.send_signal(signal.SIGTERM)
-        return self.daemon.wait(30)
+        return self.daemon.wait(PATIENCE)
 
     def run(
         self, *arguments: str, cwd: Path | None = None, input: str | None = None, **env: str
     ) -> subprocess.CompletedProcess[str]:
         """Run the `memd` command in this home."""
         if not (self.from_nothing or env):
-            return forge("memd").run(arguments, self.env, cwd or self.path, input, 120)
+            return forge("memd").run(arguments, self.env, cwd or self.path, input, PATIENCE)
         return subprocess.run(
             [sys.executable, "-m", "memd", *arguments],
-            env={**self.env, **env}, cwd=cwd or self.path, input=input, capture_output=True, text=True, timeout=120,
+            env={**self.env, **env}, cwd=cwd or self.path,
+            input=input, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
 
     def close(self) -> None:

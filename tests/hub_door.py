@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation
 
 from memd.protocol.client import Client
-from tests.conftest import Home
+from tests.conftest import PATIENCE, Home
 
 
 class Hub:
@@ -48,10 +48,10 @@ class Hub:
     async def agent(self, token: str, query: str = "", mode: str = "legacy") -> AsyncIterator[Any]:
         """The official SDK's client at `/mcp`."""
         headers = {"Authorization": f"Bearer {token}"}
-        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http:
             transport = streamable_http_client(f"{self.url}/mcp{query}", http_client=http)
             info = Implementation(name="test-agent", version="1.0")
-            async with McpClient(transport, mode=mode, client_info=info, read_timeout_seconds=60) as client:
+            async with McpClient(transport, mode=mode, client_info=info, read_timeout_seconds=PATIENCE) as client:
                 yield client
 
     def post(
@@ -62,7 +62,7 @@ class Hub:
         return self.send("POST", path, data, {**({"Authorization": f"Bearer {token}"} if token else {}), **headers})
 
     def send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, dict[str, Any]]:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         usual = {"Content-Type": "application/json", "Accept": "application/json"}
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, {**usual, **sent})
@@ -74,7 +74,7 @@ class Hub:
     def close(self) -> str:
         """Stop it; what it said on stderr."""
         self.process.terminate()
-        return self.process.communicate(timeout=30)[1]
+        return self.process.communicate(timeout=PATIENCE)[1]
 
 
 def call(method: str, **params: Any) -> dict[str, Any]:

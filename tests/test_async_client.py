@@ -17,7 +17,7 @@ import pytest
 
 from memd import AsyncClient, Client, errors
 from memd.protocol.methods import METHODS
-from tests.conftest import ROOT, Home
+from tests.conftest import PATIENCE, ROOT, Home
 from tests.test_client import Script, answer, well
 
 PROTOCOL = ROOT / "memd" / "protocol"
@@ -105,7 +105,7 @@ def test_a_program_that_uses_both_is_type_checked(tmp_path: Path) -> None:
 
 def run(work: Callable[[], Awaitable[Any]]) -> Any:
     async def within() -> Any:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             return await work()
 
     return asyncio.run(within())

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -414,8 +415,8 @@ def test_bash_completes_commands_flags_workspaces_keys_agents_and_jobs(place, ag
     # In a shell of its own, with the script that the package installs; `memd` is found beside Python.
     words = line.split(" ")
     script = f"""
-        source {ROOT}/share/completions/memd.bash
-        memd() {{ {sys.executable} -m memd "$@"; }}
+        source {shlex.quote(f"{ROOT}/share/completions/memd.bash")}
+        memd() {{ {shlex.quote(sys.executable)} -m memd "$@"; }}
         COMP_WORDS=({" ".join(repr(word) for word in words)}) COMP_CWORD={len(words) - 1}
         _memd memd
         printf '%s\\n' "${{COMPREPLY[@]}}"
@@ -436,13 +437,13 @@ OTHER_SHELLS = {
 def test_other_shells_complete_as_bash_does(place, agent, tmp_path, shell):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed: apt-get install {shell}")
-    (tmp_path / "memd").write_text(f'#!/bin/sh\nexec {sys.executable} -m memd "$@"\n')
+    (tmp_path / "memd").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m memd "$@"\n')
     (tmp_path / "memd").chmod(0o755)
     script = ROOT / "share/completions" / {"fish": "memd.fish", "zsh": "_memd"}[shell]
     env = {**place.env, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     for line, offered in (("memd que", ["query"]), ("memd get 2026-02-15#e", ["2026-02-15#ersatztv"]),
                           ("memd query x -n a", ["agent"]), ("memd jobs run ref", ["reflect"])):  # fmt: skip
-        command = [shell, "-c", OTHER_SHELLS[shell].format(script=script, line=line)]
+        command = [shell, "-c", OTHER_SHELLS[shell].format(script=shlex.quote(str(script)), line=line)]
         done = subprocess.run(command, env=env, cwd=agent, capture_output=True, text=True)
         assert (done.stdout.split(), done.stderr) == (offered, ""), line
 

@@ -14,7 +14,7 @@ import pytest
 
 import memd
 from memd.cli.commands import server
-from tests.conftest import ROOT, write_notes
+from tests.conftest import PATIENCE, ROOT, write_notes
 from tests.test_cli import as_json, on_terminal
 
 
@@ -95,10 +95,10 @@ def test_start_restart_and_stop(home):
 def test_ten_at_once_start_one_daemon(home):
     callers = [start_memd(home, "workspaces", "--json") for _ in range(10)]
     for caller in callers:
-        out, told = caller.communicate(timeout=90)
+        out, told = caller.communicate(timeout=PATIENCE)
         assert caller.returncode == 0, told
         assert json.loads(out)["workspaces"] == []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while len(daemons_of(home)) > 1 and time.monotonic() < deadline:
         time.sleep(0.1)  # The others are about to find the lock taken.
     assert daemons_of(home) == [pid_of(home)]
@@ -175,7 +175,7 @@ def test_a_daemon_that_hangs_is_named_and_replaced(home):
     restart = start_memd(home, "restart")
     time.sleep(6)
     os.kill(pid, signal.SIGCONT)
-    assert "is running" in restart.communicate(timeout=60)[0] and pid_of(home) != pid
+    assert "is running" in restart.communicate(timeout=PATIENCE)[0] and pid_of(home) != pid
 
 
 def test_foreground_daemon_stops_on_interrupt(home):
@@ -183,7 +183,7 @@ def test_foreground_daemon_stops_on_interrupt(home):
     home.wait()
     assert home.run("daemon").returncode == 5
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=20)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert all(json.loads(line)["message"] for line in told.splitlines())
 
@@ -307,7 +307,7 @@ def test_logs_follow_through_a_rotation(home):
     log.write_text("three\n")
     assert process.stdout.readline() == "three\n"
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 130
+    assert process.wait(PATIENCE) == 130
 
 
 def test_config_init_show_and_check(home):

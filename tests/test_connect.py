@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import tomllib
 from pathlib import Path
@@ -20,7 +21,7 @@ from memd.cli.connecting.agents import AGENTS, Here, Place
 from memd.cli.connecting.jsonish import Unreadable
 from memd.cli.connecting.pieces import Item, Member, without
 from memd.errors import Refused
-from tests.conftest import ROOT, Home
+from tests.conftest import PATIENCE, ROOT, Home
 from tests.test_cli import on_terminal
 
 HANDWRITTEN = {
@@ -419,9 +420,8 @@ def test_a_hook_as_it_was_written_runs(person, tmp_path):
     told = json.loads((tmp_path / ".claude" / "settings.json").read_text())["hooks"]
     (group,) = told["UserPromptSubmit"]
     (command,) = group["hooks"]
-    assert (
-        command["command"] == f"env MEMD_HOME={person.path} {' '.join(agents.program('user'))} hook user-prompt-submit"
-    )
+    program = ["env", f"MEMD_HOME={person.path}", *agents.program("user")]
+    assert shlex.split(command["command"]) == [*program, "hook", "user-prompt-submit"]
     assert command["timeout"] > 1
 
 
@@ -441,7 +441,7 @@ def test_the_server_as_it_was_written_answers_an_agent(person, tmp_path, workspa
         agent.stdin.flush()
         answer = json.loads(agent.stdout.readline())
         agent.stdin.close()
-        assert agent.wait(30) == 0
+        assert agent.wait(PATIENCE) == 0
     assert answer["id"] == 1 and "memd" in json.dumps(answer["result"]["serverInfo"])
 
 

@@ -14,7 +14,7 @@ from memd import errors
 from memd.config.schema import EmbeddingSettings
 from memd.indexer.model.embedder import load_embedder
 from memd.protocol.client import Client
-from tests.conftest import Home, write_notes
+from tests.conftest import PATIENCE, Home, write_notes
 
 FILLER = "The gauge of the river rises by a hand after two days of rain in the hills."
 
@@ -398,7 +398,7 @@ def test_it_counts_as_an_access_unless_it_says_not_to(
 def wait_until() -> Callable[[Callable[[], bool]], None]:
     import time
 
-    def wait(done: Callable[[], bool], seconds: float = 30) -> None:
+    def wait(done: Callable[[], bool], seconds: float = PATIENCE) -> None:
         until = time.monotonic() + seconds
         while not done():
             assert time.monotonic() < until

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -25,7 +26,7 @@ from memd.errors import BY_CODE
 from memd.protocol.methods import METHODS
 from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST, PROTOCOL
 from tests import result_types
-from tests.conftest import ROOT, Home
+from tests.conftest import PATIENCE, ROOT, Home
 
 PROTOCOL_PAGE = ROOT / "docs" / "protocol.md"
 MANUAL = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -156,7 +157,7 @@ class Bare:
         import socket
 
         self._link = socket.socket(socket.AF_UNIX)
-        self._link.settimeout(60)
+        self._link.settimeout(PATIENCE)
         self._link.connect(str(home.socket))
         self._lines = self._link.makefile("rb")
 
@@ -319,7 +320,9 @@ def environment(home: Home, programs: Path) -> dict[str, str]:
     return {**home.env, "XDG_RUNTIME_DIR": str(runtime), "PATH": path, "PYTHONPATH": str(ROOT)}
 
 
-NETCAT = """#!{python}
+NETCAT = """#!/bin/sh
+'''exec' {python} "$0" "$@"
+'''
 import socket, sys
 link = socket.socket(socket.AF_UNIX)
 link.connect(sys.argv[-1])
@@ -337,7 +340,7 @@ def programs(tmp_path: Path) -> Path:
     usage = subprocess.run([known, "-h"], capture_output=True, text=True, check=False) if known else None
     if usage is None or "-U" not in usage.stdout + usage.stderr or "-N" not in usage.stdout + usage.stderr:
         shim = tmp_path / "nc"
-        shim.write_text(NETCAT.format(python=sys.executable))
+        shim.write_text(NETCAT.format(python=shlex.quote(sys.executable)))
         shim.chmod(shim.stat().st_mode | stat.S_IXUSR)
     return tmp_path
 
@@ -347,7 +350,11 @@ def test_the_shell_examples_work(documented: Home, programs: Path) -> None:
     assert found
     for body in found:
         done = subprocess.run(
-            ["sh", "-eu", "-c", body], env=environment(documented, programs), capture_output=True, text=True, timeout=60
+            ["sh", "-eu", "-c", body],
+            env=environment(documented, programs),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
         )
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["result"]["hits"][0]["key"] == "2026-02-15#ersatztv"
@@ -363,7 +370,7 @@ def test_the_examples_for_socat_and_node_work_where_these_are(documented: Home, 
     for name, command in (("socat", ["sh", "-eu", "-c", piped]), ("node", ["node", "-e", node])):
         if name in there:
             done = subprocess.run(
-                command, env=environment(documented, programs), capture_output=True, text=True, timeout=60
+                command, env=environment(documented, programs), capture_output=True, text=True, timeout=PATIENCE
             )
             assert done.returncode == 0 and "ErsatzTV" in done.stdout, f"{name}: {done.stderr}"
 
@@ -374,7 +381,7 @@ def test_the_python_examples_work(documented: Home, programs: Path) -> None:
     for name, body in found:
         done = subprocess.run(
             [sys.executable, "-c", body],
-            env=environment(documented, programs), capture_output=True, text=True, timeout=60,
+            env=environment(documented, programs), capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
         assert done.returncode == 0, f"{name}:\n{body}\n{done.stderr}"
         assert done.stdout.strip(), f"{name} prints nothing:\n{body}"

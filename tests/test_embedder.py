@@ -20,6 +20,7 @@ from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model import embedder as embedders
 from memd.indexer.model import granite
+from tests.conftest import PATIENCE
 
 NOTES = [
     "ErsatzTV plays the Saturday morning cartoons on channel 3 from 07:00.",
@@ -227,7 +228,7 @@ def test_graphs_of_other_formats_are_removed(pack, cache, model, tmp_path):
 
 def run(code, *arguments):
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 

@@ -18,7 +18,7 @@ from memd.indexer.model import embedding_server
 from memd.indexer.model.embedder import Embedder, HashEmbedder
 from memd.indexer.model.embedding_server import ServerEmbedder
 from memd.indexer.model.scale import measure
-from tests.conftest import Home
+from tests.conftest import PATIENCE, Home
 from tests.embedding_server import FAULTS, EmbeddingServer
 from tests.test_models import until
 
@@ -156,7 +156,7 @@ def test_a_fault_that_stays_is_told_and_passes_when_the_server_is_back(
         server.start()
     server.fault = ""
     server.ending.set()
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE
     while model.trouble and time.monotonic() < until:
         try:
             model.look()

@@ -20,7 +20,7 @@ from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.migrations import STEPS
 from memd.indexer.views import exams
 from memd.protocol.client import Client
-from tests.conftest import ROOT, Home
+from tests.conftest import PATIENCE, ROOT, Home
 
 EXAM = """\
 # what I expect memd to know
@@ -145,7 +145,7 @@ def job(client: Client, name: str) -> dict[str, Any] | None:
 def test_the_nightly_exam_keeps_one_result_a_day_and_status_tells_it(home: Home, workspace: Path):
     home.configure(f'[jobs]\nselfexam = "1s"\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
     client = home.start()
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while (client.status()["workspaces"][0]["exam"]["last"]) is None and time.monotonic() < until:
         time.sleep(0.05)
     told = client.status()["workspaces"][0]["exam"]
@@ -168,7 +168,7 @@ def test_the_nightly_exam_keeps_one_result_a_day_and_status_tells_it(home: Home,
 def test_the_nightly_exam_can_be_turned_off(home: Home, workspace: Path):
     home.configure(f'[jobs]\nselfexam = "off"\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
     client = home.start()
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE
     while job(client, "selfexam") is None and time.monotonic() < until:
         time.sleep(0.05)
     assert (job(client, "selfexam") or {})["next"] is None
@@ -253,7 +253,7 @@ def sample(name: str) -> dict[str, Any]:
 def bench(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, *map(str, arguments)]
-    return subprocess.run(command, env=env, cwd=ROOT / "benchmarks", capture_output=True, text=True, timeout=170)
+    return subprocess.run(command, env=env, cwd=ROOT / "benchmarks", capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_the_yardstick_measures_a_converted_collection(tmp_path: Path):

@@ -16,7 +16,7 @@ from memd.cli import hook as hook_command
 from memd.cli.hook import learned, recall, transcript
 from memd.cli.hook.transcript import Utterance
 from memd.config import hooks, load
-from tests.conftest import Home, write_notes
+from tests.conftest import PATIENCE, Home, write_notes
 
 QUESTION = "Where is the ErsatzTV API endpoint?"
 
@@ -208,7 +208,7 @@ def test_it_says_that_its_time_was_over(home):
     command = [sys.executable, "-m", "memd", "hook", "user-prompt-submit", "--verbose"]
     env = {**home.env, "MEMD_HOOKS__TIMEOUT_MS": "50"}
     with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
-        assert waiting.wait(60) == 0
+        assert waiting.wait(PATIENCE) == 0
         assert b"over after 50 ms" in waiting.stderr.read()
 
 
@@ -225,7 +225,7 @@ def test_an_agent_that_says_nothing_is_not_waited_for(home):
     command = [sys.executable, "-m", "memd", "hook", "user-prompt-submit"]
     env = {**home.env, "MEMD_HOOKS__TIMEOUT_MS": "50"}
     with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as waiting:
-        assert waiting.wait(60) == 0
+        assert waiting.wait(PATIENCE) == 0
         assert waiting.stdout.read() == b""
 
 

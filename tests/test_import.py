@@ -25,7 +25,7 @@ from memd.indexer.indexing.read_files import FileBatch, changed_paths
 from memd.indexer.indexing.scan import scan
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import FileStat
-from tests.conftest import Home
+from tests.conftest import PATIENCE, Home
 from tests.faults.agreement import eventually
 from tests.written import MAX_BYTES, opened, sync
 
@@ -269,13 +269,13 @@ def test_a_file_that_was_written_a_moment_ago_may_be_half_of_one(place, root: Pa
     worker = Worker(stores, replace(Settings(), watch=WatchSettings(settle_ms=3_600_000)), Health())
     worker.start()
     try:
-        report = worker.submit(scan_workspaces, worker, ("agent",), SETTLED).result(60)
+        report = worker.submit(scan_workspaces, worker, ("agent",), SETTLED).result(PATIENCE)
         assert index.files.keys() == {"memory/resting.md"}
         assert sorted(report.restless) == ["memory/fresh.md", "memory/own.md"]
-        worker.submit(worker.mark_written, "agent", ["memory/own.md"]).result(60)
+        worker.submit(worker.mark_written, "agent", ["memory/own.md"]).result(PATIENCE)
         worker.applied()
         eventually(lambda: index.files.keys() == {"memory/resting.md", "memory/own.md"})
-        worker.submit(scan_workspaces, worker, ("agent",), PLAIN).result(60)
+        worker.submit(scan_workspaces, worker, ("agent",), PLAIN).result(PATIENCE)
         assert "memory/fresh.md" in index.files
     finally:
         worker.stop(10)

@@ -28,14 +28,14 @@ from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores
 from memd.models import Workspace
 from memd.protocol.client import Client
-from tests.conftest import Home, write_notes
+from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import eventually
 
 MANY = 20
 """More jobs than there are."""
 
 
-def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
+def wait_for(what: Callable[[], object], seconds: float = PATIENCE) -> None:
     until = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < until, "it did not come to pass"
@@ -125,18 +125,18 @@ def test_a_job_that_a_stop_cuts_short_is_no_error(caplog: pytest.LogCaptureFixtu
 
     def read() -> str:
         begun.set()
-        assert closed.wait(60)
+        assert closed.wait(PATIENCE)
         raise ZeroDivisionError("the store is closed")
 
     jobs = Scheduler()
     jobs.start([ScheduledJob("read", "off", read), ScheduledJob("next", "off", lambda: str(done.set()))], Kept(), 0)
     with caplog.at_level(logging.INFO, "memd.scheduler"):
         asked, queued = jobs.ask("read"), jobs.ask("next")
-        assert begun.wait(60)
+        assert begun.wait(PATIENCE)
         eventually(lambda: not jobs._scheduler.get_jobs())
         jobs.stop()
         closed.set()
-        assert not asked.result(60)["ok"] and not queued.result(60)["ok"]
+        assert not asked.result(PATIENCE)["ok"] and not queued.result(PATIENCE)["ok"]
     assert not done.is_set()
     assert not caplog.records
 
@@ -155,7 +155,7 @@ def test_a_job_that_fails_says_so_and_does_not_stop_the_next(scheduler: Callable
         ScheduledJob("well", "off", lambda: "done"),
         keep=kept,
     )
-    told = [jobs.ask(name).result(60) for name in ("refuse", "slip", "well")]
+    told = [jobs.ask(name).result(PATIENCE) for name in ("refuse", "slip", "well")]
     assert [(one["ok"], one["result"]) for one in told] == [
         (False, "failed: the disk is full"),
         (False, "failed: ZeroDivisionError: by nothing"),
@@ -171,19 +171,19 @@ def test_jobs_run_one_at_a_time(scheduler: Callable[..., Scheduler]) -> None:
 
     def long() -> str:
         inside.set()
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE)
         order.append("long")
         return ""
 
     jobs = scheduler(
         ScheduledJob("long", "1s", long, kept=False), ScheduledJob("short", "off", lambda: order.append("short") or "")
     )
-    assert inside.wait(60)
+    assert inside.wait(PATIENCE)
     asked = jobs.ask("short")
     assert [one["running"] for one in jobs.states()] == [True, False]
     assert not asked.done() and not order
     go_on.set()
-    asked.result(60)
+    asked.result(PATIENCE)
     assert order[:2] == ["long", "short"]
 
 
@@ -199,22 +199,22 @@ def test_who_gives_up_waiting_does_not_make_it_run(scheduler: Callable[..., Sche
 
     def hold() -> str:
         inside.set()
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE)
         return ""
 
     jobs = scheduler(ScheduledJob("hold", "off", hold), ScheduledJob("asked", "off", lambda: ran.append("x") or ""))
     jobs.ask("hold")
-    assert inside.wait(60)
+    assert inside.wait(PATIENCE)
     assert jobs.ask("asked").cancel()
     go_on.set()
-    jobs.ask("hold").result(60)
+    jobs.ask("hold").result(PATIENCE)
     assert ran == []
 
 
 def test_a_run_that_was_asked_for_counts_as_the_one_that_was_missed(scheduler: Callable[..., Scheduler]) -> None:
     jobs = scheduler(ScheduledJob("missed", "10h", str, last=ago(hours=11)))
     assert in_time(jobs.states()[0]["next"]) <= SOON
-    told = jobs.ask("missed").result(60)
+    told = jobs.ask("missed").result(PATIENCE)
     assert timedelta(hours=9) < in_time(told["next"]) <= timedelta(hours=10)
 
 
@@ -358,7 +358,7 @@ def test_compact_drops_the_past_that_is_kept_no_longer(home: Home, workspace: Pa
         (workspace / "memory" / "2026-02-16.md").write_text(f"# 2026-02-16\n\n## Backup\n\nIt failed {nth} times.\n")
         client.sync()
     assert client.job_run("compact")["job"]["result"] == "swept, 0 former texts dropped"
-    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+    with sqlite3.connect(home.state / "state.db", timeout=PATIENCE) as ledger:
         ledger.execute("UPDATE versions SET at = '2020-01-01T00:00:00.000+00:00'")
     versions = len(client.history("2026-02-16#backup")["versions"])
     assert versions > 3

@@ -30,13 +30,13 @@ from memd.indexer.store.stores import BUILDING, Stores, WorkspaceIndex
 from memd.indexer.store.text import LARGE
 from memd.models import Chunk, Workspace
 from memd.protocol.client import Client
-from tests.conftest import Home, write_notes
+from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import assert_agreement
 
 SECTIONS = LARGE + 5
 
 
-def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
+def wait_for(what: Callable[[], object], seconds: float = PATIENCE) -> None:
     until = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < until, "it did not come to pass"
@@ -173,7 +173,7 @@ def test_vectors_are_not_called_made_before_they_can_be_found(worker: Worker, mo
 
     def held_up(*given: object) -> None:
         in_ledger.set()
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE)
         follow(*given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(WorkspaceIndex, "follow_vectors", held_up)
@@ -181,7 +181,7 @@ def test_vectors_are_not_called_made_before_they_can_be_found(worker: Worker, mo
     embedding.start()
     embedding.hurry()
     try:
-        assert in_ledger.wait(60)
+        assert in_ledger.wait(PATIENCE)
         wait_for(lambda: embedding.phase == "ready")
         assert not embedding.caught_up()
         go_on.set()

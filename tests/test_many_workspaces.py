@@ -22,7 +22,7 @@ from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.query.search import search
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Ask, Workspace
-from tests.conftest import Home, write_notes
+from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import SOAK, eventually
 from tests.lab import Lab
 
@@ -67,7 +67,7 @@ def test_many_workspaces_with_five_open_are_asked_and_saved_in(home: Home) -> No
 
     for nth in range(MANY):
         assert asked(nth, "wren", mode="text") == ["MEMORY.md"], nth
-    eventually(lambda: len(opened(home)) <= OPEN, 60)
+    eventually(lambda: len(opened(home)) <= OPEN)
     assert {row["watch"] for row in client.status()["workspaces"]} == {"inotify"}
     for nth, root in enumerate(roots):
         write_notes(root, {"memory/new.md": f"## New\n\nthe {word(nth, 'lark')} came\n"})
@@ -77,7 +77,7 @@ def test_many_workspaces_with_five_open_are_asked_and_saved_in(home: Home) -> No
         assert asked(nth, "lark", mode="text", sync="none") == ["memory/new.md"], nth
         assert asked(nth, "finch", mode="text", sync="none"), nth
     assert client.query(word(7, "lark"), mode="text")["hits"][0]["ns"] == "agent7", "asked of all at once"
-    eventually(lambda: len(opened(home)) <= OPEN, 60)
+    eventually(lambda: len(opened(home)) <= OPEN)
     told = client.doctor()
     assert told["ok"], [finding for finding in told["findings"] if finding["state"] == "broken"]
     home.stop()
@@ -207,7 +207,7 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
         worker.submit(
             open_workspace, worker.stores, Workspace(f"agent{nth}", write_notes(tmp_path / f"agent{nth}", notes(nth)))
         )
-    worker.submit(scan_workspaces, worker).result(60)
+    worker.submit(scan_workspaces, worker).result(PATIENCE)
     for index in stores.indexes.values():
         index.close()
     yield worker
@@ -216,17 +216,17 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
 
 
 def test_a_scan_opens_no_index_where_nothing_changed(worker: Worker) -> None:
-    worker.submit(scan_workspaces, worker).result(60)
+    worker.submit(scan_workspaces, worker).result(PATIENCE)
     assert not with_open_text(worker.stores)
     root = worker.stores.index("agent1").workspace.root
     write_notes(root, {"memory/new.md": "## New\n\nsnow\n"})
-    assert worker.submit(scan_workspaces, worker).result(60).files == 1
+    assert worker.submit(scan_workspaces, worker).result(PATIENCE).files == 1
     assert with_open_text(worker.stores) == {"agent1"}
 
 
 def test_a_text_index_that_is_gone_is_made_again_by_the_scan(worker: Worker) -> None:
     shutil.rmtree(worker.stores.text_folder(worker.stores.index("agent1").id))
-    worker.submit(scan_workspaces, worker).result(60)
+    worker.submit(scan_workspaces, worker).result(PATIENCE)
     assert search(worker.stores, Ask(word(1, "wren"), ("agent1",), mode="text"), 10_000).hits
 
 
@@ -234,10 +234,10 @@ def test_a_text_index_that_lacks_chunks_is_found_out_when_it_is_opened(worker: W
     index = worker.stores.index("agent2")
     index.text.apply((), list(index.text.ids())[:1])
     index.close()
-    worker.submit(scan_workspaces, worker).result(60)
+    worker.submit(scan_workspaces, worker).result(PATIENCE)
     with pytest.raises(StoreBroken, match="1 of 2 chunks"):
         _ = index.text
-    assert worker.submit(verify_text, worker, "agent2").result(60) == 1
+    assert worker.submit(verify_text, worker, "agent2").result(PATIENCE) == 1
     assert index.text.count() == 2
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -23,7 +24,7 @@ from memd.cli import mcp_bridge
 from memd.cli.mcp_bridge import LineSplitter, TooLong
 from memd.protocol.wire import MAX_REQUEST
 from tests.agents import structured  # noqa: F401 (a fixture)
-from tests.conftest import ROOT, Home, write_notes
+from tests.conftest import PATIENCE, ROOT, Home, write_notes
 from tests.test_light_imports import HEAVY, Answerer, answerer, imported_by  # noqa: F401 (a fixture)
 
 INITIALIZE = {
@@ -76,7 +77,7 @@ class Agent:
 
     def leave(self) -> tuple[int, str]:
         """Hang up; the exit code and what was said on stderr."""
-        _, said = self.process.communicate(timeout=60)
+        _, said = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, said.decode()
 
 
@@ -197,7 +198,7 @@ def test_an_agent_that_does_not_read_for_a_while_loses_nothing(bare: Agent, work
 def test_the_pump_ends_when_the_agent_is_gone(bare: Agent) -> None:
     assert bare.process.stdout is not None
     bare.process.stdout.close()
-    assert bare.process.wait(30) == 0
+    assert bare.process.wait(PATIENCE) == 0
 
 
 # --- when the daemon goes -------------------------------------------------------------------------------------
@@ -221,7 +222,7 @@ def test_a_daemon_that_was_stopped_stays_stopped_until_it_is_asked(bare: Agent, 
 
     assert connected()
     assert served.run("stop").returncode == 0
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE
     while connected() and time.monotonic() < until:
         time.sleep(0.02)
     # It has noticed, and started nothing.
@@ -250,7 +251,7 @@ def test_a_write_that_is_asked_for_again_in_the_same_session_is_done_once(served
     keys = []
     for _ in range(2):
         with socket.socket(socket.AF_UNIX) as link:
-            link.settimeout(60)
+            link.settimeout(PATIENCE)
             link.connect(str(served.socket))
             lines = link.makefile("rwb")
             for message in (
@@ -381,7 +382,7 @@ def test_the_pump_needs_little_memory(bare: Agent) -> None:
 
 def test_the_example_of_the_manual_works(served: Home, workspace: Path) -> None:
     (body,) = re.findall(r"^```console\n\$ (memd mcp.*?)^```$", (ROOT / "docs" / "mcp.md").read_text(), re.M | re.S)
-    script = body.replace("memd mcp", f"{sys.executable} -m memd mcp", 1)
+    script = body.replace("memd mcp", f"{shlex.quote(sys.executable)} -m memd mcp", 1)
     done = subprocess.run(["sh", "-eu"], input=script, cwd=workspace, env=served.env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "Memory Result 1: [source: memory/2026-02-15.md]" in done.stdout.splitlines()[-1]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.agents import MODERN, agent, played, until
-from tests.conftest import NOTES, Home
+from tests.conftest import NOTES, PATIENCE, Home
 from tests.mcp_calls import SEARCH
 
 # --- resources and the prompt ---------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def test_the_official_inspector_lists_and_calls_the_tools(served: Home, workspac
         settings = [word for one in variables for word in ("-e", one)]
         done = subprocess.run(
             [*inspector, *settings, *server, *how],
-            cwd=workspace, env={**os.environ, **served.env}, capture_output=True, text=True, timeout=120,
+            cwd=workspace, env={**os.environ, **served.env}, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memd.protocol.client import Client
-from tests.conftest import Home
+from tests.conftest import PATIENCE, Home
 from tests.embedding_server import EmbeddingServer, wide
 from tests.test_models import models_in_ledger, until
 
@@ -74,7 +74,7 @@ def constant_questions(home: Home) -> Iterator[Questions]:
     finally:
         stop.set()
         for asker in askers:
-            asker.join(30)
+            asker.join(PATIENCE)
     assert not questions.wrong, questions.wrong[:3]
     assert questions.asked > 10
 

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from memd.protocol.client import Client
-from tests.conftest import Home
+from tests.conftest import PATIENCE, Home
 
 VOCABULARY = ["[UNK]", "router", "fjord", "apple", "trees", "backup", "photo", "ErsatzTV", "skill", "starter", "short"]
 
@@ -54,7 +54,7 @@ def models_in_ledger(home: Home) -> list[int]:
         return [row[0] for row in ledger.execute("SELECT dims FROM models")]
 
 
-def until(condition: object, seconds: float = 30) -> None:
+def until(condition: object, seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < end, "it never came to be"

@@ -20,7 +20,7 @@ from memd.indexer.store.ledger import Ledger
 from memd.indexer.transfer.export import SCHEMA
 from memd.notes.incoming_file import merge, read_incoming, split, without_known
 from memd.protocol.client import Client
-from tests.conftest import ROOT, Home, write_notes
+from tests.conftest import PATIENCE, ROOT, Home, write_notes
 from tests.test_docs import blocks
 
 # --- joining an incoming file with a file ----------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def exported(memory: Client, ns: str, limit: int = 5_000) -> dict[str, Any]:
 def used(home: Home) -> None:
     """What months of use would leave behind: counts, moves, links, and one link that someone took away."""
     at = "2026-03-01T10:00:00.000+00:00"
-    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+    with sqlite3.connect(home.state / "state.db", timeout=PATIENCE) as ledger:
         ledger.execute(
             "UPDATE memories SET accesses = id + 2, days = 2, accessed = ?1, useful = 1, importance = 0.25,"
             " tier = 'dormant', moved = ?1,"
@@ -457,7 +457,7 @@ def test_an_edge_that_was_used_here_stays_as_it_is(home: Home, plain: Client) ->
     file.write_text(example)
     fresh(home, plain)
     plain.import_(file, ns="fresh")
-    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+    with sqlite3.connect(home.state / "state.db", timeout=PATIENCE) as ledger:
         ledger.execute("UPDATE edges SET weight = 0.9, accesses = 9")
     plain.import_(file, ns="fresh")
     assert [(edge["weight"], edge["accesses"]) for edge in exported(plain, "fresh")["edges"]] == [(0.9, 9)]

@@ -25,7 +25,7 @@ from memd.indexer.writing.write_files import FileChange, WriteAction
 from memd.notes.layout import layout_of
 from memd.notes.parse import parse
 from memd.protocol.client import Client
-from tests.conftest import ROOT, Home, write_notes
+from tests.conftest import PATIENCE, ROOT, Home, write_notes
 from tests.faults.agreement import eventually, rounds, serve
 from tests.written import opened, sync
 
@@ -556,7 +556,7 @@ def test_two_writers_and_an_editor_lose_nothing(home: Home, workspace: Path, cli
         racers.append([EDITOR, str(file), *span])
         running = [subprocess.Popen([sys.executable, "-c", *racer], env={**home.env, "PYTHONPATH": str(ROOT)},
                                     stdout=subprocess.PIPE, text=True) for racer in racers]  # fmt: skip
-        told = [process.communicate(timeout=120)[0].split() for process in running]
+        told = [process.communicate(timeout=PATIENCE)[0].split() for process in running]
         text = file.read_text()
         for name, numbers in zip(("one", "two", "the editor"), told, strict=True):
             assert len(numbers) == a_day

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from memd import installation
 from memd.config.schema import OutlineSettings
 from memd.daemon.code_outlines import CodeOutlines
 from memd.errors import NotFound, Refused, UsageError
@@ -17,7 +19,7 @@ from memd.indexer.store.stores import Stores
 from memd.models import Workspace
 from memd.outline.outline import Outline
 from memd.protocol.client import Client
-from tests.conftest import ROOT, Home, write_notes
+from tests.conftest import PATIENCE, ROOT, Home, write_notes
 
 NOTES = {
     "MEMORY.md": "# Memory\n\n## Store\n\nNever call `Store.save` twice. See src/store.py for the reason.\n",
@@ -55,7 +57,7 @@ def mentioned(result: dict) -> dict[str, list[tuple[str, str, int]]]:
 
 
 def eventually(true: Callable[[], object]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < until, "it never came true"
         time.sleep(0.02)
@@ -91,7 +93,9 @@ def test_without_the_extra_it_says_what_to_install(home: Home, code: Path, tmp_p
         for what, asked in {"symbol": {"symbol": "Store", "language": "python"}, "map": {}}.items():
             with pytest.raises(Refused, match=missing) as caught:
                 getattr(caller, f"outline_{what}")(**asked)
-            assert "[outline]" in caught.value.hint and "memd[outline]" not in caught.value.hint
+            # By its own name or from where it was installed, never as `memd`, which is another project.
+            command = installation.extra("outline")
+            assert command in caught.value.hint and "memd[outline]" not in shlex.split(command)
         assert caller.query("Store")["hits"], "everything else goes on"
 
 
@@ -105,7 +109,7 @@ def test_it_can_be_turned_on_while_the_daemon_runs(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="is off"):
             outlining.ask(index, Outline.counts)
         outlining.turn_on()
-        assert outlining.ask(index, Outline.counts).result(60) == {"python": 2}
+        assert outlining.ask(index, Outline.counts).result(PATIENCE) == {"python": 2}
     finally:
         outlining.stop()
         stores.close()

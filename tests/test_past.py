@@ -16,7 +16,7 @@ from memd.indexer.indexing import ingest
 from memd.indexer.record import actions, history, splices
 from memd.indexer.writing import write_files
 from memd.protocol.client import Client
-from tests.conftest import NOTES, Home, write_notes
+from tests.conftest import NOTES, PATIENCE, Home, write_notes
 from tests.faults.agreement import serve
 from tests.written import opened, sync
 
@@ -440,7 +440,7 @@ def test_a_killed_write_is_decided_by_what_stands_in_the_file(
     client = home.start(MEMD_FAILPOINT=place)
     with pytest.raises(MemdError):
         client.call("restore", {"key": GARDEN, "version": 1})
-    assert home.daemon is not None and home.daemon.wait(30) == -9
+    assert home.daemon is not None and home.daemon.wait(PATIENCE) == -9
     client = home.start()
     client.sync()
     (entry,) = client.log(what="restore")["entries"]

@@ -16,7 +16,7 @@ from memd.indexer.model import granite
 from memd.lifecycle import summary_card
 from memd.lifecycle.summary_card import NameList, WorkspaceSummary, cards, tokens
 from memd.protocol.client import Client
-from tests.conftest import Home, write_notes
+from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import wait_for_collections
 
 CARD = """\
@@ -38,7 +38,7 @@ def pinned(workspace: Path) -> None:
 
 def laid_to_rest(home: Home, key: str) -> None:
     """As a rule would do it."""
-    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+    with sqlite3.connect(home.state / "state.db", timeout=PATIENCE) as ledger:
         ledger.execute(
             "UPDATE memories SET tier = 'dormant', moved = '2026-03-01T10:00:00.000+00:00', moved_by = 'rule:stale',"
             " moved_why = 'nobody asked for it', home = 'stm' WHERE slug = ?",
@@ -123,7 +123,7 @@ def test_stats_count_what_is_there(home: Home, memory: Client, workspace: Path) 
     memory.sync(vectors=True)
     wait_for_collections(home)
     laid_to_rest(home, "garden")
-    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+    with sqlite3.connect(home.state / "state.db", timeout=PATIENCE) as ledger:
         ledger.execute("UPDATE memories SET accesses = 3, days = 2, useful = 1 WHERE slug = 'ersatztv'")
         ledger.execute("INSERT INTO accesses SELECT id, 'cli', '2026-03-01T10', 0 FROM memories WHERE slug = 'backup'")
     told = memory.stats(ns="agent")
@@ -142,7 +142,7 @@ def test_stats_count_what_is_there(home: Home, memory: Client, workspace: Path) 
 
 
 def test_stats_count_edges_by_relation_and_origin(home: Home, memory: Client) -> None:
-    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+    with sqlite3.connect(home.state / "state.db", timeout=PATIENCE) as ledger:
         ledger.execute("DELETE FROM edges")
         for rel, origin, removed in (("refines", "declared", 0), ("relates_to", "similar", 0), ("implies", "tag", 1)):
             ledger.execute(
@@ -234,7 +234,7 @@ def test_many_notes_of_a_day_are_counted(home: Home, memory: Client, workspace: 
 
 
 def test_moves_are_counted_by_tier_until_they_are_taken_back(home: Home, memory: Client) -> None:
-    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+    with sqlite3.connect(home.state / "state.db", timeout=PATIENCE) as ledger:
         ledger.execute(
             "INSERT INTO actions (id, at, workspace, who, what, state) SELECT 900, '2026-03-05T12:00:00.000+00:00', id,"
             " 'job:reflect', 'reflect', 'done' FROM workspaces"
@@ -245,7 +245,7 @@ def test_moves_are_counted_by_tier_until_they_are_taken_back(home: Home, memory:
         )
     (day,) = memory.timeline(ns="agent", since="2026-03-05", until="2026-03-05")["days"]
     assert day["moves"] == {"dormant": 3} and day["notes"] == 0
-    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+    with sqlite3.connect(home.state / "state.db", timeout=PATIENCE) as ledger:
         ledger.execute("UPDATE actions SET undone = 901 WHERE id = 900")
     assert memory.timeline(ns="agent", since="2026-03-05", until="2026-03-05")["days"][0]["moves"] == {}
 
@@ -263,7 +263,7 @@ def test_gc_names_what_rests_and_never_removes_it(home: Home, memory: Client, wo
     memory.put("gone-soon", "A word for a second.", ns="agent", ttl="90m")
     memory.sync()
     laid_to_rest(home, "garden")
-    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+    with sqlite3.connect(home.state / "state.db", timeout=PATIENCE) as ledger:
         ledger.execute("UPDATE memories SET expires = '2026-01-01T00:00:00.000+00:00' WHERE expires IS NOT NULL")
     told = memory.gc(ns="agent", hard=True, dry_run=True)
     assert [one["key"] for one in told["expired"]] == ["gone-soon"] and told["purged"] == [] and not told["hard"]
@@ -284,7 +284,7 @@ def test_gc_names_what_rests_and_never_removes_it(home: Home, memory: Client, wo
 
 def test_the_tiers_of_days_gone_by_are_counted_back_from_now(home: Home, memory: Client) -> None:
     ago = (datetime.now(UTC) - timedelta(days=10)).isoformat(timespec="milliseconds")
-    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+    with sqlite3.connect(home.state / "state.db", timeout=PATIENCE) as ledger:
         ledger.execute("UPDATE memories SET first_seen = ? WHERE slug <> 'ersatztv'", (ago,))
     memory.curate("2026-02-15#garden", "archive")
     assert memory.stats(ns="agent")["tier_days"] == []

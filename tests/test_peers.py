@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE, ROOT
 
 PEERS = ROOT / "benchmarks" / "peers"
 WHISPER, KILN = "I adopted a greyhound called Whisper.", "The kiln cracked, so the pottery fair is off."
@@ -91,7 +91,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     command = [sys.executable, PEERS / "compare.py", "--parts", "found", "--patience", "20"]
     command += [part for name, value in given.items() for part in (f"--{name}", value)]
     env = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'benchmarks'}", "MEMD_PEERS": str(place / "cache")}
-    done = subprocess.run([str(part) for part in command], env=env, capture_output=True, text=True, timeout=150)
+    done = subprocess.run([str(part) for part in command], env=env, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return {"peers": json.loads(given["json"].read_text())["peers"], "page": given["page"].read_text()}
 
@@ -167,7 +167,7 @@ def test_the_page_is_what_its_figures_say() -> None:
     paths = os.pathsep.join(map(str, (PEERS, ROOT / "benchmarks", ROOT)))
     made = subprocess.run(
         [sys.executable, "-c", write, ROOT / "docs" / "comparison.json"],
-        env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     assert made.stdout == (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")

@@ -28,7 +28,7 @@ from memd.indexer.query.candidates import Voices
 from memd.indexer.store import catalog
 from memd.models import Filters
 from memd.protocol.client import Client
-from tests.conftest import NOTES, ROOT, Home, write_notes
+from tests.conftest import NOTES, PATIENCE, ROOT, Home, write_notes
 from tests.written import opened, sync
 
 DEPLOY = "memory/topics/deploy.md"
@@ -351,7 +351,7 @@ def test_hard_leaves_nothing_behind(home: Home, memory: Client, workspace: Path)
     assert not keys_found(memory, word) and "quiet" not in keys_found(memory, word, mode="hybrid")
     memory.shutdown()
     assert home.daemon is not None
-    home.daemon.wait(30)
+    home.daemon.wait(PATIENCE)
     holding = [
         file for file in home.state.rglob("*") if file.is_file() and word.encode() in file.read_bytes()
         and not file.name.endswith(".log")

@@ -54,7 +54,7 @@ def ask_until_read(client: Client, count: int = 2) -> list[int]:
         client.query("router")
         return len(readers(client)) == count
 
-    eventually(started, 30)
+    eventually(started)
     return readers(client)
 
 
@@ -98,7 +98,7 @@ def test_another_one_is_started_when_all_are_busy(home: Home, workspace: Path) -
                 return bool(one.query(f"apple trees {nth}")["hits"])
 
         with ThreadPoolExecutor(8) as pool:
-            eventually(lambda: all(pool.map(ask, range(32))) and len(readers(client)) == most, 30)
+            eventually(lambda: all(pool.map(ask, range(32))) and len(readers(client)) == most)
 
 
 def test_none_are_started_when_none_are_wanted(home: Home, workspace: Path) -> None:
@@ -192,7 +192,7 @@ def test_questions_go_on_while_readers_are_killed(asked: Client) -> None:
             assert asked.query(f"apple trees {nth}")["hits"]
         os.kill(pids[1], signal.SIGKILL)
         assert asked.query("router")["hits"]
-        eventually(lambda pids=pids: not set(pids) & set(readers(asked)), 30)
+        eventually(lambda pids=pids: not set(pids) & set(readers(asked)))
     assert asked.status()["degraded"] == []
 
 
@@ -201,7 +201,7 @@ def test_a_reader_that_hangs_is_replaced_and_its_question_answered(asked: Client
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     assert asked.query("apple trees")["hits"]
-    eventually(lambda: not set(pids) & set(ask_until_read(asked)), 30)
+    eventually(lambda: not set(pids) & set(ask_until_read(asked)))
 
 
 def test_a_reader_that_may_not_grow_is_replaced_and_its_question_answered(asked: Client, workspace: Path) -> None:
@@ -213,14 +213,14 @@ def test_a_reader_that_may_not_grow_is_replaced_and_its_question_answered(asked:
     (workspace / "memory/2026-03-01.md").write_text("".join(many))
     asked.sync()
     assert len(asked.query("pear", limit=100)["hits"]) == 100
-    eventually(lambda: not set(pids) & set(ask_until_read(asked)), 30)
+    eventually(lambda: not set(pids) & set(ask_until_read(asked)))
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
 def test_they_end_with_the_daemon(asked: Client, home: Home, how: str) -> None:
     pids = readers(asked)
     home.kill() if how == "kill" else home.stop()
-    eventually(lambda: not any(alive(pid) for pid in pids), 30)
+    eventually(lambda: not any(alive(pid) for pid in pids))
 
 
 # --- the parts --------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memd.cli import service
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE, ROOT
 from tests.faults.agreement import SOAK
 
 HERE = Path(__file__).parent
@@ -54,7 +54,7 @@ def test_print_shows_the_units_and_writes_nothing(usual):
     done = memd(usual, "service", "install", "--print")
     assert done.returncode == 0, done.stderr
     assert f"# {usual['HOME']}/.config/systemd/user/memd.service" in done.stdout
-    assert f"ExecStart={sys.executable} -P -m memd.daemon" in done.stdout
+    assert f"ExecStart={service.quoted(sys.executable)} -P -m memd.daemon" in done.stdout
     state = f"-{usual['HOME']}/.local/state/memd -{usual['HOME']}/.config/memd -{usual['XDG_RUNTIME_DIR']}/memd"
     assert f"ReadWritePaths={state}" in done.stdout
     assert "ListenStream=%t/memd/memd.sock" in done.stdout
@@ -135,11 +135,11 @@ def why_no_manager():
         return "systemd is not installed"
     if not shutil.which("unshare"):
         return "unshare is not installed"
-    tried = under_manager("true", timeout=60)
+    tried = under_manager("true")
     return "" if tried.returncode == 0 else f"no user manager could be started: {tried.stderr.strip()[-300:]}"
 
 
-def under_manager(script, timeout=150):
+def under_manager(script, timeout=PATIENCE):
     """Run a shell script with `systemctl --user` at work; `memd` is the command under test."""
     python = sys.executable.replace(f"{ROOT}/", "/mnt/checkout/", 1)
     prelude = (

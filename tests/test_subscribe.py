@@ -21,7 +21,7 @@ from memd.errors import Busy, NoDaemon, NotFound, TooLarge, UnknownWorkspace, Us
 from memd.indexer.indexing.subscription_match import awaited_terms, chunk_terms
 from memd.models import Chunk
 from memd.protocol.client import Client
-from tests.conftest import Home, write_notes
+from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import eventually, serve
 
 DAY = "memory/2026-02-15.md"
@@ -303,7 +303,7 @@ def test_a_subscriber_that_never_reads_holds_up_nobody_and_is_told_what_it_misse
         served.sync()
         (workspace / "memory" / "quick.md").write_text(f"## Quick\n\nThe kingfisher {rounds} dives.\n")
         assert served.query(f"kingfisher {rounds}", mode="exact", sync="full")["hits"]
-    link.settimeout(60)
+    link.settimeout(PATIENCE)
     lines = link.makefile("rb")
     assert json.loads(lines.readline())["result"]["subscription"]
     told = dropped = 0
@@ -366,7 +366,7 @@ def test_a_memory_is_shown_as_a_hit_and_count_ends_it(
     shown = command("grey", "heron", "--count", "1", cwd=workspace)
     assert shown.begun == "memd: waiting for “grey heron” in agent\n"
     (workspace / "memory" / "2026-03-01.md").write_text("## Walk\n\nA grey heron \x1b[31m stood there.\n")
-    assert shown.process.wait(60) == 0
+    assert shown.process.wait(PATIENCE) == 0
     first, *lines = shown.out.read().splitlines()
     assert first == "new  memory/2026-03-01.md:1  2026-03-01#walk"
     assert [line.strip() for line in lines if line.strip()] == ["A grey heron ␛[31m stood there."]
@@ -395,7 +395,7 @@ def test_exec_gets_the_memory_as_data_and_its_failure_is_told(
     assert key.startswith("$(touch evil)#a-heron")
     assert "failed with code 3" in shown.err.readline()
     (workspace / "memory" / "b.md").write_text("## B\n\nA heron.\n")
-    assert shown.process.wait(60) == 0
+    assert shown.process.wait(PATIENCE) == 0
     first, second = (json.loads(line) for line in out.read_text().splitlines())
     assert evil in first["hit"]["text"] and second["hit"]["key"] == "b#b"
     assert not list(home.path.parent.rglob("evil"))
@@ -435,9 +435,9 @@ def test_it_ends_with_its_reader_and_with_ctrl_c(
 ) -> None:
     piped, interrupted = command("heron", cwd=workspace), command("heron", cwd=workspace)
     piped.out.close()
-    assert piped.process.wait(60) == 141 and piped.err.read() == ""
+    assert piped.process.wait(PATIENCE) == 141 and piped.err.read() == ""
     interrupted.process.send_signal(signal.SIGINT)
-    assert interrupted.process.wait(60) == 130
+    assert interrupted.process.wait(PATIENCE) == 130
     assert interrupted.out.read() == ""
 
 

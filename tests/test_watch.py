@@ -17,7 +17,7 @@ from memd.daemon.outbox import PER_CONNECTION
 from memd.daemon.scheduler import ScheduledJob, Scheduler
 from memd.errors import Busy, NotFound, UnknownWorkspace, UsageError
 from memd.protocol.client import Client
-from tests.conftest import Home, write_notes
+from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import eventually, serve
 
 ERSATZ = "2026-02-15#ersatztv"
@@ -98,7 +98,7 @@ def test_jobs_are_told_but_not_the_scan_of_every_minute() -> None:
     scheduler.start(jobs, lambda job: None, 0)
     try:
         for job in jobs:
-            assert scheduler.ask(job.name).result(30)["ok"]
+            assert scheduler.ask(job.name).result(PATIENCE)["ok"]
     finally:
         scheduler.stop()
     ((kind, facts),) = told
@@ -204,7 +204,7 @@ def test_the_command_shows_a_line_an_event(served: Client, home: Home, workspace
         first, second = watching.out.readline(), watching.out.readline()
         assert first.split()[1:] == ["written", "2026-02-17#14-27-nas", "note", "by", "mcp:claude-code"]
         assert "deploy  put by cli" in second and "\x1b" not in second
-        assert watching.process.wait(30) == 0
+        assert watching.process.wait(PATIENCE) == 0
 
 
 def test_the_command_speaks_json_and_outlives_the_daemon(served: Client, home: Home, workspace: Path) -> None:
@@ -220,14 +220,14 @@ def test_the_command_speaks_json_and_outlives_the_daemon(served: Client, home: H
         event = json.loads(watching.out.readline())
         assert event["event"] == "indexed" and event["paths"] == ["memory/new.md"]
         watching.process.send_signal(signal.SIGINT)
-        assert watching.process.wait(30) == 130
+        assert watching.process.wait(PATIENCE) == 130
 
 
 def test_the_command_ends_with_its_reader(served: Client, home: Home) -> None:
     with Watching(home) as watching:
         assert "watching" in watching.err.readline()
         watching.out.close()
-        watching.process.wait(30)
+        watching.process.wait(PATIENCE)
 
 
 def test_the_command_shows_the_other_kinds() -> None:

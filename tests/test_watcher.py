@@ -22,7 +22,7 @@ from memd.daemon.folder_watch import FolderWatch
 from memd.daemon.health import Health, Stopping, log_failure
 from memd.daemon.watcher import Watcher
 from memd.models import Workspace
-from tests.conftest import Home
+from tests.conftest import PATIENCE, Home
 from tests.faults.agreement import eventually
 
 
@@ -48,13 +48,13 @@ class Heard:
     def marked(self, ns: str, path: str) -> None:
         """Wait until a file was marked, and forget it."""
         with self._told:
-            assert self._told.wait_for(lambda: (ns, path) in self.changes, 20), (ns, path, self.changes)
+            assert self._told.wait_for(lambda: (ns, path) in self.changes, PATIENCE), (ns, path, self.changes)
             self.changes.clear()
 
     def marked_when_saved(self, ns: str, root: Path, path: str) -> None:
         """Save a file until it is marked. What was removed may take its watch along once more, late, and then a rescan
         finds what was saved meanwhile."""
-        until = time.monotonic() + 20
+        until = time.monotonic() + PATIENCE
         while (ns, path) not in self.changes:
             assert time.monotonic() < until, (ns, path, self.changes)
             save(root / path, f"again {time.monotonic()}")
@@ -63,7 +63,7 @@ class Heard:
 
     def watches(self, ns: str, folder: Path, before: int | None = None) -> int:
         """Wait until a folder has a watch, another one than before: what is saved sooner is found by a scan only."""
-        until = time.monotonic() + 20
+        until = time.monotonic() + PATIENCE
         while (number := self.watcher._watched[ns].watches.get(str(folder))) in (None, before):
             assert time.monotonic() < until, folder
             time.sleep(0.01)
@@ -71,7 +71,7 @@ class Heard:
 
     def rescanned(self, ns: str) -> None:
         with self._told:
-            assert self._told.wait_for(lambda: ns in self.rescans, 20), (ns, self.rescans)
+            assert self._told.wait_for(lambda: ns in self.rescans, PATIENCE), (ns, self.rescans)
             self.rescans.clear()
 
 
@@ -114,7 +114,7 @@ def test_two_hundred_workspaces_take_one_thread_and_one_inotify(heard: Heard, tm
     save(last / "MEMORY.md")
     # Events come in order: what the removed ones would have told came before this.
     with heard._told:
-        assert heard._told.wait_for(lambda: ("last", "MEMORY.md") in heard.changes, 20)
+        assert heard._told.wait_for(lambda: ("last", "MEMORY.md") in heard.changes, PATIENCE)
         assert {ns for ns, path in heard.changes if path == "MEMORY.md"} == {"last"}
 
 
@@ -174,7 +174,7 @@ def test_a_folder_that_moves_is_followed_within_and_let_go_outside(heard: Heard,
     save(tmp_path / "outside" / "deep" / "other.md", "outside")
     save(root / "memory" / "last.md")
     with heard._told:
-        assert heard._told.wait_for(lambda: ("agent", "memory/last.md") in heard.changes, 20)
+        assert heard._told.wait_for(lambda: ("agent", "memory/last.md") in heard.changes, PATIENCE)
         assert not [path for _, path in heard.changes if path.endswith("other.md")]
 
 
@@ -203,7 +203,7 @@ def test_workspaces_that_share_a_folder_are_both_told(heard: Heard, tmp_path: Pa
     save(inner / "note.md")
     with heard._told:
         both = {("outer", "memory/note.md"), ("inner", "note.md")}
-        assert heard._told.wait_for(lambda: both <= heard.changes, 20), heard.changes
+        assert heard._told.wait_for(lambda: both <= heard.changes, PATIENCE), heard.changes
         heard.changes.clear()
     heard.watcher.remove("outer")
     save(inner / "note.md", "again")
@@ -242,7 +242,7 @@ def test_lost_events_are_noticed_and_everything_is_watched_again(
         save(roots[2] / "memory" / "fresh" / "inner" / "note.md")
     for nth in range(3):
         with heard._told:
-            assert heard._told.wait_for(lambda nth=nth: f"agent{nth}" in heard.rescans, 60)
+            assert heard._told.wait_for(lambda nth=nth: f"agent{nth}" in heard.rescans, PATIENCE)
     heard.watches("agent2", roots[2] / "memory" / "fresh" / "inner")
     save(roots[2] / "memory" / "fresh" / "inner" / "note.md", "again")
     heard.marked("agent2", "memory/fresh/inner/note.md")
@@ -291,7 +291,7 @@ def test_descriptors_above_a_thousand_are_watched_too(tmp_path: Path) -> None:
         for name in ("a.py", "b.py"):
             folders.watch(tmp_path, [""])
             (tmp_path / name).touch()
-            assert changed.wait(20), name
+            assert changed.wait(PATIENCE), name
             changed.clear()
         assert not folders.blind
 
@@ -308,7 +308,7 @@ def test_a_thread_that_dies_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
     folders.watch(tmp_path, [""])
     (tmp_path / "a.py").touch()
     assert folders._thread is not None
-    folders._thread.join(20)
+    folders._thread.join(PATIENCE)
     folders.stop()
     (trouble,) = health.troubles
     assert trouble.what == "thread:memd-folders" and "RuntimeError: nobody expects this" in trouble.why

@@ -21,7 +21,7 @@ from memd.web.rendering import excerpt, render
 from memd.web.views.actions import OFFERED
 from memd.web.views.health import exam_trend
 from memd.web.views.memory import side_by_side
-from tests.conftest import ROOT, Home, write_notes
+from tests.conftest import PATIENCE, ROOT, Home, write_notes
 from tests.web_page import HOSTILE, HOSTILE_KEY, Page, Visitor, page_of, tended_home
 
 TV = "2026-02-15#ersatztv"
@@ -313,7 +313,7 @@ def test_what_the_daemon_does_is_heard(visitor: Visitor, tended: tuple[Home, Pat
 
 @contextmanager
 def listening(visitor: Visitor) -> Iterator[BinaryIO]:
-    with socket.create_connection(("127.0.0.1", visitor.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", visitor.port), timeout=PATIENCE) as connection:
         host = f"127.0.0.1:{visitor.port}"
         connection.sendall(f"GET /events HTTP/1.1\r\nHost: {host}\r\nCookie: {visitor.cookie}\r\n\r\n".encode())
         yield connection.makefile("rb")

@@ -18,7 +18,7 @@ import pytest
 
 from memd.protocol.client import Client
 from tests import fetch_axe
-from tests.conftest import Home, write_notes
+from tests.conftest import PATIENCE, Home, write_notes
 from tests.web_page import HOSTILE_KEY, Page, page_of, tended_home
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -49,7 +49,7 @@ def tended() -> Iterator[tuple[Home, Path, Client]]:
 def lived(home: Home, agent: Path, client: Client) -> None:
     """Let days go by: most memories are five days old, one was laid aside, one shown to Ada, one has two versions."""
     ago = (datetime.now(UTC) - timedelta(days=5)).isoformat(timespec="milliseconds")
-    with sqlite3.connect(home.state / "state.db", timeout=30) as ledger:
+    with sqlite3.connect(home.state / "state.db", timeout=PATIENCE) as ledger:
         ledger.execute("UPDATE memories SET first_seen = ? WHERE slug <> 'garden'", (ago,))
     client.curate("MEMORY#preferences", "archive", ns="agent")
     client.get("2026-02-15#ersatztv", ns="agent", who="ada")

@@ -43,13 +43,15 @@ export HOME=/mnt/home XDG_RUNTIME_DIR=/run/user/$uid DBUS_SESSION_BUS_ADDRESS=un
 unset XDG_CONFIG_HOME XDG_STATE_HOME XDG_DATA_HOME MEMD_HOME NOTIFY_SOCKET LISTEN_FDS IN_NAMESPACES
 
 /lib/systemd/systemd-journald >/run/journald.log 2>&1 &
-for _ in $(seq 50); do
+for _ in $(seq 3000); do
     [ -S /run/systemd/journal/stdout ] && break
     sleep 0.1
 done
 (echo $BASHPID >"$scope/cgroup.procs" && exec /lib/systemd/systemd --user) >/run/manager.log 2>&1 &
+manager=$!
 state=
-for _ in $(seq 100); do
+for _ in $(seq 3000); do
+    kill -0 $manager 2>/dev/null || break
     state=$(systemctl --user is-system-running 2>/dev/null || true)
     case $state in running | degraded) break ;; esac
     sleep 0.1

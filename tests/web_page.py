@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 from memd.protocol.client import Client
-from tests.conftest import NOTES, Home, write_notes
+from tests.conftest import NOTES, PATIENCE, Home, write_notes
 
 HOSTILE = """# Memory
 
@@ -67,7 +67,7 @@ class Visitor:
     def send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Reply:
         """`Host=""` sends none; underscores in names of headers are dashes."""
         sent = {"Host": f"127.0.0.1:{self.port}", **({"Cookie": self.cookie} if self.cookie else {}), **headers}
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         for name, value in sent.items():
             if value:
@@ -119,7 +119,7 @@ class Page:
     def close(self) -> tuple[str, str]:
         """Stop it; what else it printed."""
         self.process.terminate()
-        return self.process.communicate(timeout=30)
+        return self.process.communicate(timeout=PATIENCE)
 
 
 @contextmanager

@@ -43,10 +43,6 @@ class IndexingJob:
     error: Exception | None = None
     started: float = field(default_factory=time.monotonic)
 
-    def add(self, report: IngestReport) -> None:
-        """Add up what became of a piece."""
-        self.report.add(report)
-
     def progress(self, files: int) -> None:
         """Some files more are done."""
         self.done += files

@@ -304,7 +304,7 @@ class Worker:
             report = self._apply(part, part.options)
             more = report.more
             for job in part.jobs:
-                job.add(report)
+                job.report.add(report)
         except Exception as error:
             # Whoever waits for the import must hear of it, or a failed sync would look like a good one.
             for job in part.jobs:

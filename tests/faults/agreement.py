@@ -23,7 +23,7 @@ from whoosh.filedb.filestore import FileStorage
 from memd.notes.parse import parse
 from memd.notes.read import decode
 from memd.protocol.client import Client
-from tests.conftest import Home
+from tests.conftest import PATIENCE, Home
 
 SOAK = os.environ.get("MEMD_SOAK") == "1"
 
@@ -36,7 +36,7 @@ def rounds(few: int, many: int) -> int:
     return many if SOAK else few
 
 
-def eventually(holds: Callable[[], Any], seconds: float = 10, every: float = 0.03) -> Any:
+def eventually(holds: Callable[[], Any], seconds: float = PATIENCE, every: float = 0.03) -> Any:
     """Wait until something holds, and answer it."""
     until = time.monotonic() + seconds
     while True:
@@ -169,7 +169,7 @@ def wait_for_collections(home: Home) -> None:
         with closing(sqlite3.connect(home.state / "state.db")) as ledger:
             return not ledger.execute("SELECT 1 FROM workspaces WHERE vectors_dirty").fetchall()
 
-    eventually(followed, 120)
+    eventually(followed)
 
 
 def assert_agreement(home: Home, workspace: Path, vectors: bool = True) -> int:

@@ -26,7 +26,7 @@ from memd.errors import NoDaemon
 from memd.protocol.client import Client
 from memd.protocol.methods import METHODS
 from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST
-from tests.conftest import Home, write_notes
+from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import eventually, rounds, serve
 
 NOBODY = 65534
@@ -46,7 +46,7 @@ PARAMETERS = (
 class Caller:
     """A client without manners: raw bytes out, lines in."""
 
-    def __init__(self, home: Home, seconds: float = 30) -> None:
+    def __init__(self, home: Home, seconds: float = PATIENCE) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(seconds)
         self.socket.connect(str(home.socket))
@@ -696,7 +696,7 @@ def _as_nobody(home: Home, told: int) -> int:
         os.setgid(NOBODY)
         os.setuid(NOBODY)
         caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        caller.settimeout(20)
+        caller.settimeout(PATIENCE)
         caller.connect(str(home.socket))
         caller.sendall(b"{")
         os.write(told, b"sent\n")

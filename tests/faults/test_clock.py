@@ -83,16 +83,16 @@ def test_whatever_the_clock_does_changes_are_found_and_jobs_come_in_time(
 ) -> None:
     client = serve(home, workspace, SCANNED, **clock.env)
     # The daemon answers before its jobs are planned; a jump before that is a start at another time.
-    eventually(lambda: any(one["name"] == "backup" and one["next"] for one in client.job_list()["jobs"]), 60)
+    eventually(lambda: any(one["name"] == "backup" and one["next"] for one in client.job_list()["jobs"]))
     numbers = [_number(client)]
     for nth, by in enumerate(JUMPS * 20 if SOAK else FEW):
         clock.jump(by)
-        eventually(lambda: clock.shows(job(client, "scan")["last"]), 60)
+        eventually(lambda: clock.shows(job(client, "scan")["last"]))
         (workspace / "MEMORY.md").write_text(f"## Only\n\nthe timeless dotterel{nth}\n")
-        eventually(lambda nth=nth: f"dotterel{nth}" in shown(client, f"dotterel{nth}", sync="none"), 60)
+        eventually(lambda nth=nth: f"dotterel{nth}" in shown(client, f"dotterel{nth}", sync="none"))
         numbers.append(_number(client))
         # Neither long ago nor in a year.
-        eventually(lambda: timedelta(hours=5) < clock.until(job(client, "backup")["next"]) <= timedelta(hours=10), 60)
+        eventually(lambda: timedelta(hours=5) < clock.until(job(client, "backup")["next"]) <= timedelta(hours=10))
     assert numbers == sorted(set(numbers))
     versions = [one["version"] for one in client.history("MEMORY#only")["versions"]]
     assert versions == sorted(versions, reverse=True)

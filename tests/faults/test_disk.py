@@ -88,8 +88,8 @@ def test_a_full_disk_is_told_and_heals_by_itself(home: Home, workspace: Path, cr
             assert (workspace / path).read_text() == before
         filler.unlink()
         # Nobody asks for anything: it heals by itself.
-        eventually(lambda: client.status()["degraded"] == [], 30)
-        eventually(lambda nth=nth: f"smew{nth}" in shown(client, f"smew{nth}", sync="none"), 30)
+        eventually(lambda: client.status()["degraded"] == [])
+        eventually(lambda nth=nth: f"smew{nth}" in shown(client, f"smew{nth}", sync="none"))
         client.sync(vectors=True)
         assert_agreement(home, workspace)
         note.unlink()
@@ -112,8 +112,8 @@ def test_a_disk_that_is_full_at_the_start(home: Home, workspace: Path, cramped: 
     else:
         eventually(lambda: "disk" in client.status()["degraded"])
         filler.unlink()
-    eventually(lambda: "goosander" in shown(client, "goosander", sync="none"), 30)
-    eventually(lambda: client.status()["degraded"] == [], 30)
+    eventually(lambda: "goosander" in shown(client, "goosander", sync="none"))
+    eventually(lambda: client.status()["degraded"] == [])
     client.sync(vectors=True)
     assert_agreement(home, workspace)
 

@@ -17,7 +17,7 @@ from whoosh.filedb.filestore import FileStorage
 
 from memd.errors import MemdError
 from memd.protocol.client import Client
-from tests.conftest import Home
+from tests.conftest import PATIENCE, Home
 from tests.faults.agreement import (
     SOAK,
     assert_agreement,
@@ -107,7 +107,7 @@ def _again(home: Home, workspace: Path, place: str) -> Client:
 
 def _dies(home: Home) -> None:
     assert home.daemon is not None
-    assert home.daemon.wait(20) == -9
+    assert home.daemon.wait(PATIENCE) == -9
 
 
 @pytest.mark.parametrize("place", IN_CHROMA)
@@ -122,7 +122,7 @@ def test_chroma_killed_at_each_place_costs_the_daemon_nothing(home: Home, worksp
     for nth, act in enumerate((add, edit, delete)):
         act(notes[nth], nth)
     client.sync(vectors=True)
-    eventually(lambda: "collections" in client.status()["degraded"], 60)
+    eventually(lambda: "collections" in client.status()["degraded"])
     assert "walrus1" in shown(client, "walrus1") and "walrus1" in shown(client, "walrus1", mode="vector")
     for mode in ("text", "vector", "hybrid"):
         assert "heron2 stands" not in shown(client, "heron2", mode=mode, sync="none")
@@ -144,7 +144,7 @@ def test_chroma_killed_while_it_writes_many_rows(home: Home, workspace: Path) ->
         parts = (f"## Part {part}\n\nbulk text {part} of the knot{nth}.\n" for part in range(rounds(100, 15)))
         (bulk / f"{nth % 100}.md").write_text("# Bulk\n\n" + "\n".join(parts))
         client.sync()
-        eventually(partial(chroma_processes, home), 120)
+        eventually(partial(chroma_processes, home))
         # In a soak long enough to load Chroma and to begin.
         time.sleep(chance.random() * (4.0 if SOAK else 0.3))
         _kill_chroma(home)

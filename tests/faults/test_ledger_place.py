@@ -61,10 +61,10 @@ def test_a_ledger_that_goes_while_it_runs_is_put_back(
     known = client.useful(GARDEN), client.ping()["clock"].split(":")[1]
     acknowledged = {noted(client, f"the plover{nth} calls"): f"plover{nth}" for nth in range(3)}
     gone(home.state / "state.db")
-    eventually(lambda: "put back" in home.log, 30)
+    eventually(lambda: "put back" in home.log)
     # Written while it notices and starts again: what was told to be done must be there, whatever happens now.
     for nth in range(3, 6):
-        number = eventually(lambda nth=nth: noted(client, f"the plover{nth} calls"), 30)
+        number = eventually(lambda nth=nth: noted(client, f"the plover{nth} calls"))
         acknowledged[number] = f"plover{nth}"
     home.kill()
     client = home.start()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memd.errors import MemdError
 from memd.protocol.client import Client
-from tests.conftest import Home
+from tests.conftest import PATIENCE, Home
 from tests.faults.agreement import assert_agreement, children, rounds, serve
 
 READERS = "[daemon]\nreaders = 2\n"
@@ -74,7 +74,7 @@ def test_any_process_is_killed_again_and_again(home: Home, workspace: Path) -> N
         killed[_kill_one(home, workspace, chance, agents)] += 1
     for agent in agents:
         agent.done.set()
-        agent.join(60)
+        agent.join(PATIENCE)
     client = home.wait()
     client.sync(vectors=True)
     written = [word for agent in agents for word in agent.written]

@@ -113,7 +113,7 @@ def test_a_workspace_that_does_not_exist_yet(home: Home) -> None:
     eventually(lambda: found(client, "puffin"))
     eventually(lambda: the(client)["watch"] == "inotify")
     (place / "MEMORY.md").write_text("## Second\n\nthe second razorbill\n")
-    eventually(lambda: found(client, "razorbill"), 3)
+    eventually(lambda: found(client, "razorbill"))
 
 
 def test_a_workspace_that_vanishes_is_held_and_comes_back(home: Home, workspace: Path) -> None:
@@ -217,8 +217,8 @@ def test_a_checkout_of_a_thousand_files_is_one_batch(home: Home, workspace: Path
         (workspace / "memory" / f"note-{nth}.md").write_text(f"## Note\n\nsanderling number{nth}\n")
     home.daemon.send_signal(signal.SIGCONT)
     # No question before that: one without hits has what waits read at once.
-    eventually(lambda: the(client)["files"] == 1_004, 60)
-    eventually(lambda: found(client, "number999"), 60)
+    eventually(lambda: the(client)["files"] == 1_004)
+    eventually(lambda: found(client, "number999"))
     assert indexed(home) == before + 1, home.log
 
 
@@ -292,9 +292,9 @@ def test_lost_events_are_made_up_for(home: Home, workspace: Path) -> None:
         notes[nth % 200].write_text(f"## Flood\n\nrising water{nth // 200} in file{nth % 200}\n")
     (workspace / "memory" / "last.md").write_text("## Last\n\nthe last dotterel\n")
     home.daemon.send_signal(signal.SIGCONT)
-    eventually(lambda: found(client, "dotterel"), 30)
+    eventually(lambda: found(client, "dotterel"))
     assert "file events were lost" in home.log
-    eventually(lambda: "water99 in file199" in shown(client, "file199", sync="none"), 30)
+    eventually(lambda: "water99 in file199" in shown(client, "file199", sync="none"))
     client.sync()
     assert_agreement(home, workspace, vectors=False)
 
@@ -310,7 +310,7 @@ def test_when_there_are_no_watches_left_it_polls_and_says_so(home: Home, workspa
     home.configure(f'{CALM}poll_seconds = 0.3\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
     with (home.path / "daemon.stderr").open("ab") as stderr:
         home.daemon = subprocess.Popen(
-            ["unshare", "-Ur", "sh", "-c", f"echo 5 > {limit} && exec {sys.executable} -m memd.daemon"],
+            ["unshare", "-Ur", "sh", "-c", f'echo 5 > {limit} && exec "$0" -m memd.daemon', sys.executable],
             env=home.env, stderr=stderr, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     client = home.wait()
@@ -318,7 +318,7 @@ def test_when_there_are_no_watches_left_it_polls_and_says_so(home: Home, workspa
     assert "max_user_watches" in the(client)["watch_note"]
     assert client.status()["degraded"] == [], "polling is not degraded"
     (workspace / "memory" / "folder9" / "note.md").write_text("## Polled\n\nthe polled ruff\n")
-    eventually(lambda: found(client, "ruff"), 5)
+    eventually(lambda: found(client, "ruff"))
 
 
 def test_polling_by_choice(home: Home, workspace: Path) -> None:
@@ -326,9 +326,9 @@ def test_polling_by_choice(home: Home, workspace: Path) -> None:
     client.sync()
     assert the(client)["watch"] == "poll"
     (workspace / "memory" / "poll.md").write_text("## Polled\n\nthe polled godwit\n")
-    eventually(lambda: found(client, "godwit"), 5)
+    eventually(lambda: found(client, "godwit"))
     (workspace / "memory" / "poll.md").unlink()
-    eventually(lambda: not found(client, "godwit"), 5)
+    eventually(lambda: not found(client, "godwit"))
 
 
 # --- odd things in the folder -------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from memd.daemon.vector_maker import BACKLOG, VectorMaker
 from memd.errors import ModelUnavailable
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.embedding_process import EmbeddingProcess
-from tests.conftest import Home
+from tests.conftest import PATIENCE, Home
 
 TEXTS = ["the smew", "", "数据库 and a naïve café", "x" * 100_000, *(f"number {nth}" for nth in range(300))]
 
@@ -43,7 +43,7 @@ def test_its_death_is_noticed(process: EmbeddingProcess) -> None:
 def test_it_ends_with_the_connection(process: EmbeddingProcess) -> None:
     process.embed(TEXTS[:1])
     process._socket.close()
-    assert process._child.wait(30) == 0
+    assert process._child.wait(PATIENCE) == 0
 
 
 def test_the_daemon_embeds_by_itself_when_it_is_gone(process: EmbeddingProcess, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from memd.daemon.watcher import Watcher
 from memd.indexer.store import mirror
 from memd.models import Workspace
 from memd.protocol import start
+from tests.conftest import PATIENCE
 
 
 def test_the_user_at_the_other_end_is_known_by_either_way():
@@ -77,7 +78,7 @@ def test_without_inotify_the_systems_own_observer_says_when_to_look(monkeypatch,
         watching.add(Workspace("agent", tmp_path))
         assert watching.mode("agent")[0] == "poll" and "own observer" in watching.mode("agent")[1]
         (tmp_path / "memory/new.md").write_text("## New\n\nIt is.\n")
-        assert seen.wait(30), looked
+        assert seen.wait(PATIENCE), looked
         watching.remove("agent")
     finally:
         watching.stop()

@@ -19,7 +19,7 @@ from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.store import chroma_child, chroma_folder, chroma_process, vector_table, vectors
 from memd.indexer.store.chroma_child import ChromaChild, ChromaFolder
 from memd.indexer.store.vectors import Collection, VectorStore
-from tests.conftest import forge
+from tests.conftest import PATIENCE, forge
 from tests.faults.agreement import SOAK, eventually
 from tests.forge import Forged
 from tests.lab import Lab
@@ -76,9 +76,11 @@ def in_step(lab: Lab) -> bool:
 
 
 def nearest(lab: Lab, collection: Collection, text: str) -> list[tuple[int, float]]:
-    """What a question gets, asked until the process has time."""
+    """What a question gets, asked until the process has time; it may take all of it."""
     (vector,) = HashEmbedder().embed([text])
-    found = eventually(lambda: collection.search(vector, 10), 60)
+    with pytest.MonkeyPatch.context() as patient:
+        patient.setattr(chroma_child, "SEARCH_SECONDS", PATIENCE)
+        found = eventually(lambda: collection.search(vector, 10))
     return vector_table.nearest_chunks(lab.stores.ledger.reader, collection.source.workspace, found, 10)
 
 
@@ -163,7 +165,7 @@ def test_a_killed_process_is_started_again_and_compared(lab: Lab) -> None:
     os.kill(first.pid, signal.SIGKILL)
     lab.save(notes("One.", "Three."))
     lab.embed()
-    eventually(lambda: in_step(lab), 60)
+    eventually(lambda: in_step(lab))
     assert collection.digests() == collection.source.digests() and child_of(lab).pid != first.pid
     assert "signal 9" in told[0] and told[-1] == "" and not store_of(lab).trouble
 
@@ -175,11 +177,11 @@ def test_a_process_that_hangs_is_killed_and_nobody_waits(lab: Lab, monkeypatch: 
     os.kill(child.pid, signal.SIGSTOP)
     (vector,) = HashEmbedder().embed(["One."])
     assert collection.search(vector, 1) is None
-    eventually(lambda: not Path(f"/proc/{child.pid}").exists(), 60)
+    eventually(lambda: not Path(f"/proc/{child.pid}").exists())
     monkeypatch.setattr(chroma_child, "ANSWER_SECONDS", 60.0)
     lab.save(notes("Three."))
     lab.embed()
-    eventually(lambda: in_step(lab), 60)
+    eventually(lambda: in_step(lab))
     assert collection.digests() == collection.source.digests()
 
 
@@ -192,7 +194,7 @@ def test_a_process_that_may_not_grow_is_started_again(lab: Lab, monkeypatch: pyt
     resource.prlimit(child.pid, resource.RLIMIT_AS, (size, size))
     lab.save(notes(*(f"Number {nth}." for nth in range(2_000))))
     lab.embed()
-    eventually(lambda: in_step(lab), 120)
+    eventually(lambda: in_step(lab))
     assert child_of(lab).pid != child.pid
     assert collection.digests() == collection.source.digests()
 
@@ -212,7 +214,7 @@ def test_what_fails_again_and_again_is_put_aside(lab: Lab, monkeypatch: pytest.M
     monkeypatch.setattr(ChromaChild, "opened", killed)
     os.kill(child_of(lab).pid, signal.SIGKILL)
     collection.compare()
-    eventually(lambda: in_step(lab), 120)
+    eventually(lambda: in_step(lab))
     assert collection.digests() == collection.source.digests() and left == [0]
     assert list((lab.folder / "state" / "quarantine").glob("chroma.*"))
 
@@ -222,8 +224,8 @@ def test_it_rests_when_there_is_nothing_to_do(lab: Lab) -> None:
     store, child, folder = store_of(lab), child_of(lab), lab.folder / "state" / "chroma"
     store.rest_seconds = 0.0
     store.doubt()
-    eventually(lambda: not Path(f"/proc/{child.pid}").exists(), 60)
-    eventually(lambda: chroma_folder.counts(folder) == {collection.name: 2}, 60)
+    eventually(lambda: not Path(f"/proc/{child.pid}").exists())
+    eventually(lambda: chroma_folder.counts(folder) == {collection.name: 2})
     store.rest_seconds = 60.0
     (vector,) = HashEmbedder().embed(["One."])
     assert collection.search(vector, 1) is None, "the mirror answers while it is started"
@@ -234,12 +236,13 @@ def test_it_rests_at_once_after_many_collections(lab: Lab, monkeypatch: pytest.M
     monkeypatch.setattr(vectors, "MOST_LOADED", 2)
     collections = [lab.add(notes(f"Agent {nth} is here."), f"agent{nth}").collection for nth in range(3)]
     assert in_step(lab)
-    eventually(lambda: store_of(lab)._rows is None, 60)
+    eventually(lambda: store_of(lab)._rows is None)
     for collection in filter(None, collections):
         assert collection.digests() == collection.source.digests()
 
 
-def test_chroma_keeps_a_bounded_number_of_indexes(lab: Lab) -> None:
+def test_chroma_keeps_a_bounded_number_of_indexes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chroma_child, "SEARCH_SECONDS", PATIENCE)
     child, before = child_of(lab), resource.getrlimit(resource.RLIMIT_NOFILE)
     vectors = HashEmbedder().embed([f"agent {nth}" for nth in range(260)])
     for nth in range(260):
@@ -250,7 +253,7 @@ def test_chroma_keeps_a_bounded_number_of_indexes(lab: Lab) -> None:
     assert resource.prlimit(child.pid, resource.RLIMIT_NOFILE) == before
     for nth in (0, 7, 130, 259):
         child.add(f"ws-{nth}", ["another"], vectors[nth - 1 : nth or None])
-        found = eventually(lambda nth=nth: child.search(f"ws-{nth}", vectors[nth], 2), 60)
+        found = eventually(lambda nth=nth: child.search(f"ws-{nth}", vectors[nth], 2))
         assert [text for text, _ in found] == [f"text {nth}", "another"]
 
 
@@ -302,7 +305,7 @@ def test_it_may_take_its_time_to_rest(
     monkeypatch.setattr(ChromaChild, "close", slowly)
     store.rest_seconds = 0.0
     store.doubt()
-    eventually(lambda: not Path(f"/proc/{child.pid}").exists(), 60)
+    eventually(lambda: not Path(f"/proc/{child.pid}").exists())
     assert not caplog.text
 
 
@@ -310,14 +313,14 @@ def test_a_process_that_is_gone_when_it_is_to_rest_is_started_again(lab: Lab) ->
     collection, store = filled(lab, "One."), store_of(lab)
     store.rest_seconds = 2.0
     store.doubt()
-    eventually(lambda: not store._doubted, 60)
+    eventually(lambda: not store._doubted)
     child = child_of(lab)
     os.kill(child.pid, signal.SIGKILL)
-    eventually(lambda: store._rows is not child, 60)
+    eventually(lambda: store._rows is not child)
     store.rest_seconds = 60.0
     lab.save(notes("One.", "Two."))
     lab.embed()
-    assert eventually(lambda: store.wait_in_step(1.0), 60) and len(collection.digests()) == 2
+    assert eventually(lambda: store.wait_in_step(1.0)) and len(collection.digests()) == 2
 
 
 def test_a_process_that_is_gone_when_it_is_asked_what_it_holds_is_started_again(lab: Lab) -> None:
@@ -350,7 +353,7 @@ def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:
     first.add("ws-1-model-1", ["a" * 32], HashEmbedder().embed(["one"]))
     assert not opened
     first.close(60)
-    second.join(120)
+    second.join(PATIENCE)
     assert opened[0].counts() == {"ws-1-model-1": 1}
     assert int(chroma_folder.lock_of(host.folder).read_text()) == opened[0].pid
     opened[0].close(60)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -11,7 +11,7 @@ from sqlite3 import Connection
 
 from memd.failpoints import failpoint
 from memd.indexer.indexing import file_copies, memory_names
-from memd.indexer.indexing.diff import ChunkPool, ParsedMemory, match_memories
+from memd.indexer.indexing.diff import SIMILAR, ChunkPool, ParsedMemory, match_memories
 from memd.indexer.indexing.read_files import FileBatch
 from memd.indexer.record import actions, history
 from memd.indexer.record.history import MemoryVersion
@@ -85,10 +85,11 @@ class _Decision:
         """The files of the batch, as they were saved."""
         self.unchanged = {path: self._unchanged(path) for path in batch.notes}
         """By path, the slugs of memories that stand as the ledger has them, to the line: they are left alone."""
+        self.arrived = batch.notes.keys() - index.files.keys()
         self.gone: list[int] = []
         """The files that were removed."""
-        self.old: list[MemoryRow] = []
-        """The memories that were there before and may have changed."""
+        self.old: list[tuple[str, MemoryRow]] = []
+        """The memories that were there before and may have changed, each with its file's path."""
         self.left: deque[tuple[ParsedMemory, int | None]] = deque()
         """The memories that are still to be saved, each with the one that it continues."""
         self.digests: dict[int, str] = {}
@@ -141,15 +142,12 @@ class _Decision:
         file_copies.note_losses(connection, index, batch, self.now)
         self.gone = [index.files[path].id for path in batch.removed]
         self.old, old_chunks = self._before()
-        arrived = _by_name(path for path in batch.notes if path not in index.files)
         new = self._save_files()
-        emptied = self._just_gone(arrived)
-        known = self.old + emptied
-        moved = {index.files[path].id: self.files[arrived[name]].id
-                 for name, path in _by_name(batch.removed).items() if name in arrived}  # fmt: skip
-        matches = match_memories(known, old_chunks, new, moved)
+        emptied = self._just_gone()
+        known = self._placed(self.old + emptied, new)
+        matches = match_memories(known, old_chunks, new)
         # An editor that empties a file before it writes it removed nothing.
-        history.forget_removals(connection, {row.id for row in emptied} & set(matches.values()))
+        history.forget_removals(connection, {row.id for _, row in emptied} & set(matches.values()))
         self.digests = {row.id: row.digest for row in known}
         self.kept, self.pool = set(matches.values()), ChunkPool(old_chunks)
         self.left.extend((parsed, matches.get(place)) for place, parsed in enumerate(new))
@@ -181,7 +179,7 @@ class _Decision:
 
     def _finish(self, changes: LedgerChanges) -> None:
         """Drop what no memory took, and say that the files are read."""
-        self._let_go([row.id for row in self.old if row.id not in self.kept])
+        self._let_go([(path, row.id) for path, row in self.old if row.id not in self.kept])
         changes.dropped, changes.dropped_digests = self.pool.left(), self.pool.left_digests()
         catalog.drop_chunks(self.connection, changes.dropped)
         catalog.drop_files(self.connection, self.gone)
@@ -190,24 +188,29 @@ class _Decision:
                 self.files[path] = catalog.save_file(self.connection, self.index.id, row)
         self.done = True
 
-    def _before(self) -> tuple[list[MemoryRow], list[ChunkRow]]:
+    def _before(self) -> tuple[list[tuple[str, MemoryRow]], list[ChunkRow]]:
         """The memories and chunks that the files of the batch had, without the unchanged ones."""
         memories = [
-            row
+            (path, row)
             for path in (*self.batch.notes, *self.batch.removed, *self.batch.emptied)
             if path in self.index.files
             for row in catalog.memories_of(self.connection, self.index.files[path].id, self.unchanged.get(path, ()))
         ]
-        return memories, catalog.chunks_of(self.connection, (row.id for row in memories))
+        return memories, catalog.chunks_of(self.connection, (row.id for _, row in memories))
 
-    def _just_gone(self, arrived: Mapping[str, str]) -> list[MemoryRow]:
-        """What left a moment ago, as if it were still in its file, or in the one that has arrived under its name."""
-        since = actions.in_utc(datetime.fromisoformat(self.now) - (UNDER_WAY if arrived else EMPTY_MOMENT))
-        gone = catalog.just_gone(self.connection, self.index.id, since)
-        names = _by_name({path for path, _ in gone})
-        now_at = {path: arrived.get(name, "") for name, path in names.items()}
-        now_at |= {path: path for path, _ in gone if path in self.batch.notes}
-        return [replace(row, file=self.files[now_at[path]].id) for path, row in gone if now_at.get(path)]
+    def _just_gone(self) -> list[tuple[str, MemoryRow]]:
+        """What left a moment ago: it may be back in its file, or in one that has arrived."""
+        since = actions.in_utc(datetime.fromisoformat(self.now) - (UNDER_WAY if self.arrived else EMPTY_MOMENT))
+        return catalog.just_gone(self.connection, self.index.id, since)
+
+    def _placed(self, before: Sequence[tuple[str, MemoryRow]], new: Sequence[ParsedMemory]) -> list[MemoryRow]:
+        """The memories of before, each in the file in which it is now to be sought; without those that have none."""
+        gone = [(path, row) for path, row in before if path not in self.batch.notes]
+        now_at = _renamed(gone, [each for each in new if each.file.path in self.arrived])
+        now_at |= {path: path for path in self.batch.notes}
+        files = {path: self.files[place].id for path, place in now_at.items()}
+        rows = (replace(row, file=files.get(path, row.file)) for path, row in before)
+        return [row for row in rows if row.file is not None]
 
     def _save_files(self) -> list[ParsedMemory]:
         """Save the rows and copies of the files; returns the memories that may have changed."""
@@ -260,27 +263,47 @@ class _Decision:
                 added.append((number, chunk))
         return added
 
-    def _let_go(self, memories: list[int]) -> None:
+    def _let_go(self, memories: list[tuple[str, int]]) -> None:
         """Record that memories left the files, and who removed them."""
-        for memory in memories:
+        for path, memory in memories:
             last = history.latest(self.connection, memory)
             if last is not None and last.digest is not None:
-                digest = self.batch.notes[last.path][0].digest if last.path in self.batch.notes else None
+                digest = self.batch.notes[path][0].digest if path in self.batch.notes else None
                 text = history.text_of(self.connection, last.digest) or ""
                 who, action = actions.author(
-                    self.connection, self.index.id, last.path, digest, text, since=last.at, column="removed"
+                    self.connection, self.index.id, path, digest, text, since=last.at, column="removed"
                 )
-                gone = replace(last, number=last.number + 1, at=self.now, who=who, action=action, digest=None)
+                # Not the path of its last version: the file may have been renamed since.
+                gone = MemoryVersion(memory, last.number + 1, self.now, who, action, None, path, last.heading)
                 history.add(self.connection, gone)
-        catalog.let_go(self.connection, memories, self.now)
+        catalog.let_go(self.connection, [memory for _, memory in memories], self.now)
 
 
-def _by_name(paths: Iterable[str]) -> dict[str, str]:
-    """Paths by the file's name, where only one has it."""
-    found: dict[str, list[str]] = {}
-    for path in paths:
-        found.setdefault(path.rpartition("/")[2], []).append(path)
-    return {name: same[0] for name, same in found.items() if len(same) == 1}
+def _renamed(gone: Sequence[tuple[str, MemoryRow]], arrived: Sequence[ParsedMemory]) -> dict[str, str]:
+    """Where the files that are gone are now: under the same name, or where half of their memories or more are."""
+    names = _where_unique((_name(new.file.path), new.file.path) for new in arrived)
+    texts = _where_unique((new.digest, new.file.path) for new in arrived)
+    found: dict[str, list[str]] = defaultdict(list)
+    for path, row in gone:
+        found[path].append(texts.get(row.digest, ""))
+    by_text = {path: place for path, places in found.items()
+               for place, count in Counter(filter(None, places)).most_common(1)
+               if count >= SIMILAR * len(places)}  # fmt: skip
+    by_name = {path: names[name] for name, path in _where_unique((_name(path), path) for path in found).items()
+               if name in names}  # fmt: skip
+    return by_text | by_name
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _where_unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The path of each name or text that only one file has."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for key, path in pairs:
+        found[key].add(path)
+    return {key: paths.pop() for key, paths in found.items() if len(paths) == 1}
 
 
 def _rows(memory: Memory) -> int:

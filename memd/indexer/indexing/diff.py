@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from memd.indexer.store import catalog
@@ -33,12 +33,12 @@ class ParsedMemory:
 
 
 def match_memories(
-    old: Sequence[MemoryRow], old_chunks: Iterable[ChunkRow], new: Sequence[ParsedMemory], moved: Mapping[int, int]
+    old: Sequence[MemoryRow], old_chunks: Iterable[ChunkRow], new: Sequence[ParsedMemory]
 ) -> dict[int, int]:
     """Which old memory each new one (by its place in `new`) continues.
 
     Content counts before headings, the same file before another: so a life follows an edit, a move within the
-    file, a new heading and a renamed file, in that order. `moved`: files that are now elsewhere, under their name.
+    file, a new heading and into another file, in that order.
     """
     chunks: dict[int, set[str]] = defaultdict(set)
     for chunk in old_chunks:
@@ -55,7 +55,6 @@ def match_memories(
     matching.by(lambda row: (row.file, row.body), lambda now: (now.file.id, now.body))
     matching.by(lambda row: (row.file,), lambda now: (now.file.id,), similar)
     matching.by(lambda row: (row.digest,), lambda now: (now.digest,))
-    matching.by(lambda row: (moved.get(row.file or 0), row.slug), lambda now: (now.file.id, now.memory.slug))
     matching.by(lambda row: (row.slug,), lambda now: (now.memory.slug,), similar)
     return matching.matches
 
