@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict, fields
@@ -218,7 +219,8 @@ async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: Incoming
     pattern = await ctx.read(Pattern, request.pattern, request.regex, request.case)
     limit = request.max_results or MAX_ROWS
     query = grep_files.GrepQuery(pattern, request.context, limit, request.path, request.after)
-    found = await ctx.read_elsewhere(grep_files.grep, indexes, query, ctx.max_bytes)
+    async with ctx.expressions if request.regex else contextlib.nullcontext():
+        found = await ctx.read_elsewhere(grep_files.grep, indexes, query, ctx.max_bytes)
     # Who wrote the lines is known once they are indexed.
     await ctx.catch_up("auto", tuple(namespaces(indexes)))
     return {
