@@ -67,6 +67,7 @@ class Hub:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, {**usual, **sent})
         answer = connection.getresponse()
+        self.said = {name.lower(): value for name, value in answer.getheaders()}
         said = answer.read().split(b"\n")[0]
         connection.close()
         return answer.status, json.loads(said) if said.startswith(b"{") else {"body": said.decode()}

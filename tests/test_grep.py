@@ -246,6 +246,19 @@ def test_a_pattern_without_end_is_stopped_while_others_are_answered(memory: Clie
     assert answered > 1
 
 
+def test_an_expression_leaves_the_interpreter_to_others() -> None:
+    """A reader that gave no sign of life for its whole time would be killed, and its questions asked elsewhere."""
+    thread = threading.Thread(
+        target=lambda: pytest.raises(MemdError, Pattern("(a|aa)+$", True).matches, "a" * 60 + "!")
+    )
+    thread.start()
+    turns = 0
+    while thread.is_alive():
+        time.sleep(0.001)
+        turns += 1
+    assert turns > 20
+
+
 def test_exact_mode_finds_the_same_lines(memory: Client, home: Home) -> None:
     hits = memory.query("ersatztv", mode="exact", limit=50)["hits"]
     assert {hit["path"] for hit in hits} == {path for path, _ in places(grep(memory, "ersatztv"))}

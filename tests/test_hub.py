@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import select
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -23,6 +26,7 @@ from memd import AsyncClient, Client
 from memd.config.schema import HubSettings
 from memd.config.tokens import AccessToken, add, moment
 from memd.errors import MemdError, NoDaemon, NotFound, Refused, UsageError
+from memd.hub import guard as guard_module
 from memd.hub.__main__ import check_safe, hosts_of, hub_options, main
 from memd.hub.access import Access, offered
 from memd.hub.guard import ACCESS, AT_ONCE, HubGuard
@@ -147,9 +151,11 @@ def test_other_hosts_origins_paths_and_ways_to_ask_are_refused(hub: Hub, reader:
     question = call("query", query="ErsatzTV")
     for path in ("/rpc", "/mcp"):
         assert hub.post(path, question, reader, Host="evil.example:80")[0] == 421
-        assert hub.post(path, question, reader, Origin="https://evil.example")[0] == 403
+        for origin in ("https://evil.example", "null", "http://127.0.0.1", f"http://127.0.0.1:{hub.port + 1}"):
+            assert hub.post(path, question, reader, Origin=origin)[0] == 403, origin
         assert hub.send("GET", path, None, {"Authorization": f"Bearer {reader}"})[0] == 405
     assert hub.post("/rpc", question, reader, Host=f"localhost:{hub.port}")[0] == 200
+    assert hub.post("/rpc", question, reader, Origin=f"http://127.0.0.1:{hub.port}")[0] == 200
     assert hub.post("/shutdown", question, reader)[0] == 404
     assert hub.send("GET", "/health", None, {}) == (200, {"ok": True})
 
@@ -213,6 +219,132 @@ def test_one_token_cannot_hold_up_another(home: Home, monkeypatch: pytest.Monkey
 
     monkeypatch.setenv("MEMD_HOME", str(home.path))
     asyncio.run(scene())
+
+
+def test_a_token_whose_requests_wait_too_long_is_told_to_come_back(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        token = add("busy", ("agent",), write=False)[1]
+        go_on = asyncio.Event()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await go_on.wait()
+            await Response(b"{}")(scope, receive, send)
+
+        guard = HubGuard(app, frozenset({"hub"}), HubSettings())
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(guard), base_url="http://hub") as http:
+            headers = {"Authorization": f"Bearer {token}"}
+            asked = [asyncio.create_task(http.post("/rpc", headers=headers)) for _ in range(AT_ONCE + 5)]
+            answers = [one.result() for one in (await asyncio.wait(asked, timeout=5))[0]]
+            assert [(one.status_code, one.headers["retry-after"]) for one in answers] == [(429, "1")] * 5
+            go_on.set()
+            assert [(await one).status_code for one in asked].count(200) == AT_ONCE
+
+    monkeypatch.setenv("MEMD_HOME", str(home.path))
+    monkeypatch.setattr(guard_module, "TURN_SECONDS", 0.1)
+    asyncio.run(scene())
+
+
+def test_expressions_that_never_end_hold_up_neither_another_token_nor_a_reader(hub: Hub, writer: str) -> None:
+    mad, calm = (hub.token(name, "--ns", "agent", "--read") for name in ("mad", "calm"))
+    with hub.client(writer) as client:
+        client.note("a" * 60 + "!", request_id="runaway")
+        client.sync()
+    answered: list[str] = []
+
+    def ask(token: str, pattern: str) -> None:
+        status, answer = hub.post("/rpc", call("grep", pattern=pattern, regex=True), token)
+        assert status == 200
+        answered.append(answer["error"]["message"] if "error" in answer else "found")
+
+    with ThreadPoolExecutor(AT_ONCE + 1) as pool:
+        endless = [pool.submit(ask, mad, "(a|aa)+$") for _ in range(AT_ONCE)]
+        while not answered:
+            time.sleep(0.05)
+        pool.submit(ask, calm, "Ersatz[T]V").result()
+        for one in endless:
+            one.result()
+    # One at a time of the first token: the other's is not behind all of them.
+    assert answered.index("found") < AT_ONCE - 2
+    assert len([one for one in answered if "was stopped after" in one]) == AT_ONCE
+    assert "does not answer and is killed" not in hub.home.log
+
+
+@pytest.fixture
+def small(hub: Hub) -> Iterator[Hub]:
+    """A hub with 16 connections: 4 for a token, 8 for those without one."""
+    env = {"MEMD_HUB__MAX_CLIENTS": "16", "MEMD_SERVER__LINE_TIMEOUT_S": "5"}
+    hub.home.env |= env
+    served = Hub(hub.home)
+    for name in env:
+        del hub.home.env[name]
+    yield served
+    served.close()
+
+
+def opened(hub: Hub, sent: str) -> socket.socket:
+    """A connection that has sent so much and waits."""
+    made = socket.create_connection(("127.0.0.1", hub.port), timeout=60)
+    made.sendall(sent.encode())
+    return made
+
+
+def told(waiting: socket.socket) -> bytes:
+    """What comes until the hub closes it."""
+    said = b""
+    with waiting, suppress(ConnectionResetError):
+        while part := waiting.recv(65_536):
+            said += part
+    return said
+
+
+HALF_A_HEADER = "POST /rpc HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+def test_half_open_connections_keep_nobody_out_and_are_closed(small: Hub, reader: str) -> None:
+    strangers = [opened(small, HALF_A_HEADER) for _ in range(40)]
+    assert small.post("/rpc", call("query", query="ErsatzTV"), reader)[0] == 200
+    # The oldest gave way at once, the others when their time was up.
+    assert [told(one) for one in strangers] == [b""] * 40
+
+
+def test_the_next_headers_of_a_connection_have_their_time_too(small: Hub, reader: str) -> None:
+    body = json.dumps(call("ping"))
+    whole = f"{HALF_A_HEADER}Authorization: Bearer {reader}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    waiting = opened(small, whole)
+    assert waiting.recv(65_536).startswith(b"HTTP/1.1 200")
+    waiting.sendall(HALF_A_HEADER.encode())
+    assert told(waiting) == b""
+
+
+def test_a_token_has_its_share_of_connections_and_a_body_its_time(small: Hub, reader: str, both: str) -> None:
+    without_body = f"{HALF_A_HEADER}Authorization: Bearer {reader}\r\nContent-Length: 10\r\n\r\n"
+    waiting = [opened(small, without_body) for _ in range(5)]
+    # One more than its share: which of them that is, the order of their arrival decides.
+    (refused,), _, _ = select.select(waiting, [], [], 60)
+    assert (said := refused.recv(65_536)).startswith(b"HTTP/1.1 429") and b"retry-after: 1" in said.lower()
+    assert small.post("/rpc", call("ping"), both)[0] == 200
+    for one in waiting:
+        if one is not refused:
+            assert one.recv(65_536).startswith(b"HTTP/1.1 408")
+        one.close()
+    assert small.post("/rpc", call("ping"), reader)[0] == 200
+
+
+def test_while_no_daemon_runs_it_says_to_come_back(served: Home) -> None:
+    alone = Hub(served)
+    token = alone.token("reader", "--ns", "agent", "--read")
+    try:
+        assert alone.send("GET", "/health", None, {}) == (200, {"ok": True})
+        served.stop()
+        for path in ("/rpc", "/mcp"):
+            status, answer = alone.post(path, call("query", query="x"), token)
+            assert (status, answer["error"]["data"]["code"]) == (503, "no_daemon"), path
+            assert alone.said["retry-after"] == "1"
+        assert alone.send("GET", "/health", None, {}) == (503, {"ok": False})
+        with alone.client(token) as client, pytest.raises(NoDaemon):
+            client.query("ErsatzTV")
+    finally:
+        alone.close()
 
 
 # --- what they may call ---------------------------------------------------------------------------------------------
@@ -304,6 +436,12 @@ def test_a_write_is_signed_with_the_token_stands_in_the_log_and_can_be_undone(
         client.sync()
         with pytest.raises(NotFound):
             client.get("hub-note")
+
+
+@pytest.mark.parametrize("number", [7, {"a": 1}, ["x"], "x" * 500])
+def test_the_number_of_a_write_is_a_short_text(hub: Hub, writer: str, number: object) -> None:
+    said = hub.post("/rpc", call("note", text="x", request_id=number), writer)[1]
+    assert said["error"]["data"]["code"] in ("bad_params", "too_large") and "`request_id`" in said["error"]["message"]
 
 
 def test_the_asynchronous_client_asks_a_hub_too(hub: Hub, writer: str) -> None:

@@ -27,6 +27,7 @@ from tests.web_page import HOSTILE, HOSTILE_KEY, Page, Visitor, page_of, tended_
 TV = "2026-02-15#ersatztv"
 VIEWS = (
     *("/", "/?q=ErsatzTV", "/?q=xyzzyq&mode=exact", "/?tier=stm&tags=style", "/timeline", "/graph", "/graph.json"),
+    *("/?path=memory", "/?path=memory&q=ErsatzTV", "/timeline?path=memory&values=1&self=2"),
     *("/life", "/life?rule=wake", "/review", "/context", "/context?task=television"),
     *("/health", "/why-not?q=tv&passage=memory/2026-02-15.md:3&ns=agent"),
     *(
@@ -159,6 +160,31 @@ def test_who_leaves_is_out(page: Page) -> None:
     guest = page.visitor()
     assert guest.get("/").status == 200
     assert guest.post("/leave").status == 200 and guest.get("/").status == 403
+
+
+def test_another_user_of_the_machine_is_not_let_in_with_a_token(page: Page) -> None:
+    """The address stands in the arguments of the browser, which everyone on the machine can read."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    token = page.new_token()
+    # What a visit needs is loaded by now: another user may not be able to read it.
+    assert Visitor(page.port).enter("wrong").status == 403
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            reply = Visitor(page.port).enter(token)
+            os.write(writer, f"{reply.status} {reply.headers.get('set-cookie')} {reply.text}".encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        answer = told.read()
+    assert answer.startswith("403 None") and "another user" in answer
+    assert Visitor(page.port).enter(token).status == 303, "it is still there for its owner"
 
 
 def test_a_body_without_end_is_refused(visitor: Visitor) -> None:
@@ -350,7 +376,19 @@ def test_a_text_outlives_the_daemon(home: Home, workspace: Path) -> None:
         kept = guest.post("/memory/edit", form)
         assert kept.status == 503 and "Typed for an hour." in kept.text and "still here" in kept.text
         assert "A fox by the shed." in guest.post("/do/note", {"ns": "agent", "text": "A fox by the shed."}).text
-        assert guest.get("/health").status == 200 and guest.get("/").status == 503
+        assert guest.get("/health").status == 200
+        for path in (
+            "/",
+            "/timeline",
+            "/graph",
+            "/life",
+            "/review",
+            f"/memory?{urlencode({'ns': 'agent', 'key': TV})}",
+        ):
+            reply = guest.get(path)
+            assert reply.status == 503 and "tries again by itself" in reply.text and "data-away" in reply.text, path
+            assert '<nav aria-label="Views">' in reply.text and '<footer class="bottom">' in reply.text, path
+        assert "data-away" not in kept.text, "what was typed would go"
         home.start().close()
         assert guest.post("/memory/edit", form).status == 303
         assert "Typed for an hour." in (workspace / "memory/2026-02-15.md").read_text()

@@ -298,6 +298,23 @@ def test_another_page_gets_nothing_and_changes_nothing(
     assert refused is not None and refused.status == 403 and "ErsatzTV" not in tab.content()
 
 
+@pytest.mark.parametrize("path", ["/timeline", "/graph", "/?q=ErsatzTV"])
+def test_while_the_daemon_restarts_the_frame_stays_and_the_view_comes_back_by_itself(
+    browser: Browser, served: Home, path: str
+) -> None:
+    with page_of(served) as page:
+        context = entered(browser, page)
+        tab = context.new_page()
+        served.kill()
+        tab.goto(path)
+        expect(tab.get_by_role("status").filter(has_text="tries again by itself")).to_be_visible()
+        expect(tab.get_by_role("navigation", name="Views")).to_be_visible()
+        served.start().close()
+        expect(tab.get_by_text("ErsatzTV").first).to_be_attached()
+        expect(tab.locator("[data-away]")).to_have_count(0)
+        context.close()
+
+
 def test_a_stranger_sees_the_door(browser: Browser, page: Page) -> None:
     context = browser.new_context(base_url=f"http://127.0.0.1:{page.port}")
     tab = context.new_page()

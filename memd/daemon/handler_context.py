@@ -49,6 +49,8 @@ from memd.protocol.methods.base import Filtered, Progressing
 log = logging.getLogger("memd.handlers")
 
 THREADS = 4
+EXPRESSIONS = 2
+"""Regular expressions that are looked for at a time: each may fill a core until its time is up."""
 ALONE = 8
 """Questions that the daemon answers by itself before it starts readers, unless it is busy: a start is not slowed
 down, and a daemon that is hardly asked takes no memory for them."""
@@ -121,6 +123,7 @@ class HandlerContext:
         self.began = time.monotonic()
         self.config_lock = asyncio.Lock()
         """Held while the config file changes, so that two callers cannot add one directory twice."""
+        self.expressions = asyncio.Semaphore(EXPRESSIONS)
         self._threads = ThreadPoolExecutor(THREADS, "memd-reading")
         self.readers = ReaderPool(stores, ThreadPoolExecutor(THREADS, "memd-for-readers"), settings.daemon.readers)
         self._questions = 0

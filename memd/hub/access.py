@@ -61,7 +61,10 @@ class Access:
             params["who"] = self.token.who
         if declared.writes:
             # Not another's number: the answer to a repeated write tells what was written.
-            params["request_id"] = f"{self.token.who}:{params.get('request_id') or os.urandom(8).hex()}"
+            number = params.get("request_id") or os.urandom(8).hex()
+            if not isinstance(number, str):
+                raise UsageError("`request_id` must be a text")
+            params["request_id"] = f"{self.token.who}:{number}"
         return params
 
     def _check(self, method: Method, given: dict[str, Any]) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memd.config.schema import Settings
-from memd.errors import MemdError, UsageError, did_you_mean
+from memd.errors import MemdError, NoDaemon, UsageError, did_you_mean
 from memd.hub.access import Access
-from memd.hub.guard import ACCESS, HEADERS, HEALTH, MCP, HubGuard, Rejected
+from memd.hub.guard import ACCESS, HEADERS, HEALTH, MCP, RETRY, HubGuard, Rejected
 from memd.mcp.http_server import HttpEndpoint, HttpServer
 from memd.mcp.profiles import PROFILES, tools_of
 from memd.mcp.tools import Call, Tool
@@ -25,6 +29,7 @@ from memd.protocol.rpc_session import LONG_TIMEOUT
 
 CONNECTIONS = 32
 """To the daemon, for people and programs; as many for models, whose answers have secrets masked."""
+PING_SECONDS = 5.0
 MAX_LINES = 4
 """Requests in one body of `/rpc`."""
 
@@ -32,23 +37,21 @@ MAX_LINES = 4
 class Hub:
     """The endpoints, and the connections to the daemon that they share."""
 
-    def __init__(self, hosts: frozenset[str], settings: Settings) -> None:
-        self._plain, self._masked = (_pool(mask_secrets) for mask_secrets in (False, True))
+    def __init__(self, settings: Settings) -> None:
+        self._plain, self._masked = (ClientPool(CONNECTIONS, partial(_client, masks)) for masks in (False, True))
+        self._pulse = _client()
+        self._look: asyncio.Task[bool] | None = None
+        self._expressions: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """Held while a regular expression of a token is looked for: one at a time, since one can fill a core."""
         server = HttpServer(_tools_for, self._call_for, settings.server.structured_content)
-        allowed = [pattern for host in sorted(hosts) for pattern in (host, f"{host}:*")]
-        origins = [f"{scheme}://{pattern}" for pattern in allowed for scheme in ("http", "https")]
-        self._mcp = HttpEndpoint(server, allowed, origins, settings.hub.max_request_kb * 1024)
+        self._mcp = HttpEndpoint(server, settings.hub.max_request_kb * 1024)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        if scope["path"] == MCP:
-            problem = _mcp_problem(scope)
-            answer = Rejected(400, problem).response() if problem else self._mcp.answer
-        else:
-            view = self._health if scope["path"] == HEALTH else self._rpc
-            answer = await view(Request(scope, receive))
+        views: dict[str, Callable[[Request], Awaitable[ASGIApp]]] = {HEALTH: self._health, MCP: self._agent}
+        answer = await views.get(scope["path"], self._rpc)(Request(scope, receive))
         await answer(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -59,63 +62,84 @@ class Hub:
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _health(self, request: Request) -> Response:
+    async def _health(self, request: Request) -> ASGIApp:
         """Whether the daemon answers; nothing else, since nobody need show a token for it."""
-        try:
-            async with self._plain.client() as memory:
-                await memory.ping()
-        except MemdError:
-            return Response(b'{"ok": false}\n', 503, HEADERS, "application/json")
-        return Response(b'{"ok": true}\n', 200, HEADERS, "application/json")
+        alive = await self._daemon_answers()
+        said, status = (b'{"ok": true}\n', 200) if alive else (b'{"ok": false}\n', 503)
+        return Response(said, status, HEADERS, "application/json")
+
+    async def _daemon_answers(self) -> bool:
+        """Whether it does so soon; all who ask at a time wait for the same answer."""
+        if self._look is None or self._look.done():
+            self._look = asyncio.create_task(_pings(self._pulse))
+        done, _ = await asyncio.wait({self._look}, timeout=PING_SECONDS)
+        return bool(done) and self._look.result()
 
     # --- JSON-RPC -------------------------------------------------------------------------------------------
 
-    async def _rpc(self, request: Request) -> Response:
+    async def _rpc(self, request: Request) -> ASGIApp:
         """One request a line, one answer a line, as on the socket."""
         lines = [line for line in (await request.body()).split(b"\n") if line.strip()]
         if not 0 < len(lines) <= MAX_LINES:
             raised = UsageError(f"a body has 1 to {MAX_LINES} requests, one a line, not {len(lines)}", "")
             return Rejected(400, raised).response()
         access, pool = request.scope[ACCESS], self._pool_for(request.query_params)
-        answers = [await _answer(access, pool, line) for line in lines]
-        return Response(b"".join(answers), 200, HEADERS, "application/json")
+        answers = [await self._answer(access, pool, line) for line in lines]
+        away = any(isinstance(error, NoDaemon) for _, error in answers)
+        headers = {**HEADERS, **RETRY} if away else HEADERS
+        return Response(b"".join(line for line, _ in answers), 503 if away else 200, headers, "application/json")
 
     def _pool_for(self, query: QueryParams) -> ClientPool:
         return self._masked if query.get("mask_secrets") else self._plain
 
+    async def _answer(self, access: Access, pool: ClientPool, line: bytes) -> tuple[bytes, MemdError | None]:
+        """The line that answers a request, and the error that it tells of."""
+        number, wanted = None, True
+        try:
+            request = wire.decode_request(line)
+            number, wanted = request.id, request.wants_answer
+            result = await self._call(access, pool, request.method, request.params)
+            return wire.encode_result(number, result) if wanted else b"", None
+        except MemdError as error:
+            return wire.encode_error(number, error) if wanted else b"", error
+
+    async def _call(self, access: Access, pool: ClientPool, method: str, given: dict[str, Any]) -> dict[str, Any]:
+        params = access.params(method, given)
+        turn = self._expressions[access.token.digest] if params.get("regex") else contextlib.nullcontext()
+        async with turn:
+            # Shielded: a caller that hangs up must not leave a write half-way, nor an answer on a connection that
+            # others use.
+            result = await asyncio.shield(asyncio.ensure_future(_ask(pool, method, params)))
+        return access.visible(method, result)
+
     # --- MCP ------------------------------------------------------------------------------------------------
+
+    async def _agent(self, request: Request) -> ASGIApp:
+        if problem := _mcp_problem(request.scope):
+            return Rejected(400, problem).response()
+        if not await self._daemon_answers():
+            return Rejected(503, NoDaemon("the memory is not there at the moment", "try again"), **RETRY).response()
+        return self._mcp.answer
 
     def _call_for(self, scope: dict[str, Any]) -> Call:
         access: Access = scope[ACCESS]
 
         async def call(method: str, params: dict[str, Any]) -> dict[str, Any]:
-            return await _call(access, self._masked, method, params)
+            return await self._call(access, self._masked, method, params)
 
         return call
 
 
-def _pool(mask_secrets: bool) -> ClientPool:
-    return ClientPool(CONNECTIONS, lambda: AsyncClient(who="hub", retries=RETRIES, mask_secrets=mask_secrets))
+def _client(mask_secrets: bool = False) -> AsyncClient:
+    return AsyncClient(who="hub", retries=RETRIES, mask_secrets=mask_secrets)
 
 
-async def _answer(access: Access, pool: ClientPool, line: bytes) -> bytes:
+async def _pings(daemon: AsyncClient) -> bool:
     try:
-        request = wire.decode_request(line)
-    except MemdError as error:
-        return wire.encode_error(None, error)
-    try:
-        result = await _call(access, pool, request.method, request.params)
-        answer = wire.encode_result(request.id, result)
-    except MemdError as error:
-        answer = wire.encode_error(request.id, error)
-    return answer if request.wants_answer else b""
-
-
-async def _call(access: Access, pool: ClientPool, method: str, given: dict[str, Any]) -> dict[str, Any]:
-    params = access.params(method, given)
-    # Shielded: a caller that hangs up must not leave a write half-way, nor an answer on a connection that others use.
-    result = await asyncio.shield(asyncio.ensure_future(_ask(pool, method, params)))
-    return access.visible(method, result)
+        await daemon.ping()
+    except MemdError:
+        return False
+    return True
 
 
 async def _ask(pool: ClientPool, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -147,4 +171,4 @@ def _tools_for(scope: dict[str, Any]) -> dict[str, Tool]:
 
 def make_app(hosts: frozenset[str], settings: Settings) -> HubGuard:
     """The hub, behind its guard."""
-    return HubGuard(Hub(hosts, settings), hosts, settings.hub)
+    return HubGuard(Hub(settings), hosts, settings.hub, settings.server.line_timeout_s)

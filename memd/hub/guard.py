@@ -14,10 +14,11 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memd.config.schema import HubSettings
+from memd.config.schema import HubSettings, ServerSettings
 from memd.config.tokens import AccessToken, TokenFile
 from memd.errors import Busy, MemdError, Refused, TooLarge
 from memd.hub.access import Access
+from memd.hub.connections import CONNECTION, Connection
 from memd.protocol import wire
 from memd.protocol.rate_limit import RateLimit
 
@@ -28,11 +29,13 @@ ACCESS = "memd.access"
 HEALTH, MCP, RPC = "/health", "/mcp", "/rpc"
 FAILURES_PER_SECOND = 10
 """Wrong tokens that are answered; those beyond are told to wait. A right one is always let in."""
-BODY_SECONDS = 30.0
 DISCARDED = 8
 """How many times the largest request is read, and dropped, before a connection is cut off."""
 AT_ONCE = 8
 """Requests with one token that are answered at a time; others wait their turn, and hold up no other token."""
+TURN_SECONDS = 10.0
+"""How long they wait for it."""
+RETRY = {"Retry-After": "1"}
 HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -48,6 +51,11 @@ class Rejected(Exception):
         self.status = status
         self.error = error
         self.headers = headers
+
+    @classmethod
+    def for_now(cls, why: str) -> Rejected:
+        """The same request may go through in a moment."""
+        return cls(429, Busy(why, "wait, and try again"), **RETRY)
 
     def response(self) -> Response:
         """The same error that the socket would send, as a line without an id."""
@@ -71,6 +79,8 @@ class HubGuard:
     hosts: frozenset[str]
     """The names under which the hub is reached, without ports."""
     settings: HubSettings
+    seconds: float = ServerSettings().line_timeout_s
+    """How long a request may take to arrive."""
     tokens: TokenFile = field(default_factory=TokenFile)
     _guests: dict[str, Guest] = field(default_factory=dict)
     _failures: RateLimit = field(default_factory=lambda: RateLimit(FAILURES_PER_SECOND))
@@ -82,15 +92,27 @@ class HubGuard:
             return
         try:
             self._check(scope, Headers(scope=scope))
-            receive = await self._whole_body(scope, receive)
+            if ACCESS in scope:
+                receive = await self._whole_body(scope, receive)
+                await self._answer_in_turn(scope, receive, send)
+            else:
+                await self.app(scope, receive, send)
         except Rejected as rejected:
             await rejected.response()(scope, receive, send)
-            return
-        if (access := scope.get(ACCESS)) is None:
-            await self.app(scope, receive, send)
-            return
-        async with self._guest(access.token).turn:
-            await self.app(scope, receive, send)
+
+    async def _answer_in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
+        turn, connection = self._guest(scope[ACCESS].token).turn, _connection(scope)
+        try:
+            async with asyncio.timeout(TURN_SECONDS):
+                await turn.acquire()
+        except TimeoutError:
+            raise Rejected.for_now(f"{AT_ONCE} requests with this token are under way") from None
+        try:
+            # Nothing is done for a caller that has hung up meanwhile.
+            if connection is None or not connection.gone:
+                await self.app(scope, receive, send)
+        finally:
+            turn.release()
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         host = headers.get("host", "")
@@ -98,7 +120,7 @@ class HubGuard:
             raise Rejected(
                 421, Refused("this host name is not the hub's", "the owner allows one: memd serve --host NAME")
             )
-        if (origin := headers.get("origin")) and bare_host(origin.partition("://")[2]) not in self.hosts:
+        if (origin := headers.get("origin")) and origin.partition("://")[2].lower() != host.lower():
             raise Rejected(403, Refused("a page of another site asked for this, and the hub does not answer those", ""))
         path, method = scope["path"], scope["method"]
         if path not in (HEALTH, MCP, RPC):
@@ -107,7 +129,7 @@ class HubGuard:
             raise Rejected(405, Refused(f"{path} takes no {method}", ""), Allow="GET" if path == HEALTH else "POST")
         if path != HEALTH:
             token = self._token(scope, headers)
-            self._keep_pace(token)
+            self._keep_pace(token, _connection(scope))
             scope[ACCESS] = _narrowed(token, QueryParams(scope["query_string"]))
 
     def _token(self, scope: Scope, headers: Headers) -> AccessToken:
@@ -116,7 +138,7 @@ class HubGuard:
         if found:
             return found
         if not self._failures.allows():
-            raise Rejected(429, Busy("too many requests without a valid token", "wait"), **{"Retry-After": "1"})
+            raise Rejected.for_now("too many requests without a valid token")
         given = "a token that is unknown, revoked or expired" if secret else "no token"
         log.warning("%s came with %s", (scope.get("client") or ["someone"])[0], given)
         hint = "the owner makes one: memd token add NAME --ns WORKSPACE --read; give it as MEMD_TOKEN"
@@ -128,10 +150,11 @@ class HubGuard:
             self._guests[token.digest] = Guest(RateLimit(self.settings.calls_per_second))
         return self._guests[token.digest]
 
-    def _keep_pace(self, token: AccessToken) -> None:
-        per_second = self.settings.calls_per_second
+    def _keep_pace(self, token: AccessToken, connection: Connection | None) -> None:
         if not self._guest(token).pace.allows():
-            raise Rejected(429, Busy(f"a token may make {per_second:,} calls a second", "wait"), **{"Retry-After": "1"})
+            raise Rejected.for_now(f"a token may make {self.settings.calls_per_second:,} calls a second")
+        if connection is not None and not connection.belongs_to(token.digest):
+            raise Rejected.for_now("all the connections that a token may have are in use")
 
     async def _whole_body(self, scope: Scope, receive: Receive) -> Receive:
         """The body, read within a time and a size; then whatever else comes."""
@@ -141,7 +164,7 @@ class HubGuard:
         if not length.isdigit() or int(length) > most * DISCARDED:
             raise too_large
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with asyncio.timeout(self.seconds):
                 body = await _read(receive, most)
         except TimeoutError:
             raise Rejected(408, Busy("the request took too long to arrive", "try again")) from None
@@ -167,6 +190,12 @@ async def _read(receive: Receive, most: int) -> bytes:
             body += part
         more = message["type"] == "http.request" and message.get("more_body", False)
     return body
+
+
+def _connection(scope: Scope) -> Connection | None:
+    """The connection that a request came by."""
+    found: Connection | None = scope.get("state", {}).get(CONNECTION)
+    return found
 
 
 def _narrowed(token: AccessToken, query: QueryParams) -> Access:

@@ -46,15 +46,13 @@ def _scope(context: Context) -> Scope:
 class HttpEndpoint:
     """`/mcp`: an ASGI application that answers while `running` is entered."""
 
-    def __init__(self, server: HttpServer, hosts: list[str], origins: list[str], max_bytes: int) -> None:
+    def __init__(self, server: HttpServer, max_bytes: int) -> None:
         manager = StreamableHTTPSessionManager(
             server.sdk,
             json_response=True,
             stateless=True,
-            # Said explicitly: where nothing is given, the SDK does not look at the host.
-            security_settings=TransportSecuritySettings(
-                enable_dns_rebinding_protection=True, allowed_hosts=hosts, allowed_origins=origins
-            ),
+            # The front door has compared host and origin.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=max_bytes,
         )
         self.answer: ASGIApp = manager.handle_request

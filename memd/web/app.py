@@ -17,7 +17,7 @@ from memd.errors import Busy, Conflict, MemdError, NoDaemon, NotFound, Refused, 
 from memd.web.admission import Sessions
 from memd.web.clients import Clients, Feed
 from memd.web.guard import BodyTooLarge, Guard
-from memd.web.rendering import STATIC, refusal_page, render
+from memd.web.rendering import STATIC, refusal_page
 from memd.web.views import actions, context, entry, events, graph, health, life, memory, review, search, timeline
 from memd.web.visit import Visit
 
@@ -87,8 +87,11 @@ async def _failed(request: Request, error: Exception) -> Response:
     own, came_from = str(request.base_url), request.headers.get("referer", "")
     back = "/" + came_from.removeprefix(own) if came_from.startswith(own) else ""
     # A text that could not be saved stays on the page.
-    typed = getattr(request.state, "typed", "")
-    return render("failed.html", {"error": error, "back": back if status != 503 else "", "typed": typed}, status)
+    typed, away = getattr(request.state, "typed", ""), status == 503
+    return await Visit(request).page(
+        "failed.html", request.url.path.split("/")[1] or "search", code=status, error=error,
+        back="" if away else back, typed=typed, again=away and request.method == "GET",
+    )  # fmt: skip
 
 
 async def _no_such_page(request: Request, error: Exception) -> Response:

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from memd.errors import MemdError, NoDaemon
+from memd.errors import Busy, MemdError, NoDaemon
 from memd.protocol.async_client import AsyncClient
 from memd.protocol.client_pool import RETRIES, ClientPool
 
@@ -39,7 +39,7 @@ class Clients:
         """Their names, for the frame of every page; the last ones known where no daemon answers."""
         at, names = self._workspaces
         if time.monotonic() - at > REMEMBER_SECONDS:
-            with contextlib.suppress(NoDaemon):
+            with contextlib.suppress(NoDaemon, Busy):
                 async with self.client() as memory:
                     names = [one["ns"] for one in (await memory.workspace_list())["workspaces"]]
             self._workspaces = (time.monotonic(), names)

@@ -58,7 +58,7 @@ def times(number: int) -> str:
     return {0: "never", 1: "once"}.get(number, f"{number:,} times")
 
 
-def address(path: str, **values: Any) -> str:
+def address(path: str, /, **values: Any) -> str:
     """A path with the values that are there."""
     given = {name: value for name, value in values.items() if value not in (None, "", [], ())}
     return f"{path}?{urlencode(given, doseq=True)}" if given else path

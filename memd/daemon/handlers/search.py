@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict, fields
@@ -228,8 +229,9 @@ async def _current(ctx: HandlerContext, indexes: list[WorkspaceIndex], key: str)
 
 @handles(methods.GrepRequest)
 async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: IncomingCall) -> Result:
-    started, indexes = time.monotonic(), ctx.indexes(request)
-    found = await ctx.read_elsewhere(grep_files.grep, indexes, await _grep_query(ctx, request), ctx.max_bytes)
+    started, indexes, query = time.monotonic(), ctx.indexes(request), await _grep_query(ctx, request)
+    async with ctx.expressions if request.regex else contextlib.nullcontext():
+        found = await ctx.read_elsewhere(grep_files.grep, indexes, query, ctx.max_bytes)
     # Who wrote the lines is known once they are indexed.
     await ctx.catch_up("auto", tuple(namespaces(indexes)))
     return _grepped(indexes, found, await ctx.read(_blocks, ctx, found.blocks), started)

@@ -67,11 +67,9 @@ class Pattern:
         try:
             if left <= 0:
                 raise TimeoutError
-            if self._compiled.search(line, timeout=left) is None:
-                return None
-            return [
-                match.span() for match in self._compiled.finditer(line, timeout=left) if match.end() > match.start()
-            ]
+            # Concurrent: other threads go on meanwhile, and a reader that is asked for a sign of life gives one.
+            found = [match.span() for match in self._compiled.finditer(line, timeout=left, concurrent=True)]
+            return [span for span in found if span[1] > span[0]] if found else None
         except (TimeoutError, MemoryError):
             raise MemdError(
                 f"the regular expression was stopped after {SECONDS:g} seconds",

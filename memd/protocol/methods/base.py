@@ -22,6 +22,7 @@ from memd.models import Filters, Kind, Tier
 MAX_HITS = 200
 MAX_QUERY = 10_000
 """Characters of a question. A longer one is a document, and takes seconds from everyone else."""
+MAX_ID = 200
 MAX_TOKENS = 200_000
 MAX_ROWS = 1_000
 MAX_NUMBER = 10**9
@@ -194,7 +195,7 @@ class OneWorkspace(Request):
 class Numbered(Request):
     """Changes something; a repeated `request_id` is carried out once."""
 
-    request_id: Annotated[str, unset("none")] = ""
+    request_id: Annotated[str, Meta(max_length=MAX_ID), unset("none")] = ""
     """An id of your own; a call that repeats it is not carried out again."""
 
 

@@ -7,6 +7,9 @@ const editing = () => document.activeElement?.matches?.("input, textarea, select
 // --- parts of a page, fetched anew ---
 
 let newest = 0;
+const away = () => document.querySelector("[data-away]");
+let pause = 500;
+let again;
 
 async function refresh(url, { wholePage = false } = {}) {
   const number = ++newest;
@@ -14,9 +17,14 @@ async function refresh(url, { wholePage = false } = {}) {
   try {
     response = await fetch(url, { headers: wholePage ? {} : { "Memd-Part": "live" } });
   } catch {
+    // As below: nobody answered.
+  }
+  if (!response || response.status === 503) {
+    if (number === newest) tryAgain(url, { wholePage });
     return;
   }
-  if (response.status === 403) {
+  pause = 500;
+  if (response.status === 403 || away()) {
     location.reload();
     return;
   }
@@ -31,6 +39,15 @@ async function refresh(url, { wholePage = false } = {}) {
   old.querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? false; });
   if (wholePage) listenToSearch();
 }
+
+// While the daemon restarts: less often each time.
+function tryAgain(url, options) {
+  clearTimeout(again);
+  again = setTimeout(() => refresh(url, options), pause);
+  pause = Math.min(2 * pause, 15_000);
+}
+
+if (away()) tryAgain(location.href);
 
 // --- search as you type ---
 
@@ -126,6 +143,7 @@ function hear(event) {
   pulse?.classList.toggle("on", event.event !== "gone");
   pulse?.classList.toggle("off", event.event === "gone");
   tell(event);
+  if (event.event === "connected" && away()) refresh(location.href);
   const shown = live();
   if (!shown?.dataset.live.split(" ").includes(event.event)) return;
   const { path } = shown.dataset;
