@@ -175,11 +175,11 @@ class DropOldVersions(Task[int]):
             return history.expire(connection, self.before)
 
 
-class PurgeMemory(Task[dict[str, Any]]):
-    """Forget a memory that is gone from the files: its history, its vectors, every copy."""
+class PurgeMemory(Task[tuple[dict[str, Any], purge.MemoryTrace]]):
+    """Forget a memory that is gone from the files: its history, its vectors, every copy; says what to look for."""
 
     ns: str
     memory: int
 
-    def run(self, worker: Worker) -> dict[str, Any]:
-        return dict(purge.purge(worker.stores, worker.stores.index(self.ns), self.memory))
+    def run(self, worker: Worker) -> tuple[dict[str, Any], purge.MemoryTrace]:
+        return purge.purge(worker.stores, worker.stores.index(self.ns), self.memory)
