@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from memd.errors import UsageError
 from memd.notes import names
 from memd.notes.blocks import LineOffsets, blocks_of, headings_of
-from memd.notes.metadata import COMMENT, HEADING
+from memd.notes.metadata import HEADING
+from memd.notes.names import COMMENT
 from memd.notes.parse import SECTION_LEVEL, parse
 
 TITLE = re.compile(r"\s*^ {0,3}#{1,2}[ \t]+([^\n]+?)(?:[ \t]+#+)?[ \t\r]*(?:\n|\Z)", re.MULTILINE)
@@ -148,7 +149,7 @@ def role_entries(path: str, text: str, day: str) -> list[RoleEntry]:
 
 
 def _time(text: str, day: str) -> str:
-    match = STAMP.search(text, 0, names.HEAD)
+    match = STAMP.search(names.head(text))
     return f"{match[1]} {match[2]:0>5}" if match and match[2] else match[1] if match else day
 
 

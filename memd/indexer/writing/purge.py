@@ -184,22 +184,17 @@ def _blank_log(connection: sqlite3.Connection, trace: MemoryTrace) -> None:
 
 def _blanked(value: Any, trace: MemoryTrace) -> Any:
     """A JSON value without the words of the memory."""
-    if isinstance(value, str):
-        return PURGED if trace.touches(value) else value
+    if isinstance(value, dict):
+        return {_blanked(name, trace): _blanked(one, trace) for name, one in value.items()}
     if isinstance(value, list):
         return [_blanked(one, trace) for one in value]
-    return (
-        {_blanked(name, trace): _blanked(one, trace) for name, one in value.items()}
-        if isinstance(value, dict)
-        else value
-    )
+    return PURGED if isinstance(value, str) and trace.touches(value) else value
 
 
 def _cells(row: sqlite3.Row) -> dict[str, str]:
     """What the columns of a row say: texts, and bytes, be they compressed or not."""
-    return {
-        name: _as_text(value) for name, value in zip(row.keys(), row, strict=True) if isinstance(value, str | bytes)
-    }
+    cells = zip(row.keys(), row, strict=True)
+    return {name: _as_text(value) for name, value in cells if isinstance(value, str | bytes)}
 
 
 def _as_text(value: str | bytes) -> str:
@@ -208,19 +203,10 @@ def _as_text(value: str | bytes) -> str:
             value = zlib.decompress(value)
         return decode(value)
     if value.startswith(("{", "[")):
+        # Its escapes would divide what belongs together.
         with suppress(ValueError):
-            return "\n".join(_strings(json.loads(value)))
+            return json.dumps(json.loads(value), ensure_ascii=False).replace("\\", "")
     return value
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """The strings in a JSON value, without their escapes."""
-    if isinstance(value, dict):
-        value = [*value, *value.values()]
-    if isinstance(value, list):
-        yield from (text for one in value for text in _strings(one))
-    else:
-        yield str(value)
 
 
 # --- what is left -------------------------------------------------------------------------------------------
