@@ -109,7 +109,7 @@ def test_several_copies_of_a_note_leave_every_line_once(home: Home, workspace: P
     lines = {name: [f"Machine {name} wrote line {nth}." for nth in range(8)] for name in "abcd"}
     shared = [f"Machine e wrote line {nth}." for nth in range(8)]
     written = {name: [*own[:4], *shared[nth:], *own[4:]] for nth, (name, own) in enumerate(lines.items())}
-    for nth, (name, own) in enumerate(written.items()):
+    for nth, own in enumerate(written.values()):
         copy = f".sync-conflict-20260216-10101{nth}-ABCDEF7.md" if nth else ".md"
         note.with_name(note.stem + copy).write_text(garden + "\n".join(own) + "\n")
         memory.sync()

@@ -119,7 +119,7 @@ def test_of_many_copies_every_line_is_there_and_none_twice(versions, past):
 
 
 def settled(history: list[str], copy: str) -> str:
-    """The last text merged with a copy; what both began with is guessed from the texts before, as the daemon does it."""
+    """The last text merged with a copy; what both began with is guessed as the daemon does it."""
     *known, ours, theirs = (dict(parts(text)) for text in (*history, copy))
     bases = {
         name: likely_base([text[name] for text in [*known, ours] if name in text], ours[name], theirs[name])
