@@ -14,6 +14,8 @@ import pytest
 
 import memd
 from memd.cli.commands import server
+from memd.errors import UsageError
+from memd.protocol.client import Client
 from tests.conftest import PATIENCE, ROOT, write_notes
 from tests.test_cli import as_json, on_terminal
 
@@ -412,3 +414,14 @@ def test_a_restart_with_wrong_settings_leaves_the_daemon_running(home, workspace
     done = home.run("restart")
     assert done.returncode == 2 and "did you mean `search`" in done.stderr
     assert home.run("query", "--no-start", "ErsatzTV").returncode == 0
+
+
+def test_a_directory_that_has_everything_in_it_is_no_workspace(home, workspace):
+    home.env["HOME"] = str(home.path.parent / "me")
+    Path(home.env["HOME"]).mkdir()
+    for place in ("/", "/home", "/root", home.env["HOME"], str(home.path), str(home.path.parent)):
+        done = home.run("add", place, "--ns", "all", "--force")
+        assert done.returncode == 2 and "add the directory that holds your notes" in done.stderr, place
+    assert home.run("add", str(workspace), "--no-wait").returncode == 0
+    with pytest.raises(UsageError, match="memd's state"):
+        Client(home.socket).workspace_add(str(home.path), ns="all", wait=False)

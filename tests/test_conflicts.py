@@ -101,3 +101,20 @@ def test_our_own_line_that_a_synchroniser_put_aside_is_kept(home: Home, workspac
     memory.sync()
     memory.conflict_settle(NOTE)
     assert "It rained.\nPlanted two apple trees behind the shed.\nThey are in bloom.\n" in note.read_text()
+
+
+def test_several_copies_of_a_note_leave_every_line_once(home: Home, workspace: Path, memory: Client) -> None:
+    """Three other machines have exchanged some of their lines before they met this one."""
+    note, garden = workspace / NOTE, (workspace / NOTE).read_text()
+    lines = {name: [f"Machine {name} wrote line {nth}." for nth in range(8)] for name in "abcd"}
+    shared = [f"Machine e wrote line {nth}." for nth in range(8)]
+    written = {name: [*own[:4], *shared[nth:], *own[4:]] for nth, (name, own) in enumerate(lines.items())}
+    for nth, own in enumerate(written.values()):
+        copy = f".sync-conflict-20260216-10101{nth}-ABCDEF7.md" if nth else ".md"
+        note.with_name(note.stem + copy).write_text(garden + "\n".join(own) + "\n")
+        memory.sync()
+    for row in memory.conflict_list()["notes"]:
+        memory.conflict_settle(row["copy"], take="both")
+    found = [line for line in note.read_text().splitlines() if line.startswith("Machine")]
+    assert sorted(found) == sorted({line for own in written.values() for line in own})
+    assert len(found) == 40 and memory.conflict_list()["notes"] == []

@@ -378,3 +378,14 @@ def test_put_links_what_says_nearly_the_same_at_once(real: Client) -> None:
     real.put("photos", "Anna's passport is in the drawer of the desk.", ns="agent")
     real.sync(vectors=True)
     assert real.edge_list()["edges"] == []
+
+
+def test_a_memory_with_many_edges_keeps_its_date(memory: Client, workspace: Path) -> None:
+    names = [f"a-topic-with-quite-a-long-name-{nth}" for nth in range(8)]
+    write_notes(workspace, {f"memory/topics/{name}.md": f"About {name}.\n" for name in names})
+    write_notes(workspace, {"MEMORY.md": "# Memory\n\n## Router\n\n_2026-02-07 14:27_\n\nIt is called fjord.\n"})
+    memory.sync()
+    for name in names:
+        memory.edge_add("MEMORY#router", "relates_to", name, ns="agent")
+    (row,) = [row for row in memory.list(ns="agent")["memories"] if row["key"] == "MEMORY#router"]
+    assert row["date"] == "2026-02-07" and len(edges(memory, "MEMORY#router")) == 8

@@ -212,6 +212,20 @@ def test_it_says_that_its_time_was_over(home):
         assert b"over after 50 ms" in waiting.stderr.read()
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_hook_that_gave_up_is_in_the_log(home, workspace, form):
+    """Silence alone looks as if nothing were known."""
+    home.configure(f'[log]\nformat = "{form}"\n')
+    home.start()
+    command = [sys.executable, "-m", "memd", "hook", "user-prompt-submit"]
+    env = {**home.env, "MEMD_HOOKS__TIMEOUT_MS": "50"}
+    with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as waiting:
+        assert waiting.wait(60) == 0
+    lines = home.run("logs").stdout.splitlines()
+    (line,) = [line for line in lines if "the time for the hook user-prompt-submit is over" in line]
+    assert "memd.hook: " in line if form == "text" else json.loads(line)["part"] == "hook"
+
+
 def test_a_daemon_that_does_not_answer_is_not_waited_for(home):
     home.socket.parent.mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as deaf:

@@ -480,7 +480,8 @@ def holders(state: Path, word: str) -> list[str]:
     found = []
     for file in (file for file in state.rglob("*") if file.is_file()):
         data = file.read_bytes()
-        if word.encode() in data.lower() or any(word.encode() in text.lower() for text in _unpacked(data)):
+        pieces = [text.lower() for text in (data, *_unpacked(data))]
+        if any(word.encode(code) in text for text in pieces for code in ("utf-8", "utf-16-le", "utf-16-be")):
             found.append(str(file.relative_to(state)))
     return found
 

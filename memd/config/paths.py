@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from memd.errors import UnsafePlace
+from memd.errors import UnsafePlace, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,8 +80,13 @@ def lock_file() -> Path:
     return state_dir() / "memd.lock"
 
 
+def log_path_str() -> str:
+    """`log_file()` without loading `pathlib`."""
+    return f"{_state()}/memd.log"
+
+
 def log_file() -> Path:
-    return state_dir() / "memd.log"
+    return _path(log_path_str())
 
 
 def unanswered_dir() -> Path:
@@ -98,6 +103,14 @@ def _path(text: str) -> Path:
     from pathlib import Path
 
     return Path(text)
+
+
+def check_notes_place(place: Path) -> None:
+    """Refuse a directory of which notes are the least: the whole disk, a home, what memd's own state is in."""
+    homes = (_path(os.path.expanduser("~")).resolve(), _path("/root"), _path("/home/any"))  # noqa: PTH111
+    for own, what in (*((home, "whole home directories") for home in homes), (state_dir().resolve(), "memd's state")):
+        if place == own or place in own.parents:
+            raise UsageError(f"{place} has {what} in it", "add the directory that holds your notes: memd add ~/notes")
 
 
 def check_socket_length(path: Path) -> None:

@@ -1,13 +1,14 @@
 """Two versions of one note, as git and synchronisers leave them: which file is a copy, and how they merge. Pure."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 
 from memd.notes import markers
-from memd.notes.blocks import with_line_ends
+from memd.notes.blocks import LineOffsets, with_line_ends
 from memd.notes.incoming_file import split
 
 COPIES = (
@@ -17,6 +18,9 @@ COPIES = (
     re.compile(r"(?P<stem>.+\.md)\.orig(?P<suffix>)"),
 )
 """Names of copies: Syncthing's, Dropbox's and Nextcloud's, memd's own, and those of merge tools."""
+
+CODE = re.compile(r"(?ms)^[ \t]*(```|~~~)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)")
+"""A fenced code block; one that is not closed goes on to the end."""
 
 
 def original_of(path: str) -> str | None:
@@ -95,14 +99,14 @@ class _Part:
 
 
 _NOTHING = _Part()
-_HEAD = "\n"
-"""Where a slug would be: what stands before the first section. No slug is a line end."""
 
 
 def _sections(path: str, text: str) -> dict[str, _Part]:
+    """The sections by their slugs; what stands before the first one has none."""
     head, pairs = split(path, text)
-    found = {_HEAD: _Part(text=head)} if head else {}
-    return found | {memory.slug: _Part(memory.heading, memory.text + after) for memory, after in pairs}
+    parts = {memory.slug: _Part(memory.heading, memory.text + after) for memory, after in pairs}
+    first = parts.pop("", _NOTHING)
+    return ({"": _Part(first.heading, head + first.text)} if head or first.text else {}) | parts
 
 
 def _order(mine: Sequence[str], others: Sequence[str], before: Collection[str]) -> list[str]:
@@ -137,20 +141,23 @@ def _merge_texts(ours: str, theirs: str, base: Base) -> tuple[str, bool]:
     start = was.split("\n") if was else common
     removed = any(begin < end for side in (mine, others) for begin, end, _ in _edits(start, side))
     unsure = removed and not base.certain
-    lines, clash = _merge_lines(common if unsure else start, mine, others, unsure)
+    lines, clash = _merge_lines(common if unsure else start, mine, others, base.certain)
     return "\n".join(lines) + (ours[len(one) :] or "\n"), clash or unsure
 
 
-def _merge_lines(base: list[str], ours: list[str], theirs: list[str], unsure: bool) -> tuple[list[str], bool]:
+def _merge_lines(base: list[str], ours: list[str], theirs: list[str], certain: bool) -> tuple[list[str], bool]:
     """The base with the changes of both sides, ours first where both changed the same, and whether they did.
 
-    There, and where one is unsure of the base, lines of theirs that ours has too are not repeated: a note would grow
-    and grow while two machines disagree about it.
+    There, and where the base is only likely, lines of theirs that ours has too are not repeated: both may have them
+    from a third machine, and a note would grow and grow while two disagree about it.
     """
-    merged, at, clash = list[str](), 0, False
+    merged, at, clash, new_lines = list[str](), 0, False, _NewLines(ours, theirs)
+    ahead = behind = 0
     for region in _regions(_edits(base, ours), _edits(base, theirs)):
         before = base[region.begin : region.end]
-        own, their = (_changed(before, side, region.begin) for side in (region.ours, region.theirs))
+        own = ours[region.begin + ahead : region.end + (ahead := ahead + region.ours)]
+        part = range(region.begin + behind, region.end + (behind := behind + region.theirs))
+        their = theirs[part.start : part.stop]
         merged += base[at : region.begin]
         if their in (own, before):
             merged += own
@@ -158,58 +165,74 @@ def _merge_lines(base: list[str], ours: list[str], theirs: list[str], unsure: bo
             merged += their
         else:
             clash = clash or before != []
-            merged += own + (_new_lines(their, ours) if unsure or before else their)
+            merged += own + (new_lines.of(part) if before or not certain else their)
         at = region.end
     return merged + base[at:], clash
 
 
-def _new_lines(lines: list[str], known: Collection[str]) -> list[str]:
-    """The lines that are not known yet; a code block stays whole."""
-    has_code = any(line.lstrip().startswith(("```", "~~~")) for line in lines)
-    return lines if has_code else [line for line in lines if line not in known]
+class _NewLines:
+    """The lines of theirs that ours has not, or less often; a code block stays whole."""
+
+    def __init__(self, ours: list[str], theirs: list[str]) -> None:
+        self._theirs = theirs
+        self._more = Counter(theirs)
+        self._more.subtract(ours)
+        self._code, self._known = _code(theirs), set(_code(ours).values())
+
+    def of(self, part: range) -> list[str]:
+        """Those of a part of theirs, and the blank lines between them."""
+        lines = [self._theirs[number] for number in part if self._is_new(number)]
+        return lines if any(line.strip() for line in lines) else []
+
+    def _is_new(self, number: int) -> bool:
+        line = self._theirs[number]
+        if number in self._code:
+            return self._code[number] not in self._known
+        self._more[line] -= 1
+        return self._more[line] >= 0 or not line.strip()
 
 
-Edit = tuple[int, int, list[str]]
-"""Lines of the base, from and to, and what stands there now."""
+def _code(lines: Sequence[str]) -> dict[int, str]:
+    """The code blocks, by the numbers of their lines."""
+    text, found = "\n".join(lines), dict[int, str]()
+    offsets = LineOffsets(text)
+    for block in CODE.finditer(text):
+        found |= dict.fromkeys(range(offsets.number(block.start()) - 1, offsets.number(block.end())), block[0])
+    return found
+
+
+Edit = tuple[int, int, int]
+"""Lines of the base, from and to, and how many more stand there now."""
 
 
 @dataclass(slots=True)
 class _Region:
-    """Lines of the base that one side changed, or both did."""
+    """Lines of the base that one side changed, or both did, and how many more each side has there."""
 
     begin: int
     end: int
-    ours: list[Edit] = field(default_factory=list)
-    theirs: list[Edit] = field(default_factory=list)
+    ours: int = 0
+    theirs: int = 0
 
 
 def _regions(ours: Sequence[Edit], theirs: Sequence[Edit]) -> list[_Region]:
     """The edits of both sides, those together that overlap. What is put before a line does not touch that line."""
     regions = list[_Region]()
-    edits = [(edit, True) for edit in ours] + [(edit, False) for edit in theirs]
-    for edit, own in sorted(edits, key=lambda one: one[0][:2]):
-        begin, end, _ = edit
+    edits = [(*edit, 0) for edit in ours] + [(begin, end, 0, more) for begin, end, more in theirs]
+    for begin, end, own, other in sorted(edits, key=lambda edit: edit[:2]):
         last = regions[-1] if regions else None
         if last is None or (begin >= last.end and (begin, end) != (last.begin, last.end)):
             last = _Region(begin, end)
             regions.append(last)
         last.end = max(last.end, end)
-        (last.ours if own else last.theirs).append(edit)
+        last.ours += own
+        last.theirs += other
     return regions
-
-
-def _changed(lines: list[str], edits: Sequence[Edit], first: int) -> list[str]:
-    """Lines of the base, of which the first has this number, with the edits of one side."""
-    changed, at = list[str](), 0
-    for begin, end, now in edits:
-        changed += [*lines[at : begin - first], *now]
-        at = end - first
-    return changed + lines[at:]
 
 
 def _edits(base: Sequence[str], side: Sequence[str]) -> list[Edit]:
     changes = SequenceMatcher(None, base, side, autojunk=False).get_opcodes()
-    return [(start, end, list(side[a:b])) for kind, start, end, a, b in changes if kind != "equal"]
+    return [(start, end, b - a - (end - start)) for kind, start, end, a, b in changes if kind != "equal"]
 
 
 def _common(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[str]:
@@ -248,7 +271,7 @@ def _joined(parts: Mapping[str, str], ours: Mapping[str, str]) -> str:
         if not part:
             continue
         as_before = follows.get(last) == slug and parts[last] == ours[last]
-        if text and not as_before and last != _HEAD:
+        if text and not as_before:
             text = text.rstrip("\n") + "\n\n"
         text, last = text + part, slug
     ends_as_before = not text or ([last] == list(ours)[-1:] and parts[last] == ours[last])

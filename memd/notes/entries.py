@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from memd.errors import UsageError
 from memd.notes import names
 from memd.notes.blocks import LineOffsets, blocks_of, headings_of
-from memd.notes.metadata import COMMENT, HEADING
+from memd.notes.metadata import HEADING
+from memd.notes.names import COMMENT
 from memd.notes.parse import SECTION_LEVEL, parse
 
 TITLE = re.compile(r"\s*^ {0,3}#{1,2}[ \t]+([^\n]+?)(?:[ \t]+#+)?[ \t\r]*(?:\n|\Z)", re.MULTILINE)
@@ -140,15 +141,16 @@ def role_entries(path: str, text: str, day: str) -> list[RoleEntry]:
     note = parse(path, text, day)
     return [
         RoleEntry(
-            note.role, path, memory.start_line, memory.end_line, memory.heading, _time(memory.text, memory.date),
+            note.role, path, memory.start_line, memory.end_line, memory.heading, time_of(memory.text, memory.date),
             memory.text.replace("\r\n", "\n"),
         )
         for memory in note.memories
     ]  # fmt: skip
 
 
-def _time(text: str, day: str) -> str:
-    match = STAMP.search(text, 0, names.HEAD)
+def time_of(text: str, day: str) -> str:
+    """When an entry was written, by its timestamp line: `2026-02-21 14:27`, so that times compare as text; else the day."""
+    match = STAMP.search(names.head(text))
     return f"{match[1]} {match[2]:0>5}" if match and match[2] else match[1] if match else day
 
 

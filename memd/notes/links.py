@@ -8,8 +8,8 @@ from posixpath import normpath
 from urllib.parse import unquote
 
 from memd.models import RELATIONS, Memory
-from memd.notes.metadata import CODE, COMMENT
-from memd.notes.names import slug
+from memd.notes.metadata import CODE
+from memd.notes.names import COMMENT, slug
 
 PLAIN = "relates_to"
 DECLARED, WRITTEN = "declared", "written"

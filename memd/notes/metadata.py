@@ -12,12 +12,11 @@ from typing import Any
 from memd.errors import Refused, UsageError
 from memd.models import KINDS, TIERS, Declared, Memory
 from memd.notes.blocks import with_line_ends
-from memd.notes.names import HEAD, STAMP
+from memd.notes.names import COMMENT, STAMP, head
 
 MAX_FRONT_MATTER = 16 * 1024
 MAX_DEPTH = 20
 MAX_KEYS = 1_000
-COMMENT = re.compile(r"<!--\s*memd:(.*?)-->", re.DOTALL)
 TAG = re.compile(r"(?<![\w/#&])#([^\W\d_][\w/-]*)")
 CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n[ \t\r]*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
 """Inline code: it ends with as many backticks as it began with."""
@@ -306,7 +305,7 @@ def expiry(memory: Memory, role: str, first_seen: str) -> str | None:
     span = ttl_span(memory.declared.ttl) if memory.declared.ttl else None
     if span is None:
         return None
-    stamp = STAMP.search(memory.text[:HEAD])
+    stamp = STAMP.search(head(memory.text))
     dated = stamp.group(0).strip("_") if stamp else memory.date if role == "daily" else ""
     start = _moment(memory.declared.last_updated) or _moment(dated) or _moment(first_seen)
     try:

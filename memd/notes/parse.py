@@ -12,8 +12,8 @@ from memd.notes.links import unread_links
 from memd.notes.read import common_prefix
 from memd.pieces import Pieces, in_one_go
 
-FORMAT = 5
-"""Version of the parse result; a new number parses every note again. (5: links are stored too.)"""
+FORMAT = 6
+"""Version of the parse result; a new number parses every note again. (6: a timestamp stands behind a long comment.)"""
 
 SECTION_LEVEL = 2
 TOPIC_INDEX, GENERAL = "specialized knowledge", "general project knowledge"
@@ -125,7 +125,7 @@ def _memory(
     body = text[start:end]
     prose = (text[block.start : block.end] for block in section.blocks if block.prose and not block.level)
     declared = metadata.merge(file_metadata, metadata.read_comment(body), metadata.hashtags(prose))
-    stamp = names.STAMP.search(body[: names.HEAD]) if stamped else None
+    stamp = names.STAMP.search(names.head(body)) if stamped else None
     return Memory(
         slug=slug,
         heading=section.heading.strip() or declared.title or (section.above[0] if section.above else ""),

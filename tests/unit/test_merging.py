@@ -107,6 +107,49 @@ def test_a_side_that_changed_nothing_changes_nothing(ours, base):
     assert sorted(filter(None, theirs.splitlines())) == sorted(filter(None, note(ours).splitlines()))
 
 
+@given(versions=st.lists(NOTES, min_size=3, max_size=5), past=st.lists(NOTES, max_size=3))
+def test_of_many_copies_every_line_is_there_and_none_twice(versions, past):
+    texts, history = [note(side) for side in versions], [note(side) for side in [*past, versions[0]]]
+    for copy in texts[1:]:
+        history.append(settled(history, copy))
+    found = lines_of(history[-1])
+    assert set(found) == {line for copy in texts for line in lines_of(copy)} and len(found) == len(set(found))
+    for copy in texts:
+        assert lines_of(settled(history, copy)) == found, "it is all there already"
+
+
+def settled(history: list[str], copy: str) -> str:
+    """The last text merged with a copy; what both began with is guessed as the daemon does it."""
+    *known, ours, theirs = (dict(parts(text)) for text in (*history, copy))
+    bases = {
+        name: likely_base([text[name] for text in [*known, ours] if name in text], ours[name], theirs[name])
+        for name in ours
+        if name in theirs
+    }
+    base = "".join(f"## {name}\n{body}\n\n" for name, body in bases.items())
+    return merged(history[-1], copy, base, certain=False)
+
+
+def lines_of(text: str) -> list[tuple[str, str]]:
+    return [(name, line) for name, part in parts(text) for line in part.splitlines() if line]
+
+
+def test_the_lines_before_the_first_section_are_merged_where_only_one_side_has_sections():
+    assert merged("# Day\n\nTea.\n", "# Day\n\n## Otter\n\nIt sleeps.\n", certain=False) == (
+        "# Day\n\nTea.\n\n## Otter\n\nIt sleeps.\n"
+    )
+
+
+def test_a_line_that_one_version_has_twice_stays_twice_and_a_code_block_whole():
+    code = "\n```sh\nmake {}\n```\n"
+    ours, theirs = DAY + "Tea.\n" + code.format("hay"), DAY + "Milk.\nTea.\nTea.\n" + code.format("hay")
+    text = merged(ours, theirs, DAY, certain=False)
+    assert (text.count("Tea.\n"), text.count("Milk."), text.count(code.format("hay"))) == (2, 1, 1)
+    theirs += code.format("jam").replace("make jam", "make hay\nmake jam")
+    text = merged(ours, theirs, DAY, certain=False)
+    assert text.count("```") == 4 and "```sh\nmake hay\nmake jam\n```" in text
+
+
 def parts(text: str) -> list[tuple[str, str]]:
     """The sections of a note by their headings."""
     return [(heading, body) for part in text.split("\n## ")[1:] for heading, _, body in [part.partition("\n")]]

@@ -10,6 +10,7 @@ import typer
 
 from memd.cli import console, git_workspace, reports, service
 from memd.cli.method_command import REQUIRED, Args, Json, Result, command_group, method_command
+from memd.config import paths
 from memd.errors import UnknownWorkspace, UsageError, did_you_mean
 from memd.models import DEFAULT_GLOBS
 from memd.protocol.client import Client
@@ -34,6 +35,7 @@ def _prepare(args: Args) -> None:
     if not place.exists() and not args["force"]:
         near = did_you_mean(place.name, (one.name for one in place.parent.glob("*/")))
         raise UsageError(f"{place} does not exist{near}", "if it will be there later, say so: --force")
+    paths.check_notes_place(place)
     args |= {"path": str(place), "wait": not args["no_wait"]}
     args["globs"] = args["globs"] or _globs(place, args["preset"])
     service.open_to_service(place)

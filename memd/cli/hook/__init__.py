@@ -68,7 +68,7 @@ def answer(event: str, args: dict[str, Any]) -> str:
     if idle:
         _explain(args, idle)
         return ""
-    _end_after(_time_limit(event, settings), args)
+    _end_after(_time_limit(event, settings), event, args)
     payload = _read_payload()
     client, ns = _bound_client(payload, args)
     with client:
@@ -139,23 +139,38 @@ def _slowness() -> float:
     return min(max(running / max(time.process_time(), 0.01), 1.0), MOST_SLOW)
 
 
-def _end_after(seconds: float, args: dict[str, Any]) -> None:
+def _end_after(seconds: float, event: str, args: dict[str, Any]) -> None:
     """End the process when its time is over; on a busy machine it has as much more as it needed to start."""
     # The module that `signal` is made of, for the same reason as `_socket` in protocol/connection.py.
     import _signal  # type: ignore[import-not-found]
 
+    from memd.config.paths import log_path_str
+
     def end(*_: object) -> None:
         try:
+            busy = f" ({seconds * slowness * 1000:.0f} ms on this busy machine)" if slowness > 1 else ""
+            over = f"is over after {seconds * 1000:.0f} ms{busy}"
             if args.get("verbose"):
                 # Not by `console`: whatever it interrupts may be about to write, too.
-                busy = b" (%d ms on this busy machine)" % (seconds * slowness * 1000) if slowness > 1 else b""
-                os.write(2, b"memd: the time for this hook is over after %d ms%s\n" % (seconds * 1000, busy))
+                os.write(2, f"memd: the time for this hook {over}\n".encode())
+            _log(log_path_str(), f"the time for the hook {event} {over}; the agent was told nothing")
         finally:
             os._exit(0)
 
     _signal.signal(_signal.SIGALRM, end)
     slowness = _slowness()
     _signal.setitimer(_signal.ITIMER_REAL, seconds * slowness)
+
+
+def _log(file: str, message: str) -> None:
+    """Add a line to the daemon's log, in the daemon's form: silence looks as if nothing were known."""
+    log = os.open(file, os.O_RDWR | os.O_APPEND)
+    if os.pread(log, 1, 0) == b"{":
+        now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+        line = f'{{"time": "{now}", "level": "warning", "part": "hook", "message": "{message}"}}\n'
+    else:
+        line = f"{time.strftime('%Y-%m-%d %H:%M:%S')},000 WARNING memd.hook: {message}\n"
+    os.write(log, line.encode())
 
 
 def _bound_client(payload: dict[str, Any], args: dict[str, Any]) -> tuple[Client, str | None]:

@@ -15,7 +15,7 @@ from memd.errors import NotFound, Refused, UsageError, VersionConflict
 from memd.indexer.query.similar import similar
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys, overview, past
-from memd.indexer.writing.purge import collection_left, purge
+from memd.indexer.writing.purge import left_behind, purge
 from memd.indexer.writing.write_files import FileChange
 from memd.models import Memory
 from memd.notes import metadata, patches, read, safe_write, sections
@@ -146,8 +146,8 @@ async def _purge(writer: WorkspaceWriter, memory: int) -> Result:
     """Forget what is gone from the files for good; on the writer's thread, as it changes every store."""
     ctx = writer.ctx
     await ctx.applied()
-    purged = await ctx.write(purge, ctx.stores, writer.index, memory)
-    left = await asyncio.to_thread(collection_left, ctx.stores, writer.ns)
+    purged, trace = await ctx.write(purge, ctx.stores, writer.index, memory)
+    left = await asyncio.to_thread(left_behind, ctx.stores, writer.ns, trace)
     return {**purged, "kept": [*purged["kept"], *left]}
 
 

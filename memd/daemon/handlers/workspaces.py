@@ -114,4 +114,5 @@ def _workspace(request: WorkspaceAddRequest) -> Workspace:
     for glob in globs:
         if not glob_ok(glob):
             raise UsageError(f"the glob {glob!r} leaves the workspace", "globs are relative, such as '**/*.md'")
+    paths.check_notes_place(path.resolve())
     return replace(workspace, root=path.resolve())

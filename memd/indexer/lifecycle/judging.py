@@ -24,7 +24,7 @@ from memd.lifecycle.edges import BY_RULE, REFINES, RELATED
 from memd.lifecycle.lives import DORMANT, Life
 from memd.lifecycle.rules import Rule, applies_to, pair_rules, similar_enough
 from memd.models import RELATIONS, Tier
-from memd.notes import metadata, names
+from memd.notes import names
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -311,7 +311,7 @@ def _words_in_common(one: str, other: str) -> float:
 
 def _plain(text: str) -> str:
     """A text without what only says where and when it was written: heading, comment, time stamp, dates."""
-    for pattern in (metadata.COMMENT, HEADING, names.STAMP, names.DATE):
+    for pattern in (names.COMMENT, HEADING, names.STAMP, names.DATE):
         text = pattern.sub(" ", text)
     return text
 

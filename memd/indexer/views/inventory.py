@@ -15,12 +15,9 @@ from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.overview import AMONG, workspace_ids
 from memd.models import PINNED, Filters, JsonObject
+from memd.notes import names
+from memd.notes.entries import STAMP, time_of
 from memd.notes.read import digest_of
-
-STAMP = re.compile(r"\n_(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}:\d{2})(?::\d{2})?)?_[ \t\r]*(?=\n|\Z)")
-"""The line under a heading that says when the entry was written, with the line end before it."""
-STAMP_WITHIN = 300
-"""Characters of a memory in which its stamp is looked for."""
 
 
 class InventoryRow(NamedTuple):
@@ -203,19 +200,13 @@ def _passes(row: Row, filters: Filters) -> bool:
 def _stamped(connection: Connection, found: Sequence[InventoryRow]) -> list[InventoryRow]:
     """The entries with the times of their stamps."""
     rows = connection.execute(
-        f"SELECT m.id, char(10) || substr(c.text, 1, {STAMP_WITHIN}) FROM json_each(?) JOIN memories m ON m.id = value"
+        "SELECT m.id, c.text FROM json_each(?) JOIN memories m ON m.id = value"
         " JOIN chunks c ON c.memory = m.id AND c.start_line = m.start_line"
         " WHERE instr(char(10) || c.text, char(10) || '_')",
         (json.dumps([entry.id for entry in found]),),
     )
-    times = {memory: _time(stamp) for memory, head in rows if (stamp := STAMP.search(head))}
-    return [entry._replace(time=times.get(entry.id, entry.time)) for entry in found]
-
-
-def _time(stamp: re.Match[str]) -> str:
-    """`2026-02-21 14:27`; the hour always with two digits, so that times compare as text."""
-    day, hour = stamp.groups()
-    return f"{day} {hour:0>5}" if hour else str(day)
+    times = {memory: time_of(text, "") for memory, text in rows}
+    return [entry._replace(time=times.get(entry.id) or entry.time) for entry in found]
 
 
 # --- ranked by the words of a question, as agents' message buses do it ----------------------------------------
@@ -256,9 +247,9 @@ def ranked_entries(
 def body_of(text: str) -> str:
     """An entry without its heading and its stamp."""
     heading = HEADING.match(text)
-    body = "\n" + (text[heading.end() :] if heading else text)
-    stamp = STAMP.search(body, 0, STAMP_WITHIN)
-    return (body[: stamp.start()] + body[stamp.end() :] if stamp else body).strip("\r\n")
+    body = text[heading.end() :] if heading else text
+    stamp = STAMP.search(names.head(body))
+    return (body[: max(stamp.start() - 1, 0)] + body[stamp.end() :] if stamp else body).strip("\r\n")
 
 
 def _count(text: str, words: list[str]) -> int:

@@ -1,26 +1,55 @@
-"""Purges a memory: its text, history, caches and free pages; reports what is gone and what is out of reach."""
+"""Purges a memory: its text, history, caches and free pages; then searches for what is left of it, and reports it."""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import sqlite3
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
+from memd.config import paths
 from memd.errors import NotFound, Refused
-from memd.indexer.indexing import file_copies
-from memd.indexer.language.words import words
+from memd.indexer.lifecycle import sync_state
 from memd.indexer.maintenance import rebuild, reconcile
 from memd.indexer.record import history
 from memd.indexer.store import ledger, vector_table
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import JsonObject
+from memd.notes.read import decode
 
 SHORTEST = 4
 """Shorter words are in every note and say nothing about where a text has been."""
+WORD = re.compile(rf"\w{{{SHORTEST},}}")
+UNUSUAL = re.compile(r"(?=\w*\d)\w{6,}")
+"""A word with a figure, such as a password: alone it tells as much as a phrase."""
+PHRASE = re.compile(r"(?:\w{1,12}[^\w\n]{0,3}){1,6}(?<=\w)")
+SHORTEST_PHRASE, SHORTEST_LINE = 20, 12
+"""Bytes of a part of a line, and of a whole one, that others hardly have by chance."""
 
 PURGED = "(purged)"
+ROWS = {"texts": "digest", "splices": "action, nth", "pages": "file", "proposals": "id"}
+"""Tables whose rows go with what they hold, and their keys."""
+
+SQLITE = b"SQLite format 3\0"
+DEFLATED = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
+WINDOW, OVERLAP = 1 << 23, 1 << 16
+"""Bytes of a file that are searched in one go, and how many of them once more with the next ones."""
+MOST_NEEDLES = 32
+"""Parts of a memory that are looked for in files; whoever copied it has the longest ones too."""
+BACKUP = "a backup from before"
+ASIDE = "put aside for a person to look at; memd doctor --fix removes it in a week"
+COPY = "a copy that is not memd's"
+OWN = "memd needs the file and does not change it for this"
+OTHERS = "memd needs it for something else"
+"""Why something of a purged memory is left."""
+NO_NOTES = ("model", "outline")
+"""Folders of the state that have no text of a note."""
 
 RENEW_SECONDS = 10.0
 """How long a caller waits until the collection has nothing of a purged memory any more."""
@@ -28,44 +57,49 @@ RENEW_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class MemoryTrace:
-    """What a memory said in all its versions, and where."""
+    """What a memory said in all its versions, and which parts of that nothing else says."""
 
-    memory: int
-    texts: dict[str, str]
-    """By digest, as far as they are kept."""
+    memories: frozenset[int]
     digests: frozenset[str]
-    paths: frozenset[str]
     actions: frozenset[int]
-    distinctive: frozenset[str] = frozenset()
-    """Words that nothing else in these files has."""
-
-    def in_bytes(self, data: bytes) -> bool:
-        """Whether some bytes of a file have a part of it."""
-        text = data.decode("utf-8", "replace")
-        piece = text.strip()
-        for own in self.texts.values():
-            if (len(piece) >= SHORTEST and piece in own) or (own.strip() and own.strip() in piece):
-                return True
-        return not self.distinctive.isdisjoint(_words(text)) or self._torn(text)
-
-    def _torn(self, text: str) -> bool:
-        """Whether a word is cut: a splice may begin and end in the middle of one."""
-        found = [word.exact[0] for word in words(text)]
-        first, last = (found[0], found[-1]) if found else ("", "")
-        return (len(first) >= SHORTEST and any(word.endswith(first) for word in self.distinctive)) or (
-            len(last) >= SHORTEST and any(word.startswith(last) for word in self.distinctive)
-        )
+    phrases: frozenset[str] = frozenset()
+    """Parts of its lines, in small letters, that no note has."""
+    words: frozenset[str] = frozenset()
+    """Words, in small letters, that no other memory ever had."""
 
     def in_text(self, text: str) -> bool:
-        """Whether a whole text has one of its versions."""
-        return any(own.strip() in text for own in self.texts.values())
+        """Whether a text has a part that tells it from every other."""
+        small = text.lower()
+        return any(phrase in small for phrase in self.phrases)
+
+    def touches(self, text: str) -> bool:
+        """Whether a text has any part of it, be it a single word."""
+        return not self.words.isdisjoint(WORD.findall(text.lower())) or self.in_text(text)
+
+    def in_row(self, table: str, row: sqlite3.Row) -> bool:
+        """Whether a row of the tables whose rows go has a part of it."""
+        texts = _cells(row).values()
+        if table == "splices":
+            return row["action"] in self.actions or any(self.touches(text) or self._torn(text) for text in texts)
+        return (table == "texts" and row["digest"] in self.digests) or any(map(self.in_text, texts))
+
+    def _torn(self, text: str) -> bool:
+        """Whether a word of it is cut: the context of a splice may begin and end in the middle of one."""
+        found = WORD.findall(text.lower())
+        return bool(found) and any(word.endswith(found[0]) or word.startswith(found[-1]) for word in self.words)
+
+    def needles(self) -> list[bytes]:
+        """The longest phrases as a file may have them."""
+        phrases = sorted(self.phrases, key=len)[-MOST_NEEDLES:]
+        encoded = {phrase.encode(code) for phrase in phrases for code in ("utf-8", "utf-16-le", "utf-16-be")}
+        return [*encoded, *{json.dumps(phrase)[1:-1].encode() for phrase in phrases} - encoded]
 
 
-def purge(stores: Stores, index: WorkspaceIndex, memory: int) -> JsonObject:
-    """Remove every trace of a memory whose text is no longer in the files."""
-    trace = _trace(stores, index, memory)
+def purge(stores: Stores, index: WorkspaceIndex, memory: int) -> tuple[JsonObject, MemoryTrace]:
+    """Remove every trace of a memory whose text is no longer in the files; also returns what `left_behind` seeks."""
+    trace = _trace(stores.ledger.reader, index, memory)
     with stores.ledger.forgetting() as connection:
-        purged = _from_ledger(connection, index, trace)
+        purged = _from_ledger(connection, trace)
     stores.question_vectors.clear()
     # A segment keeps the words of deleted chunks: the text index is built again.
     stores.swap_text(index, rebuild.build_elsewhere(stores.folder, index.id))
@@ -74,120 +108,174 @@ def purge(stores: Stores, index: WorkspaceIndex, memory: int) -> JsonObject:
     purged["collection"] = "made again" if stores.renew_collection(index) else "not open"
     problem = stores.ledger.compact()
     kept = [{"what": "state.db-wal", "why": problem}] if problem else []
-    return {"memory": memory, "purged": purged, "kept": [*kept, *_out_of_reach(stores, index, trace)]}
+    return {"memory": memory, "purged": purged, "kept": kept}, trace
 
 
-def _trace(stores: Stores, index: WorkspaceIndex, memory: int) -> MemoryTrace:
-    connection = stores.ledger.reader
-    row = connection.execute("SELECT gone FROM memories WHERE id = ? AND workspace = ?", (memory, index.id)).fetchone()
+def _trace(connection: sqlite3.Connection, index: WorkspaceIndex, memory: int) -> MemoryTrace:
+    row = connection.execute("SELECT * FROM memories WHERE id = ? AND workspace = ?", (memory, index.id)).fetchone()
     if row is None:
         raise NotFound(f"there is no memory with the number {memory}")
     if row["gone"] is None:
         raise Refused("the memory is still in its file", "remove it first: memd rm KEY --hard does both")
-    versions = history.versions(connection, memory)
-    paths = frozenset(version.path for version in versions)
+    # What was gone before under the same key is forgotten with it.
+    same = connection.execute(
+        "SELECT DISTINCT m.id FROM memories m JOIN versions v ON v.memory = m.id WHERE m.workspace = :workspace"
+        " AND m.slug = :slug AND m.gone IS NOT NULL AND v.path IN (SELECT path FROM versions WHERE memory = :id)",
+        dict(row),
+    )
+    memories = frozenset({memory, *(other for (other,) in same)})
+    versions = [version for each in memories for version in history.versions(connection, each)]
     digests = frozenset(version.digest for version in versions if version.digest)
-    texts = {digest: text for digest in digests if (text := history.text_of(connection, digest)) is not None}
-    others = {word for path in paths for word in _words(_file_text(index, path))}
-    own = {word for text in texts.values() for word in _words(text)}
     actions = frozenset(version.action for version in versions if version.action is not None)
-    return MemoryTrace(memory, texts, digests, paths, actions, frozenset(own - others))
+    return _distinctive(connection, MemoryTrace(memories, digests, actions), row["slug"])
 
 
-def _file_text(index: WorkspaceIndex, path: str) -> str:
-    try:
-        return (index.workspace.root / path).read_text("utf-8", errors="replace")
-    except OSError:
-        return ""
+def _distinctive(connection: sqlite3.Connection, trace: MemoryTrace, slug: str) -> MemoryTrace:
+    """The trace with what is its own: phrases that no note has any more, words that no other memory ever had."""
+    own = "\n".join([slug, *_texts(connection, trace.digests)])
+    lines = {line.strip("-*> \t") for line in own.split("\n") if not line.startswith("#")}
+    phrases = {phrase for phrase in PHRASE.findall(own) if len(phrase.encode()) >= SHORTEST_PHRASE}
+    phrases |= {line for line in lines if len(line.encode()) >= SHORTEST_LINE}
+    living = {digest for (digest,) in connection.execute("SELECT digest FROM memories WHERE gone IS NULL")}
+    for text in _texts(connection, living):
+        phrases = {phrase for phrase in phrases if phrase not in text}
+    trace, words = replace(trace, digests=trace.digests - living, phrases=frozenset(phrases)), set(WORD.findall(own))
+    for text in _texts(connection, trace.digests, other=True):
+        if not trace.in_text(text):
+            words = {word for word in words if word not in text}
+    unusual = {word for word in words if UNUSUAL.fullmatch(word)}
+    return replace(trace, phrases=trace.phrases | unusual, words=frozenset(words))
 
 
-def _words(text: str) -> set[str]:
-    return {form for word in words(text) for form in word.exact if len(form) >= SHORTEST}
+def _texts(connection: sqlite3.Connection, digests: Container[str], other: bool = False) -> Iterator[str]:
+    """The texts with these digests, or all others, in small letters."""
+    rows = connection.execute("SELECT digest, body FROM texts")
+    return (_as_text(body).lower() for digest, body in rows if (digest in digests) is not other)
 
 
 # --- the ledger ---------------------------------------------------------------------------------------------
 
 
-def _from_ledger(connection: sqlite3.Connection, index: WorkspaceIndex, trace: MemoryTrace) -> JsonObject:
-    versions = connection.execute("DELETE FROM versions WHERE memory = ?", (trace.memory,)).rowcount
-    chunks = connection.execute("DELETE FROM chunks WHERE memory = ?", (trace.memory,)).rowcount
-    connection.execute("DELETE FROM memories WHERE id = ?", (trace.memory,))
-    # Another memory may have had the same text, word for word.
-    rows = connection.execute(
-        "SELECT DISTINCT digest FROM versions WHERE digest IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(trace.digests)),),
-    )
-    own = trace.digests - {row["digest"] for row in rows}
-    connection.executemany("DELETE FROM texts WHERE digest = ?", [(digest,) for digest in own])
-    splices = _drop_splices(connection, index, trace)
-    _drop_copies(connection, index, trace)
-    _blank_keys(connection, index, trace)
-    return {
-        "versions": versions,
-        "texts": len(own),
-        "chunks": chunks,
-        "vectors": vector_table.sweep(connection),
-        "splices": splices,
-        "shared": len(trace.digests - own),
-    }
+def _from_ledger(connection: sqlite3.Connection, trace: MemoryTrace) -> JsonObject:
+    gone = {}
+    for table, column in (("versions", "memory"), ("chunks", "memory"), ("memories", "id")):
+        numbers = [(memory,) for memory in trace.memories]
+        gone[table] = connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", numbers).rowcount
+    for table, keys in ROWS.items():
+        rows = [row for row in connection.execute(f"SELECT * FROM {table}") if trace.in_row(table, row)]
+        found = [tuple(row[key] for key in keys.split(", ")) for row in rows]
+        query = f"DELETE FROM {table} WHERE ({keys}) = ({', '.join('?' * len(keys.split(',')))})"
+        gone[table] = connection.executemany(query, found).rowcount if found else 0
+    _blank_log(connection, trace)
+    return {**gone, "vectors": vector_table.sweep(connection)}
 
 
-def _drop_splices(connection: sqlite3.Connection, index: WorkspaceIndex, trace: MemoryTrace) -> int:
-    """Drop the splices of these files that have a part of the memory.
+def _blank_log(connection: sqlite3.Connection, trace: MemoryTrace) -> None:
+    """Remove the words of the memory from the log, of which a key is made; the actions stay.
 
-    The actions stay in the log; they can no longer be undone.
+    Those whose splices went can no longer be undone.
     """
-    rows = connection.execute(
-        "SELECT s.* FROM splices s JOIN actions a ON a.id = s.action"
-        " WHERE a.workspace = ? AND s.path IN (SELECT value FROM json_each(?))",
-        (index.id, json.dumps(list(trace.paths))),
-    ).fetchall()
-    dropped = 0
-    for row in rows:
-        parts = (zlib.decompress(row["removed"]), zlib.decompress(row["inserted"]), row["leading"], row["trailing"])
-        if row["action"] in trace.actions or any(trace.in_bytes(part) for part in parts):
-            connection.execute("DELETE FROM splices WHERE action = ? AND nth = ?", (row["action"], row["nth"]))
-            dropped += 1
-    return dropped
+    for row in connection.execute("SELECT id, key, detail FROM actions").fetchall():
+        key = PURGED if row["key"] and row["id"] in trace.actions else _blanked(row["key"], trace)
+        detail = json.dumps(_blanked(json.loads(row["detail"]), trace), ensure_ascii=False)
+        if (key, detail) != (row["key"], row["detail"]):
+            connection.execute("UPDATE actions SET key = ?, detail = ? WHERE id = ?", (key, detail, row["id"]))
 
 
-def _drop_copies(connection: sqlite3.Connection, index: WorkspaceIndex, trace: MemoryTrace) -> None:
-    """Drop copies of files that cannot be read any more."""
-    for file in (index.files[path].id for path in trace.paths if path in index.files):
-        copy = file_copies.of(connection, file)
-        if copy is not None and any(text.strip().encode() in copy for text in trace.texts.values()):
-            connection.execute("DELETE FROM pages WHERE file = ?", (file,))
+def _blanked(value: Any, trace: MemoryTrace) -> Any:
+    """A JSON value without the words of the memory."""
+    if isinstance(value, dict):
+        return {_blanked(name, trace): _blanked(one, trace) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_blanked(one, trace) for one in value]
+    return PURGED if isinstance(value, str) and trace.touches(value) else value
 
 
-def _blank_keys(connection: sqlite3.Connection, index: WorkspaceIndex, trace: MemoryTrace) -> None:
-    """Remove the key from the log: it is made of the heading."""
-    rows = connection.execute("SELECT id, key FROM actions WHERE workspace = ? AND key <> ''", (index.id,)).fetchall()
-    for row in rows:
-        named = _words(row["key"].replace("-", " "))
-        if row["id"] in trace.actions or not trace.distinctive.isdisjoint(named):
-            connection.execute("UPDATE actions SET key = ? WHERE id = ?", (PURGED, row["id"]))
+def _cells(row: sqlite3.Row) -> dict[str, str]:
+    """What the columns of a row say: texts, and bytes, be they compressed or not."""
+    cells = zip(row.keys(), row, strict=True)
+    return {name: _as_text(value) for name, value in cells if isinstance(value, str | bytes)}
 
 
-# --- the rest -----------------------------------------------------------------------------------------------
+def _as_text(value: str | bytes) -> str:
+    if isinstance(value, bytes):
+        with suppress(zlib.error):
+            value = zlib.decompress(value)
+        return decode(value)
+    if value.startswith(("{", "[")):
+        # Its escapes would divide what belongs together.
+        with suppress(ValueError):
+            return json.dumps(json.loads(value), ensure_ascii=False).replace("\\", "")
+    return value
 
 
-def collection_left(stores: Stores, ns: str) -> list[dict[str, str]]:
-    """Why the collection may still hold what was purged; it waits for Chroma, so the writer's thread must not ask.
+# --- what is left -------------------------------------------------------------------------------------------
 
-    The collection holds vectors and digests, but no text.
+
+def left_behind(stores: Stores, ns: str, trace: MemoryTrace) -> list[dict[str, str]]:
+    """Where something of a purged memory still is, or may be, and why. It takes a while: not for the writer's thread.
+
+    Every column of the ledger and every byte of memd's files is searched: a list of places would miss one.
     """
-    collection = stores.index(ns).collection
-    problem = collection.wait_renewed(RENEW_SECONDS) if collection is not None else ""
-    return [{"what": "chroma", "why": f"it will be made again: {problem}"}] if problem else []
+    index = stores.index(ns)
+    problem = index.collection.wait_renewed(RENEW_SECONDS) if index.collection is not None else ""
+    # It has vectors and digests, but no text.
+    left = [("chroma", f"it will be made again: {problem}")] if problem else []
+    left += [(f"state.db: {name}", OTHERS) for name in _columns(stores.ledger.reader, trace)]
+    for file, why in _files(stores, index):
+        # Other memories may have had the same text once: in the ledger itself their digests stay.
+        digests = () if file.name.startswith(stores.ledger.path.name) else trace.digests
+        if _is_holding(file, [*trace.needles(), *map(str.encode, digests)], why is BACKUP):
+            left.append((str(file), f"{why}; to remove it: rm {shlex.quote(str(file))}" if why != OWN else why))
+    return [{"what": what, "why": why} for what, why in left]
 
 
-def _out_of_reach(stores: Stores, index: WorkspaceIndex, trace: MemoryTrace) -> Iterator[dict[str, str]]:
-    """Copies that are not memd's to change, or that are kept for the day when everything else is lost."""
-    for backup in ledger.backups(stores.folder):
-        yield {"what": str(backup), "why": "a backup from before"}
-    for aside in sorted(stores.folder.glob("quarantine/*")):
-        yield {"what": str(aside), "why": "put aside for a person to look at; memd doctor --fix removes it in a week"}
-    files = (index.workspace.root / path for path in sorted(trace.paths))
-    for copy in (copy for file in files for copy in sorted(file.parent.glob(f"{file.stem}.conflict-*"))):
-        if trace.in_text(copy.read_text("utf-8", errors="replace")):
-            yield {"what": str(copy), "why": "a copy beside your notes, made when two wrote at once"}
+def _columns(connection: sqlite3.Connection, trace: MemoryTrace) -> list[str]:
+    """The columns of the ledger that have a part of a memory."""
+    found = dict[str, None]()
+    for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        for row in connection.execute(f'SELECT * FROM "{table}"'):
+            found |= {f"{table}.{name}": None for name, text in _cells(row).items() if trace.in_text(text)}
+    return list(found)
+
+
+def _files(stores: Stores, index: WorkspaceIndex) -> Iterator[tuple[Path, str]]:
+    """The files of memd's home, and what is no note in the workspace, with why each is left as it is."""
+    state, root, settings = stores.folder, index.workspace.root, paths.config_file()
+    backups = ledger.backups(state)
+    for file in sorted({*state.rglob("*"), *settings.parent.rglob("*")}):
+        parts = file.relative_to(state).parts if state in file.parents else ()
+        if not parts:
+            yield file, OWN if file == settings else COPY
+        elif parts[0] not in NO_NOTES:
+            yield file, BACKUP if file in backups else ASIDE if parts[0] == "quarantine" else OWN
+    for file in sorted({*(root / path for path in index.skipped), *(root / sync_state.FOLDER).glob("*")}):
+        yield file, COPY
+
+
+def _is_holding(file: Path, needles: Sequence[bytes], is_database: bool) -> bool:
+    """Whether a file has one of some bytes, as they are or compressed, or should be a database and cannot be read."""
+    if file.is_symlink() or not file.is_file():
+        return False
+    with suppress(OSError), file.open("rb") as stream:
+        if is_database and not stream.peek().startswith(SQLITE):
+            return True
+        behind = b""
+        while window := stream.read(WINDOW):
+            data = behind + window
+            pieces = (data, *(_inflated(data, start.start()) for start in DEFLATED.finditer(data)))
+            if any(needle in piece for piece in map(bytes.lower, pieces) for needle in needles):
+                return True
+            behind = window[-OVERLAP:]
+    return False
+
+
+def _inflated(data: bytes, start: int) -> bytes:
+    """What is compressed at a place, as far as it can be read: a database cuts it at the end of a page."""
+    unpacked, found = zlib.decompressobj(), b""
+    with suppress(zlib.error):
+        for at in range(start, min(start + OVERLAP, len(data)), 256):
+            if unpacked.eof:
+                break
+            found += unpacked.decompress(data[at : at + 256])
+    return found
