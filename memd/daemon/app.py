@@ -198,7 +198,7 @@ class App:
     def _when_idle(self) -> None:
         """What can wait for a quiet moment."""
         self.maintenance.look()
-        if self.ctx.embedding.warming or self.ctx.embedding.pending:
+        if self.ctx.embedding.warming or self.ctx.embedding.at_work:
             return
         self.ctx.mcp.load_ahead()
         if time.monotonic() >= self._release_from:

@@ -115,7 +115,7 @@ class Embedding:
 
     def more(self, workspace: int, count: int) -> None:
         """Some chunks want a vector."""
-        if self.phase in ("loading", "ready"):
+        if self.phase != "off":
             self.backlog.add(workspace, count)
             self._work.set()
 
@@ -123,6 +123,11 @@ class Embedding:
     def pending(self) -> int:
         """How many chunks have no vector yet, as far as is known."""
         return self.backlog.pending
+
+    @property
+    def at_work(self) -> bool:
+        """Whether vectors are being made, or will be in a moment."""
+        return self.pending > 0 and self.phase != "failed"
 
     def _tell(self, what: str, why: str = "", fix: str = "") -> bool:
         """Note a trouble, or with nothing its end, from any thread; health tells one. Returns whether that is new."""
@@ -253,6 +258,7 @@ class Embedding:
             self._load_model()
         except ModelUnavailable as error:
             if self.worker.stores.model is None and not self._load_instead():
+                self._recount()
                 raise
             self._wait_for_model(error)
 
@@ -406,7 +412,6 @@ class Embedding:
             self._stuck, self.switch.note = True, error.message
         else:
             self.phase, self.note = "failed", error.message
-            self.backlog.clear()
             if self._tell("making", error.message, error.hint or "memd doctor"):
                 log.error("text search goes on without vectors: %s", error)
         self._again.clear()
@@ -510,7 +515,9 @@ class Embedding:
                 self.worker.submit(SaveSimilarEdges(index.id, part)).result()
 
     def _recount(self) -> None:
-        self.backlog.recount(self.multilingual)
+        from memd.indexer.model.embedder import source_of
+
+        self.backlog.recount(source_of(self.settings), self.multilingual)
 
     def _is_interrupted(self) -> bool:
         return self._stopping.is_set() or self._next is not None

@@ -230,7 +230,7 @@ class HandlerContext:
         The answer is of one snapshot of the ledger, and its clock is that snapshot's.
         """
         self._questions += 1
-        if self._questions > ALONE or self.worker.importing or self.embedding.pending:
+        if self._questions > ALONE or self.worker.importing or self.embedding.at_work:
             self.readers.start()
         try:
             result = await self.readers.run(work, args, kwargs)

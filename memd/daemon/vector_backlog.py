@@ -78,11 +78,12 @@ class VectorBacklog:
             # Only what is left above nothing: the number may be behind.
             self._waiting = self._waiting - Counter(row["workspace"] for row in rows)
 
-    def recount(self, wants_multilingual: bool) -> None:
+    def recount(self, source: str, wants_multilingual: bool) -> None:
+        """Count in the ledger what is missing; where no model is loaded, what the one of this source has not made."""
         reader = self._stores.ledger.reader
         models = [(model.id, among) for model, among in self.models()]
         if not models:
-            return
+            models.append((vector_table.known_model(reader, source), "1"))
         if wants_multilingual and self._stores.multilingual is None and vector_table.any_multilingual(reader):
             # It is needed and not loaded yet: no model has this number.
             models.append((0, vector_table.OF_OTHER_LANGUAGES))
