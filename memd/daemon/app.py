@@ -168,6 +168,7 @@ class App:
         every = min(CLOCK_SECONDS, self.settings.watch.scan_seconds)
         while not self._stop.is_set():
             self.ctx.scheduler.follow_clock()
+            self.ctx.embedding.look(time.monotonic())
             try:
                 await asyncio.wait_for(self._stop.wait(), every)
             except TimeoutError:

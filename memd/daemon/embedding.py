@@ -47,6 +47,8 @@ RETRY_SECONDS = 30.0
 SERVER_SECONDS = 3.0
 """A server that is away may be back any time: how often it is asked, beside the rests that it is given."""
 DISK_SECONDS = 2.0
+STILL_SECONDS = 60.0
+"""After so long without a vector an answer says that none come, whatever the reason."""
 HEAD_START = 0.5
 """Importing the model's runtime keeps the interpreter busy; the first text questions go before it."""
 
@@ -139,6 +141,12 @@ class Embedding:
             for trouble in self._troubles.values():
                 return self.health.set("vectors", *trouble)
             return self.health.clear("vectors")
+
+    def look(self, now: float) -> None:
+        """Tell it when nothing comes, and when it comes again."""
+        still = self.backlog.still_s(now) if self.at_work and not self._stuck else 0.0
+        why = f"no vector was made for {still:.0f} s, and {self.pending:,} are to be made"
+        self._tell("still", why if still > STILL_SECONDS else "", "a busy machine takes longer; memd logs tells more")
 
     def hurry(self) -> None:
         """Somebody waits: retry now what failed a moment ago."""

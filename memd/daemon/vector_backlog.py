@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from sqlite3 import Row
@@ -22,6 +23,8 @@ class VectorBacklog:
         """How many chunks of each workspace want a vector, as far as is known: every answer tells it."""
         self._lock = threading.Lock()
         self._rate = 0.0
+        self._moved = 0.0
+        """When the last vectors were made, or were wanted where none were before."""
         self._embedded_up_to: dict[tuple[int, int], int] = {}
         """The number of a chunk up to which all have their vector, by model and by how many workspaces have vectors for
         other languages: only later chunks need be looked at."""
@@ -38,7 +41,12 @@ class VectorBacklog:
     def add(self, workspace: int, count: int) -> None:
         """Some chunks are new."""
         with self._lock:
-            self._waiting[workspace] += count
+            self._want(self._waiting + Counter({workspace: count}))
+
+    def _want(self, waiting: Counter[int]) -> None:
+        if not self._waiting:
+            self._moved = time.monotonic()
+        self._waiting = waiting
 
     def clear(self) -> None:
         with self._lock:
@@ -49,6 +57,10 @@ class VectorBacklog:
         """Seconds until the vectors have caught up, at the pace so far."""
         pending = self.pending
         return round(pending / self._rate, 1) if pending and self._rate else None
+
+    def still_s(self, now: float) -> float:
+        """For how many seconds no vector was made, though some are to be."""
+        return now - self._moved if self.pending else 0.0
 
     def models(self) -> list[tuple[ActiveModel, str]]:
         """The models that are loaded, each with the chunks that are to have its vectors."""
@@ -75,6 +87,7 @@ class VectorBacklog:
         pace = len(rows) / max(seconds, 1e-6)
         self._rate = pace if not self._rate else FADE * self._rate + (1 - FADE) * pace
         with self._lock:
+            self._moved = time.monotonic()
             # Only what is left above nothing: the number may be behind.
             self._waiting = self._waiting - Counter(row["workspace"] for row in rows)
 
@@ -92,7 +105,7 @@ class VectorBacklog:
             after = self._embedded_up_to.get((number, self._polyglots), 0)
             waiting.update(vector_table.pending_counts(reader, number, after, among))
         with self._lock:
-            self._waiting = waiting
+            self._want(waiting)
 
     @property
     def _polyglots(self) -> int:
