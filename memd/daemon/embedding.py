@@ -168,8 +168,7 @@ class Embedding:
         loading = self._used != self.settings and not self._try_at
         if loading or self.phase == "loading" or self.worker.stores.vectors is None:
             return False
-        # Counted in the ledger: `pending` is a running number that may be a moment behind.
-        self._recount()
+        self.recount()
         # The ledger has vectors a moment before the mirror does.
         return self.pending == 0 and not self._busy
 
@@ -266,7 +265,7 @@ class Embedding:
             self._load_model()
         except ModelUnavailable as error:
             if self.worker.stores.model is None and not self._load_instead():
-                self._recount()
+                self.recount()
                 raise
             self._wait_for_model(error)
 
@@ -285,7 +284,7 @@ class Embedding:
         if self.phase == "failed":
             self.phase, self.note = "ready", ""
             self._tell("making")
-            self._recount()
+            self.recount()
 
     def _load_model(self) -> None:
         from memd.indexer.model.embedder import load_embedder
@@ -295,7 +294,7 @@ class Embedding:
         if embedder is None:
             raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
         self._use(embedder, self.settings)
-        self._recount()
+        self.recount()
         if self.worker.stores.former is None:
             self._load_former()
         self._note_switch(embedder)
@@ -357,7 +356,7 @@ class Embedding:
         if row is None or embedder is None:
             return False
         self._use(embedder, settings_from(row["source"], self.settings))
-        self._recount()
+        self.recount()
         self.phase, self.note = "ready", ""
         return True
 
@@ -395,7 +394,7 @@ class Embedding:
             return
         scale_of(embedder)
         self.worker.submit(tasks.UseMultilingualModel(embedder)).result()
-        self._recount()
+        self.recount()
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
 
     def _load_former(self) -> None:
@@ -462,10 +461,10 @@ class Embedding:
         self._tell_server()
 
     def _embed_some(self) -> bool:
-        """Embed the most urgent chunks; False when there are none. Those for other languages come last."""
-        for model, among in self.backlog.models():
+        """Embed the most urgent chunks; False when there are none. Of those alike, other languages come last."""
+        for model, among, pending in self.backlog.steps():
             try:
-                if self._embed_with(model, among):
+                if self._embed_with(model, among, pending):
                     return True
             except ModelUnavailable as error:
                 if model is not self.worker.stores.former:
@@ -478,8 +477,8 @@ class Embedding:
         self._caught_up()
         return False
 
-    def _embed_with(self, model: ActiveModel, among: str) -> bool:
-        rows = self.backlog.fetch(model, among, self._fetch(model))
+    def _embed_with(self, model: ActiveModel, among: str, pending: int) -> bool:
+        rows = self.backlog.fetch(model, among, self._fetch(model, pending))
         if not rows:
             return False
         self._busy = True
@@ -489,18 +488,21 @@ class Embedding:
                     return True
                 self._embed(model, batch)
             if len(rows) < FETCH:
+                # Equal texts had their vectors made with one of them; and what was urgent may not be all there is.
+                self.recount()
+            if not self.pending:
                 self._maker.end_process()
                 self._link_similar()
         finally:
             self._busy = False
         return True
 
-    def _fetch(self, model: ActiveModel) -> int:
+    def _fetch(self, model: ActiveModel, pending: int) -> int:
         """How many chunks are taken on at once; for a backlog a process is started."""
         stores, server = self.worker.stores, self._servers.get(model.embedder.fingerprint)
         # A server computes elsewhere, so that nothing here is in the way; a former model makes what is new only.
         own = server is None and model is not stores.former
-        most = self._maker.prepare(self._used if own else None, model is stores.multilingual, self.pending)
+        most = self._maker.prepare(self._used if own else None, model is stores.multilingual, pending)
         return max(most, server.batch) if server is not None else most
 
     def _embed(self, model: ActiveModel, rows: list[Row]) -> None:
@@ -512,7 +514,7 @@ class Embedding:
         self.health.clear("disk")
         self.backlog.made(rows, time.monotonic() - started)
         if not self.pending:
-            self._recount()
+            self.recount()
         if self.switch is not None and self.switch.state == "building" and model is self.worker.stores.model:
             self.switch.count(self.pending)
 
@@ -522,7 +524,8 @@ class Embedding:
             for part in similarity.compare(self.worker.stores, index, COMPARED_AT_ONCE).parts():
                 self.worker.submit(SaveSimilarEdges(index.id, part)).result()
 
-    def _recount(self) -> None:
+    def recount(self) -> None:
+        """Count in the ledger what has no vector: `pending` is a running number that may be a moment behind."""
         from memd.indexer.model.embedder import source_of
 
         self.backlog.recount(source_of(self.settings), self.multilingual)
