@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 
 def start_child(
@@ -24,11 +24,12 @@ def start_child(
     return process, ours
 
 
-def receive_exactly(connection: socket.socket, size: int) -> bytearray:
-    """So many bytes; ConnectionResetError when the other end closes before they came."""
+def receive_exactly(connection: socket.socket, size: int, wait: Callable[[], None] = lambda: None) -> bytearray:
+    """So many bytes; ConnectionResetError when the other end closes before they came. `wait` comes before each part."""
     data = bytearray(size)
     view = memoryview(data)
     while view:
+        wait()
         count = connection.recv_into(view)
         if not count:
             raise ConnectionResetError("it closed the connection")

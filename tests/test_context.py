@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,9 +13,15 @@ import pytest
 
 from memd import errors
 from memd.config.schema import EmbeddingSettings
+from memd.indexer.context.assemble import ContextTask, assemble
+from memd.indexer.indexing import ingest
 from memd.indexer.model.embedder import load_embedder
+from memd.indexer.model.recipe import embedded_text
+from memd.indexer.store import vector_table
+from memd.models import Ask, Workspace
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home, write_notes
+from tests.lab import TODAY, Lab
 
 FILLER = "The gauge of the river rises by a hand after two days of rain in the hills."
 
@@ -412,3 +419,32 @@ def test_a_memory_that_is_no_summary_is_not_written_over(agent: Client, root: Pa
     with pytest.raises(errors.Refused, match="is no summary"):
         agent.consolidate("apples", "over", sources=["port", "2026-03-01#television-moved"])
     assert agent.get("apples")["text"] == before
+
+
+# --- while vectors are being made -------------------------------------------------------------------------------
+
+
+def test_some_vectors_never_give_less_than_none(tmp_path: Path) -> None:
+    """On the real model: few vectors say that nothing is near, though the words say what is."""
+    model = load_embedder(EmbeddingSettings(), tmp_path / "model")
+    assert model is not None
+    lab, examples = Lab(tmp_path, model), Path(__file__).parent.parent / "examples/workspace"
+    lab.stores.open_index(Workspace("agent", tmp_path / "agent"))
+    lab.save({str(file.relative_to(examples)): file.read_text() for file in sorted(examples.rglob("*.md"))})
+    assert lab.stores.model is not None
+    rows = vector_table.pending(lab.stores.ledger.reader, lab.stores.model.id, 1_000)
+    random.Random(2).shuffle(rows)
+    tasks = ["restart the media server after an update", "which router do we use", "set up the backup of the server"]
+
+    def told(task: str) -> set[str]:
+        found = assemble(lab.stores, ContextTask(Ask(task, ("agent",), today=TODAY), 20_000)).result
+        assert found["verdict"] == "found"
+        return {memory["key"] for memory in found["memories"]}
+
+    without = {task: told(task) for task in tasks}
+    for part in (rows[:20], rows[20:40], rows[40:60]):
+        texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in part]
+        ingest.save_vectors(lab.stores, lab.stores.model, part, model.embed(texts))
+        for task in tasks:
+            assert told(task) >= without[task] != set(), (task, len(part))
+    lab.close()

@@ -310,3 +310,21 @@ def test_a_daemon_says_when_its_server_is_away_and_goes_on_when_it_is_back(
         assert client.doctor()["ok"]
     traces = [home.log, *(file.read_bytes().decode(errors="replace") for file in home.state.glob("*.*"))]
     assert KEY not in "".join(traces)
+
+
+def test_what_has_no_vector_is_pending_while_the_server_fails(home: Home, workspace: Path, server: EmbeddingServer):
+    home.configure(
+        f'[embedding]\nprovider = "ollama"\nurl = "{server.url}"\n\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n'
+    )
+    with home.start() as client:
+        client.sync(vectors=True)
+        server.fault = "500"
+        (workspace / "MEMORY.md").write_text("## New\n\nthe unheard merlin\n")
+        client.sync()
+        until(lambda: client.status()["model"]["state"] == "failed")
+        assert [client.status()[name] for name in ("pending", "pending_vectors", "degraded")] == [1, 1, ["vectors"]]
+    home.stop()
+    server.stop()
+    with home.start() as client:
+        until(lambda: client.status()["model"]["state"] == "failed")
+        assert client.query("merlin")["pending"] == 1, "what it had made before is not to be made again"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import threading
 from collections.abc import Iterator
@@ -19,9 +20,10 @@ from memd.daemon.tasks.stores import verify_text
 from memd.daemon.worker import Worker
 from memd.errors import StoreBroken
 from memd.indexer.model.embedder import HashEmbedder
+from memd.indexer.query.many_workspaces import MOST_SEARCHED
 from memd.indexer.query.search import search
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.models import Ask, Workspace
+from memd.models import Answer, Ask, Workspace
 from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import SOAK, eventually
 from tests.lab import Lab
@@ -84,6 +86,61 @@ def test_many_workspaces_with_five_open_are_asked_and_saved_in(home: Home) -> No
     client = home.start()
     assert asked(MANY - 1, "lark", mode="text") == ["memory/new.md"]
     assert len(opened(home)) <= 2, "a start opens no index but the one that is asked"
+
+
+# --- the answer of many -----------------------------------------------------------------------------------------
+
+
+COMMON = "router backup garden invoice train lamp printer server window bread meeting ticket travel paint".split()
+VERDICTS = ("none", "weak", "found")
+
+
+def filled(lab: Lab, rng: random.Random, count: int, rare: list[str]) -> None:
+    """Small workspaces: words that all of them have, words that few have, and codes of their own."""
+    for nth in range(count):
+        entries = []
+        for entry in range(3):
+            words = [*rng.sample(COMMON, 4), *rng.sample(rare, rng.randint(0, 2)), f"unique{nth}x{entry}"]
+            entries.append(f"## {rng.choice(COMMON).title()}\n\nThe {' '.join(rng.sample(words, len(words)))} today.\n")
+        lab.add({f"memory/2026-02-{1 + nth % 17:02}.md": "\n".join(entries)}, f"agent{nth}")
+
+
+def prefix_of_union(many: Answer, alone: list[Answer]) -> bool:
+    """Whether the hits are the best that the workspaces have when each is asked alone."""
+    every = sorted((hit.score for answer in alone for hit in (*answer.hits, *answer.near)), reverse=True)
+    return [hit.score for hit in many.hits] == every[: len(many.hits)]
+
+
+@pytest.mark.parametrize("seed", range(20) if SOAK else range(2))
+@pytest.mark.parametrize("mode", ["text", "vector", "hybrid"])
+def test_many_answer_as_each_of_them_asked_alone(tmp_path: Path, mode: str, seed: int) -> None:
+    rng, count = random.Random(seed), MOST_SEARCHED + 15
+    rare = ["".join(rng.choices("abcdefghiklmnoprstuvwz", k=9)) for _ in range(20)]
+    lab = Lab(tmp_path, HashEmbedder())
+    filled(lab, rng, count, rare)
+    one, other = rng.sample(rare, 2)
+    questions = [one, other, *COMMON[:2], f"{one} {COMMON[0]}", f"{COMMON[1]} {other} {COMMON[2]} {one}", "zebra",
+                 f"where is the {one[:4]}{one[5:]} zebra", *(f"unique{rng.randrange(count)}x{nth}" for nth in range(4)),
+                 "when was the printer ticket paid", "latest invoice", f"{COMMON[3]} on 2026-02-05"]  # fmt: skip
+    for question in questions:
+        alone = [lab.ask(question, ns, mode=mode) for ns in lab.stores.indexes]
+        many = lab.ask(question, mode=mode)
+        assert prefix_of_union(many, alone), question
+        assert bool(many.hits) == any(answer.hits for answer in alone), question
+        assert VERDICTS.index(many.verdict) >= max(VERDICTS.index(answer.verdict) for answer in alone), question
+        assert set(many.missing) == set.intersection(*(set(answer.missing) for answer in alone)), question
+    lab.close()
+
+
+def test_a_word_that_one_of_many_workspaces_has_is_found_there(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    filled(lab, random.Random(5), MANY, [word(nth, "wren") for nth in range(30)])
+    for nth in range(0, MANY, 7):
+        answer = lab.ask(f"unique{nth}x1")
+        assert (answer.hits[0].ns, answer.verdict, answer.missing) == (f"agent{nth}", "found", ()), nth
+        assert f"unique{nth}x1" in answer.hits[0].text
+    assert lab.ask("unique5x1 unique9x77").missing == ("unique9x77",)
+    lab.close()
 
 
 # --- without one ------------------------------------------------------------------------------------------------

@@ -173,6 +173,7 @@ class App:
         every = min(CLOCK_SECONDS, self.settings.watch.scan_seconds)
         while not self._stop.is_set():
             self.ctx.scheduler.follow_clock()
+            self.ctx.embedding.look(time.monotonic())
             try:
                 await asyncio.wait_for(self._stop.wait(), every)
             except TimeoutError:
@@ -206,7 +207,7 @@ class App:
         if self._lacks_backup and self.ctx.scheduler.ready and catalog.any_files(self.stores.ledger.reader):
             self._lacks_backup = False
             self.ctx.scheduler.ask("backup").add_done_callback(log_failure)
-        if self.ctx.embedding.warming or self.ctx.embedding.pending:
+        if self.ctx.embedding.warming or self.ctx.embedding.at_work:
             return
         self.ctx.mcp.load_ahead()
         if time.monotonic() >= self._release_from:

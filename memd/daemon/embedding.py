@@ -50,6 +50,8 @@ RETRY_SECONDS = 30.0
 SERVER_SECONDS = 3.0
 """A server that is away may be back any time: how often it is asked, beside the rests that it is given."""
 DISK_SECONDS = 2.0
+STILL_SECONDS = 60.0
+"""After so long without a vector an answer says that none come, whatever the reason."""
 HEAD_START = 0.5
 """Importing the model's runtime keeps the interpreter busy; the first text questions go before it."""
 
@@ -118,7 +120,7 @@ class Embedding:
 
     def more(self, workspace: int, count: int) -> None:
         """Some chunks want a vector."""
-        if self.phase in ("loading", "ready"):
+        if self.phase != "off":
             self.backlog.add(workspace, count)
             self._work.set()
 
@@ -126,6 +128,11 @@ class Embedding:
     def pending(self) -> int:
         """How many chunks have no vector yet, as far as is known."""
         return self.backlog.pending
+
+    @property
+    def at_work(self) -> bool:
+        """Whether vectors are being made, or will be in a moment."""
+        return self.pending > 0 and self.phase != "failed"
 
     def _tell(self, what: str, why: str = "", fix: str = "") -> bool:
         """Note a trouble, or with nothing its end, from any thread; health tells one. Returns whether that is new."""
@@ -137,6 +144,12 @@ class Embedding:
             for trouble in self._troubles.values():
                 return self.health.set("vectors", *trouble)
             return self.health.clear("vectors")
+
+    def look(self, now: float) -> None:
+        """Tell it when nothing comes, and when it comes again."""
+        still = self.backlog.still_s(now) if self.at_work and not self._stuck else 0.0
+        why = f"no vector was made for {still:.0f} s, and {self.pending:,} are to be made"
+        self._tell("still", why if still > STILL_SECONDS else "", "a busy machine takes longer; memd logs tells more")
 
     def hurry(self) -> None:
         """Somebody waits: retry now what failed a moment ago."""
@@ -158,8 +171,7 @@ class Embedding:
         loading = self._used != self.settings and not self._try_at
         if loading or self.phase == "loading" or self.worker.stores.vectors is None:
             return False
-        # Counted in the ledger: `pending` is a running number that may be a moment behind.
-        self._recount()
+        self.recount()
         # The ledger has vectors a moment before the mirror does.
         return self.pending == 0 and not self._busy
 
@@ -257,6 +269,7 @@ class Embedding:
             self._load_model()
         except ModelUnavailable as error:
             if self.worker.stores.model is None and not self._load_instead():
+                self.recount()
                 raise
             self._wait_for_model(error)
 
@@ -275,7 +288,7 @@ class Embedding:
         if self.phase == "failed":
             self.phase, self.note = "ready", ""
             self._tell("making")
-            self._recount()
+            self.recount()
 
     def _load_model(self) -> None:
         from memd.indexer.model.embedder import load_embedder
@@ -285,7 +298,7 @@ class Embedding:
         if embedder is None:
             raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
         self._use(embedder, self.settings)
-        self._recount()
+        self.recount()
         if self.worker.stores.former is None:
             self._load_former()
         self._note_switch(embedder)
@@ -347,7 +360,7 @@ class Embedding:
         if row is None or embedder is None:
             return False
         self._use(embedder, settings_from(row["source"], self.settings))
-        self._recount()
+        self.recount()
         self.phase, self.note = "ready", ""
         return True
 
@@ -386,7 +399,7 @@ class Embedding:
             return
         scale_of(embedder)
         self.worker.submit(self.worker.stores.use_multilingual, embedder).result()
-        self._recount()
+        self.recount()
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
 
     def _load_former(self) -> None:
@@ -411,7 +424,6 @@ class Embedding:
             self._stuck, self.switch.note = True, error.message
         else:
             self.phase, self.note = "failed", error.message
-            self.backlog.clear()
             if self._tell("making", error.message, error.hint or "memd doctor"):
                 log.error("text search goes on without vectors: %s", error)
         self._again.clear()
@@ -458,10 +470,10 @@ class Embedding:
         self._tell_server()
 
     def _embed_some(self) -> bool:
-        """Embed the most urgent chunks; False when there are none. Those for other languages come last."""
-        for model, among in self.backlog.models():
+        """Embed the most urgent chunks; False when there are none. Of those alike, other languages come last."""
+        for model, among, pending in self.backlog.steps():
             try:
-                if self._embed_with(model, among):
+                if self._embed_with(model, among, pending):
                     return True
             except ModelUnavailable as error:
                 if model is not self.worker.stores.former:
@@ -474,8 +486,8 @@ class Embedding:
         self._caught_up()
         return False
 
-    def _embed_with(self, model: ActiveModel, among: str) -> bool:
-        rows = self.backlog.fetch(model, among, self._fetch(model))
+    def _embed_with(self, model: ActiveModel, among: str, pending: int) -> bool:
+        rows = self.backlog.fetch(model, among, self._fetch(model, pending))
         if not rows:
             return False
         self._busy = True
@@ -485,18 +497,21 @@ class Embedding:
                     return True
                 self._embed(model, batch)
             if len(rows) < FETCH:
+                # Equal texts had their vectors made with one of them; and what was urgent may not be all there is.
+                self.recount()
+            if not self.pending:
                 self._maker.end_process()
                 self._link_similar()
         finally:
             self._busy = False
         return True
 
-    def _fetch(self, model: ActiveModel) -> int:
+    def _fetch(self, model: ActiveModel, pending: int) -> int:
         """How many chunks are taken on at once; for a backlog a process is started."""
         stores, server = self.worker.stores, self._servers.get(model.embedder.fingerprint)
         # A server computes elsewhere, so that nothing here is in the way; a former model makes what is new only.
         own = server is None and model is not stores.former
-        most = self._maker.prepare(self._used if own else None, model is stores.multilingual, self.pending)
+        most = self._maker.prepare(self._used if own else None, model is stores.multilingual, pending)
         return max(most, server.batch) if server is not None else most
 
     def _embed(self, model: ActiveModel, rows: list[Row]) -> None:
@@ -509,7 +524,7 @@ class Embedding:
         self.health.clear("disk")
         self.backlog.made(rows, time.monotonic() - started)
         if not self.pending:
-            self._recount()
+            self.recount()
         if self.switch is not None and self.switch.state == "building" and model is self.worker.stores.model:
             self.switch.count(self.pending)
 
@@ -520,8 +535,11 @@ class Embedding:
                 save = partial(similarity.save, workspace=index.id, compared=part, now=datetime.now(UTC))
                 self.worker.submit(self.worker.stores.ledger.transact, save, turn=Turn.BACKGROUND).result()
 
-    def _recount(self) -> None:
-        self.backlog.recount(self.multilingual)
+    def recount(self) -> None:
+        """Count in the ledger what has no vector: `pending` is a running number that may be a moment behind."""
+        from memd.indexer.model.embedder import source_of
+
+        self.backlog.recount(source_of(self.settings), self.multilingual)
 
     def _is_interrupted(self) -> bool:
         return self._stopping.is_set() or self._next is not None

@@ -61,8 +61,8 @@ PROGRESS_SECONDS = 0.1
 POLL_SECONDS = 0.02
 MODEL_SECONDS = 20.0
 """A model loads in a second or two; a machine under load may take longer."""
-LANGUAGE_SECONDS = 10.0
-"""How long the first question in another language waits for its vectors: some thousand are made by then."""
+LANGUAGE_SECONDS = 5.0
+"""How long the first question in another language waits for its vectors, if no word of it is found."""
 
 
 MODEL_TRIES = 3
@@ -129,6 +129,8 @@ class HandlerContext:
         self._questions = 0
         self._background: set[asyncio.Task[Any]] = set()
         self._rereads: dict[tuple[str, ...], None] = {}
+        self._awaited: set[str] = set()
+        """The workspaces whose vectors for other languages a question has waited for."""
         self.worker.on_saved = self.subscriptions.saved
         self.worker.on_unlinked = lambda ns: self.worker.submit_once(
             resolve_mentions_soon, self.worker, ns, turn=Turn.BACKGROUND
@@ -237,7 +239,7 @@ class HandlerContext:
         The answer is of one snapshot of the ledger, and its clock is that snapshot's.
         """
         self._questions += 1
-        if self._questions > ALONE or self.worker.importing or self.embedding.pending:
+        if self._questions > ALONE or self.worker.importing or self.embedding.at_work:
             self.readers.start()
         try:
             result = await self.readers.run(work, args, kwargs)
@@ -327,23 +329,31 @@ class HandlerContext:
         while self.embedding.warming and time.monotonic() < until:
             await asyncio.sleep(POLL_SECONDS)
 
-    async def languages_ready(self, text: str, ns: tuple[str, ...], wait: bool = True) -> None:
-        """See to it, and wait for a while, that the notes can be compared with a question in another language.
+    async def meaning_ready(self, text: str, ns: tuple[str, ...]) -> bool:
+        """Whether the notes can be compared with a question in its language; where they cannot, the answer says so.
 
-        The first such question in a workspace has all its chunks embedded by the model for that.
+        The first question in another language has all chunks of a workspace embedded by the model for that.
         """
+        self.embedding.backlog.asked([self.stores.index(name).id for name in ns])
         if not self.embedding.multilingual or not foreign_language(text):
-            return
+            return True
         waiting = [index for name in ns if not (index := self.stores.index(name)).compares_languages]
         new = tuple(index.workspace.ns for index in waiting if not index.polyglot)
         if new:
             await self.write(mark_polyglot, self.stores, new)
+            await self.read(self.embedding.recount)
             self.embedding.hurry()
-        if waiting and wait:
-            await self.model_loaded()
-            until = time.monotonic() + LANGUAGE_SECONDS
-            while await self.read(self._lacks_languages, waiting) and time.monotonic() < until:
-                await asyncio.sleep(POLL_SECONDS)
+        lacking = bool(waiting) and await self.read(self._lacks_languages, waiting)
+        answered_unheard.set(lacking)
+        return not lacking
+
+    async def meaning_made(self, text: str, ns: tuple[str, ...]) -> bool:
+        """Wait for what `meaning_ready` lacked: for a while, and once in each workspace. Whether it is there."""
+        until = time.monotonic() + (0 if self._awaited.issuperset(ns) else LANGUAGE_SECONDS)
+        self._awaited.update(ns)
+        while not (ready := await self.meaning_ready(text, ns)) and time.monotonic() < until:
+            await asyncio.sleep(POLL_SECONDS)
+        return ready
 
     def _lacks_languages(self, waiting: Sequence[WorkspaceIndex]) -> bool:
         """Whether some workspaces still wait for their first vectors for other languages."""

@@ -47,7 +47,7 @@ class IndexMaintenance:
         """Begin what there is to do; called by the writer, which must not wait for it."""
         if self.embedding.warming or (self._thread and self._thread.is_alive()):
             return
-        embeds = self.embedding.pending > 0
+        embeds = self.embedding.at_work
         opened = [
             (index, text) for index in self.worker.stores.indexes.values() if (text := index.open_text) is not None
         ]

@@ -23,8 +23,9 @@ log = logging.getLogger("memd.embedding")
 FETCH = 64
 BATCH = 8
 """Larger batches gain nothing and cost memory."""
-BACKLOG, BACKLOG_BATCH = 256, 128
-"""So many chunks without a vector are embedded in a process of their own, so many at a time."""
+BACKLOG, BACKLOG_FETCH, BACKLOG_BATCH = 256, 128, 32
+"""So many chunks without a vector are embedded in a process of their own; so many are fetched at a time, and so many
+are kept at a time: what a busy machine makes in a minute or two is not to be lost."""
 ALONE_SECONDS = 30.0
 """How long the daemon embeds by itself after that process failed."""
 
@@ -47,7 +48,7 @@ class VectorMaker:
             return FETCH
         if self._process is None and pending >= BACKLOG and time.monotonic() >= self._alone_until:
             self._process = EmbeddingProcess(settings, self._model_folder, foreign)
-        return BACKLOG_BATCH if self._process else FETCH
+        return BACKLOG_FETCH if self._process else FETCH
 
     def batches(self, rows: list[Row], server: ServerEmbedder | None) -> Iterator[list[Row]]:
         """The rows in batches, each text once: equal ones get its vector with it."""

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from memd.config.schema import EmbeddingSettings
+from memd.config.schema import EmbeddingSettings, Settings
+from memd.daemon.embedding import STILL_SECONDS, Embedding
+from memd.daemon.health import Health
 from memd.daemon.vector_maker import BACKLOG, VectorMaker
+from memd.daemon.worker import Worker
 from memd.errors import ModelUnavailable
+from memd.indexer.model import embedding_process
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.embedding_process import EmbeddingProcess
+from memd.indexer.store.stores import Stores
 from tests.conftest import PATIENCE, Home
 
 TEXTS = ["the smew", "", "数据库 and a naïve café", "x" * 100_000, *(f"number {nth}" for nth in range(300))]
@@ -73,3 +80,66 @@ def _embeds(process: Path, home: Home) -> bool:
         return b"embedding_process" in (line := process.read_bytes()) and str(home.path).encode() in line
     except OSError:
         return False
+
+
+# --- slow is not dead -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding_process, "PATIENCE", 4.0)
+
+
+@pytest.mark.timeout(300)
+def test_a_process_that_hardly_gets_the_processor_is_waited_for(impatient: None, process: EmbeddingProcess) -> None:
+    """It stands still for most of the time, and needs far longer than one that hangs is waited for."""
+    done = threading.Event()
+
+    def starve() -> None:
+        while not done.is_set():
+            os.kill(process.pid, signal.SIGSTOP)
+            done.wait(0.5)
+            os.kill(process.pid, signal.SIGCONT)
+            done.wait(0.05)
+
+    slow = threading.Thread(target=starve)
+    slow.start()
+    try:
+        np.testing.assert_array_equal(process.embed(TEXTS), HashEmbedder().embed(TEXTS))
+    finally:
+        done.set()
+        slow.join()
+
+
+def test_a_process_that_hangs_is_ended_and_the_daemon_embeds_by_itself(
+    impatient: None, process: EmbeddingProcess, tmp_path: Path
+) -> None:
+    maker = VectorMaker(tmp_path, lambda: False)
+    maker._process = process
+    maker.make(HashEmbedder(), TEXTS[:1])
+    os.kill(process.pid, signal.SIGSTOP)
+    np.testing.assert_array_equal(maker.make(HashEmbedder(), TEXTS), HashEmbedder().embed(TEXTS))
+    assert maker._process is None and process._child.returncode == -signal.SIGKILL
+
+
+def test_a_process_that_runs_in_a_circle_is_noticed(process: EmbeddingProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    process.embed(TEXTS[:1])
+    monkeypatch.setattr(embedding_process, "MOST_WORK", 0.5)
+    with pytest.raises(ModelUnavailable, match="processor time"):
+        process.embed(["x " * 200_000] * 20)
+
+
+def test_it_is_said_when_nothing_comes(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    stores = Stores(tmp_path / "state")
+    embedding = Embedding(Worker(stores, Settings(), Health()), EmbeddingSettings())
+    rows = [{"digest": str(nth), "text": "x", "workspace": 7} for nth in range(100)]
+    embedding.more(7, len(rows))
+    embedding.look(time.monotonic())
+    assert not embedding.health.names
+    embedding.look(time.monotonic() + 2 * STILL_SECONDS)
+    assert "no vector was made for 120 s, and 100 are to be made" in embedding.health.troubles[0].why
+    embedding.backlog.made(rows[:10], 2.0)
+    embedding.look(time.monotonic())
+    assert (embedding.health.names, embedding.pending, embedding.backlog.eta_s) == ([], 90, 18.0)
+    stores.close()

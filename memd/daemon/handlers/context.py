@@ -32,9 +32,12 @@ async def context(ctx: HandlerContext, request: ContextRequest, call: IncomingCa
         await ctx.link(ctx.indexes(request))
     # Without the model meaning is not heard and tokens are only estimated: the answer would be another one.
     await ctx.model_loaded()
-    # What does not wait for changes, as a hook, does not wait for this either.
-    await ctx.languages_ready(request.query, names, wait=request.sync != "none")
+    ready = await ctx.meaning_ready(request.query, names)
     assembled = await _assemble(ctx, task)
+    # What does not wait for changes, as a hook, does not wait for this either.
+    waits = not (ready or assembled.memories) and request.sync != "none"
+    if waits and await ctx.meaning_made(request.query, names):
+        assembled = await _assemble(ctx, task)
     if not assembled.memories and request.sync != "none":
         # Never a "nothing" without a look at the files themselves.
         await ctx.scan(names)

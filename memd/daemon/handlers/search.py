@@ -83,9 +83,10 @@ async def _complete_answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:
     """Search; and again once the model is loaded, or files are indexed, where the answer cannot do without them."""
     if ask.mode == "vector":
         await ctx.model_loaded()
-    if ask.mode in ("hybrid", "vector"):
-        await ctx.languages_ready(ask.query, ask.ns)
+    ready = ask.mode not in ("hybrid", "vector") or await ctx.meaning_ready(ask.query, ask.ns)
     answer = await search_elsewhere(ctx, ask)
+    if not (ready or answer.hits) and await ctx.meaning_made(ask.query, ask.ns):
+        answer = await search_elsewhere(ctx, ask)
     if not (answer.hits or answer.near) and ask.mode == "hybrid" and ctx.embedding.warming:
         # No word of it was found, and meaning has not been asked yet.
         await ctx.model_loaded()

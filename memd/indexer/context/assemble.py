@@ -39,9 +39,8 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
     inputs = ContextInputs(stores, {index.id: index for index in indexes}, task)
     pinned = _pinned(inputs)
     found = _search(inputs)
-    near = composite.about_the_task(found.relevance, found.verdict == "none")
-    scores = composite.scores_of(_standings(inputs, near), task.ask.day, task.ask.all_tiers)
-    web = _neighbourhood(inputs, [*scores, *pinned], near)
+    scores = composite.scores_of(_standings(inputs, found.near), task.ask.day, task.ask.all_tiers)
+    web = _neighbourhood(inputs, [*scores, *pinned], found.near)
     pool = _spread(inputs, scores, web)
     packer, estimated = packer_for(inputs, [*pool.scores, *pinned], web.against)
     bundle = packer.pinned(pinned, task.budget)
@@ -54,8 +53,8 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
     pins, about = bundle.packed[:at_first], bundle.packed[at_first:]
     explain = {
         "pinned": {"found": len(pinned), "packed": sum(one.phase == "pinned" for one in pins)},
-        "search": {"chunks": found.chunks, "memories": len(found.relevance), "far": len(found.relevance) - len(near),
-                   "resting": len(near) - len(scores), "passed": len(scores)},
+        "search": {"chunks": found.chunks, "memories": len(found.relevance), "far": len(found.relevance) - len(found.near),
+                   "resting": len(found.near) - len(scores), "passed": len(scores)},
         "edges": {"followed": len(web.links), "expanded": pool.expanded, "boosted": pool.boosted,
                   "parents": pool.parents, "contradictions": pool.contradictions, "suppressed": pool.suppressed},
         "filters": left_out,
@@ -74,11 +73,25 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
 
 @dataclass(frozen=True, slots=True)
 class SearchRelevance:
-    """The relevance of each memory that the search found."""
+    """The relevance of each memory that the search found, and of those that are about the task."""
 
     relevance: dict[int, float]
-    verdict: str
+    near: dict[int, float]
+    confidence: float
     chunks: int
+
+    @property
+    def verdict(self) -> str:
+        return certainty.verdict(bool(self.relevance), self.confidence)
+
+    def with_those_of(self, other: SearchRelevance) -> SearchRelevance:
+        """What either search found; a memory is as relevant as in the one where it is more so."""
+
+        def greater(one: dict[int, float], two: dict[int, float]) -> dict[int, float]:
+            return {memory: max(one.get(memory, 0.0), two.get(memory, 0.0)) for memory in {**one, **two}}
+
+        relevance, near = greater(self.relevance, other.relevance), greater(self.near, other.near)
+        return SearchRelevance(relevance, near, max(self.confidence, other.confidence), max(self.chunks, other.chunks))
 
 
 def _pinned(inputs: ContextInputs) -> list[int]:
@@ -88,8 +101,15 @@ def _pinned(inputs: ContextInputs) -> list[int]:
 
 
 def _search(inputs: ContextInputs) -> SearchRelevance:
-    """Search as for any question; a memory is as relevant as its best chunk."""
+    """Search as for any question; where vectors are still being made, by words alone too: meaning takes nothing away."""
     ask = replace(inputs.task.ask, limit=DEEP)
+    found = _searched(inputs, ask)
+    partly = ask.mode == "hybrid" and any(inputs.stores.is_partly_embedded(index) for index in inputs.indexes.values())
+    return found.with_those_of(_searched(inputs, replace(ask, mode="text"))) if partly else found
+
+
+def _searched(inputs: ContextInputs, ask: Ask) -> SearchRelevance:
+    """What one search found; a memory is as relevant as its best chunk."""
     question = parse(ask.query, ask.day, ask.filters)
     found = search.find(inputs.stores, list(inputs.indexes.values()), ask, question)
     places = found.candidates if question.has_words else found.candidates[:MOST_PLACES]
@@ -97,7 +117,9 @@ def _search(inputs: ContextInputs) -> SearchRelevance:
     for place, relevance in zip(places, relevances(places, ask), strict=True):
         memory = place.row["memory"]
         best[memory] = max(best.get(memory, 0.0), relevance)
-    return SearchRelevance(best, certainty.verdict(bool(places), found.confidence), len(places))
+    confidence = found.confidence
+    doubtful = certainty.verdict(bool(places), confidence) == "none"
+    return SearchRelevance(best, composite.about_the_task(best, doubtful), confidence, len(places))
 
 
 def relevances(places: Sequence[candidates.Candidate], ask: Ask) -> list[float]:

@@ -2,7 +2,7 @@
 
 The daemon keeps its own model for questions and small saves. This process has another one for as long as there is
 much to do; it ends when the daemon closes its end of the pair, in whatever way. When it dies or hangs, the daemon
-embeds by itself.
+embeds by itself. On a busy machine it is slow, which is something else: it hangs when it stands still.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +30,14 @@ from memd.indexer.model.pooling import Vectors
 NICE = 10
 HEAD = struct.Struct("!II")
 """Two numbers before what follows: texts and bytes, or rows and columns."""
+TICK = 1.0
+"""Seconds between two looks at a process that gives no answer."""
 PATIENCE = 60.0
-"""Seconds for loading the model and embedding some hundred texts; longer means that it hangs."""
+"""Seconds without processor time, and without waiting for any, after which it hangs."""
+MOST_WORK = 600.0
+"""Seconds of processor time for one answer; what takes more runs in a circle."""
+RUNNABLE = ("R", "D")
+"""The states of a process that would go on if it were given the processor or the disk."""
 
 
 class EmbeddingProcess:
@@ -41,7 +48,7 @@ class EmbeddingProcess:
         self._child, self._socket = start_child("memd.indexer.model.embedding_process", *arguments)
         self.foreign = foreign
         """Whether it has the model for other languages."""
-        self._socket.settimeout(PATIENCE)
+        self._socket.setblocking(False)
 
     @property
     def pid(self) -> int:
@@ -50,15 +57,31 @@ class EmbeddingProcess:
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One row a text; ModelUnavailable when the process died, hangs or cannot embed."""
         data = json.dumps(texts).encode()
+        left, receive = memoryview(HEAD.pack(len(texts), len(data)) + data), partial(self._wait, select.POLLIN)
         try:
-            self._socket.sendall(HEAD.pack(len(texts), len(data)) + data)
-            rows, columns = HEAD.unpack(receive_exactly(self._socket, HEAD.size))
-            raw = receive_exactly(self._socket, rows * columns * 4)
+            while left:
+                self._wait(select.POLLOUT)
+                left = left[self._socket.send(left) :]
+            rows, columns = HEAD.unpack(receive_exactly(self._socket, HEAD.size, receive))
+            raw = receive_exactly(self._socket, rows * columns * 4, receive)
         except OSError as error:
             raise ModelUnavailable(f"the process that embeds has ended or hangs: {error}") from error
         if rows != len(texts):
             raise ModelUnavailable("the process that embeds lost its place")
         return np.frombuffer(raw, "<f4").reshape(rows, columns).astype(np.float32)
+
+    def _wait(self, event: int) -> None:
+        """Until the socket is ready, however long that takes while the process gets on; TimeoutError when it hangs."""
+        ready = select.poll()
+        ready.register(self._socket, event)
+        began = last = _work_of(self.pid)[0]
+        still = 0.0
+        while not ready.poll(TICK * 1000):
+            work, state = _work_of(self.pid)
+            still = 0.0 if work > last or state in RUNNABLE else still + TICK
+            last = work
+            if still >= PATIENCE or work - began > MOST_WORK:
+                raise TimeoutError(f"no answer, after {work - began:.0f} s of processor time")
 
     def interrupt(self) -> None:
         """Whoever waits for vectors waits no longer; may be called by any thread."""
@@ -71,6 +94,15 @@ class EmbeddingProcess:
         with suppress(ProcessLookupError):
             self._child.kill()
         self._child.wait()
+
+
+def _work_of(pid: int) -> tuple[float, str]:
+    """How many seconds of processor time a process has used, and its state; nothing where the system does not tell."""
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0, ""
+    return (int(fields[10]) + int(fields[11])) / os.sysconf("SC_CLK_TCK"), state
 
 
 def _end_with_the_daemon(connection: socket.socket) -> None:

@@ -1,17 +1,23 @@
-"""Which of many workspaces are searched: those whose best chunk has most of the question's words and meaning.
+"""Which of many workspaces are searched: those that have the question's rare words, then those nearest to it.
 
 Reading candidates line by line takes most of a question's time, and what was found holds a workspace's index in memory.
-A thousand workspaces are therefore asked for their best chunk alone, one after the other, and few are searched.
+A thousand workspaces are therefore asked for their best chunks alone, one after the other, and few are searched. How
+rare a word is, is counted over all of them: in its own workspace every word may be rare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from heapq import nlargest
+
+import numpy as np
 
 from memd.indexer.language.question import ParsedQuestion
 from memd.indexer.query import candidates, meaning, ranking
-from memd.indexer.query.wording import match_words
+from memd.indexer.query.ranking import Floats
+from memd.indexer.query.wording import FEW, match_words
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Ask
 
@@ -23,29 +29,83 @@ MEANING = ranking.WEIGHTS["meaning"] + ranking.WEIGHTS["section_meaning"]
 BESIDES = ranking.WEIGHTS["date"]
 """What a file of the name, or a note of the day, that the question names is worth."""
 
+Forms = frozenset[str]
+"""What counts as one word of the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What one look at a workspace tells."""
+
+    chunks: int
+    besides: float
+    """What its best chunk scores by its meaning, its day and its file's name."""
+    often: dict[Forms, Floats]
+    """For each word that it has, what that earns in its best chunks."""
+    holders: Counter[Forms]
+    """How many chunks have each of these words."""
+    whole: frozenset[Forms]
+    """Those of the words that are not only a part of another one, or a near spelling."""
+    absent: frozenset[str]
+    """The words that it does not have."""
+
 
 def worth_searching(
     stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion
-) -> Sequence[WorkspaceIndex]:
-    """The workspaces that the best hits are in, in the order given."""
+) -> tuple[Sequence[WorkspaceIndex], frozenset[str] | None]:
+    """The workspaces that the best hits are in, in the order given; and the words that none has, if not all are."""
     most = max(ask.limit, MOST_SEARCHED)
     if len(indexes) <= most:
-        return indexes
-    promises = {index.id: _promise(stores, index, ask, question) for index in indexes}
-    best = set(nlargest(most, promises, key=promises.__getitem__))
-    return [index for index in indexes if index.id in best]
+        return indexes, None
+    glances = {index.id: _glance(stores, index, ask, question) for index in indexes}
+    best = _best(glances, most)
+    absent = frozenset.intersection(*(glance.absent for glance in glances.values()))
+    return [index for index in indexes if index.id in best], absent
 
 
-def _promise(stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQuestion) -> float:
-    """About what the best chunk of a workspace would score before its lines are read."""
+def _best(glances: Mapping[int, Glance], most: int) -> set[int]:
+    """The most promising workspaces; half of the places are for those that have a whole word, the rarest words first.
+
+    Each word has its share of these, so that a word which few workspaces have is searched in all of them.
+    """
+    promises = _promises(glances)
+    having: dict[Forms, set[int]] = {}
+    for number, glance in glances.items():
+        for forms in glance.whole:
+            having.setdefault(forms, set()).add(number)
+    best: set[int] = set()
+    for nth, holders in enumerate(sorted(having.values(), key=len)):
+        places = (most // 2 - len(best)) // (len(having) - nth)
+        best.update(nlargest(places, holders - best, key=promises.__getitem__))
+    return best.union(nlargest(most - len(best), promises.keys() - best, key=promises.__getitem__))
+
+
+def _promises(glances: Mapping[int, Glance]) -> dict[int, float]:
+    """About what the best chunk of each workspace would score before its lines are read."""
+    holders = sum((glance.holders for glance in glances.values()), Counter[Forms]())
+    count = max(FEW, sum(glance.chunks for glance in glances.values()))
+    idf = {forms: ranking.idf(count, chunks) for forms, chunks in holders.items()}
+    most = (ranking.K1 + 1) * sum(idf[forms] for forms in frozenset().union(*(one.whole for one in glances.values())))
+
+    def words(glance: Glance) -> float:
+        earned = [idf[forms] * often for forms, often in glance.often.items()]
+        return WORDS * float(np.sum(earned, axis=0).max(initial=0.0)) / (most or 1.0) if earned else 0.0
+
+    return {number: glance.besides + words(glance) for number, glance in glances.items()}
+
+
+def _glance(stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQuestion) -> Glance:
     connection, postings = stores.ledger.reader, index.text.postings()
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
     pool = candidates.gather(connection, index, question, postings, words, ask.limit)
-    promise = BESIDES if pool.besides else 0.0
-    if words is not None:
-        promise += WORDS * max(map(words.earned_by, pool.by_voice["text"][:1]), default=0.0)
+    besides = BESIDES if pool.besides else 0.0
     heard = meaning.question_vector(stores, question.text) if ask.mode != "text" else None
     if heard is not None:
         nearest = max(pool.with_nearest(stores, index, heard).cosines.values(), default=None)
-        promise += MEANING * (heard.nearness(nearest) or 0.0)
-    return promise
+        besides += MEANING * (heard.nearness(nearest) or 0.0)
+    if words is None:
+        return Glance(postings.count, besides, {}, Counter(), frozenset(), frozenset())
+    often = {match.forms: words.damped(match, pool.by_voice["text"]) for match in words.matches}
+    holders = Counter({match.forms: len(match.docs) for match in words.matches})
+    whole = frozenset(match.forms for match in words.matches if match.share == 1.0)
+    return Glance(postings.count, besides, often, holders, whole, frozenset(words.absent))

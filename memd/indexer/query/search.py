@@ -40,13 +40,22 @@ class SearchResult:
     candidates: list[Candidate]
     by_workspace: dict[int, WorkspaceResult] = field(default_factory=dict)
     """Empty for a question of filters only, to which everything that passes them is an answer."""
+    absent: frozenset[str] | None = None
+    """The words that no workspace has, where not all of them were searched."""
 
     @property
     def confidence(self) -> float:
-        """How sure the best candidate is."""
+        """How sure the best candidate of the surest workspace is: many are as sure as each asked alone."""
         if not self.candidates or not self.by_workspace:
             return float(bool(self.candidates))
-        best = self.candidates[0]
+        by_index: dict[int, list[Candidate]] = {}
+        for one in self.candidates:
+            by_index.setdefault(one.index.id, []).append(one)
+        return max(map(self._confidence_in, by_index.values()))
+
+    def _confidence_in(self, candidates: Sequence[Candidate]) -> float:
+        """How sure the best candidate of one workspace is."""
+        best = candidates[0]
         result, by_date = self.by_workspace[best.index.id], best.parts.get("date", 0.0)
         words = result.undated
         # In another language it has none of the question's words, whatever it says; what else is near is no help.
@@ -58,7 +67,7 @@ class SearchResult:
         if self.question.only_time:
             return by_date
         had = max(words.had_by(best.row["id"]), words.in_name(best.row["stem"]))
-        first = [one.row for one in self.candidates[:NAMED] if one.index is best.index]
+        first = [one.row for one in candidates[:NAMED]]
         unsure = words.unsure or all(words.names_others(row["id"], row["stem"]) for row in first)
         sure = certainty.confidence(max(words.known, had), had, result.nearness, unsure=unsure)
         # A near spelling or a part of a word that the best hit has is more than nothing.
@@ -67,11 +76,10 @@ class SearchResult:
     def misspelt(self, answer: Answer) -> Answer:
         """The answer with the words that no note has, and their near spellings."""
         heard = [result.voices.words for result in self.by_workspace.values() if result.voices.words is not None]
-        corrected = {word: near for words in heard for word, near in words.corrected.items()}
-        missing = dict.fromkeys(
-            word for words in heard for word in (*words.named_missing, *words.missing, *words.corrected)
-        )
-        return replace(answer, corrected=corrected, missing=tuple(missing))
+        absent = [*(words.absent for words in heard), *([self.absent] if self.absent is not None else [])]
+        missing = tuple(word for word in (absent[0] if heard else ()) if all(word in words for words in absent))
+        corrected = {word: near for words in heard for word, near in words.corrected.items() if word in missing}
+        return replace(answer, corrected=corrected, missing=missing)
 
 
 def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
@@ -124,14 +132,14 @@ def rank(
     stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion, also: Sequence[int] = ()
 ) -> SearchResult:
     """The candidates of the workspaces, ranked together; the chunks in `also` are among them."""
-    searched = worth_searching(stores, indexes, ask, question)
+    searched, absent = worth_searching(stores, indexes, ask, question)
     results = {index.id: _search_workspace(stores, index, ask, question, also) for index in searched}
     for heard in [result.voices.meaning for result in results.values()]:
         if heard is not None:
             heard.check(stores)
     every = [candidate for result in results.values() for candidate in result.candidates]
     every.sort(key=lambda candidate: (-candidate.score, candidate.row["path"], candidate.row["start_line"]))
-    return SearchResult(question, every, results)
+    return SearchResult(question, every, results, absent)
 
 
 # --- one workspace ------------------------------------------------------------------------------------------

@@ -113,6 +113,16 @@ class WordMatches:
         """What one chunk earns, as a share of the most."""
         return float(self.earned()[self._doc(chunk)])
 
+    def damped(self, match: WordMatch, chunks: Sequence[int]) -> Floats:
+        """What some chunks earn from one word, before it is weighed by how rare that is."""
+        docs = self.postings.places(np.array(chunks, np.int64))
+        return match.share * ranking.dampened(_often_at(match, docs))
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The words that no chunk has as they were typed."""
+        return tuple(dict.fromkeys((*self.named_missing, *self.missing, *self.corrected)))
+
     @property
     def known(self) -> float:
         """The share of the question's words, by weight, that any chunk has."""

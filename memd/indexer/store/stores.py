@@ -496,6 +496,11 @@ class Stores:
             return len(mirror) if mirror is not None else 0
         return vector_table.embedded_count(self.ledger.reader, self.model.id, index.id)
 
+    def is_partly_embedded(self, index: WorkspaceIndex) -> bool:
+        """Whether some chunks of a workspace have a vector of the model that answers, and some have none."""
+        made = index.vectors_of(self.serving.id) if self.serving is not None else None
+        return 0 < len(made or ()) < catalog.chunk_count(self.ledger.reader, index.id)
+
     def pending_foreign(self, index: WorkspaceIndex) -> int:
         """How many chunks of a workspace are to have a vector for other languages, and have none."""
         model, among = self.multilingual, f"{vector_table.OF_OTHER_LANGUAGES} AND c.workspace = {index.id}"

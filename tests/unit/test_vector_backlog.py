@@ -1,0 +1,111 @@
+"""What has no vector yet is made in the order in which somebody needs it, and no question waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memd.config.schema import DaemonSettings, Settings
+from memd.daemon import handler_context
+from memd.daemon.handler_context import HandlerContext
+from memd.daemon.handlers.search import query
+from memd.daemon.vector_backlog import VectorBacklog
+from memd.indexer.model.embedder import HashEmbedder
+from memd.indexer.store import vector_table
+from memd.models import Workspace
+from memd.protocol.methods.search import QueryRequest
+from tests.lab import Lab, Narrow
+
+LARGE, SMALL = 40, 11
+
+
+def entries(count: int, year: int) -> dict[str, str]:
+    return {f"memory/{year}-01-{1 + nth:02}.md": f"## Note\n\nthe smew {year} {nth}\n" for nth in range(count)}
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    """A large workspace of new notes, and a small one of old notes; no vector is made."""
+    lab = Lab(tmp_path, HashEmbedder())
+    for ns, notes in (("large", {**entries(31, 2026), **entries(9, 2025)}), ("small", entries(SMALL, 2020))):
+        lab.stores.open_index(Workspace(ns, tmp_path / ns))
+        lab.save(notes, ns)
+    yield lab
+    lab.close()
+
+
+def order(backlog: VectorBacklog, most: int) -> list[tuple[int, set[int], int]]:
+    """The model of each step, the workspaces that it begins with, and how many chunks."""
+    found = []
+    for model, among, _ in backlog.steps():
+        rows = backlog.fetch(model, among, most)
+        found.append((model.id, {row["workspace"] for row in rows}, len(rows)))
+    return found
+
+
+def test_a_small_workspace_does_not_wait_behind_a_large_one_and_one_that_is_asked_comes_first(lab: Lab) -> None:
+    lab.stores.use_multilingual(Narrow())
+    main, other = lab.stores.model, lab.stores.multilingual
+    large, small = (lab.stores.index(ns) for ns in ("large", "small"))
+    assert main is not None and other is not None
+    backlog = VectorBacklog(lab.stores)
+    backlog.recount("test", True)
+    assert order(backlog, SMALL) == [(main.id, {small.id}, SMALL), (other.id, set(), 0)]
+    (_, of_both, count), _ = order(backlog, 30)
+    assert (of_both, count) == ({small.id, large.id}, 30), "what is fetched at once is filled up"
+    with lab.stores.ledger.write() as connection:
+        connection.execute("UPDATE workspaces SET polyglot = 1 WHERE id = ?", (large.id,))
+    large.polyglot = True
+    backlog.recount("test", True)
+    assert backlog.pending == 2 * LARGE + SMALL
+    backlog.asked([large.id])
+    first, second, *_ = order(backlog, SMALL)
+    assert [first, second] == [(main.id, {large.id}, SMALL), (other.id, {large.id}, SMALL)]
+    backlog.asked(range(100))
+    assert order(backlog, SMALL)[0] == first, "a question to all prefers none"
+
+
+def test_every_chunk_is_fetched_once(lab: Lab) -> None:
+    backlog, (model, *_) = VectorBacklog(lab.stores), lab.stores.models
+    backlog.asked([lab.stores.index("large").id])
+    backlog.recount("test", False)
+    made: list[int] = []
+    while rows := next(filter(None, (backlog.fetch(one, among, 7) for one, among, _ in backlog.steps())), None):
+        vectors = model.embedder.embed([row["text"] for row in rows])
+        with lab.stores.ledger.write() as connection:
+            vector_table.save(connection, model.id, [row["digest"] for row in rows], [row[None] for row in vectors])
+        backlog.made(rows, 1.0)
+        made += [row["id"] for row in rows]
+    assert len(made) == len(set(made)) == LARGE + SMALL and not backlog.pending
+
+
+def test_words_answer_in_another_language_while_its_vectors_are_not_made(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody makes any here: a question that waited for them would wait for an hour."""
+    loop = asyncio.new_event_loop()
+    ctx = HandlerContext(Settings(daemon=DaemonSettings(readers=0)), lab.stores, loop, lambda: None)
+    ctx.embedding.multilingual, ctx.embedding.phase = True, "ready"
+    ctx.worker.start()
+
+    async def ask(text: str, seconds: float) -> tuple[dict[str, Any], list[str]]:
+        monkeypatch.setattr(handler_context, "LANGUAGE_SECONDS", seconds)
+        request = QueryRequest(query=text, ns=("small",), sync="none")
+        answer = await query(ctx, request, None)  # type: ignore[arg-type]
+        return answer, ctx.freshness()["degraded"]
+
+    try:
+        answer, degraded = loop.run_until_complete(ask("Was ist mit dem smew und 2020?", 3_600))
+        assert answer["hits"] and degraded == ["vectors"], "it says that meaning is not ready"
+        assert loop.run_until_complete(ask("Wofür haben wir uns entschieden?", 0.1))[1] == ["vectors"]
+        answer, degraded = loop.run_until_complete(ask("Wofür haben sie sich entschieden?", 3_600))
+        assert degraded == ["vectors"], "only the first one in a workspace waits"
+        assert loop.run_until_complete(ask("the smew", 3_600))[1] == []
+        assert (ctx.embedding.backlog.steps()[0][2], ctx.embedding.pending) == (2 * SMALL, 2 * SMALL + LARGE)
+    finally:
+        ctx.worker.stop(10)
+        loop.close()
