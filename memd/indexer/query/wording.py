@@ -9,7 +9,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.language.words import COMPOUNDING, STEM_OF, Word, compound_parts, forms_in, is_half, telling_words
+from memd.indexer.language.words import (
+    COMPOUNDING,
+    STEM_OF,
+    Word,
+    compound_parts,
+    forms_in,
+    is_half,
+    is_small,
+    telling_words,
+)
 from memd.indexer.query import ranking
 from memd.indexer.query.ranking import Floats
 from memd.indexer.store.postings import Postings
@@ -30,6 +39,9 @@ MOST_WHOLE = 100
 """If so many chunks have the whole word, those that have it only as a part are not needed."""
 FEW = 50
 """Fewer chunks than this do not show which words are common: they count as if there were so many."""
+
+RARE = 0.02
+"""The share of all chunks that a rare word stands in at most."""
 
 PIECES_LACK = 2.0
 """All pieces of a number that no chunk has are worth a third of it at most: 10.8.0.1 is not 10.0.0.1."""
@@ -93,6 +105,8 @@ class WordMatches:
     """The words that may occur in a file's name."""
     lost: float = 0.0
     """The weight of words of which only pieces were found; it lowers the known share."""
+    written: Docs = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The documents that have every word of the question as it is written."""
     _earned: Floats | None = None
 
     @property
@@ -140,6 +154,15 @@ class WordMatches:
         doc, plain = self._doc(chunk), stem.casefold()
         here = (match.in_doc(doc) or any(form in plain for form in match.forms) for match in self.named)
         return bool(self.named) and not any(here)
+
+    def has_as_written(self, chunk: int) -> bool:
+        """Whether a chunk has every word of the question as it is written."""
+        return self._doc(chunk) in self.written
+
+    def rare_in(self, chunk: int) -> bool:
+        """Whether a chunk has a word of the question that few chunks have."""
+        doc, few = self._doc(chunk), max(FEW, self.postings.count) * RARE
+        return any(match.share == 1.0 and len(match.docs) <= few and match.in_doc(doc) for match in self.matches)
 
     @property
     def stands_in(self) -> bool:
@@ -210,7 +233,21 @@ def match_words(postings: Postings, words: Sequence[Word], prefixes: Sequence[Se
         _find(found, word)
     for prefix in prefixes:
         _find_endings(found, prefix)
+    found.written = as_written(postings, words)
     return found
+
+
+def as_written(postings: Postings, words: Iterable[Word]) -> Docs:
+    """The documents that have every word as it is written, small ones too; none for no words."""
+    docs: Docs | None = None
+    # Nearly every document has the small words: they are looked up only for what has the others.
+    for word in sorted(words, key=is_small):
+        form = max(word.exact[0], word.terms[0], key=len)
+        held = postings.of("exact" if form == word.exact[0] else "body", form).docs
+        docs = held.astype(np.int64) if docs is None else docs[np.isin(docs, held)]
+        if not len(docs):
+            break
+    return np.zeros(0, np.int64) if docs is None else docs
 
 
 def _names(telling: Sequence[Word]) -> tuple[str, ...]:
