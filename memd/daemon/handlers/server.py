@@ -121,8 +121,18 @@ def workspace_status(ctx: HandlerContext, index: WorkspaceIndex) -> Result:
         "last_change": changed[0] if changed else None,
         "conflicts": conflicts.count(problems),
         "skipped": [{"path": path, "why": why} for path, why in sorted(problems.items())[:MAX_SKIPPED]],
+        "languages": _languages(ctx, index),
         "exam": {"last": last_exam, "before": exam_before},
     }
+
+
+def _languages(ctx: HandlerContext, index: WorkspaceIndex) -> list[str]:
+    """Why a workspace needs the model for other languages: its first such note, and the first such question."""
+    ledger = ctx.stores.ledger
+    note = catalog.first_foreign(ledger.reader, index.id) if ctx.stores.multilingual is not None else None
+    noted = f"{note['language']}: {note['path']}:{note['start_line']}" if note is not None else ""
+    asked = (ledger.setting(catalog.polyglot_key(index.id)) or "a question") if index.polyglot else ""
+    return [why for why in (noted, asked) if why]
 
 
 def _model_status(ctx: HandlerContext) -> Result:

@@ -153,12 +153,15 @@ class MarkPolyglot(Task[None]):
     """Note that workspaces were asked in another language: all their chunks get vectors for that."""
 
     ns: tuple[str, ...]
+    why: str
+    """What showed the language."""
 
     def run(self, worker: Worker) -> None:
         indexes = [worker.stores.index(ns) for ns in self.ns]
         with worker.stores.ledger.write() as connection:
             for index in indexes:
                 catalog.mark_polyglot(connection, index.id)
+                worker.stores.ledger.save_setting(connection, catalog.polyglot_key(index.id), self.why)
         for index in indexes:
             index.polyglot = True
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlite3 import Row
 
 from memd.indexer.language.question import ParsedQuestion, parse
+from memd.indexer.language.words import is_small
 from memd.indexer.query import candidates, certainty, evidence, grep, hits, lookup, meaning, ranking
 from memd.indexer.query.candidates import Candidate, CandidatePool, Voices
 from memd.indexer.query.many_workspaces import worth_searching
@@ -82,11 +83,22 @@ class SearchResult:
             return certainty.FOUND * had
         near = [one for one in self.candidates[:FIRST] if one.index is best.index]
         named = [best.row, *(one.row for one in near[:NAMED])]
-        unsure = words.unsure or all(words.names_others(row["id"], row["stem"]) for row in named)
+        unsure = (
+            words.unsure
+            or all(words.names_others(row["id"], row["stem"]) for row in named)
+            or (had < certainty.ALL_WORDS and self._only_in_code(best, words, result.nearness))
+        )
         sure = certainty.confidence(max(words.known, had), had, result.nearness, unsure=unsure)
         # A rare word, a near spelling or a part of a word is more than nothing.
         some = (had and words.stands_in) or any(words.rare_in(one.row["id"]) for one in near)
         return max(sure, certainty.WEAK) if some else sure
+
+    def _only_in_code(self, best: Candidate, words: WordMatches, near: float | None) -> bool:
+        """Whether a question in prose has nothing but a match in code or a path for it: "my cat" is no `cat ~/x`."""
+        if not any(map(is_small, self.question.words)):
+            return False
+        by_meaning = certainty.confidence(None, 0.0, near)
+        return by_meaning < certainty.FOUND and words.only_in_code(best.row["id"], best.row["text"])
 
     def misspelt(self, answer: Answer) -> Answer:
         """The answer with the words that no note has, and their near spellings."""

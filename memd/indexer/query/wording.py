@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from memd.indexer.language.words import (
     is_half,
     is_small,
     telling_words,
+    terms_of,
 )
 from memd.indexer.query import ranking
 from memd.indexer.query.ranking import Floats
@@ -40,8 +42,11 @@ MOST_WHOLE = 100
 FEW = 50
 """Fewer chunks than this do not show which words are common: they count as if there were so many."""
 
-RARE = 0.02
-"""The share of all chunks that a rare word stands in at most."""
+RARE, RARE_LEAST = 0.01, 2
+"""The share of all chunks that a rare word stands in at most, and the number that is few anywhere."""
+
+TELLING = 0.7
+"""What a word weighs at least, as a share of the rarest beside it, to say as much."""
 
 PIECES_LACK = 2.0
 """All pieces of a number that no chunk has are worth a third of it at most: 10.8.0.1 is not 10.0.0.1."""
@@ -54,6 +59,9 @@ PART_LETTERS = 4
 
 CODE = re.compile(r"(?!\d+-?[^\W\d]+$)(?!\d{1,4}$)(?=(?:.*\d){3}|[^\W\d_].*\d).+")
 """What looks like a code, an address or a version: TICKET-2005, 10.0.0.1, x86; not 1st, 30-minute or 2026."""
+
+IN_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*[\s/][^`\n]*`|^ *\$ .*$|\S*[/~]\S*", re.DOTALL | re.MULTILINE)
+"""Code and paths; a single word in backticks is a name."""
 
 COMPOUND = 0.6
 """What a word earns as one half of a compound, where the language writes compounds as one word."""
@@ -161,8 +169,15 @@ class WordMatches:
 
     def rare_in(self, chunk: int) -> bool:
         """Whether a chunk has a word of the question that few chunks have."""
-        doc, few = self._doc(chunk), max(FEW, self.postings.count) * RARE
+        doc, few = self._doc(chunk), max(RARE_LEAST, self.postings.count * RARE)
         return any(match.share == 1.0 and len(match.docs) <= few and match.in_doc(doc) for match in self.matches)
+
+    def only_in_code(self, chunk: int, text: str) -> bool:
+        """Whether the telling words of the question that a chunk has stand in none of its prose."""
+        had = [match for match in self.matches if match.in_doc(self._doc(chunk))]
+        telling = max((match.idf for match in had), default=0.0) * TELLING
+        forms = {form for match in had if match.idf >= telling for form in match.forms}
+        return bool(had) and forms.isdisjoint(chain.from_iterable(terms_of(IN_CODE.sub(" ", text))))
 
     @property
     def stands_in(self) -> bool:
