@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from memd.indexer.language.words import (
     COMPOUNDING,
     STEM_OF,
+    UNSPACED_RUN,
     Word,
     compound_parts,
     forms_in,
@@ -168,9 +169,10 @@ class WordMatches:
         return self._doc(chunk) in self.written
 
     def rare_in(self, chunk: int) -> bool:
-        """Whether a chunk has a word of the question that few chunks have."""
+        """Whether a chunk has a word of the question that few chunks have; of pairs of characters it takes two."""
         doc, few = self._doc(chunk), max(RARE_LEAST, self.postings.count * RARE)
-        return any(match.share == 1.0 and len(match.docs) <= few and match.in_doc(doc) for match in self.matches)
+        rare = [one for one in self.matches if one.share == 1.0 and len(one.docs) <= few and one.in_doc(doc)]
+        return sum(0.5 if any(map(UNSPACED_RUN.match, match.forms)) else 1.0 for match in rare) >= 1.0
 
     def only_in_code(self, chunk: int, text: str) -> bool:
         """Whether the telling words of the question that a chunk has stand in none of its prose."""
