@@ -25,6 +25,7 @@ def status(result: Mapping[str, Any]) -> str:
         [
             *_fact("pending", _pending(result)),
             *_fact("model", _model(result)),
+            *_languages(result["workspaces"]),
             *_fact("change", _switch(result)),
             *_fact("listeners", result.get("subscriptions")),
             *_fact("proposals", _proposals(result)),
@@ -145,6 +146,12 @@ def _model(result: Mapping[str, Any]) -> str:
     other = str(model.get("multilingual") or "")
     beside = f"; other languages: {other}" if other.endswith("ready") else ""
     return f"{name}{size}, {model.get('state', 'off')}{note}{beside}; {made} embedded since the start"
+
+
+def _languages(rows: list[dict[str, Any]]) -> list[str]:
+    """What made workspaces need the model for other languages."""
+    reasons = [f"{one_line(row['ns'])}: {one_line(why)}" for row in rows for why in row.get("languages") or ()]
+    return [line for reason in reasons[:MAX_SKIPPED] for line in _fact("language", reason)]
 
 
 def _jobs(jobs: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -39,8 +39,8 @@ from memd.errors import LedgerMoved, StoreBroken, UnknownWorkspace, UsageError
 from memd.indexer.context.code_names import CodeNames
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.language.question import time_filter
-from memd.indexer.language.tongues import foreign_language
-from memd.indexer.query.meaning import unheard
+from memd.indexer.language.tongues import foreign_language, signs_of
+from memd.indexer.query.meaning import is_foreign_to, unheard
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import ModelChanged, Stores, WorkspaceIndex
 from memd.models import Filters
@@ -63,6 +63,8 @@ MODEL_SECONDS = 20.0
 """A model loads in a second or two; a machine under load may take longer."""
 LANGUAGE_SECONDS = 5.0
 """How long the first question in another language waits for its vectors, if no word of it is found."""
+MOST_SIGNS = 3
+"""Words of a question that are named for what made a workspace polyglot; they are small ones, which tell nothing."""
 
 
 MODEL_TRIES = 3
@@ -335,12 +337,17 @@ class HandlerContext:
         The first question in another language has all chunks of a workspace embedded by the model for that.
         """
         self.embedding.backlog.asked([self.stores.index(name).id for name in ns])
-        if not self.embedding.multilingual or not foreign_language(text):
+        language = foreign_language(text)
+        if not self.embedding.multilingual or not language:
             return True
         waiting = [index for name in ns if not (index := self.stores.index(name)).compares_languages]
+        strange = await self.read(self._foreign_to, waiting, text)
+        waiting = [index for index in waiting if index.polyglot or index.id in strange]
         new = tuple(index.workspace.ns for index in waiting if not index.polyglot)
         if new:
-            await self.write(mark_polyglot, self.stores, new)
+            signs = ", ".join(signs_of(text, language)[:MOST_SIGNS])
+            why = f"{language}: a question of {date.today()}{f' ({signs})' if signs else ''}"
+            await self.write(mark_polyglot, self.stores, new, why)
             await self.read(self.embedding.recount)
             self.embedding.hurry()
         lacking = bool(waiting) and await self.read(self._lacks_languages, waiting)
@@ -354,6 +361,10 @@ class HandlerContext:
         while not (ready := await self.meaning_ready(text, ns)) and time.monotonic() < until:
             await asyncio.sleep(POLL_SECONDS)
         return ready
+
+    def _foreign_to(self, indexes: Sequence[WorkspaceIndex], text: str) -> set[int]:
+        """The workspaces to which a question is in another language: what their English notes say is not foreign."""
+        return {index.id for index in indexes if not index.polyglot and is_foreign_to(self.stores, index, text)}
 
     def _lacks_languages(self, waiting: Sequence[WorkspaceIndex]) -> bool:
         """Whether some workspaces still wait for their first vectors for other languages."""

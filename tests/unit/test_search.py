@@ -290,14 +290,17 @@ def test_ageing_never_hides_the_only_or_the_better_answer(lab: Lab):
 
 def test_a_hit_in_another_language_is_as_sure_as_it_is_near_itself(lab: Lab):
     index = lab.add(NOTES)
-    ask = Ask("planted two apple trees behind the shed", ("agent",), today=TODAY)
-    found = find(lab.stores, [index], ask, parse(ask.query, TODAY))
-    translated = found.candidates[0].parts
+    asked = {text: Ask(text, ("agent",), today=TODAY) for text in ("plugh xyzzy quux", "planted two apple trees")}
+    without, having = (find(lab.stores, [index], ask, parse(ask.query, TODAY)) for ask in asked.values())
+    translated = without.candidates[0].parts
     translated |= {"translated": 0.1, "section_meaning": 0.9}
-    assert found.confidence > certainty.FOUND
+    assert without.confidence > certainty.FOUND
     # Another chunk, in the question's own language, is as near as before.
     translated["section_meaning"] = 0.1
-    assert found.confidence < certainty.FOUND
+    assert without.confidence < certainty.FOUND
+    # What has the words is not taken for less because its meaning seems far.
+    having.candidates[0].parts.update(translated=0.1, section_meaning=0.1)
+    assert having.confidence >= certainty.FOUND
 
 
 def test_words_that_belong_together_count_more_than_words_apart(wordless: Lab):

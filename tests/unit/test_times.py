@@ -85,7 +85,7 @@ def test_a_long_time_is_told_by_too_many_lines():
 
 def test_what_a_question_asks_of_time():
     assert question_times("when did we paint", TODAY) == QuestionTimes((), temporal=True, recent=False)
-    assert question_times("the latest plan", TODAY) == QuestionTimes((), temporal=True, recent=True)
+    assert question_times("the latest plan", TODAY) == QuestionTimes((), temporal=True, recent=True, newest=True)
     assert question_times("who painted", TODAY) == QuestionTimes()
     assert question_times("what did we do last week", TODAY).spans[0].first == date(2026, 2, 9)
 

@@ -119,8 +119,10 @@ def workspace_status(ctx: HandlerContext, index: WorkspaceIndex) -> Result:
     changed = reader.execute("SELECT changed FROM workspaces WHERE id = ?", (index.id,)).fetchone()
     problems = catalog.problems(reader, index.id) | index.skipped
     last_exam, exam_before = [*exams.trend(reader, index.id, 2), None, None][:2]
-    exam = {"last": last_exam, "before": exam_before}
-    return _workspace(ctx, index, counts, problems) | {"last_change": changed[0] if changed else None, "exam": exam}
+    return _workspace(ctx, index, counts, problems) | {
+        "last_change": changed[0] if changed else None, "exam": {"last": last_exam, "before": exam_before},
+        "languages": _languages(ctx, index),
+    }  # fmt: skip
 
 
 def _workspace(ctx: HandlerContext, index: WorkspaceIndex, counts: dict[str, int], problems: dict[str, str]) -> Result:
@@ -136,8 +138,18 @@ def _workspace(ctx: HandlerContext, index: WorkspaceIndex, counts: dict[str, int
         "last_change": None,
         "conflicts": conflicts.count(problems),
         "skipped": [{"path": path, "why": why} for path, why in sorted(problems.items())[:MAX_SKIPPED]],
+        "languages": [],
         "exam": {"last": None, "before": None},
     }
+
+
+def _languages(ctx: HandlerContext, index: WorkspaceIndex) -> list[str]:
+    """Why a workspace needs the model for other languages: its first such note, and the first such question."""
+    ledger = ctx.stores.ledger
+    note = catalog.first_foreign(ledger.reader, index.id) if ctx.stores.multilingual is not None else None
+    noted = f"{note['language']}: {note['path']}:{note['start_line']}" if note is not None else ""
+    asked = (ledger.setting(catalog.polyglot_key(index.id)) or "a question") if index.polyglot else ""
+    return [why for why in (noted, asked) if why]
 
 
 def _model_status(ctx: HandlerContext) -> Result:

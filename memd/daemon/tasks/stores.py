@@ -79,12 +79,13 @@ def use_model(stores: Stores, embedder: Embedder, source: str) -> None:
         stores.use_vectors(stores.vectors)
 
 
-def mark_polyglot(stores: Stores, names: Iterable[str]) -> None:
-    """Note that workspaces were asked in another language: all their chunks get vectors for that."""
+def mark_polyglot(stores: Stores, names: Iterable[str], why: str) -> None:
+    """Note that workspaces were asked in another language, and what showed it: all chunks get vectors for that."""
     indexes = [stores.index(ns) for ns in names]
     with stores.ledger.write() as connection:
         for index in indexes:
             catalog.mark_polyglot(connection, index.id)
+            stores.ledger.save_setting(connection, catalog.polyglot_key(index.id), why)
     for index in indexes:
         index.polyglot = True
 

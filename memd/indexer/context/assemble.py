@@ -53,8 +53,8 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
     pins, about = bundle.packed[:at_first], bundle.packed[at_first:]
     explain = {
         "pinned": {"found": len(pinned), "packed": sum(one.phase == "pinned" for one in pins)},
-        "search": {"chunks": found.chunks, "memories": len(found.relevance), "far": len(found.relevance) - len(found.near),
-                   "resting": len(found.near) - len(scores), "passed": len(scores)},
+        "search": {"chunks": found.chunks, "memories": len(found.relevance),
+                   "far": len(found.relevance) - len(found.near), "resting": len(found.near) - len(scores), "passed": len(scores)},
         "edges": {"followed": len(web.links), "expanded": pool.expanded, "boosted": pool.boosted,
                   "parents": pool.parents, "contradictions": pool.contradictions, "suppressed": pool.suppressed},
         "filters": left_out,
@@ -101,7 +101,7 @@ def _pinned(inputs: ContextInputs) -> list[int]:
 
 
 def _search(inputs: ContextInputs) -> SearchRelevance:
-    """Search as for any question; where vectors are still being made, by words alone too: meaning takes nothing away."""
+    """Search as for any question; while vectors are being made, by words alone too: meaning takes nothing away."""
     ask = replace(inputs.task.ask, limit=DEEP)
     found = _searched(inputs, ask)
     partly = ask.mode == "hybrid" and any(inputs.stores.is_partly_embedded(index) for index in inputs.indexes.values())

@@ -101,14 +101,14 @@ def _month_end(day: date) -> date:
     return day.replace(day=monthrange(day.year, day.month)[1])
 
 
-def _third(period: Period, part: str | None) -> Period:
-    """The early, middle or late third of a period."""
-    if not part:
+def third(period: Period, part: int | None) -> Period:
+    """The early (0), middle or late third of a period; the whole for None."""
+    if part is None:
         return period
     first, last = period
     days = DAY * (((last - first).days + 1) // 3)
     thirds = ((first, first + days - DAY), (first + days, first + 2 * days - DAY), (first + 2 * days, last))
-    return thirds[PARTS[part]]
+    return thirds[part]
 
 
 def nearest(make: Callable[[int], Period], which: str | None, now: date) -> Reading:
@@ -228,7 +228,7 @@ def _named_month(match: re.Match[str], text: str, now: date) -> Reading:
     def make(year: int) -> Period:
         if days:
             return date(year, month, days[0]), date(year, month, days[-1])
-        return _third(month_of(year, month), match["part"])
+        return third(month_of(year, month), PARTS.get(match["part"]))
 
     return (make(int(match["year"])), False) if match["year"] else nearest(make, match["which"], now)
 
@@ -261,7 +261,7 @@ def _unit(match: re.Match[str], text: str, now: date) -> Reading:
     if rolling and unit in UNIT_DAYS:
         return (units_on(now, -1, unit), now), False
     period = period_of(unit, STEPS.get(which, -1), now)
-    return _third(period, part if unit != "weekend" else None), False
+    return third(period, PARTS.get(part) if unit != "weekend" else None), False
 
 
 def _weekday(match: re.Match[str], text: str, now: date) -> Reading:
@@ -286,7 +286,7 @@ def _rolling(match: re.Match[str], text: str, now: date) -> Reading:
 
 def _season(match: re.Match[str], text: str, now: date) -> Reading:
     def make(year: int) -> Period:
-        return _third(month_of(year, SEASONS[match["season"]], 3), match["part"])
+        return third(month_of(year, SEASONS[match["season"]], 3), PARTS.get(match["part"]))
 
     if match["year"]:
         return make(int(match["year"])), False
@@ -309,11 +309,11 @@ def _quarter(match: re.Match[str], text: str, now: date) -> Reading:
 def _year(match: re.Match[str], text: str, now: date) -> Reading:
     year = int(match["year"])
     if match["decade"]:
-        return (_third(year_of(year, 10), match["part"]), False) if year % 10 == 0 else None
+        return (third(year_of(year, 10), PARTS.get(match["part"])), False) if year % 10 == 0 else None
     in_range = "-" in match.string[max(0, match.start() - 1) : match.end() + 1]
     # A number of this size that nothing marks as a year is more likely to be one when notes could be of it.
     if match["part"] or in_range or _before(match) or 1990 <= year <= now.year + 1:
-        return _third(year_of(year), match["part"]), False
+        return third(year_of(year), PARTS.get(match["part"])), False
     return None
 
 

@@ -38,6 +38,8 @@ class Names(NamedTuple):
     """From Monday on; alternatives of one day are joined by a bar."""
     numbers: str
     """From one on."""
+    parts: tuple[str, str, str]
+    """Patterns for the beginning, the middle and the end, before a month."""
     before_month: str = r"\.?\s+"
     """Between the day and the month."""
     after: bool = False
@@ -51,7 +53,8 @@ LATIN = {
         ("tage?n?", "wochen?", "wochenenden?", "monate?n?s?", "jahre?n?s?"), r"vor\s+{n}",
         "januar februar märz april mai juni juli august september oktober november dezember",
         "montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag",
-        "ein|eine|einem|einer|einen zwei drei vier fünf sechs sieben acht neun zehn", before_month=r"\.?\s*",
+        "ein|eine|einem|einer|einen zwei drei vier fünf sechs sieben acht neun zehn",
+        ("anfang", "mitte", "ende"), before_month=r"\.?\s*",
     ),
     "fr": Names(
         "aujourd'hui=0 aujourd’hui=0 hier=-1 avant-hier=-2 demain=1 après-demain=2",
@@ -59,7 +62,8 @@ LATIN = {
         ("jours?", "semaines?", "week-?ends?", "mois", "ans?|années?"), r"il\s+y\s+a\s+{n}",
         "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
         "lundi mardi mercredi jeudi vendredi samedi dimanche",
-        "un|une deux trois quatre cinq six sept huit neuf dix", before_month=r"(?:er)?\s+", after=True,
+        "un|une deux trois quatre cinq six sept huit neuf dix",
+        ("début", "mi", "fin"), before_month=r"(?:er)?\s+", after=True,
     ),
     "es": Names(
         "hoy=0 ayer=-1 anteayer=-2 antier=-2 mañana=1 anoche=-1",
@@ -67,7 +71,8 @@ LATIN = {
         ("días?", "semanas?", "fin\\s+de\\s+semana", "mes(?:es)?", "años?"), r"hace\s+{n}|{n}\s+atrás",
         "enero febrero marzo abril mayo junio julio agosto septiembre|setiembre octubre noviembre diciembre",
         "lunes martes miércoles jueves viernes sábado domingo",
-        "un|una|uno dos tres cuatro cinco seis siete ocho nueve diez", before_month=r"\s+(?:de\s+)?", after=True,
+        "un|una|uno dos tres cuatro cinco seis siete ocho nueve diez",
+        ("(?:principio|inicio|comienzo)s?", "mediados", "fin(?:al)?(?:es)?"), before_month=r"\s+(?:de\s+)?", after=True,
     ),
     "pt": Names(
         "hoje=0 ontem=-1 anteontem=-2 amanhã=1",
@@ -75,7 +80,8 @@ LATIN = {
         ("dias?", "semanas?", "fim\\s+de\\s+semana", "m[êe]s(?:es)?", "anos?"), r"há\s+{n}|{n}\s+atrás",
         "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
         "segunda(?:-feira)? terça(?:-feira)? quarta(?:-feira)? quinta(?:-feira)? sexta(?:-feira)? sábado domingo",
-        "um|uma dois|duas três quatro cinco seis sete oito nove dez", before_month=r"\s+(?:de\s+)?", after=True,
+        "um|uma dois|duas três quatro cinco seis sete oito nove dez",
+        ("início|começo", "meados", "fim|final|fins"), before_month=r"\s+(?:de\s+)?", after=True,
     ),
     "it": Names(
         "oggi=0 ieri=-1 l'altro\\sieri=-2 avantieri=-2 domani=1 stamattina=0 stasera=0",
@@ -83,7 +89,8 @@ LATIN = {
         ("giorn[oi]", "settiman[ae]", "fine\\s+settimana|weekend", "mes[ei]", "ann[oi]"), r"{n}\s+fa",
         "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
         "lunedì martedì mercoledì giovedì venerdì sabato domenica",
-        "un|una|uno due tre quattro cinque sei sette otto nove dieci", before_month=r"\s+", after=True,
+        "un|una|uno due tre quattro cinque sei sette otto nove dieci",
+        ("inizio", "metà", "fine"), before_month=r"\s+", after=True,
     ),
     "nl": Names(
         "vandaag=0 gisteren=-1 eergisteren=-2 morgen=1 overmorgen=2",
@@ -92,6 +99,7 @@ LATIN = {
         "januari februari maart april mei juni juli augustus september oktober november december",
         "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag",
         "een|één twee drie vier vijf zes zeven acht negen tien",
+        ("begin", "mid(?:den)?|half", "eind(?:e)?"),
     ),
     "ru": Names(
         "сегодня=0 вчера=-1 позавчера=-2 завтра=1 послезавтра=2",
@@ -99,10 +107,11 @@ LATIN = {
         "эт(?:от|а|о|ой|ом|у|и|их)", "следующ(?:ий|ая|ее|ей|ем|ую)|будущ(?:ий|ая|ей|ем|ую)",
         ("д(?:ень|ня|ней|ни)", "недел(?:я|и|ю|е|ь)", "выходны(?:е|х)", "месяц(?:а|е|ев|ы)?", "год(?:а|у)?|лет"),
         r"{n}\s+назад",
-        "январ[ьяе] феврал[ьяе] марта? апрел[ьяе] ма[йяе] июн[ьяе] июл[ьяе] август[ае]? сентябр[ьяе] октябр[ьяе]"
+        "январ[ьяе] феврал[ьяе] март[ае]? апрел[ьяе] ма[йяе] июн[ьяе] июл[ьяе] август[ае]? сентябр[ьяе] октябр[ьяе]"
         " ноябр[ьяе] декабр[ьяе]",
         "понедельник вторник сред[ау] четверг пятниц[ау] суббот[ау] воскресенье",
-        "один|одну два|две три четыре пять шесть семь восемь девять десять", before_month=r"\s+",
+        "один|одну два|две три четыре пять шесть семь восемь девять десять",
+        ("начал[ео]", "середин[еау]", "кон(?:це|ец)"), before_month=r"\s+",
     ),
 }  # fmt: skip
 
@@ -140,7 +149,12 @@ COUNTED_UNITS = {
     for sign in signs
 }
 NUMBER = "(?:[0-9]{1,3}|[〇零一二两兩三四五六七八九十]{1,3})"
-MONTH_DAY = rf"(?P<month>{NUMBER})\s?[月월](?:\s?(?P<day>{NUMBER})\s?[日号號일])?"
+SIGN_PARTS = tuple(map(re.compile, ("[上初]旬?|초", "中旬?|중순", "下旬|[末底]|말")))
+"""After a month: its beginning, its middle, its end."""
+MONTH_DAY = (
+    rf"(?P<month>{NUMBER})\s?[月월](?:\s?(?P<day>{NUMBER})\s?[日号號일]"
+    r"|\s?(?P<part>[上中下]旬|[初底末](?![\u4e00-\u9fff])|초|중순|말))?"
+)
 OF_WEEK = (
     r"(?:(?:周|週|星期)?(?P<weekday>[一二三四五六日天](?![月年日天])|[月火水木金土日](?=曜)"
     r"|[월화수목금토일](?=요일)))?(?:曜日?|요일)?"
@@ -160,7 +174,7 @@ CUES = tuple(
     " geleden enero abril mai juni juli augustus agosto maggio giugno lugli janvier juin juillet octo otto oktober"
     " jueves viernes domingo jeudi vendredi dimanche freitag samstag sonntag vrijdag zondag marzo avril aprile"
     " novembr dezem dicembr decem janu janei gennaio febr febb fever septem setem setiem sexta quinta quarta"
-    " segunda martes".split()
+    " segunda martes mars maart".split()
 )
 """An ASCII text with none of these names no time in another language."""
 NUMBERS_ONLY = tuple(rule for rule in dates.RULES if rule[0] == ("19", "20"))
@@ -189,9 +203,12 @@ def _rolling(count: int, unit: str, now: date) -> Reading:
     return (dates.units_on(now, -count, "week" if unit == "weekend" else unit), now), False
 
 
-def _on_date(year: str | None, month: int, day: str | None, now: date) -> Reading:
+def _on_date(year: str | None, month: int, day: str | None, now: date, part: int | None = None) -> Reading:
+    """A day, a month, or the beginning (0), the middle or the end of one."""
+
     def make(of: int) -> Period:
-        return (date(of, month, int(day)), date(of, month, int(day))) if day else month_of(of, month)
+        whole = month_of(of, month) if not day else (date(of, month, int(day)), date(of, month, int(day)))
+        return dates.third(whole, part)
 
     return (make(int(year)), False) if year else dates.nearest(make, None, now)
 
@@ -209,6 +226,7 @@ class _Spaced:
         self.units = tuple(map(re.compile, names.units))
         self.months = tuple(map(re.compile, names.months.split()))
         self.weekdays = tuple(map(re.compile, names.weekdays.split()))
+        self.parts = tuple(map(re.compile, names.parts))
         self.steps = tuple(map(re.compile, (names.last, names.this, names.next)))
         self.numbers = {word: nth for nth, same in enumerate(names.numbers.split(), 1) for word in same.split("|")}
 
@@ -222,12 +240,13 @@ class _Spaced:
         # Where it cannot stand after, the second half never matches.
         after = rf"|{'' if names.after else '(?!)'}\b(?P<name2>{noun})\s+(?P<step2>{names.last}|{names.next})\b"
         year = rf"(?:,?\s+(?:del?\s+|года?\s+)?(?P<year>{dates.YEAR}))?"
+        part = rf"(?P<part>{'|'.join(names.parts)})(?:\s+(?:d[ei]\s+)?|-)"
         day = _any(*sorted(map(_flexible, self.days), key=len, reverse=True))
         return (
             _rule(self.ago, "|".join(rf"\b{way.replace('{n}', counted)}" for way in names.ago.split("|"))),
             _rule(self.rolling, rf"\b(?:{last}\s+({count})|({count})\s+{last})\s+(?P<unit>{unit})\b"),
             _rule(self.near, rf"\b(?P<step>{steps})\s+(?P<name>{noun})\b{after}"),
-            _rule(self.on_date, rf"\b(?:(?P<day>[0-9]{{1,2}}){names.before_month})?(?P<month>{month})\b{year}"),
+            _rule(self.on_date, rf"\b(?:(?P<day>[0-9]{{1,2}}){names.before_month}|{part})?(?P<month>{month})\b{year}"),
             _rule(self.day, rf"(?<!\w){day}\b"),
             _rule(self.on_weekday, rf"\b(?P<weekday>{weekday})\b"),
         )
@@ -253,7 +272,8 @@ class _Spaced:
         return period_of(self._unit(name), step, now), False
 
     def on_date(self, match: re.Match[str], text: str, now: date) -> Reading:
-        return _on_date(match["year"], _which(self.months, match["month"]) + 1, match["day"], now)
+        part = _which(self.parts, match["part"]) if match["part"] else None
+        return _on_date(match["year"], _which(self.months, match["month"]) + 1, match["day"], now, part)
 
     def on_weekday(self, match: re.Match[str], text: str, now: date) -> Reading:
         return on_weekday(_which(self.weekdays, match["weekday"]), None, now)
@@ -359,4 +379,5 @@ def _sign_date(year: str | None, match: re.Match[str], now: date) -> Reading:
     if match["month"] is None:
         return year_of(int(year or now.year)), False
     day = str(_sign_number(match["day"])) if match["day"] else None
-    return _on_date(year, _sign_number(match["month"]), day, now)
+    part = _which(SIGN_PARTS, match["part"]) if match["part"] else None
+    return _on_date(year, _sign_number(match["month"]), day, now, part)

@@ -40,15 +40,19 @@ DEFINED = 3
 ASKS_WHAT_HOLDS = re.compile(r"\b(?:is|are|do|does|has|have|can|should|must)\b|['’]s\b", re.IGNORECASE)
 ASKS_WHAT_WAS = re.compile(r"\b(?:did|was|were|had|happened|been|ago)\b", re.IGNORECASE)
 ASKING = re.compile(
-    "我们|我|你|做了|做|发生了|發生了|什么|什麼|怎么样|怎么|了|吗|呢|的|何を|何が|しました|した|でした|ですか|か|は|を|の|が|に"
-    "|우리는?|우리가|무엇을|무엇|뭐|했어요?|했나요?|했지"
+    "我们|我|你|做了|做|发生过|发生了|發生了|发生|發生|有什么事情?|有哪些事情?|什么事情?|什么|什麼事|什麼|怎么样|怎么|了|吗|呢|的"
+    "|何がありました|何があった|何が起きました|何が起きた|何が起こった|どんなことがあった|どうだった"
+    "|何を|何が|しました|した|でした|ですか|っけ|か|は|を|の|が|に"
+    r"|우리는?|우리가|무엇을|무엇|뭐|했어요?|했나요?|했지|무슨 일이?|있었어요?|있었나요?|있었지|에(?=\s|$)"
 )
 """What asks and says nothing, where words have no spaces between them."""
 DOING = frozenset(
-    "gemacht getan passiert los fait passé hicimos hice pasó hecho fizemos fiz aconteceu fatto abbiamo successo gedaan"
-    " gebeurd hebben делали делал было произошло мы".split()
+    "happen happens happened happening occurred going on up done doing anything something everything things stuff note"
+    " notes gemacht getan passiert passierte geschah geschehen los fait passé sest sest-il quest-ce quoi en"
+    " quavons-nous hicimos hice pasó ocurrió sucedió hubo hecho fizemos fiz aconteceu houve fatto cosa abbiamo"
+    " successo a gedaan gebeurd gebeurde er op hebben делали делал было произошло случилось что мы в на".split()
 )
-"""In "what did we do yesterday" nothing is sought but the day."""
+"""In "what did we do yesterday" and "what happened in March" nothing is sought but the time."""
 
 OPENING = " \"'“‘„«(¿¡"
 SENTENCE_ENDS = ("", ".", "!", "?", ":", "…")
@@ -109,8 +113,8 @@ class ParsedQuestion:
     @property
     def only_time(self) -> bool:
         """Whether it asks for nothing but a time: "what did we do last week"."""
-        says_more = self.prefixes or any(word.exact[0] not in STOPWORDS for word in self.undated)
-        return bool(self.times.spans) and not says_more
+        says_more = self.prefixes or any(word.exact[0] not in STOPWORDS | DOING for word in self.undated)
+        return bool(self.times.spans or self.times.newest) and not says_more
 
     @property
     def at_its_time(self) -> ParsedQuestion | None:
@@ -119,11 +123,12 @@ class ParsedQuestion:
         "Yesterday" stands in no note of yesterday, so those words are not looked for.
         """
         named = self.times.spans if self.only_time else self.times.relative
-        if len(named) != 1:
+        newest = self.only_time and not named
+        if len(named) != 1 and not newest:
             return None
         text = times.without_times(self.text, QuestionTimes(named)) if not self.only_time else ""
-        cut = _words_in(text, foreign_language(self.text))
-        filters = narrow(self.filters, _between(named[0]))
+        cut = _sought(text, foreign_language(self.text))
+        filters = self.filters if newest else narrow(self.filters, _between(named[0]))
         return replace(
             self, text=text, words=cut, undated=cut, filters=filters, times=replace(self.times, spans=(), relative=())
         )
@@ -201,11 +206,11 @@ class _Operators:
 
     def question(self, text: str, today: date) -> ParsedQuestion:
         language, named = foreign_language(text), times.question_times(text, today)
-        cut = _words_in(text, language)
+        cut = _sought(text, language)
         return ParsedQuestion(
             text=text,
             words=cut,
-            undated=_undated(times.without_times(text, named), language) if named.spans else cut,
+            undated=_undated(times.without_times(text, named), language) if named.spans or named.newest else cut,
             prefixes=tuple(tuple(words(prefix)) for prefix in self.prefixes),
             phrases=tuple(map(phrase, self.phrases)),
             without=tuple(map(phrase, self.without)),
@@ -213,6 +218,16 @@ class _Operators:
             times=named,
             today=today,
         )
+
+
+def _sought(text: str, language: str) -> Words:
+    """The words to look for: "latest" is one only where there is no other."""
+    return _words_in(_without_newest(text), language) or _words_in(text, language)
+
+
+def _without_newest(text: str) -> str:
+    """The question without what asks for the newest; the other words keep their places."""
+    return times.NEWEST.sub(lambda match: " " * len(match.group()), text)
 
 
 def _words_in(text: str, language: str) -> Words:
@@ -232,6 +247,7 @@ def _is_name(text: str, word: Word) -> bool:
 
 def _undated(text: str, language: str) -> Words:
     """The words of a question that name no time; in other languages than English without those that only ask."""
+    text = _without_newest(text)
     cut = _words_in(ASKING.sub(" ", text) if language else text, language)
     return tuple(word for word in cut if not language or not (word.exact[0] in DOING or is_small(word)))
 

@@ -77,8 +77,14 @@ ASKS_WHEN = re.compile(
     r"|\b(?:what|which)\s+(?:exact\s+)?(?:day|date|week|weekend|month|year)\b"
     r"|\b(?:wann|quand|cuándo|quando|wanneer|когда)\b|什么时候|什麼時候|何时|いつ|언제"
 )
+NEWEST = re.compile(
+    r"\b(?:latest|newest|neue?ste[nmrs]?|allerneueste[nmrs]?|nieuwste|más recientes?|mais recentes?|più recent[ei]"
+    r"|les? plus récent(?:e?s)?)\b|最新|최신",
+    re.IGNORECASE,
+)
+"""What asks for the newest and is no word that a note need have."""
 ASKS_NEWEST = re.compile(
-    r"\b(?:latest|newest|recent|recently|lately|currently|now|nowadays|last\s+time)\b"
+    r"\b(?:recent|recently|lately|currently|now|nowadays|last\s+time)\b"
     r"|(?:\b(?:the|my|our|your|his|her|their|its)|['’]s)\s+current\s+(?!in\b|of\b|through\b|flow)[a-z]"
 )
 
@@ -90,16 +96,19 @@ class QuestionTimes:
     spans: tuple[TimeSpan, ...] = ()
     temporal: bool = False
     recent: bool = False
+    newest: bool = False
+    """Whether it says so with a word that asks for nothing else: "latest"."""
     relative: tuple[TimeSpan, ...] = ()
     """Those of the spans that are counted from today: "yesterday", "on Monday", "last week"."""
 
 
 def question_times(text: str, today: date) -> QuestionTimes:
     low = text.lower()
-    recent = bool(ASKS_NEWEST.search(low))
+    newest = bool(NEWEST.search(low))
+    recent = newest or bool(ASKS_NEWEST.search(low))
     named = tuple(spans(text, today))
     relative = tuple(span for span in named if _is_relative(span, today))
-    return QuestionTimes(named, recent or bool(ASKS_WHEN.search(low)), recent, relative)
+    return QuestionTimes(named, recent or bool(ASKS_WHEN.search(low)), recent, newest, relative)
 
 
 def _is_relative(span: TimeSpan, today: date) -> bool:

@@ -89,10 +89,15 @@ CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|<!--.*?-->", re.DOTA
 _SCRIPT = tuple((language, re.compile(f"[{letters}]+")) for language, letters in SCRIPTS)
 OWN_LETTERS = {
     "ß": "de", "ä": "de", "ö": "de", "ü": "de",
-    "¿": "es", "¡": "es", "ñ": "es", "ã": "pt", "õ": "pt", "ł": "pl", "ę": "pl", "ğ": "tr", "ı": "tr",
+    "ñ": "es", "ã": "pt", "õ": "pt", "ł": "pl", "ę": "pl", "ğ": "tr", "ı": "tr",
     "ș": "ro", "ț": "ro", "ă": "ro", "ř": "cs", "ě": "cs", "ư": "vi", "ơ": "vi",
 }  # fmt: skip
-"""Letters that mostly one of these languages has; umlauts also stand in names, and count half."""
+"""Letters that mostly one of these languages has; they stand in names too."""
+OWN_SIGNS = frozenset("¿¡")
+LETTER_WORTH = 0.5
+"""What a word with such a letter is worth: one alone is a name or a loan ("jalapeño")."""
+NAME_WORTH = 0.5
+"""The share of its worth that a capital leaves to a word inside of a text: "Rio de Janeiro"."""
 
 LETTERS = {"el": 4}
 """Letters in a row that are text: a single Greek one is a formula."""
@@ -105,7 +110,7 @@ SURE, SHORT = 1.0, 100
 IN_ENGLISH = frozenset(
     "la le les los las el de del della der den di da das do du dos van von al san st"
     " ai ben chi cine come comment dan door dove had han hay hoe hun kim man met mia mis mon non os par pro sen ska"
-    " sus till ve".split()
+    " sus till ve im über são".split()
 )
 """Small words that English has too, in names ("Los Angeles") or with another meaning ("door code"): they count half."""
 
@@ -121,6 +126,13 @@ def foreign_language(text: str) -> str:
     """The language of a text, or of a good part of it; empty for English, and when nothing shows it."""
     language = language_of(text)
     return "" if language == ENGLISH else language
+
+
+def signs_of(text: str, language: str) -> list[str]:
+    """The small words and letters of a text by which it is taken for one of a language; none for a script."""
+    letters = (letter for letter in dict.fromkeys(text.lower()) if OWN_LETTERS.get(letter) == language)
+    small = (word for word in dict.fromkeys(WORD.findall(text.lower())) if language in _LANGUAGES.get(word, ()))
+    return [*small, *letters]
 
 
 def _by_script(text: str) -> str:
@@ -143,16 +155,22 @@ def _count(runs: list[str], least: int) -> int:
 
 def _by_small_words(text: str) -> str:
     score = dict.fromkeys(SMALL_WORDS, 0.0)
-    found = set((ASCII_WORD if text.isascii() else WORD).findall(text))
     # In capitals it is an abbreviation.
-    for word in _LANGUAGES.keys() & {word.lower() for word in found if not word.isupper()}:
-        # A word that many languages have says little.
-        worth = (0.5 if word in IN_ENGLISH else 1.0) / len(_LANGUAGES[word])
-        for language in _LANGUAGES[word]:
-            score[language] += worth
-    if not text.isascii():
-        for letter in OWN_LETTERS.keys() & set(text.lower()):
-            score[OWN_LETTERS[letter]] += 0.5 if letter in "äöü" else 1.0
+    found = {word: None for word in (ASCII_WORD if text.isascii() else WORD).findall(text) if not word.isupper()}
+    seen: set[str] = set()
+    for nth, word in enumerate(found):
+        plain = word.lower()
+        share = NAME_WORTH if nth and word[0].isupper() else 1.0
+        if plain in _LANGUAGES and plain not in seen:
+            # A word that many languages have says little.
+            worth = share * (0.5 if plain in IN_ENGLISH else 1.0) / len(_LANGUAGES[plain])
+            for language in _LANGUAGES[plain]:
+                score[language] += worth
+        elif not plain.isascii() and plain not in seen:
+            for language in {OWN_LETTERS[letter] for letter in OWN_LETTERS.keys() & set(plain)}:
+                score[language] += share * LETTER_WORTH
+        seen.add(plain)
+    score["es"] += bool(OWN_SIGNS & set(text))
     best = max(score, key=lambda language: (score[language], language == ENGLISH))
     sure = SURE * (1.0 if len(text) <= SHORT else 1.5)
     return best if score[best] and (best == ENGLISH or score[best] >= sure) else ""

@@ -139,6 +139,8 @@ def _parts(
         parts |= {"words": earned[own], "section": sections[memories.memory[own]]}
         stems = [row["stem"] for row in rows]
         named = {stem: voices.words.in_name(stem) for stem in set(stems)}
+        if len(voices.words.written):
+            parts["written"] = np.isin(docs[own], voices.words.written).astype(float)
         if voices.words.coded:
             parts["code"] = voices.words.codes_in(docs[own])
         parts["name"] = np.array([named[stem] for stem in stems])

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.errors import ModelUnavailable
-from memd.indexer.language.tongues import foreign_language
+from memd.indexer.language.tongues import WORD, foreign_language
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
 from memd.indexer.store import catalog, vector_table
@@ -173,6 +173,15 @@ class QuestionVector:
             return cosines
         foreign = self.foreign.cosines_to_scale(self.foreign.cosines(other, chunks), self.scale)
         return np.where(np.isnan(foreign), cosines, foreign)
+
+
+def is_foreign_to(stores: Stores, index: WorkspaceIndex, text: str) -> bool:
+    """Whether a question is in another language for a workspace; no word of notes that are all English is foreign."""
+    if catalog.first_foreign(stores.ledger.reader, index.id) is not None:
+        return bool(foreign_language(text))
+    postings = index.text.postings()
+    unknown = [word for word in WORD.findall(text) if not postings.frequency("exact", word.casefold())]
+    return bool(foreign_language(" ".join(unknown)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,8 @@ WEIGHTS: dict[str, float] = {
     # What a chunk in another language than the question is credited with for the words that it cannot have: as much as
     # chunks of its nearness have in the question's own language.
     "translated": 1.6,
+    # The chunk has every word as the question writes it: no other form of a word, no time that it means, outranks it.
+    "written": 0.6,
     # The share of the codes in the question that the chunk has: who names a code wants what is said of it.
     "code": 2.0,
     # The share of the question's words that the file is called by.
@@ -121,7 +123,7 @@ OF_A_LINE = ("lines", "line", "own", "label", "timed", "told_date", "asks", "def
 CORE = ("words", "lines", "line", "section", "meaning", "section_meaning")
 """The parts that say how much a chunk is about the question; their maximum is relevance 1."""
 
-EXTRA = ("code", "name", "label", "date", "timed", "told_date", "defines", "fact", "clock", "translated")
+EXTRA = ("written", "code", "name", "label", "date", "timed", "told_date", "defines", "fact", "clock", "translated")
 """Parts that only some questions have: they add to it."""
 
 FAINT = 0.18

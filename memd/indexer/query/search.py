@@ -8,14 +8,17 @@ from dataclasses import dataclass, field, replace
 from sqlite3 import Row
 
 from memd.indexer.language.question import ParsedQuestion, parse
+from memd.indexer.language.words import is_small
 from memd.indexer.query import candidates, certainty, evidence, grep, hits, lookup, meaning, ranking
 from memd.indexer.query.candidates import Candidate, CandidatePool, Voices
 from memd.indexer.query.many_workspaces import worth_searching
 from memd.indexer.query.meaning import BegunVector, QuestionVector
-from memd.indexer.query.wording import WordMatches, match_words
+from memd.indexer.query.wording import WordMatches, as_written, match_words
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Answer, Ask
 
+FIRST = 8
+"""So many candidates are sure to be hits, unless fewer were asked for."""
 NAMED = 3
 """Of so many hits one has a name that the question names, or the answer is not sure to be about it."""
 
@@ -45,33 +48,64 @@ class SearchResult:
 
     @property
     def confidence(self) -> float:
-        """How sure the best candidate of the surest workspace is: many are as sure as each asked alone."""
+        """How sure the surest workspace is: many are as sure as each asked alone."""
         if not self.candidates or not self.by_workspace:
             return float(bool(self.candidates))
         by_index: dict[int, list[Candidate]] = {}
         for one in self.candidates:
             by_index.setdefault(one.index.id, []).append(one)
-        return max(map(self._confidence_in, by_index.values()))
+        return max(self._confidence_in(candidates[:FIRST]) for candidates in by_index.values())
 
-    def _confidence_in(self, candidates: Sequence[Candidate]) -> float:
-        """How sure the best candidate of one workspace is."""
-        best = candidates[0]
-        result, by_date = self.by_workspace[best.index.id], best.parts.get("date", 0.0)
-        words = result.undated
-        # In another language it has none of the question's words, whatever it says; what else is near is no help.
-        translated = bool(best.parts.get("translated"))
-        if words is None or translated:
-            near = best.parts["section_meaning"] if translated else result.nearness
-            by_meaning = certainty.confidence(None, 0.0, near, translated=translated)
-            return max(by_date, by_meaning) if self.question.only_time else by_meaning
+    def _confidence_in(self, first: Sequence[Candidate]) -> float:
+        """How sure one workspace is, by the first hit that has every word of the question, or else by the best one.
+
+        Words and meaning each make it surer: what one of them shows, the other cannot take away.
+        """
+        best = next((one for one in first if self._had_by(one) >= certainty.ALL_WORDS), first[0])
+        by_date = best.parts.get("date", 0.0) if self.question.only_time else 0.0
+        return max(by_date, self._by_meaning(best), self._by_words(best, first))
+
+    def _had_by(self, one: Candidate) -> float:
+        """The share of the question's words that a chunk or the name of its file has."""
+        result, chunk = self.by_workspace[one.index.id], one.row["id"]
+        if result.voices.words is None or result.undated is None:
+            return 0.0
         if self.question.only_time:
-            return by_date
-        had = max(words.had_by(best.row["id"]), words.in_name(best.row["stem"]))
-        first = [one.row for one in candidates[:NAMED]]
-        unsure = words.unsure or all(words.names_others(row["id"], row["stem"]) for row in first)
+            return float(result.voices.words.has_as_written(chunk))
+        return max(result.undated.had_by(chunk), result.undated.in_name(one.row["stem"]))
+
+    def _by_meaning(self, best: Candidate) -> float:
+        """How sure it is without words: where none were asked for, and of a hit in another language."""
+        translated = bool(best.parts.get("translated"))
+        result = self.by_workspace[best.index.id]
+        if result.undated is not None and not translated:
+            return 0.0
+        # In another language what else is near is no help.
+        near = best.parts["section_meaning"] if translated else result.nearness
+        return certainty.confidence(None, 0.0, near, translated=translated)
+
+    def _by_words(self, best: Candidate, first: Sequence[Candidate]) -> float:
+        result, had = self.by_workspace[best.index.id], self._had_by(best)
+        words = result.undated
+        if words is None or self.question.only_time:
+            return certainty.FOUND * had
+        named = [best.row, *(one.row for one in first[:NAMED])]
+        unsure = (
+            words.unsure
+            or all(words.names_others(row["id"], row["stem"]) for row in named)
+            or (had < certainty.ALL_WORDS and self._only_in_code(best, words, result.nearness))
+        )
         sure = certainty.confidence(max(words.known, had), had, result.nearness, unsure=unsure)
-        # A near spelling or a part of a word that the best hit has is more than nothing.
-        return max(sure, certainty.WEAK) if had and words.stands_in else sure
+        # A rare word, a near spelling or a part of a word is more than nothing.
+        some = (had and words.stands_in) or any(words.rare_in(one.row["id"]) for one in first)
+        return max(sure, certainty.WEAK) if some else sure
+
+    def _only_in_code(self, best: Candidate, words: WordMatches, near: float | None) -> bool:
+        """Whether a question in prose has nothing but a match in code or a path for it: "my cat" is no `cat ~/x`."""
+        if not any(map(is_small, self.question.words)):
+            return False
+        by_meaning = certainty.confidence(None, 0.0, near)
+        return by_meaning < certainty.FOUND and words.only_in_code(best.row["id"], best.row["text"])
 
     def misspelt(self, answer: Answer) -> Answer:
         """The answer with the words that no note has, and their near spellings."""
@@ -117,15 +151,35 @@ def find(stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: 
     """The candidates for a question, best first; for one of filters only, what passes them, newest first.
 
     A time that it names as seen from today filters first; only if nothing of that time answers, all notes are asked.
+    What has the question's very words is an answer whatever its time.
     """
     timed = question.at_its_time
     if timed is not None:
         found = find(stores, indexes, ask, timed)
         if certainty.verdict(bool(found.candidates), found.confidence) != "none":
-            return found
+            return _with_written(stores, indexes, ask, question, found)
     if question.has_words:
         return rank(stores, indexes, ask, question)
     return SearchResult(question, _newest(stores, indexes, question))
+
+
+def _with_written(
+    stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion, found: SearchResult
+) -> SearchResult:
+    """What was found at its time, and second the best chunk that has the question as it is written."""
+    having = [
+        index for index in indexes if ask.mode != "vector" and len(as_written(index.text.postings(), question.words))
+    ]
+    if not having:
+        return found
+    first, *rest = found.candidates
+    ranked = rank(stores, having, ask, question)
+    best = next((one for one in ranked.candidates if one.parts.get("written")), first)
+    best.score = first.score
+    others = [one for one in rest if one.row["id"] != best.row["id"]]
+    both = [first, best] if first.row["id"] != best.row["id"] else [first]
+    by_workspace = {**ranked.by_workspace, **found.by_workspace} if found.by_workspace else {}
+    return replace(found, candidates=both + others, by_workspace=by_workspace)
 
 
 def rank(

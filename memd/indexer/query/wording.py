@@ -5,11 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.language.words import COMPOUNDING, STEM_OF, Word, compound_parts, forms_in, is_half, telling_words
+from memd.indexer.language.words import (
+    COMPOUNDING,
+    STEM_OF,
+    UNSPACED_RUN,
+    Word,
+    compound_parts,
+    forms_in,
+    is_half,
+    is_small,
+    telling_words,
+    terms_of,
+)
 from memd.indexer.query import ranking
 from memd.indexer.query.ranking import Floats
 from memd.indexer.store.postings import Postings
@@ -31,6 +43,12 @@ MOST_WHOLE = 100
 FEW = 50
 """Fewer chunks than this do not show which words are common: they count as if there were so many."""
 
+RARE, RARE_LEAST = 0.01, 2
+"""The share of all chunks that a rare word stands in at most, and the number that is few anywhere."""
+
+TELLING = 0.7
+"""What a word weighs at least, as a share of the rarest beside it, to say as much."""
+
 PIECES_LACK = 2.0
 """All pieces of a number that no chunk has are worth a third of it at most: 10.8.0.1 is not 10.0.0.1."""
 
@@ -42,6 +60,9 @@ PART_LETTERS = 4
 
 CODE = re.compile(r"(?!\d+-?[^\W\d]+$)(?!\d{1,4}$)(?=(?:.*\d){3}|[^\W\d_].*\d).+")
 """What looks like a code, an address or a version: TICKET-2005, 10.0.0.1, x86; not 1st, 30-minute or 2026."""
+
+IN_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*[\s/][^`\n]*`|^ *\$ .*$|\S*[/~]\S*", re.DOTALL | re.MULTILINE)
+"""Code and paths; a single word in backticks is a name."""
 
 COMPOUND = 0.6
 """What a word earns as one half of a compound, where the language writes compounds as one word."""
@@ -93,6 +114,8 @@ class WordMatches:
     """The words that may occur in a file's name."""
     lost: float = 0.0
     """The weight of words of which only pieces were found; it lowers the known share."""
+    written: Docs = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The documents that have every word of the question as it is written."""
     _earned: Floats | None = None
 
     @property
@@ -150,6 +173,23 @@ class WordMatches:
         doc, plain = self._doc(chunk), stem.casefold()
         here = (match.in_doc(doc) or any(form in plain for form in match.forms) for match in self.named)
         return bool(self.named) and not any(here)
+
+    def has_as_written(self, chunk: int) -> bool:
+        """Whether a chunk has every word of the question as it is written."""
+        return self._doc(chunk) in self.written
+
+    def rare_in(self, chunk: int) -> bool:
+        """Whether a chunk has a word of the question that few chunks have; of pairs of characters it takes two."""
+        doc, few = self._doc(chunk), max(RARE_LEAST, self.postings.count * RARE)
+        rare = [one for one in self.matches if one.share == 1.0 and len(one.docs) <= few and one.in_doc(doc)]
+        return sum(0.5 if any(map(UNSPACED_RUN.match, match.forms)) else 1.0 for match in rare) >= 1.0
+
+    def only_in_code(self, chunk: int, text: str) -> bool:
+        """Whether the telling words of the question that a chunk has stand in none of its prose."""
+        had = [match for match in self.matches if match.in_doc(self._doc(chunk))]
+        telling = max((match.idf for match in had), default=0.0) * TELLING
+        forms = {form for match in had if match.idf >= telling for form in match.forms}
+        return bool(had) and forms.isdisjoint(chain.from_iterable(terms_of(IN_CODE.sub(" ", text))))
 
     @property
     def stands_in(self) -> bool:
@@ -220,7 +260,21 @@ def match_words(postings: Postings, words: Sequence[Word], prefixes: Sequence[Se
         _find(found, word)
     for prefix in prefixes:
         _find_endings(found, prefix)
+    found.written = as_written(postings, words)
     return found
+
+
+def as_written(postings: Postings, words: Iterable[Word]) -> Docs:
+    """The documents that have every word as it is written, small ones too; none for no words."""
+    docs: Docs | None = None
+    # Nearly every document has the small words: they are looked up only for what has the others.
+    for word in sorted(words, key=is_small):
+        form = max(word.exact[0], word.terms[0], key=len)
+        held = postings.of("exact" if form == word.exact[0] else "body", form).docs
+        docs = held.astype(np.int64) if docs is None else docs[np.isin(docs, held)]
+        if not len(docs):
+            break
+    return np.zeros(0, np.int64) if docs is None else docs
 
 
 def _names(telling: Sequence[Word]) -> tuple[str, ...]:

@@ -99,7 +99,23 @@ def mark_polyglot(connection: sqlite3.Connection, workspace: int) -> None:
     connection.execute("UPDATE workspaces SET polyglot = 1 WHERE id = ?", (workspace,))
 
 
+def polyglot_key(workspace: int) -> str:
+    """Under which setting of the ledger it stands what made a workspace polyglot."""
+    return f"polyglot:{workspace}"
+
+
+def first_foreign(connection: sqlite3.Connection, workspace: int) -> sqlite3.Row | None:
+    """The first chunk that is in another language than English, with its place."""
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT c.language, f.path, c.start_line FROM chunks c JOIN files f ON f.id = c.file"
+        " WHERE c.workspace = ? AND c.language > '' ORDER BY c.id LIMIT 1",
+        (workspace,),
+    ).fetchone()
+    return row
+
+
 def forget_workspace(connection: sqlite3.Connection, workspace: int) -> None:
+    connection.execute("DELETE FROM meta WHERE key = ?", (polyglot_key(workspace),))
     connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace,))
 
 

@@ -71,6 +71,8 @@ class WorkspaceStatus(TypedDict):
     conflicts: int
     """Notes of which git or a file synchroniser left two versions."""
     skipped: list[dict[str, str]]
+    languages: list[str]
+    """Why it needs the model for other languages: the first note and the first question in one."""
     exam: dict[str, Any]
 
 
