@@ -54,7 +54,8 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
     explain = {
         "pinned": {"found": len(pinned), "packed": sum(one.phase == "pinned" for one in pins)},
         "search": {"chunks": found.chunks, "memories": len(found.relevance),
-                   "far": len(found.relevance) - len(found.near), "resting": len(found.near) - len(scores), "passed": len(scores)},
+                   "far": len(found.relevance) - len(found.near), "resting": len(found.near) - len(scores),
+                   "passed": len(scores)},
         "edges": {"followed": len(web.links), "expanded": pool.expanded, "boosted": pool.boosted,
                   "parents": pool.parents, "contradictions": pool.contradictions, "suppressed": pool.suppressed},
         "filters": left_out,
