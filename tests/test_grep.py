@@ -249,11 +249,11 @@ def test_a_pattern_without_end_is_stopped_while_others_are_answered(memory: Clie
 def test_an_expression_leaves_the_interpreter_to_others() -> None:
     """A reader that gave no sign of life for its whole time would be killed, and its questions asked elsewhere."""
 
-    def run_away() -> None:
-        with pytest.raises(MemdError):
+    def endless() -> None:
+        with pytest.raises(MemdError, match="was stopped"):
             Pattern("(a|aa)+$", True).matches("a" * 60 + "!")
 
-    thread = threading.Thread(target=run_away)
+    thread = threading.Thread(target=endless)
     thread.start()
     turns = 0
     while thread.is_alive():

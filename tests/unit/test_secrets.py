@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import re
 import string
 from pathlib import Path
 
@@ -11,21 +11,10 @@ import pytest
 from memd.indexer.maintenance import doctor
 from memd.models import Workspace
 from memd.notes.secrets import MASKED, SHAPES, looks_made, masked, secrets_in
+from tests.unit import secret_corpus as corpus
+from tests.unit.secret_corpus import armour, made
 
-_dice = random.Random(7)
-ALNUM = string.ascii_letters + string.digits
-HEX = "0123456789abcdef"
-UPPER = string.ascii_uppercase + string.digits
-
-
-def made(length: int, of: str = ALNUM) -> str:
-    """Characters as a generator gives them, digits among them."""
-    return "".join(_dice.choice(of) for _ in range(length - 2)) + "7" + of[5]
-
-
-def armour(kind: str) -> str:
-    dashes = "-" * 5
-    return f"{dashes}BEGIN {kind}{dashes}"
+HEX, UPPER = corpus.HEX, string.ascii_uppercase + string.digits
 
 
 TOKENS = {
@@ -104,8 +93,24 @@ def test_a_mask_covers_a_secret_to_its_end_and_keeps_the_lines(kind: str, text: 
     assert text.rstrip("'\" \\n/")[-5:] not in safe or kind.startswith("a password")
 
 
+@pytest.mark.parametrize("name", corpus.SECRETS)
+def test_a_secret_of_every_format_is_seen_and_masked(name: str) -> None:
+    text = corpus.SECRETS[name]
+    assert secrets_in(f"first line\n{text}\nlast line\n")
+    safe = masked(f"first line\n{text}\nlast line\n")
+    assert secrets_in(safe) == [] and safe.startswith("first line\n") and safe.endswith("last line\n")
+    assert corpus.W not in safe and not [part for part in re.findall(r"[\w+-]{24,}", text)[-1:] if part in safe]
+
+
+@pytest.mark.parametrize("text", corpus.INNOCENT)
+def test_what_ordinary_notes_are_full_of_is_no_secret(text: str) -> None:
+    assert secrets_in(f"{text}\n") == []
+
+
 def test_every_shape_is_tried_here() -> None:
-    assert {kind for kind, _, _ in SHAPES} <= TOKENS.keys()
+    seen = {secret.kind for text in corpus.SECRETS.values() for secret in secrets_in(text)}
+    assert {kind for kind, _, _ in SHAPES} <= TOKENS.keys() | seen
+    assert len(corpus.INNOCENT) >= len(corpus.SECRETS)
 
 
 HUNTER = "hunt" + "er2x9"
@@ -258,6 +263,16 @@ def test_what_looks_made(value: str, made_up: bool) -> None:
         "eyJ" + "a" * 100_000,
         "token" * 20_000,
         "secret=" * 20_000,
+        "machine" + " " * 50_000,
+        "machine x login " * 10_000,
+        "seed phrase: " + "able " * 20_000,
+        "recovery codes: " + "_-" * 50_000,
+        "mysql " * 20_000,
+        "WIFI:" * 20_000,
+        "0" * 100_000 + "-us",
+        "1/" + "1" * 100_000,
+        "password — " * 20_000,
+        "密码是" * 20_000,
     ],
     ids=lambda text: text[:12].strip(),
 )
