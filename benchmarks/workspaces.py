@@ -28,11 +28,18 @@ ADDED = 11
 MOST_FILES = 1_000
 QUESTIONS = 200
 OVER_ALL = 5
+CODES = 10
+"""In each workspace; and so many questions for one of them, to all workspaces at once."""
 QUESTION = "backup server"
 
 
 def name(nth: int) -> str:
     return f"agent{nth:04}"
+
+
+def code(nth: int, entry: int) -> str:
+    """A word that one note of one workspace has."""
+    return f"unique{nth}x{entry}"
 
 
 # --- building ---------------------------------------------------------------------------------------------------
@@ -49,6 +56,8 @@ def prepare(place: Path, count: int, chunks: int, vectors: bool) -> tuple[Home, 
     for nth in range(count):
         root = place / "notes" / name(nth)
         corpus.write(root, chunks, seed=nth + 1)
+        codes = "".join(f"## Locker {entry}\n\nIts code is {code(nth, entry)}.\n\n" for entry in range(CODES))
+        (root / "memory" / "codes.md").write_text(codes)
         config += ["[[workspace]]", f'path = "{root}"', ""]
     (home.path / "config.toml").write_text("\n".join(config))
     say("indexing their text")
@@ -162,7 +171,24 @@ def _asked_at_random(client: Client, count: int) -> list[Figure]:
     for mode in ("text", "hybrid"):
         times = [_time(client, rng, mode) for _ in range(OVER_ALL)]
         figures += [Figure(f"{mode}, all workspaces at once, p50", median(times)), Figure("  max", max(times))]
+        figures += _asked_for_codes(client, count, mode)
     return figures
+
+
+def _asked_for_codes(client: Client, count: int, mode: str) -> list[Figure]:
+    """Whether all workspaces at once find what one of them has."""
+    right, times = 0, []
+    for nth in range(CODES):
+        owner = nth * count // CODES
+        started = time.monotonic()
+        answer = client.query(code(owner, nth), mode=mode)
+        times.append((time.monotonic() - started) * 1000)
+        first = answer["hits"][0] if answer["hits"] else {"ns": "", "text": ""}
+        right += first["ns"] == name(owner) and code(owner, nth) in first["text"] and not answer["missing"]
+    return [
+        Figure(f"{mode}, a code that one workspace has, asked of all, p50", median(times)),
+        Figure("  answered wrongly, or said to be missing", CODES - right, "", most=0, note=f"{CODES} questions"),
+    ]
 
 
 def _time(client: Client, rng: random.Random, mode: str, ns: str | None = None) -> float:

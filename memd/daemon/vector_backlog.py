@@ -118,7 +118,8 @@ class VectorBacklog:
         reader = self._stores.ledger.reader
         models = [(model.id, among) for model, among in self.models()]
         if not models:
-            models.append((vector_table.known_model(reader, source), "1"))
+            known = (row["id"] for row in vector_table.models_with_vectors(reader) if row["source"] == source)
+            models.append((next(known, 0), "1"))
         if wants_multilingual and self._stores.multilingual is None and vector_table.any_multilingual(reader):
             # It is needed and not loaded yet: no model has this number.
             models.append((0, vector_table.OF_OTHER_LANGUAGES))

@@ -85,15 +85,6 @@ class SearchRelevance:
     def verdict(self) -> str:
         return certainty.verdict(bool(self.relevance), self.confidence)
 
-    def with_those_of(self, other: SearchRelevance) -> SearchRelevance:
-        """What either search found; a memory is as relevant as in the one where it is more so."""
-
-        def greater(one: dict[int, float], two: dict[int, float]) -> dict[int, float]:
-            return {memory: max(one.get(memory, 0.0), two.get(memory, 0.0)) for memory in {**one, **two}}
-
-        relevance, near = greater(self.relevance, other.relevance), greater(self.near, other.near)
-        return SearchRelevance(relevance, near, max(self.confidence, other.confidence), max(self.chunks, other.chunks))
-
 
 def _pinned(inputs: ContextInputs) -> list[int]:
     """The pinned memories, most important first."""
@@ -106,7 +97,11 @@ def _search(inputs: ContextInputs) -> SearchRelevance:
     ask = replace(inputs.task.ask, limit=DEEP)
     found = _searched(inputs, ask)
     partly = ask.mode == "hybrid" and any(inputs.stores.is_partly_embedded(index) for index in inputs.indexes.values())
-    return found.with_those_of(_searched(inputs, replace(ask, mode="text"))) if partly else found
+    if not partly:
+        return found
+    words = _searched(inputs, replace(ask, mode="text"))
+    either = {**words.relevance, **found.relevance}, {**words.near, **found.near}
+    return SearchRelevance(*either, max(words.confidence, found.confidence), found.chunks)
 
 
 def _searched(inputs: ContextInputs, ask: Ask) -> SearchRelevance:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import nlargest
 
 import numpy as np
@@ -40,13 +40,13 @@ class Glance:
     chunks: int
     besides: float
     """What its best chunk scores by its meaning, its day and its file's name."""
-    often: dict[Forms, Floats]
+    often: dict[Forms, Floats] = field(default_factory=dict)
     """For each word that it has, what that earns in its best chunks."""
-    holders: Counter[Forms]
+    holders: Mapping[Forms, int] = field(default_factory=dict)
     """How many chunks have each of these words."""
-    whole: frozenset[Forms]
+    whole: frozenset[Forms] = frozenset()
     """Those of the words that are not only a part of another one, or a near spelling."""
-    absent: frozenset[str]
+    absent: frozenset[str] = frozenset()
     """The words that it does not have."""
 
 
@@ -82,14 +82,15 @@ def _best(glances: Mapping[int, Glance], most: int) -> set[int]:
 
 def _promises(glances: Mapping[int, Glance]) -> dict[int, float]:
     """About what the best chunk of each workspace would score before its lines are read."""
-    holders = sum((glance.holders for glance in glances.values()), Counter[Forms]())
-    count = max(FEW, sum(glance.chunks for glance in glances.values()))
+    holders, count = Counter[Forms](), max(FEW, sum(glance.chunks for glance in glances.values()))
+    for glance in glances.values():
+        holders.update(glance.holders)
     idf = {forms: ranking.idf(count, chunks) for forms, chunks in holders.items()}
     most = (ranking.K1 + 1) * sum(idf[forms] for forms in frozenset().union(*(one.whole for one in glances.values())))
 
     def words(glance: Glance) -> float:
-        earned = [idf[forms] * often for forms, often in glance.often.items()]
-        return WORDS * float(np.sum(earned, axis=0).max(initial=0.0)) / (most or 1.0) if earned else 0.0
+        earned = sum((idf[forms] * often for forms, often in glance.often.items()), np.zeros(1))
+        return WORDS * float(earned.max(initial=0.0)) / (most or 1.0)
 
     return {number: glance.besides + words(glance) for number, glance in glances.items()}
 
@@ -104,8 +105,8 @@ def _glance(stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQue
         nearest = max(pool.with_nearest(stores, index, heard).cosines.values(), default=None)
         besides += MEANING * (heard.nearness(nearest) or 0.0)
     if words is None:
-        return Glance(postings.count, besides, {}, Counter(), frozenset(), frozenset())
+        return Glance(postings.count, besides)
     often = {match.forms: words.damped(match, pool.by_voice["text"]) for match in words.matches}
-    holders = Counter({match.forms: len(match.docs) for match in words.matches})
+    holders = {match.forms: len(match.docs) for match in words.matches}
     whole = frozenset(match.forms for match in words.matches if match.share == 1.0)
     return Glance(postings.count, besides, often, holders, whole, frozenset(words.absent))

@@ -132,10 +132,6 @@ class WordMatches:
             self._earned = by_doc / self.most
         return self._earned
 
-    def earned_by(self, chunk: int) -> float:
-        """What one chunk earns, as a share of the most."""
-        return float(self.earned()[self._doc(chunk)])
-
     def damped(self, match: WordMatch, chunks: Sequence[int]) -> Floats:
         """What some chunks earn from one word, before it is weighed by how rare that is."""
         docs = self.postings.places(np.array(chunks, np.int64))
