@@ -10,8 +10,9 @@ import sqlite3
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,33 @@ def stand_still(home: Home) -> None:
     """Stop the daemon, every thread of it."""
     assert home.daemon is not None
     home.daemon.send_signal(signal.SIGSTOP)
-    threads = Path(f"/proc/{home.daemon.pid}/task")
-    eventually(lambda: all((one / "stat").read_text().rpartition(") ")[2][0] == "T" for one in threads.iterdir()))
+    eventually(partial(_stands_still, home.daemon.pid))
+
+
+def _stands_still(pid: int) -> bool:
+    try:
+        states = [(one / "stat").read_text().rpartition(") ")[2][0] for one in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        # A thread, or all of them, ended meanwhile.
+        return not Path(f"/proc/{pid}/stat").exists()
+    return all(state in "TZ" for state in states)
+
+
+@contextmanager
+def frozen(home: Home) -> Iterator[None]:
+    """The daemon and its Chroma stand still: what they keep can be copied as it was in one moment, as after a kill."""
+    daemon = [home.daemon.pid] if home.daemon is not None and home.daemon.poll() is None else []
+    stopped = [*daemon, *chroma_processes(home)]
+    try:
+        for pid in stopped:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+            eventually(partial(_stands_still, pid))
+        yield
+    finally:
+        for pid in stopped:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 def serve(home: Home, workspace: Path, more: str = "", **env: str) -> Client:
@@ -180,7 +206,8 @@ def assert_agreement(home: Home, workspace: Path, vectors: bool = True) -> int:
         copy = Path(place) / "state"
         # The vectors may still be on their way when they are not asked for.
         left_out = ("quarantine", "memd.log*", "model", *(() if vectors else ("chroma",)))
-        shutil.copytree(home.state, copy, ignore=shutil.ignore_patterns(*left_out))
+        with frozen(home):
+            shutil.copytree(home.state, copy, ignore=shutil.ignore_patterns(*left_out))
         stores = Stores(copy)
         pieces = stores.pieces()
         in_files, in_ledger = naive_reading(workspace), Counter(pieces.values())

@@ -78,7 +78,7 @@ def test_who_comes_second_names_the_first_and_not_the_one_before(tmp_path: Path)
 
 
 def test_a_stale_socket_is_replaced(home: Home, workspace: Path) -> None:
-    serve(home, workspace)
+    serve(home, workspace).sync()
     home.kill()
     assert home.socket.exists()
     assert "ErsatzTV" in shown(home.start(), "ErsatzTV")
