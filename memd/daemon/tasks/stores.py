@@ -242,7 +242,7 @@ class ExamineStores(Task[list[DoctorFinding]]):
             worker.guard.explain(LedgerDamaged(findings[0].detail, findings[0].fix))
             if self.fix:
                 findings = [doctor.mend_ledger(stores.folder, findings[0].detail)]
-                worker.guard.mended()
+                stores.ledger.replaced()
         return findings
 
 
