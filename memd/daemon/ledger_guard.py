@@ -50,11 +50,6 @@ class LedgerGuard:
             log.error("%s; nothing is written, and questions are answered from the files: %s", error, error.hint)
         return error
 
-    def mended(self) -> None:
-        """Start again with the ledger that took the place of the damaged one."""
-        self._stores.ledger.replaced()
-        self.on_put_back()
-
     def look(self) -> bool:
         """Compare the file under the name with the one that is open; False when it is to be tried again later."""
         ledger = self._stores.ledger

@@ -99,12 +99,12 @@ def append(file: Path, text: str, head: str = "", intend: Intend = lambda old, n
             data = _fitting(descriptor, size, text, head)
             before = os.pread(descriptor, size, 0) if size else None
             after = (before or b"") + data
-            intend(before, after)
-            if new:
-                _take_mode(descriptor, file)
             try:
+                intend(before, after)
+                if new:
+                    _take_mode(descriptor, file)
                 _write_all(descriptor, data)
-            except OSError:
+            except (OSError, MemdError):
                 if new and not os.fstat(descriptor).st_size:
                     file.unlink(missing_ok=True)
                 raise

@@ -13,6 +13,7 @@ from memd.daemon.tasks.stores import examine_stores, rebuild_vectors, use_built_
 from memd.errors import Busy
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
+from memd.indexer.store.ledger import LedgerPlace
 from memd.protocol.methods.maintenance import DoctorRequest, JobListRequest, JobRunRequest, RebuildRequest, SyncRequest
 
 START_SECONDS = 30.0
@@ -56,6 +57,9 @@ async def doctor(ctx: HandlerContext, request: DoctorRequest, call: IncomingCall
         more, places = await ctx.read(doctor_checks.find_secrets, workspaces, ctx.max_bytes)
         findings += more
         result["secrets"] = [asdict(place) for place in places]
+    if ctx.stores.ledger.place is LedgerPlace.PUT_BACK:
+        # Last, so that the answer is out before memd starts again with the ledger that was mended.
+        ctx.worker.guard.on_put_back()
     return {**result, "findings": [asdict(finding) for finding in findings]}
 
 

@@ -125,5 +125,5 @@ def examine_stores(worker: Worker, settings: Settings, fix: bool) -> list[Doctor
         worker.guard.explain(LedgerDamaged(findings[0].detail, findings[0].fix))
         if fix:
             findings = [doctor.mend_ledger(stores.folder, findings[0].detail)]
-            worker.guard.mended()
+            stores.ledger.replaced()
     return findings
