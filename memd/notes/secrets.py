@@ -1,127 +1,22 @@
 """Finds what looks like a key, a token or a password, without ever repeating it, and masks it. Pure.
 
-It looks for three things: the formats of providers' keys, a word such as `password` followed by something that is
+It looks for three things: the formats of secrets.toml, a word such as `password` followed by something that is
 hardly a word, and the parts of URLs and commands that hold credentials. It would rather miss a password that is a
 plain word than report every sentence about passwords.
 """
 
 import math
 import re
+import tomllib
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
 
 from memd.errors import Refused, SecretFound
-
-Pattern = tuple[str, str, str]
-"""What it finds, the expression, and hints: only a text that has one of these is searched."""
-
-PREFIXES = (
-    "gsk_ xai- pplx- r8_ lin_api_ ntn_ figd_ dop_v1_ doo_v1_ shpat_ shpca_ shppa_ shpss_ sbp_ dapi glc_ glsa_ rnd_"
-    " tvly- key- nvapi- lsv2_pt_ pcsk_ sntrys_ sntryu_ NRAK- NRII- ATBB ATATT3xFfGF0 ATCTT3xFfGF0 ABSK rubygems_"
-    " HRKU-AA nfp_ napi_ pul- squ_ sqp_ sqa_ CFPAT- ops_eyJ AKCp sb_secret_ fo1_ fm1a_ fm1r_ fm2_ pscale_tkn_"
-    " pscale_pw_ sq0csp- sq0atp- xkeysib-"
-)
-"""How keys begin that are known by that alone: many letters and digits follow."""
-
-SHAPES: tuple[Pattern, ...] = (
-    (
-        "a private key",
-        r"-{4,5} ?BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
-        # A header alone is no secret; the key may follow on the same line, with escaped line ends.
-        r"(?=(?:\\n|\\r|[\s>|\"'`]|[\w-]+: [^\n]*\n){0,60}[A-Za-z0-9+/=]{24})",
-        "PRIVATE",
-    ),
-    # `BEGIN … PRIVATE` in base64, where the second word may begin at any of three places.
-    ("a coded key", r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{0,20}(?:UFJJVkFUR|BSSVZBVE|QUklWQVRF)", "LS0tLS1CRU"),
-    ("a PuTTY key", r"\bPrivate-Lines: \d+\s+[A-Za-z0-9+/=]{40}", "Private-Lines"),
-    ("an AWS key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b(?<!EXAMPLE)", "AKIA ASIA"),
-    ("a GitHub token", r"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_\w{22})", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_"),
-    (
-        "a GitLab token",
-        r"\bgl(?:pat|dt|rt|cbt|ptt|ft|soat|oas|agent)-[A-Za-z0-9_-]{20}|\bGR1348941[\w-]{20}",
-        "glpat- gldt- glrt- glcbt- glptt- glft- gls gloas- glagent- GR1348941",
-    ),
-    ("a Slack token", r"\bxox[abeoprs]-(?=[A-Za-z-]*[0-9])[A-Za-z0-9-]{10,}|\bxapp-[0-9]-[A-Za-z0-9-]{20}", "xox xapp"),
-    ("a Slack webhook", r"\bhooks\.slack\.com/[a-z]+/[A-Z0-9]{8,}/[A-Za-z0-9/]{20}", "hooks.slack"),
-    ("a Discord webhook", r"\bdiscord(?:app)?\.com/api/webhooks/[0-9]{15,}/[\w-]{50}", "webhooks"),
-    ("a Discord token", r"\.(?:(?<=[MNO][\w-]{23}\.)|(?<=[MNO][\w-]{25}\.))[\w-]{6}\.[\w-]{27}", "."),
-    ("a Telegram token", r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{33}", ":AA"),
-    ("an API key", r"\bsk-(?=[\w-]*[0-9])[A-Za-z0-9_-]{0,40}?[A-Za-z0-9]{16}", "sk-"),
-    ("a Stripe key", r"\b(?:[rs]k_(?:live|test)|whsec)_[A-Za-z0-9]{16}", "k_live_ k_test_ whsec_"),
-    ("a Google API key", r"\b(?:AIza[\w-]{35}|GOCSPX-[\w-]{28}|ya29\.[\w-]{20}|1//0[\w-]{40})", "AIza GOCSPX ya29 //0"),
-    ("a Hugging Face token", r"\bhf_[A-Za-z0-9]{30}", "hf_"),
-    ("an npm token", r"\bnpm_[A-Za-z0-9]{36}", "npm_"),
-    ("a PyPI token", r"\bpypi-AgEIcHlwaS[A-Za-z0-9_-]{20}", "pypi-"),
-    ("a crates token", r"cio(?=[A-Za-z]*\d)(?=[a-z\d]*[A-Z])[A-Za-z0-9]{32}\b", "cio"),
-    ("a Docker token", r"\bdckr_(?:pat|oat)_[A-Za-z0-9_-]{24}", "dckr_"),
-    ("a SendGrid key", r"\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}", "SG."),
-    ("a Vault token", r"\bhv[sbr]\.[A-Za-z0-9_-]{24}", "hv"),
-    ("an age key", r"\bAGE-SECRET-KEY-1[0-9A-Z]{50}", "AGE-"),
-    ("a hub token", r"memd_(?=[\w-]*\d)(?=[\w-]*[A-Z])[\w-]{43}\b", "memd_"),
-    ("an API key", rf"\b(?:{'|'.join(PREFIXES.split())})(?=[A-Za-z_]*[0-9])[A-Za-z0-9_]{{26}}", PREFIXES),
-    ("a Terraform token", r"\b[A-Za-z0-9]{14}\.atlasv1\.[\w-]{50}", ".atlasv1."),
-    ("a New Relic key", r"\b[A-Za-z0-9]{36}NRAL\b", "NRAL"),
-    ("a Postman key", r"\bPMA[KT]-[0-9a-f]{24}-[0-9a-f]{34}", "PMAK- PMAT-"),
-    ("a Doppler token", r"\bdp\.(?:pt|ct|sa|scim|audit|st\.[\w-]+)\.[A-Za-z0-9]{40}", "dp."),
-    ("an Airtable token", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}", "pat"),
-    ("an Asana token", r"\b[12]/[0-9]{12,}(?:/[0-9]{12,})?:[0-9a-f]{32}", "1/ 2/"),
-    ("a Notion token", r"\bsecret_(?=[A-Za-z]*[0-9])[A-Za-z0-9]{43}\b", "secret_"),
-    ("a Dropbox token", r"\bsl\.[\w-]{120}", "sl."),
-    ("a Mapbox token", r"\bsk\.eyJ[\w-]{40,}\.[\w-]{20}", "sk.eyJ"),
-    ("a Twilio key", r"\bSK[0-9a-f]{32}\b", "SK"),
-    ("a mail key", r"[0-9a-f]{32}-(?:us[0-9]{1,2}|[0-9a-f]{8}-[0-9a-f]{8})\b", "-"),
-    ("a Cloudflare key", r"\bv1\.0-[0-9a-f]{24}-[0-9a-f]{140}", "v1.0-"),
-    ("a Tailscale key", r"\btskey-[a-z]+-[A-Za-z0-9-]{16}", "tskey-"),
-    ("an Azure key", r"\bAccountKey=[A-Za-z0-9+/]{60}|\b\w{3}8Q~[\w.~-]{31}|[?&]sig=[\w%]{40}", "AccountKey 8Q~ sig="),
-    ("a JSON web token", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "eyJ"),
-    (
-        "a password hash",
-        r"\$(?:[156y]|gy|2[abxy]|apr1|argon2(?:id?|d)|scrypt)\$[\w./+=,$-]{22}|\{S?SHA(?:256|512)?\}[\w+/]{27}"
-        r"|\bpbkdf2_sha[0-9]+\$[0-9]+\$\w+\$[\w+/]{20}",
-        "$1$ $5$ $6$ $y$ $gy$ $2a$ $2b$ $2x$ $2y$ $apr1$ $argon2 $scrypt$ {SHA {SSHA pbkdf2_sha",
-    ),
-)
-"""Formats of providers' keys; no more of each than is needed to recognise it. One that begins with a rare word has no
-`\\b` before it: so it is found three times as fast."""
-
-CARRIED: tuple[Pattern, ...] = (
-    ("a password in a URL", r"(?i)\b[a-z][a-z0-9+.-]*://(?P<user>[^\s:/@]*):(?P<value>[^\s:/@]{3,})@(?=[\w\[])", "://"),
-    ("a bearer token", r"(?i)\b(?:bearer|ssws)[ \t]+(?P<value>[a-z0-9._~+/=-]{20,})", "earer EARER SSWS"),
-    ("a login", r"(?i)\bauthorization[\"']?[:=][ \t]*[\"']?basic[ \t]+(?P<value>[a-z0-9+/]{10,}={0,2})", "asic ASIC"),
-    ("a login", r"\"auth\"[ \t]*:[ \t]*\"(?=[A-Za-z0-9+/]*[0-9A-Z])(?P<value>[A-Za-z0-9+/]{12,}={0,2})\"", '"auth"'),
-    ("a login", r"machine\s+\S+\s+login\s+[^\s,]+\s+password\s+(?P<value>\S{3,})", "machine"),
-    ("a login", r"(?m)^[\w.*-]+:(?:5432|\*):[\w*-]+:[\w*-]+:(?P<value>[^\s:]{3,})$", ":5432: :*:"),
-    ("a Wi-Fi password", r"\bWIFI:[^\n]{0,80}?;P:(?P<value>[^;\s]{6,})", "WIFI:"),
-    (
-        "a seed phrase",
-        r"(?im)\b(?:seed|recovery|mnemonic)(?:[ _-]phrase)?[ \t]*[:=][ \t]*[\"'`]?"
-        r"(?P<value>(?:[a-z]{3,8} ){11}(?:(?:[a-z]{3,8} ){3}){0,4}[a-z]{3,8})[\"'`]?[ \t]*$",
-        "seed recovery mnemonic Seed Recovery Mnemonic",
-    ),
-    (
-        "a recovery code",
-        r"(?i)(?:recovery|backup)[ _-]codes[ \t]*[:=][ \t]*(?P<value>[\w-]*\d[\w-]*(?:[ \t,;]+[\w-]*\d[\w-]*)*)",
-        "codes Codes",
-    ),
-    (
-        "a password in a command",
-        r"(?<!\S)(?:curl\b[^\n]{0,200}?[ \t](?:-u|--user)[ \t=]?[\"']?[^\s:\"']+:|sshpass[ \t]+-p[ \t]*[\"']?"
-        r"|mysql\w*\b[^\n]{0,200}?[ \t]-p[\"']?"
-        r"|(?:docker login\b[^\n]{0,200}?[ \t]-p|redis-cli\b[^\n]{0,200}?[ \t]-a)[ \t]+[\"']?)"
-        r"(?P<value>[^\s\"'`]{3,})",
-        "curl sshpass mysql docker redis-cli",
-    ),
-    (
-        "a password in a command",
-        r"(?<!\S)--(?:password|passwd|token|api-key|secret|auth-token)[ \t]+[\"']?(?P<value>[^\s\"'`]{6,})",
-        "--",
-    ),
-)
-MADE = frozenset({"a password in a command", "a bearer token", "a recovery code"})
-"""Kinds whose value must look generated: examples are full of `--token TOKEN`."""
 
 SPACED = (
     "passwort kennwort contraseña senha hasło haslo parola wachtwoord lösenord lösenordet adgangskode passord salasana"
@@ -212,24 +107,30 @@ def _found(text: str) -> Iterator[Span]:
     yield from _named(text)
 
 
-def _matches(text: str, patterns: tuple[Pattern, ...]) -> Iterator[tuple[str, re.Match[str]]]:
-    for kind, pattern, hints in patterns:
-        if any(hint in text for hint in hints.split()):
-            for match in _compiled(pattern).finditer(text):
-                yield kind, match
+@cache
+def formats() -> dict[str, list[dict[str, Any]]]:
+    """What secrets.toml lists; read with the first text."""
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+def _matches(text: str, table: str) -> Iterator[tuple[dict[str, Any], re.Match[str]]]:
+    for one in formats()[table]:
+        if any(hint in text for hint in one["hints"].split()):
+            for match in _compiled(one["pattern"]).finditer(text):
+                yield one, match
 
 
 def _shaped(text: str) -> Iterator[Span]:
-    for kind, match in _matches(text, SHAPES):
+    for one, match in _matches(text, "shapes"):
         if len(set(match[0][-16:])) > FEW:
-            yield kind, *match.span()
+            yield one["kind"], *match.span()
 
 
 def _carried(text: str) -> Iterator[Span]:
-    for kind, match in _matches(text, CARRIED):
+    for one, match in _matches(text, "carried"):
         value, user = match["value"], match.groupdict().get("user")
-        if value != user and not _compiled(PLACEHOLDER).match(value) and (kind not in MADE or looks_made(value)):
-            yield kind, *match.span("value")
+        if value != user and not _compiled(PLACEHOLDER).match(value) and (not one.get("made") or looks_made(value)):
+            yield one["kind"], *match.span("value")
 
 
 def _named(text: str) -> Iterator[Span]:

@@ -10,7 +10,7 @@ import pytest
 
 from memd.indexer.maintenance import doctor
 from memd.models import Workspace
-from memd.notes.secrets import MASKED, SHAPES, looks_made, masked, secrets_in
+from memd.notes.secrets import MASKED, formats, looks_made, masked, secrets_in
 from tests.unit import secret_corpus as corpus
 from tests.unit.secret_corpus import armour, made
 
@@ -109,7 +109,7 @@ def test_what_ordinary_notes_are_full_of_is_no_secret(text: str) -> None:
 
 def test_every_shape_is_tried_here() -> None:
     seen = {secret.kind for text in corpus.SECRETS.values() for secret in secrets_in(text)}
-    assert {kind for kind, _, _ in SHAPES} <= TOKENS.keys() | seen
+    assert {one["kind"] for one in formats()["shapes"]} <= TOKENS.keys() | seen
     assert len(corpus.INNOCENT) >= len(corpus.SECRETS)
 
 
