@@ -1,19 +1,20 @@
 """Reads the names of days, weeks and months in other languages than English. Pure; the calendar is in `dates.py`.
 
-Each language is a table; the patterns are made from it. Words that mean something else in another language ("hier") are
-read only in a text that is in that language.
+Each language is a table of languages.toml; the patterns are made from it. Words that mean something else in another
+language ("hier") are read only in a text that is in that language.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
 from memd.indexer.language import dates
 from memd.indexer.language.dates import DAY, Period, Reader, Reading, month_of, on_weekday, period_of, week_of, year_of
-from memd.indexer.language.tongues import foreign_language
+from memd.indexer.language.tongues import TABLES, foreign_language
 
 Rule = tuple[tuple[str, ...], Reader, re.Pattern[str]]
 Patterns = tuple[re.Pattern[str], ...]
@@ -29,7 +30,7 @@ class Names(NamedTuple):
     last: str
     this: str
     next: str
-    units: tuple[str, str, str, str, str]
+    units: Sequence[str]
     """Patterns for the day, the week, the weekend, the month and the year, in every number and case."""
     ago: str
     """The pattern of "three weeks ago"; {n} stands for the number and the unit."""
@@ -38,7 +39,7 @@ class Names(NamedTuple):
     """From Monday on; alternatives of one day are joined by a bar."""
     numbers: str
     """From one on."""
-    parts: tuple[str, str, str]
+    parts: Sequence[str]
     """Patterns for the beginning, the middle and the end, before a month."""
     before_month: str = r"\.?\s+"
     """Between the day and the month."""
@@ -46,99 +47,9 @@ class Names(NamedTuple):
     """Whether "last" may stand after its noun."""
 
 
-LATIN = {
-    "de": Names(
-        "heute=0 gestern=-1 vorgestern=-2 morgen=1 übermorgen=2",
-        "letzte[nrms]?|vergangene[nrms]?|vorige[nrms]?", "diese[nrms]?", "nächste[nrms]?|kommende[nrms]?",
-        ("tage?n?", "wochen?", "wochenenden?", "monate?n?s?", "jahre?n?s?"), r"vor\s+{n}",
-        "januar februar märz april mai juni juli august september oktober november dezember",
-        "montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag",
-        "ein|eine|einem|einer|einen zwei drei vier fünf sechs sieben acht neun zehn",
-        ("anfang", "mitte", "ende"), before_month=r"\.?\s*",
-    ),
-    "fr": Names(
-        "aujourd'hui=0 aujourd’hui=0 hier=-1 avant-hier=-2 demain=1 après-demain=2",
-        "derni(?:er|ère)|pass[ée]e?", "ce(?:t|tte)?", "prochaine?",
-        ("jours?", "semaines?", "week-?ends?", "mois", "ans?|années?"), r"il\s+y\s+a\s+{n}",
-        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
-        "lundi mardi mercredi jeudi vendredi samedi dimanche",
-        "un|une deux trois quatre cinq six sept huit neuf dix",
-        ("début", "mi", "fin"), before_month=r"(?:er)?\s+", after=True,
-    ),
-    "es": Names(
-        "hoy=0 ayer=-1 anteayer=-2 antier=-2 mañana=1 anoche=-1",
-        "pasad[oa]s?|últim[oa]s?", "est[ea]", "próxim[oa]|que\\s+viene",
-        ("días?", "semanas?", "fin\\s+de\\s+semana", "mes(?:es)?", "años?"), r"hace\s+{n}|{n}\s+atrás",
-        "enero febrero marzo abril mayo junio julio agosto septiembre|setiembre octubre noviembre diciembre",
-        "lunes martes miércoles jueves viernes sábado domingo",
-        "un|una|uno dos tres cuatro cinco seis siete ocho nueve diez",
-        ("(?:principio|inicio|comienzo)s?", "mediados", "fin(?:al)?(?:es)?"), before_month=r"\s+(?:de\s+)?", after=True,
-    ),
-    "pt": Names(
-        "hoje=0 ontem=-1 anteontem=-2 amanhã=1",
-        "passad[oa]s?|últim[oa]s?", "est[ea]|ness?[ea]|ness?te", "próxim[oa]|que\\s+vem",
-        ("dias?", "semanas?", "fim\\s+de\\s+semana", "m[êe]s(?:es)?", "anos?"), r"há\s+{n}|{n}\s+atrás",
-        "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
-        "segunda(?:-feira)? terça(?:-feira)? quarta(?:-feira)? quinta(?:-feira)? sexta(?:-feira)? sábado domingo",
-        "um|uma dois|duas três quatro cinco seis sete oito nove dez",
-        ("início|começo", "meados", "fim|final|fins"), before_month=r"\s+(?:de\s+)?", after=True,
-    ),
-    "it": Names(
-        "oggi=0 ieri=-1 l'altro\\sieri=-2 avantieri=-2 domani=1 stamattina=0 stasera=0",
-        "scors[oaie]|passat[oaie]|ultim[oaie]", "quest[oa']", "prossim[oa]",
-        ("giorn[oi]", "settiman[ae]", "fine\\s+settimana|weekend", "mes[ei]", "ann[oi]"), r"{n}\s+fa",
-        "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
-        "lunedì martedì mercoledì giovedì venerdì sabato domenica",
-        "un|una|uno due tre quattro cinque sei sette otto nove dieci",
-        ("inizio", "metà", "fine"), before_month=r"\s+", after=True,
-    ),
-    "nl": Names(
-        "vandaag=0 gisteren=-1 eergisteren=-2 morgen=1 overmorgen=2",
-        "vorige?|afgelopen|laatste", "deze|dit", "volgende?|komende?",
-        ("dag(?:en)?", "we(?:ek|ken)", "weekend(?:en)?", "maand(?:en)?", "ja(?:ar|ren)"), r"{n}\s+geleden",
-        "januari februari maart april mei juni juli augustus september oktober november december",
-        "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag",
-        "een|één twee drie vier vijf zes zeven acht negen tien",
-        ("begin", "mid(?:den)?|half", "eind(?:e)?"),
-    ),
-    "ru": Names(
-        "сегодня=0 вчера=-1 позавчера=-2 завтра=1 послезавтра=2",
-        "прошл(?:ый|ая|ое|ой|ого|ом|ую|ые|ых)|последн(?:ий|яя|ее|юю|ие|их|ей)",
-        "эт(?:от|а|о|ой|ом|у|и|их)", "следующ(?:ий|ая|ее|ей|ем|ую)|будущ(?:ий|ая|ей|ем|ую)",
-        ("д(?:ень|ня|ней|ни)", "недел(?:я|и|ю|е|ь)", "выходны(?:е|х)", "месяц(?:а|е|ев|ы)?", "год(?:а|у)?|лет"),
-        r"{n}\s+назад",
-        "январ[ьяе] феврал[ьяе] март[ае]? апрел[ьяе] ма[йяе] июн[ьяе] июл[ьяе] август[ае]? сентябр[ьяе] октябр[ьяе]"
-        " ноябр[ьяе] декабр[ьяе]",
-        "понедельник вторник сред[ау] четверг пятниц[ау] суббот[ау] воскресенье",
-        "один|одну два|две три четыре пять шесть семь восемь девять десять",
-        ("начал[ео]", "середин[еау]", "кон(?:це|ец)"), before_month=r"\s+",
-    ),
-}  # fmt: skip
-
-SIGN_DAYS = {
-    0: "今天 今日 きょう 오늘",
-    -1: "昨天 昨日 昨晚 昨夜 きのう 어제 어젯밤",
-    -2: "前天 一昨日 おととい 그저께 그제",
-    -3: "大前天",
-    1: "明天 明日 あした 내일",
-    2: "后天 後天 明後日 あさって 모레",
-}
-SIGN_UNITS = {
-    ("week", -2): "上上周 上上週 先々週",
-    ("weekend", -1): r"上周末 上週末 上个周末 先週末 지난\s?주말",
-    ("weekend", 0): r"本周末 这周末 這週末 今週末 이번\s?주말",
-    ("weekend", 1): r"下周末 下週末 来週末 다음\s?주말",
-    ("week", -1): r"上[个個]?(?:星期|礼拜|禮拜) 上周 上週 先週 지난\s?주 저번\s?주",
-    ("week", 0): r"[这這][个個]?(?:星期|礼拜|禮拜) 本周 本週 这周 這週 今週 이번\s?주",
-    ("week", 1): r"下[个個]?(?:星期|礼拜|禮拜) 下周 下週 来週 다음\s?주",
-    ("month", -1): r"上[个個]?月 先月 지난\s?달 저번\s?달",
-    ("month", 0): r"[这這][个個]?月 本月 今月 이번\s?달",
-    ("month", 1): r"下[个個]?月 来月 다음\s?달",
-    ("year", -2): "前年 一昨年 おととし 재작년",
-    ("year", -1): "去年 昨年 작년 지난해",
-    ("year", 0): "今年 올해",
-    ("year", 1): "明年 来年 내년",
-}
+LATIN = {language: Names(**names) for language, names in TABLES["times"].items()}
+SIGN_DAYS: dict[int, str] = dict(TABLES["signs"]["days"])
+SIGN_UNITS: dict[tuple[str, int], str] = {(unit, step): words for unit, step, words in TABLES["signs"]["units"]}
 COUNTED = (
     r"(?P<count>[0-9]{1,3}|[〇零一二两兩三四五六七八九十]{1,3}|[한두세네]|하루|이틀|사흘|나흘)\s?"
     r"(?P<unit>天|日間?|일간?|[个個]?星期|[个個]?礼拜|周|週間?|주일?|[个個]月|[かヶケカ]月間?|개월|달|年間?|년|해)?"

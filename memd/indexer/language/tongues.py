@@ -7,7 +7,10 @@ three words, where "I cannot tell" is the right answer; `docs/languages.md` has 
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 ENGLISH = "en"
 
@@ -24,59 +27,8 @@ SCRIPTS = (
 )
 """A language for each script, the first that is found: Japanese mixes its own letters with Chinese ones."""
 
-SMALL_WORDS = {
-    ENGLISH: "the of and to in is was for that with on as are by at from this be have has not or an it which were been"
-    " what how who when where why did does do can will would should i we you he she they my our your his her"
-    " their its there but if about into than then up out so no all more after before over per am me die war"
-    " hat son pour plus et us any new get got via",
-    "de": "der die das und ist nicht ein eine einen einem einer eines zu mit von für auf dem den des im am sich"
-    " auch wir ich sie er es wie was wer wann wo warum welche welcher welches welchen wurde wurden wird werden"
-    " hat haben hatte war waren sind bei nach aus aber oder als wenn noch nur über unter durch zum zur vom"
-    " kein keine mein meine unser unsere ihr ihre sein seine kann soll muss viele gibt gab heute gestern"
-    " welchem wofür womit woran worin worauf worüber wogegen wodurch woher wohin wozu wovon worum wem wen"
-    " wessen oft manche jahr wieviele vorgestern übermorgen woche wochen wochenende letzte letzten letzter"
-    " montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar märz mai juni juli oktober"
-    " dezember monat vor tagen man diese dieser dieses bedeutet beim",
-    "fr": "le la les des du un une et est dans pour que qui sur pas par avec ce cette ces sont était été être avoir"
-    " nous vous ils elle elles je tu il au aux ne plus ou où quand comment pourquoi quel quelle quels quelles"
-    " combien mais son sa ses leur leurs mon ma mes notre nos votre fait ont hier demain semaine semaines mois"
-    " jours dernier dernière lundi mardi mercredi jeudi vendredi samedi dimanche janvier février avril mai"
-    " juin juillet août septembre octobre décembre aujourd avant",
-    "es": "el la los las de del y en un una es que qué por para con no se lo su sus al como cómo más pero está"
-    " están fue fueron ser son era cuándo cuando dónde quién quiénes cuál cuáles cuántos cuántas cuánto porque"
-    " nuestro nuestra mi mis este esta hay ha han tiene sobre entre desde ayer hoy mañana anteayer semana"
-    " semanas mes pasado pasada última últimos días hace lunes martes miércoles jueves viernes enero febrero"
-    " marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
-    "pt": "o a os as de do da dos das e em no na nos nas um uma é que por para não se seu sua ao como mais mas foi"
-    " foram ser são era quando onde quem qual quais quantos quantas nosso nossa meu minha este esta há tem"
-    " está sobre entre pelo pela isso ele ela ontem hoje amanhã anteontem semana semanas mês passado passada"
-    " dias feira janeiro fevereiro março maio junho julho setembro outubro dezembro",
-    "it": "il lo la gli le di del della dei delle degli e in un una è che per con non si da dal dalla al alla nel"
-    " nella come più ma sono era stato stata quando dove chi quale quali quanti quante perché nostro nostra"
-    " mio mia questo questa ha hanno anche su sul sulla ci ieri oggi domani cosa settimana settimane mese"
-    " giorni scorso scorsa fa lunedì martedì mercoledì giovedì venerdì sabato domenica gennaio febbraio aprile"
-    " maggio giugno luglio settembre ottobre dicembre",
-    "nl": "de het een en van is in op te dat met voor niet zijn aan er door maar ook bij uit naar als om hij zij"
-    " wij ik je we wat wie waar wanneer waarom hoe welke was waren werd werden wordt worden heeft hebben had"
-    " deze dit die nog geen mijn ons onze hun kan moet veel over onder gisteren eergisteren vandaag vorige"
-    " afgelopen volgende geleden dagen weken maand maandag dinsdag woensdag donderdag vrijdag zaterdag zondag"
-    " januari februari maart mei augustus",
-    "pl": "i w z na do że się nie jest to są był była było jak co kto kiedy gdzie dlaczego ile jaki jaka jakie"
-    " który która które przez dla od po ale czy oraz tym tego jego jej ich został została",
-    "tr": "ve bir bu da de için ile ne kim nasıl neden nerede hangi kaç mi mı mu mü olarak olan oldu gibi daha çok"
-    " değil var yok ben biz sen onun kadar sonra önce",
-    "sv": "och det att en ett är som på av för med den inte till har var de vi jag om men när hur vad vem varför"
-    " vilken vilka från eller ska kan",
-    "da": "og det at en et er som på af for med den ikke til har var de vi jeg om men når hvordan hvad hvem hvorfor"
-    " hvilken hvilke fra eller skal kan",
-    "ro": "și de la în a o un nu este sunt pe cu din pentru ce cum când unde cine câte câți cât fost au al ale"
-    " lui mai sau dar prin după",
-    "vi": "là và của có được trong cho các những một không với người đã này đó khi như nào gì ai bao nhiêu tại vào từ",
-    "cs": "a je se na v že to s z do o jak co kdo kdy kde proč kolik který která které byl byla bylo jsou ale nebo"
-    " pro není",
-    "id": "dan yang di dari untuk dengan ini itu adalah pada ke dalam tidak apa siapa kapan mana bagaimana mengapa"
-    " berapa oleh akan telah",
-}
+TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
+SMALL_WORDS: dict[str, str] = TABLES["small_words"]
 _LANGUAGES: dict[str, list[str]] = {}
 for _language, _words in SMALL_WORDS.items():
     for _word in dict.fromkeys(_words.split()):
