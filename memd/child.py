@@ -1,12 +1,20 @@
-"""A process that memd starts for itself, and the socket pair to it; it ends when the socket is closed."""
+"""A process that memd starts for itself, and the socket pair to it; it ends when the socket is closed.
+
+A message between the two is its length and a pickle: both ends are the same program, and nobody else has the socket.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from typing import Any
+
+LENGTH = struct.Struct("!I")
 
 
 def start_child(
@@ -24,8 +32,19 @@ def start_child(
     return process, ours
 
 
-def receive_exactly(connection: socket.socket, size: int, wait: Callable[[], None] = lambda: None) -> bytearray:
-    """So many bytes; ConnectionResetError when the other end closes before they came. `wait` comes before each part."""
+def encode(message: Any) -> bytes:
+    """A message as it is sent."""
+    content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    return LENGTH.pack(len(content)) + content
+
+
+def receive(connection: socket.socket, wait: Callable[[], None] = lambda: None) -> Any:
+    """The next message; ConnectionResetError when the other end has gone. `wait` comes before each part of it."""
+    (length,) = LENGTH.unpack(_receive_exactly(connection, LENGTH.size, wait))
+    return pickle.loads(_receive_exactly(connection, length, wait))
+
+
+def _receive_exactly(connection: socket.socket, size: int, wait: Callable[[], None]) -> bytearray:
     data = bytearray(size)
     view = memoryview(data)
     while view:

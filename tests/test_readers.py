@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from memd.child import encode, receive
 from memd.daemon.reader_messages import (
     DaemonCall,
     DaemonResult,
@@ -24,9 +25,7 @@ from memd.daemon.reader_messages import (
     Ready,
     StateChanged,
     dump_work,
-    encode,
     load_work,
-    receive,
 )
 from memd.daemon.reader_pool import ReaderPool
 from memd.errors import Busy, MemdError, UnknownWorkspace

@@ -1,25 +1,20 @@
 """What the daemon and a reader process say to each other, over a socket that nobody else has.
 
-Each message is its length and a pickle. Both ends are the same program: a function goes by its name, the stores and the
-index of a workspace by a reference, so that the reader's own are used.
+A function goes by its name, the stores and the index of a workspace by a reference, so that the reader's own are used.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
-import socket
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from memd.child import receive_exactly
 from memd.errors import MemdError
 from memd.indexer.store.followed import DaemonState
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 
-LENGTH = struct.Struct("!I")
 STORES = ""
 """Refers to the stores; anything else is the name of a workspace."""
 
@@ -107,14 +102,3 @@ def load_work(work: bytes, stores: Stores) -> tuple[Callable[..., Any], tuple[An
     """The same with the stores of this process."""
     function, args, kwargs = _WorkUnpickler(io.BytesIO(work), stores).load()
     return function, args, kwargs
-
-
-def encode(message: Any) -> bytes:
-    content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    return LENGTH.pack(len(content)) + content
-
-
-def receive(connection: socket.socket) -> Any:
-    """The next message; ConnectionResetError when the other end has gone."""
-    (length,) = LENGTH.unpack(receive_exactly(connection, LENGTH.size))
-    return pickle.loads(receive_exactly(connection, length))

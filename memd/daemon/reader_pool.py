@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from memd.child import start_child
+from memd.child import LENGTH, encode, start_child
 from memd.daemon.reader_messages import (
-    LENGTH,
     DaemonCall,
     DaemonResult,
     ReadAnswer,
@@ -27,7 +26,6 @@ from memd.daemon.reader_messages import (
     Ready,
     StateChanged,
     dump_work,
-    encode,
 )
 from memd.errors import MemdError
 from memd.indexer.model.pooling import Vectors

@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from memd.child import encode, receive
 from memd.daemon.reader_messages import (
     DaemonCall,
     DaemonResult,
@@ -23,9 +24,7 @@ from memd.daemon.reader_messages import (
     ReaderGone,
     Ready,
     StateChanged,
-    encode,
     load_work,
-    receive,
 )
 from memd.errors import LedgerMoved, MemdError
 from memd.indexer.model.pooling import Vectors

@@ -362,7 +362,7 @@ def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:
 def test_a_look_at_many_collections_ends_with_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "chroma"
     left = chroma_process.FolderCollections(folder)
-    left.add({"name": "ws-1", "digests": ["one"]}, HashEmbedder().embed(["one"]).tobytes())
+    left.add("ws-1", ["one"], HashEmbedder().embed(["one"]))
     left.client.close()
     chroma_process.FolderCollections(folder).client.close()
     parents = iter([os.getppid(), 1])

@@ -1,4 +1,4 @@
-"""A process that embeds a backlog: texts in, raw vectors out over a socket pair, at low priority.
+"""A process that embeds a backlog: texts in, vectors out over a socket pair, at low priority.
 
 The daemon keeps its own model for questions and small saves. This process has another one for as long as there is
 much to do; it ends when the daemon closes its end of the pair, in whatever way. When it dies or hangs, the daemon
@@ -11,7 +11,6 @@ import json
 import os
 import select
 import socket
-import struct
 import sys
 import threading
 from collections.abc import Sequence
@@ -20,16 +19,12 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from memd.child import receive_exactly, start_child
+from memd.child import encode, receive, start_child
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model.pooling import Vectors
 
 NICE = 10
-HEAD = struct.Struct("!II")
-"""Two numbers before what follows: texts and bytes, or rows and columns."""
 TICK = 1.0
 """Seconds between two looks at a process that gives no answer."""
 PATIENCE = 60.0
@@ -56,19 +51,17 @@ class EmbeddingProcess:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One row a text; ModelUnavailable when the process died, hangs or cannot embed."""
-        data = json.dumps(texts).encode()
-        left, receive = memoryview(HEAD.pack(len(texts), len(data)) + data), partial(self._wait, select.POLLIN)
+        left = memoryview(encode(list(texts)))
         try:
             while left:
                 self._wait(select.POLLOUT)
                 left = left[self._socket.send(left) :]
-            rows, columns = HEAD.unpack(receive_exactly(self._socket, HEAD.size, receive))
-            raw = receive_exactly(self._socket, rows * columns * 4, receive)
+            vectors: Vectors = receive(self._socket, partial(self._wait, select.POLLIN))
         except OSError as error:
             raise ModelUnavailable(f"the process that embeds has ended or hangs: {error}") from error
-        if rows != len(texts):
+        if len(vectors) != len(texts):
             raise ModelUnavailable("the process that embeds lost its place")
-        return np.frombuffer(raw, "<f4").reshape(rows, columns).astype(np.float32)
+        return vectors
 
     def _wait(self, event: int) -> None:
         """Until the socket is ready, however long that takes while the process gets on; TimeoutError when it hangs."""
@@ -126,9 +119,7 @@ def main(descriptor: str, settings: str, cache: str, foreign: str) -> None:
     assert embedder is not None, "the daemon asks for a process only where it has a model"
     with suppress(ConnectionResetError, BrokenPipeError):
         while True:
-            _, size = HEAD.unpack(receive_exactly(connection, HEAD.size))
-            rows = embedder.embed(json.loads(receive_exactly(connection, size)))
-            connection.sendall(HEAD.pack(*rows.shape) + rows.astype("<f4").tobytes())
+            connection.sendall(encode(embedder.embed(receive(connection))))
 
 
 if __name__ == "__main__":

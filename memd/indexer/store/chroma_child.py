@@ -18,17 +18,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from memd.child import start_child
+from memd.child import encode, receive, start_child
 from memd.config.addresses import is_exposed
 from memd.config.schema import VectorsSettings
-from memd.errors import DiskFull, StoreBroken
+from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import chroma_folder
 from memd.indexer.store.stores import quarantine
 from memd.indexer.store.vector_rows import VectorHost
-from memd.indexer.store.vector_wire import Header, read_message, write_message
 
 log = logging.getLogger("memd.chroma")
 
@@ -135,7 +132,7 @@ class ChromaChild:
 
     def __init__(self, place: Path | str) -> None:
         self._link, self._process = _started(place)
-        self._waiting: dict[int, Future[Header]] = {0: Future()}
+        self._waiting: dict[int, Future[Any]] = {0: Future()}
         """Those who wait for an answer, by its number; the first says whether the folder was opened."""
         self._nth = 0
         self._gone = ""
@@ -171,22 +168,22 @@ class ChromaChild:
     # --- what can be asked ----------------------------------------------------------------------------------------
 
     def add(self, name: str, digests: Sequence[str], vectors: Vectors) -> None:
-        self._call("add", _numbers(vectors), name=name, digests=list(digests))
+        self._call("add", name, list(digests), vectors)
 
     def drop(self, name: str, digests: Sequence[str]) -> None:
-        self._call("drop", name=name, digests=list(digests))
+        self._call("drop", name, list(digests))
 
     def digests(self, name: str) -> set[str]:
-        return set(self._call("digests", name=name)["digests"])
+        return set(self._call("digests", name))
 
     def counts(self) -> dict[str, int]:
-        return dict(self._call("counts")["counts"])
+        return dict(self._call("counts"))
 
     def places(self, name: str) -> int:
-        return int(self._call("places", name=name)["places"])
+        return int(self._call("places", name))
 
     def delete(self, name: str) -> None:
-        self._call("delete", name=name)
+        self._call("delete", name)
 
     def compact(self) -> None:
         self._call("compact")
@@ -200,36 +197,36 @@ class ChromaChild:
         if not self._turn.acquire(blocking=False):
             return None
         try:
-            asked = self._send("search", _numbers(vector), name=name, limit=limit)
+            asked = self._send("search", name, vector, limit)
         finally:
             self._turn.release()
         try:
-            found = asked.result(SEARCH_SECONDS)
+            found: list[tuple[str, float]] = asked.result(SEARCH_SECONDS)
         except NotInTime:
             self._late_until = time.monotonic() + LATE_SECONDS
             raise _lost(f"it did not answer within {SEARCH_SECONDS:g} s") from None
-        return [(digest, 1.0 - far) for digest, far in zip(found["digests"], found["distances"], strict=True)]
+        return found
 
-    def _call(self, op: str, numbers: bytes = b"", **more: Any) -> Header:
+    def _call(self, operation: str, *args: Any) -> Any:
         with self._turn:
-            answer = self._send(op, numbers, **more)
+            answer = self._send(operation, *args)
         return self._result(answer, ANSWER_SECONDS)
 
-    def _send(self, op: str, numbers: bytes = b"", **more: Any) -> Future[Header]:
-        answer: Future[Header] = Future()
+    def _send(self, operation: str, *args: Any) -> Future[Any]:
+        answer: Future[Any] = Future()
         with self._lock:
             if self._gone:
                 raise _lost(self._gone)
             nth = self._nth = self._nth + 1
             self._waiting[nth] = answer
         try:
-            write_message(self._link, {"op": op, "nth": nth, **more}, numbers)
+            self._link.sendall(encode((nth, operation, args)))
         except OSError:
             # It ended, or it hangs and takes nothing in any more; half a message cannot be taken back.
             self._process.kill()
         return answer
 
-    def _result(self, answer: Future[Header], seconds: float) -> Header:
+    def _result(self, answer: Future[Any], seconds: float) -> Any:
         try:
             return answer.result(seconds)
         except NotInTime:
@@ -238,14 +235,12 @@ class ChromaChild:
 
     def _receive(self) -> None:
         """Hand out the answers, until there are no more."""
-        while (message := read_message(self._link)) is not None:
-            reply, _ = message
-            with self._lock:
-                answer = self._waiting.pop(reply.get("nth", 0))
-            if "error" in reply:
-                answer.set_exception(_error(reply))
-            else:
-                answer.set_result(reply)
+        with suppress(ConnectionError):
+            while True:
+                nth, result = receive(self._link)
+                with self._lock:
+                    answer = self._waiting.pop(nth)
+                answer.set_exception(result) if isinstance(result, MemdError) else answer.set_result(result)
         why = _ending(self._process)
         with self._lock:
             self._gone = why
@@ -284,15 +279,5 @@ def _ending(process: subprocess.Popen[bytes]) -> str:
     return f"it crashed (signal {-code})" if code < 0 else f"it ended with exit code {code}"
 
 
-def _error(reply: Header) -> StoreBroken | DiskFull:
-    if reply["full"]:
-        return DiskFull(f"the vectors could not be written: {reply['error']}", "make room; memd goes on by itself")
-    return StoreBroken(f"the vector store failed: {reply['error']}", "memd goes on by itself; memd doctor tells more")
-
-
 def _lost(why: str) -> ChromaGone:
     return ChromaGone(f"the process of the vector store is gone: {why}", "memd starts it again by itself")
-
-
-def _numbers(vectors: Vectors) -> bytes:
-    return np.ascontiguousarray(vectors, np.float32).tobytes()

@@ -29,14 +29,15 @@ if __name__ == "__main__":
 
 import chromadb  # noqa: E402
 import httpx  # noqa: E402
-import numpy as np  # noqa: E402
 from chromadb.config import Settings as ChromaSettings  # noqa: E402
 from chromadb.errors import ChromaError  # noqa: E402
 
+from memd.child import encode, receive  # noqa: E402
 from memd.config.addresses import is_loopback  # noqa: E402
+from memd.errors import DiskFull, StoreBroken  # noqa: E402
 from memd.failpoints import failpoint  # noqa: E402
+from memd.indexer.model.pooling import Vectors  # noqa: E402
 from memd.indexer.store import checksums, chroma_folder  # noqa: E402
-from memd.indexer.store.vector_wire import Header, read_message, write_message  # noqa: E402
 
 INDEX = {"space": "cosine", "ef_construction": 200, "ef_search": 400, "max_neighbors": 32}
 """Chroma's defaults found half of the neighbours on hard data; these find 99 in 100."""
@@ -74,44 +75,39 @@ class Collections:
 
     # --- what can be asked ----------------------------------------------------------------------------------------
 
-    def ping(self, asked: Header, numbers: bytes) -> Header:
-        return {}
+    def ping(self) -> None:
+        """It answers."""
 
-    def add(self, asked: Header, numbers: bytes) -> Header:
-        vectors = np.frombuffer(numbers, np.float32).reshape(len(asked["digests"]), -1)
+    def add(self, name: str, digests: list[str], vectors: Vectors) -> None:
         failpoint("vectors-before-add")
-        self.collection(asked["name"]).upsert(ids=asked["digests"], embeddings=vectors)
+        self.collection(name).upsert(ids=digests, embeddings=vectors)
         failpoint("vectors-after-add")
-        return {}
 
-    def drop(self, asked: Header, numbers: bytes) -> Header:
-        self.collection(asked["name"]).delete(ids=asked["digests"])
+    def drop(self, name: str, digests: list[str]) -> None:
+        self.collection(name).delete(ids=digests)
         failpoint("vectors-after-drop")
-        return {}
 
-    def search(self, asked: Header, numbers: bytes) -> Header:
-        vector = np.frombuffer(numbers, np.float32).reshape(1, -1)
-        found = self.collection(asked["name"]).query(
-            query_embeddings=vector, n_results=asked["limit"], include=["distances"]
+    def search(self, name: str, vector: Vectors, limit: int) -> list[tuple[str, float]]:
+        found = self.collection(name).query(
+            query_embeddings=vector.reshape(1, -1), n_results=limit, include=["distances"]
         )
-        return {"digests": found["ids"][0], "distances": [float(distance) for distance in found["distances"][0]]}
+        return [(digest, 1.0 - float(far)) for digest, far in zip(found["ids"][0], found["distances"][0], strict=True)]
 
-    def digests(self, asked: Header, numbers: bytes) -> Header:
-        return {"digests": self.collection(asked["name"]).get(include=[])["ids"]}
+    def digests(self, name: str) -> list[str]:
+        return list(self.collection(name).get(include=[])["ids"])
 
-    def counts(self, asked: Header, numbers: bytes) -> Header:
-        return {"counts": {found.name: found.count() for found in self.client.list_collections()}}
+    def counts(self) -> dict[str, int]:
+        return {found.name: found.count() for found in self.client.list_collections()}
 
-    def places(self, asked: Header, numbers: bytes) -> Header:
-        return {"places": 0}
+    def places(self, name: str) -> int:
+        return 0
 
-    def delete(self, asked: Header, numbers: bytes) -> Header:
-        self.collections.pop(asked["name"], None)
-        self.client.delete_collection(asked["name"])
-        return {}
+    def delete(self, name: str) -> None:
+        self.collections.pop(name, None)
+        self.client.delete_collection(name)
 
-    def compact(self, asked: Header, numbers: bytes) -> Header:
-        return {}
+    def compact(self) -> None:
+        """Give room back."""
 
     def close(self) -> None:
         """Nothing more comes."""
@@ -156,17 +152,16 @@ class FolderCollections(Collections):
             )
         return self.collections[name]
 
-    def places(self, asked: Header, numbers: bytes) -> Header:
+    def places(self, name: str) -> int:
         """By the file with four bytes for each, which Chroma writes after every thousand changes."""
-        (index,) = self.indexes(str(self.collection(asked["name"]).id))
+        (index,) = self.indexes(str(self.collection(name).id))
         lengths = self.folder / index / "length.bin"
-        return {"places": lengths.stat().st_size // 4 if lengths.is_file() else 0}
+        return lengths.stat().st_size // 4 if lengths.is_file() else 0
 
-    def compact(self, asked: Header, numbers: bytes) -> Header:
+    def compact(self) -> None:
         with closing(self.connect()) as connection:
             connection.execute("VACUUM")
         self.remove_orphans()
-        return {}
 
     def remove_orphans(self) -> None:
         """Remove the folders of indexes whose collection was deleted; Chroma leaves them, with all vectors."""
@@ -186,7 +181,7 @@ class FolderCollections(Collections):
 
     def close(self) -> None:
         """Leave the folder so that the next one can trust it."""
-        counts = self.counts({}, b"")["counts"]
+        counts = self.counts()
         self.client.close()
         chroma_folder.write_counts(self.folder, counts)
         checksums.write(self.folder)
@@ -209,7 +204,7 @@ class ServerCollections(Collections):
     Of the API only what one's own server, a distributed one and Chroma's cloud have in common.
     """
 
-    def __init__(self, place: Header) -> None:
+    def __init__(self, place: dict[str, Any]) -> None:
         self.place = place
         self.prefix = f"memd-{place['ledger']}-"
         url = place["url"]
@@ -241,17 +236,16 @@ class ServerCollections(Collections):
                 " if that is gone, memd stop and memd doctor --fix take it over"
             )
 
-    def ping(self, asked: Header, numbers: bytes) -> Header:
+    def ping(self) -> None:
         self.client.heartbeat()
-        return {}
 
-    def digests(self, asked: Header, numbers: bytes) -> Header:
-        collection, found = self.collection(asked["name"]), list[str]()
+    def digests(self, name: str) -> list[str]:
+        collection, found = self.collection(name), list[str]()
         while page := collection.get(include=[], limit=PAGE, offset=len(found))["ids"]:
             found += page
-        return {"digests": found}
+        return found
 
-    def counts(self, asked: Header, numbers: bytes) -> Header:
+    def counts(self) -> dict[str, int]:
         mine = [found for found in self.listed() if found.name.startswith(self.prefix)]
         for found in mine:
             if self.place["take_over"] and (found.metadata or {}).get("memd_owner") != self.place["owner"]:
@@ -259,7 +253,7 @@ class ServerCollections(Collections):
                 mine = [one for one in mine if one is not found]
                 continue
             self.check_owner(found)
-        return {"counts": {found.name.removeprefix(self.prefix): found.count() for found in mine}}
+        return {found.name.removeprefix(self.prefix): found.count() for found in mine}
 
     def listed(self) -> list[Any]:
         every: list[Any] = []
@@ -267,11 +261,10 @@ class ServerCollections(Collections):
             every += page
         return every
 
-    def delete(self, asked: Header, numbers: bytes) -> Header:
-        self.check_owner(self.collection(asked["name"]))
-        self.collections.pop(asked["name"], None)
-        self.client.delete_collection(self.prefix + asked["name"])
-        return {}
+    def delete(self, name: str) -> None:
+        self.check_owner(self.collection(name))
+        self.collections.pop(name, None)
+        self.client.delete_collection(self.prefix + name)
 
 
 def read_headers(variable: str) -> dict[str, str]:
@@ -295,28 +288,32 @@ def serve(link: socket.socket, opened: Callable[[], Collections]) -> None:
         server = opened()
     except (Damaged, *BOUND) as error:
         with suppress(BrokenPipeError):
-            write_message(link, _told(error))
+            link.sendall(encode((0, _told(error))))
         return
-    with suppress(BrokenPipeError):
-        write_message(link, {})
-        while (message := read_message(link)) is not None:
-            write_message(link, _answer(server, *message))
+    with suppress(ConnectionError):
+        link.sendall(encode((0, None)))
+        while True:
+            nth, operation, args = receive(link)
+            link.sendall(encode((nth, _answer(server, operation, args))))
     server.close()
 
 
-def _answer(server: Collections, asked: Header, numbers: bytes) -> Header:
-    operation: Callable[[Header, bytes], Header] = getattr(server, asked["op"])
+def _answer(server: Collections, operation: str, args: tuple[Any, ...]) -> Any:
+    """What an operation returns, or the error that it raised."""
     try:
-        return {"nth": asked["nth"], **operation(asked, numbers)}
+        return getattr(server, operation)(*args)
     except (Damaged, *BOUND) as error:
-        return {"nth": asked["nth"], **_told(error)}
+        return _told(error)
 
 
-def _told(error: Exception) -> Header:
+def _told(error: Exception) -> StoreBroken | DiskFull:
     said = " ".join(str(error).split())
     for secret in _secrets:
         said = said.replace(secret, "…")
-    return {"error": said[:MOST_SHOWN] or type(error).__name__, "full": "full" in said or "No space" in said}
+    told = said[:MOST_SHOWN] or type(error).__name__
+    if "full" in said or "No space" in said:
+        return DiskFull(f"the vectors could not be written: {told}", "make room; memd goes on by itself")
+    return StoreBroken(f"the vector store failed: {told}", "memd goes on by itself; memd doctor tells more")
 
 
 def _own(folder: Path) -> IO[str]:
