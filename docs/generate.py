@@ -94,6 +94,7 @@ followed, and `memd status` and `memd config check` say so. Rules cannot be give
 TAIL = """\
 A name has no spaces and no slashes and at most 100 characters, and two workspaces share neither their name nor their
 directory. A workspace that does not exist yet is fine: memd waits for it (`memd add` takes one with `--force`).
+`/`, a home directory and what memd's own state lies in are refused.
 
 ### Which files are memory
 

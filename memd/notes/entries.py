@@ -149,7 +149,7 @@ def role_entries(path: str, text: str, day: str) -> list[RoleEntry]:
 
 
 def time_of(text: str, day: str) -> str:
-    """When an entry was written, by its timestamp line: `2026-02-21 14:27`, which compares as text; else the day."""
+    """When an entry was written, by its timestamp line (`2026-02-21 14:27`, which compares as text); else the day."""
     match = STAMP.search(names.head(text))
     return f"{match[1]} {match[2]:0>5}" if match and match[2] else match[1] if match else day
 
