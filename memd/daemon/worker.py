@@ -30,6 +30,7 @@ from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
 from memd.indexer.indexing.ingest import IngestOptions, IngestReport
 from memd.indexer.maintenance.reconcile import reconcile_text
+from memd.indexer.record import splices
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.writing import write_files
 
@@ -213,6 +214,9 @@ class Worker:
                     write_files.restore_failed(self.stores.ledger, index, waiting)
                 except (DiskFull, LedgerMoved) as error:
                     log.debug("still to be restored: %s", error)
+                restored = [number for number in waiting if number not in index.unrestored]
+                reader = self.stores.ledger.reader
+                self.mark_written(ns, [splice.path for number in restored for splice in splices.of(reader, number)])
             if index.unrestored:
                 why = f"actions that failed are half done: {', '.join(map(str, index.unrestored))}"
                 self.health.set(trouble, why, "make room; memd restores the files by itself")
