@@ -118,11 +118,11 @@ class VectorBacklog:
         reader = self._stores.ledger.reader
         models = [(model.id, among) for model, among in self.models()]
         if not models:
-            known = (row["id"] for row in vector_table.models_with_vectors(reader) if row["source"] == source)
-            models.append((next(known, 0), "1"))
+            models.append((vector_table.known_model(reader, source), "1"))
         if wants_multilingual and self._stores.multilingual is None and vector_table.any_multilingual(reader):
-            # It is needed and not loaded yet: no model has this number.
-            models.append((0, vector_table.OF_OTHER_LANGUAGES))
+            # It is needed and not loaded yet; it may have made them before.
+            known = vector_table.known_model(reader, vector_table.MULTILINGUAL)
+            models.append((known, vector_table.OF_OTHER_LANGUAGES))
         waiting: Counter[int] = Counter()
         for number, among in models:
             after = self._embedded_up_to.get((number, self._polyglots), 0)

@@ -83,6 +83,25 @@ def test_every_chunk_is_fetched_once(lab: Lab) -> None:
     assert len(made) == len(set(made)) == LARGE + SMALL and not backlog.pending
 
 
+def test_what_a_model_made_that_is_not_loaded_yet_is_not_pending(lab: Lab) -> None:
+    lab.stores.use_multilingual(Narrow())
+    model, small = lab.stores.multilingual, lab.stores.index("small")
+    assert model is not None
+    with lab.stores.ledger.write() as connection:
+        connection.execute("UPDATE workspaces SET polyglot = 1 WHERE id = ?", (small.id,))
+    rows = vector_table.pending(lab.stores.ledger.reader, model.id, 100, among=vector_table.OF_OTHER_LANGUAGES)
+    with lab.stores.ledger.write() as connection:
+        vectors = model.embedder.embed([row["text"] for row in rows[1:]])
+        vector_table.save(connection, model.id, [row["digest"] for row in rows[1:]], [row[None] for row in vectors])
+    lab.stores.drop_multilingual()
+    backlog = VectorBacklog(lab.stores)
+    backlog.recount("test", True)
+    assert backlog.pending == LARGE + SMALL + 1
+    lab.stores.use_no_model()
+    backlog.recount("test", False)
+    assert backlog.pending == LARGE + SMALL
+
+
 def test_words_answer_in_another_language_while_its_vectors_are_not_made(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

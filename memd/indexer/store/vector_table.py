@@ -37,6 +37,14 @@ def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: 
     return int(row["id"])
 
 
+def known_model(connection: sqlite3.Connection, source: str) -> int:
+    """The number of the last model of a source; 0, which no model has, where none was ever loaded."""
+    known = connection.execute(
+        "SELECT MAX(id) FROM models WHERE source = ? AND recipe = ?", (source, RECIPE)
+    ).fetchone()
+    return int(known[0] or 0)
+
+
 def models_with_vectors(connection: sqlite3.Connection) -> list[sqlite3.Row]:
     """The models that vectors are there of, but for the one for other languages; the one that has most first."""
     return connection.execute(
