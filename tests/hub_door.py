@@ -62,7 +62,7 @@ class Hub:
         return self.send("POST", path, data, {**({"Authorization": f"Bearer {token}"} if token else {}), **headers})
 
     def send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, dict[str, Any]]:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=180)
         usual = {"Content-Type": "application/json", "Accept": "application/json"}
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, {**usual, **sent})
