@@ -235,7 +235,7 @@ class ServerSettings:
 
     max_clients: int = setting(1_024, "Connections beyond this are told `busy`.", low=1, high=100_000)
     line_timeout_s: float = setting(
-        30.0, "A client that has begun a line must finish it within this time.", low=0.1, high=3_600
+        30.0, "A line, or a request to the hub, that has begun must end within this time.", low=0.1, high=3_600
     )
     calls_per_second: int = setting(
         1_000, "Calls that one connection may make; those beyond are told `busy`.", low=1, high=1_000_000

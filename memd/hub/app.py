@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -105,11 +105,9 @@ class Hub:
 
     async def _call(self, access: Access, pool: ClientPool, method: str, given: dict[str, Any]) -> dict[str, Any]:
         params = access.params(method, given)
-        turn = self._expressions[access.token.digest] if params.get("regex") else contextlib.nullcontext()
-        async with turn:
-            # Shielded: a caller that hangs up must not leave a write half-way, nor an answer on a connection that
-            # others use.
-            result = await asyncio.shield(asyncio.ensure_future(_ask(pool, method, params)))
+        turn = self._expressions[access.token.digest] if params.get("regex") else nullcontext()
+        # Shielded: a caller that hangs up leaves no write half-way, and no answer on a connection that others use.
+        result = await asyncio.shield(asyncio.ensure_future(_ask(turn, pool, method, params)))
         return access.visible(method, result)
 
     # --- MCP ------------------------------------------------------------------------------------------------
@@ -142,8 +140,10 @@ async def _pings(daemon: AsyncClient) -> bool:
     return True
 
 
-async def _ask(pool: ClientPool, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    async with pool.client() as memory:
+async def _ask(
+    turn: AbstractAsyncContextManager[None], pool: ClientPool, method: str, params: dict[str, Any]
+) -> dict[str, Any]:
+    async with turn, pool.client() as memory:
         return await memory.call(method, params, timeout=LONG_TIMEOUT if METHODS[method].slow else None)
 
 

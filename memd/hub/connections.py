@@ -6,8 +6,6 @@ import asyncio
 from collections import defaultdict
 from typing import Any
 
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
-
 CONNECTION = "memd.connection"
 """Where in the state of a request stands the connection it came by."""
 NOBODY = ""
@@ -22,9 +20,9 @@ class Connections:
         self.seconds = seconds
         """How long the headers of a request may take to arrive."""
         self._most = most
-        self._of: defaultdict[str, dict[Connection, None]] = defaultdict(dict)
+        self._of: defaultdict[str, dict[GuestConnection, None]] = defaultdict(dict)
 
-    def add(self, connection: Connection, owner: str) -> bool:
+    def add(self, connection: GuestConnection, owner: str) -> bool:
         """Count a connection as its owner's; False where all that the owner may have are in use.
 
         The oldest idle one gives way to it. One without a token always does: who has one gets in, however many wait.
@@ -43,18 +41,23 @@ class Connections:
         self._of[owner][connection] = None
         return True
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: GuestConnection) -> None:
         theirs = self._of[connection.owner]
         theirs.pop(connection, None)
         if not theirs:
             del self._of[connection.owner]
 
 
-class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """A connection of uvicorn's that is closed when the headers of a request do not come to an end."""
+class GuestConnection(asyncio.Protocol):
+    """What the hub adds to a connection of its server: whose it is, and a time limit for the headers of a request."""
+
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    cycle: Any
+    """The request that is under way, or was the last."""
 
     def __init__(self, others: Connections, app_state: dict[str, Any], **given: Any) -> None:
-        super().__init__(app_state={**app_state, CONNECTION: self}, **given)
+        super().__init__(app_state={**app_state, CONNECTION: self}, **given)  # type: ignore[call-arg]
         self.owner = NOBODY
         self._others = others
         self._late: asyncio.TimerHandle | None = None
@@ -66,7 +69,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     @property
     def gone(self) -> bool:
-        return bool(self.transport.is_closing())
+        return self.transport.is_closing()
 
     def belongs_to(self, owner: str) -> bool:
         """Count it as a token's; False where that has as many as it may have."""

@@ -18,7 +18,7 @@ from memd.config.schema import HubSettings, ServerSettings
 from memd.config.tokens import AccessToken, TokenFile
 from memd.errors import Busy, MemdError, Refused, TooLarge
 from memd.hub.access import Access
-from memd.hub.connections import CONNECTION, Connection
+from memd.hub.connections import CONNECTION, GuestConnection
 from memd.protocol import wire
 from memd.protocol.rate_limit import RateLimit
 
@@ -150,7 +150,7 @@ class HubGuard:
             self._guests[token.digest] = Guest(RateLimit(self.settings.calls_per_second))
         return self._guests[token.digest]
 
-    def _keep_pace(self, token: AccessToken, connection: Connection | None) -> None:
+    def _keep_pace(self, token: AccessToken, connection: GuestConnection | None) -> None:
         if not self._guest(token).pace.allows():
             raise Rejected.for_now(f"a token may make {self.settings.calls_per_second:,} calls a second")
         if connection is not None and not connection.belongs_to(token.digest):
@@ -192,9 +192,9 @@ async def _read(receive: Receive, most: int) -> bytes:
     return body
 
 
-def _connection(scope: Scope) -> Connection | None:
+def _connection(scope: Scope) -> GuestConnection | None:
     """The connection that a request came by."""
-    found: Connection | None = scope.get("state", {}).get(CONNECTION)
+    found: GuestConnection | None = scope.get("state", {}).get(CONNECTION)
     return found
 
 

@@ -7,14 +7,19 @@ import socket
 from functools import partial
 
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from memd.config.schema import Settings
 from memd.hub.app import make_app
-from memd.hub.connections import Connection, Connections
+from memd.hub.connections import Connections, GuestConnection
 
 BACKLOG = 1024
 IDLE_SECONDS = 75
 """How long a connection is kept for a client's next request."""
+
+
+class HubConnection(GuestConnection, AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """A connection of uvicorn's, as the hub wants it."""
 
 
 def serve(listening: socket.socket, hosts: frozenset[str], settings: Settings) -> None:
@@ -24,7 +29,7 @@ def serve(listening: socket.socket, hosts: frozenset[str], settings: Settings) -
     connections = Connections(settings.hub.max_clients, settings.server.line_timeout_s)
     tls = {"ssl_certfile": settings.hub.cert, "ssl_keyfile": settings.hub.key or None} if settings.hub.cert else {}
     server = uvicorn.Server(uvicorn.Config(
-        make_app(hosts, settings), http=partial(Connection, connections),  # type: ignore[arg-type]
+        make_app(hosts, settings), http=partial(HubConnection, connections),  # type: ignore[arg-type]
         ws="none", lifespan="on", access_log=False, server_header=False, date_header=False, log_level="warning",
         proxy_headers=settings.hub.behind_proxy, limit_concurrency=settings.hub.max_clients, backlog=BACKLOG,
         timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=5, **tls,  # type: ignore[arg-type]

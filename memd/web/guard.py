@@ -35,15 +35,6 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a request is not answered."""
-
-    status: int
-    why: str
-    hint: str = ""
-
-
 @dataclass
 class Guard:
     """Stands before the app."""
@@ -68,7 +59,7 @@ class Guard:
         scope["memd.cookie"] = cookie
         refusal = self._refusal(scope, headers, cookie)
         if refusal:
-            await _refused(refusal)(scope, receive, _with_headers(send))
+            await refusal(scope, receive, _with_headers(send))
         else:
             await self.app(scope, _bounded(receive), _with_headers(send))
 
@@ -77,21 +68,21 @@ class Guard:
         """Cookies do not know of ports, so the name does."""
         return f"memd_{self.port}"
 
-    def _refusal(self, scope: Scope, headers: Headers, cookie: str) -> Refusal | None:
+    def _refusal(self, scope: Scope, headers: Headers, cookie: str) -> Response | None:
         host, path, method = headers.get("host", ""), scope["path"], scope["method"]
         if host not in self._hosts or headers.getlist("host") != [host]:
-            return Refusal(403, "This host name is not memd's.", "Open the address that `memd web` printed.")
+            return refusal_page(403, "This host name is not memd's.", "Open the address that `memd web` printed.")
         if method not in ("GET", "HEAD", "POST"):
-            return Refusal(405, "There is no such way to ask.")
+            return refusal_page(405, "There is no such way to ask.")
         if not _of_this_page(headers, host, method):
-            return Refusal(403, "Another page asked for this, and memd does not answer other pages.")
+            return refusal_page(403, "Another page asked for this, and memd does not answer other pages.")
         # The way in, and files that are in every copy of memd.
         if path == "/enter" or path.startswith("/static/"):
             return None
         if not self.sessions.admits(cookie, is_use=path != "/events"):
-            return Refusal(403, "This browser has not been let in, or its session ended.", "Run: memd web")
+            return refusal_page(403, "This browser has not been let in, or its session ended.", "Run: memd web")
         if method == "POST" and self.read_only and path != "/leave":
-            return Refusal(403, "This page was opened to read only.")
+            return refusal_page(403, "This page was opened to read only.")
         return None
 
 
@@ -105,10 +96,6 @@ def _of_this_page(headers: Headers, host: str, method: str) -> bool:
         )
     origin = headers.get("origin", "")
     return origin == f"http://{host}" if origin else site == "same-origin"
-
-
-def _refused(refusal: Refusal) -> Response:
-    return refusal_page(refusal.status, refusal.why, refusal.hint)
 
 
 def _with_headers(send: Send) -> Send:
