@@ -252,8 +252,7 @@ def test_no_answer_at_or_past_the_clock_of_an_acknowledged_note_lacks_it_after_a
         visible = [_promised(client.note(f"the {word}{nth} calls", ns=ns)) for ns, word in NOTED]
         home.kill()
         for file in files:
-            with file.open("a") as lines:
-                lines.write(f"\n## Later {nth}\n\nline {nth}.\n")
+            file.write_text(f"# Day\n\n## Part\n\nthe teal{nth} of {file.stem}.\n")
         client = serve(home, workspace, more)
         importing = Thread(target=Client(home.socket).sync)
         importing.start()
