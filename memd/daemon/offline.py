@@ -45,7 +45,7 @@ def _examine_stores(settings: Settings, fix: bool) -> list[DoctorFinding]:
             stores.open_workspaces(settings.workspaces)
         except LedgerDamaged as error:
             stores.ledger.damage = error
-        return doctor.examine(stores, settings, fix, running=False)
+        return doctor.examine(stores, settings, doctor.examine_ledger(stores.ledger), fix, running=False)
 
 
 def scan_secrets() -> tuple[list[DoctorFinding], list[FoundSecret]]:

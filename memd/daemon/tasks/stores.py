@@ -233,11 +233,12 @@ class ExamineStores(Task[list[DoctorFinding]]):
     """Check the stores against each other, and repair them with `fix`; no other write may happen meanwhile."""
 
     settings: Settings
+    ledger: DoctorFinding
     fix: bool
 
     def run(self, worker: Worker) -> list[DoctorFinding]:
         stores = worker.stores
-        findings = doctor.examine(stores, self.settings, self.fix, running=True)
+        findings = doctor.examine(stores, self.settings, self.ledger, self.fix, running=True)
         if findings[0].state == "broken" and stores.ledger.place is LedgerPlace.HERE:
             worker.guard.explain(LedgerDamaged(findings[0].detail, findings[0].fix))
             if self.fix:
