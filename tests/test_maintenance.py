@@ -34,6 +34,7 @@ from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import assert_agreement
 
 SECTIONS = LARGE + 5
+SOUND = doctor.DoctorFinding("state.db", "ok", "")
 
 
 def wait_for(what: Callable[[], object], seconds: float = PATIENCE) -> None:
@@ -161,7 +162,9 @@ def test_what_is_pending_is_counted_in_the_workspaces_that_were_asked(worker: Wo
 def test_the_doctor_counts_what_has_no_vector_yet(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
     (found,) = (
-        one for one in doctor.examine(worker.stores, Settings(), False, True) if one.name == "agent: missing vectors"
+        one
+        for one in doctor.examine(worker.stores, Settings(), SOUND, False, True)
+        if one.name == "agent: missing vectors"
     )
     assert (found.state, found.detail.partition(":")[0]) == ("warn", "1 of 1 chunks have no vector yet")
 
@@ -303,5 +306,5 @@ def test_the_doctor_names_an_outline_without_parsers(
     if not installed:
         monkeypatch.setattr(doctor, "PARSER", "no_package_of_this_name")
     settings = Settings(outline=OutlineSettings(enabled=enabled))
-    found = [one for one in doctor.examine(worker.stores, settings, False, True) if one.name == "outline"]
+    found = [one for one in doctor.examine(worker.stores, settings, SOUND, False, True) if one.name == "outline"]
     assert len(found) == told and all(one.state == "warn" and "outline" in one.fix for one in found)

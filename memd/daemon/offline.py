@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 from memd.config import paths
@@ -25,8 +25,7 @@ def examine(fix: bool) -> list[DoctorFinding]:
         return [DoctorFinding("config", "broken", error.message, error.hint)]
     except UnsafePlace as error:
         return [DoctorFinding("places", "broken", error.message, error.hint)]
-    with ExitStack() as stack:
-        stack.callback(lock.release)
+    try:
         findings = [DoctorFinding("config", "ok", str(paths.config_file())), *_rules(settings)]
         findings += doctor.open_ledger(paths.state_dir(), fix)
         if not doctor.sound(findings):
@@ -35,14 +34,18 @@ def examine(fix: bool) -> list[DoctorFinding]:
         if fix and not doctor.sound(found[:1]):
             found = [doctor.mend_ledger(paths.state_dir(), found[0].detail), *_examine_stores(settings, fix)]
         return findings + found
+    finally:
+        lock.release()
 
 
 def _examine_stores(settings: Settings, fix: bool) -> list[DoctorFinding]:
     """What is found in the stores; the first is about the ledger."""
     with closing(Stores(paths.state_dir(), mend=fix)) as stores:
-        with suppress(LedgerDamaged):
+        try:
             stores.open_workspaces(settings.workspaces)
-        return doctor.examine(stores, settings, fix, running=False)
+        except LedgerDamaged as error:
+            stores.ledger.damage = error
+        return doctor.examine(stores, settings, doctor.examine_ledger(stores.ledger), fix, running=False)
 
 
 def scan_secrets() -> tuple[list[DoctorFinding], list[FoundSecret]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -237,6 +238,7 @@ def test_no_answer_at_or_past_the_clock_of_an_acknowledged_note_lacks_it_after_a
     home: Home, workspace: Path
 ) -> None:
     """The kill comes with the acknowledgement, and thousands of other changes before the next start."""
+    home.from_nothing = False
     files = [workspace / "memory" / f"2026-01-{nth % 28 + 1:02d}-{nth}.md" for nth in range(rounds(200, 1_500))]
     for nth, file in enumerate(files):
         file.write_text(f"# Day\n\n## Part\n\nthe teal{nth} of the pond.\n")
@@ -250,12 +252,11 @@ def test_no_answer_at_or_past_the_clock_of_an_acknowledged_note_lacks_it_after_a
         visible = [_promised(client.note(f"the {word}{nth} calls", ns=ns)) for ns, word in NOTED]
         home.kill()
         for file in files:
-            with file.open("a") as lines:
-                lines.write(f"\n## Later {nth}\n\nline {nth}.\n")
+            file.write_text(f"# Day\n\n## Part\n\nthe teal{nth} of {file.stem}.\n")
         client = serve(home, workspace, more)
-        importing = True
-        while importing:
-            importing = client.status()["pending_files"] > 0
+        importing = Thread(target=Client(home.socket).sync)
+        importing.start()
+        while importing.is_alive():
             for (ns, word), seq in zip(NOTED, visible, strict=True):
                 for sync in ("none", "auto"):
                     answer = client.query(f"{word}{nth}", ns=[ns], sync=sync, mode="text", limit=50)

@@ -48,7 +48,8 @@ async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCa
 
 @handles(DoctorRequest)
 async def doctor(ctx: HandlerContext, request: DoctorRequest, call: IncomingCall) -> Result:
-    findings = await ctx.write(examine_stores, ctx.worker, ctx.settings, request.fix)
+    ledger = await ctx.read(doctor_checks.examine_ledger, ctx.stores.ledger)
+    findings = await ctx.write(examine_stores, ctx.worker, ctx.settings, ledger, request.fix)
     if ctx.stores.ledger.damage is None:
         findings += await asyncio.to_thread(doctor_checks.examine_collections, ctx.stores, request.fix)
     result: Result = {"ok": doctor_checks.sound(findings)}

@@ -117,10 +117,10 @@ def forget_old_models(stores: Stores) -> None:
 # --- all of them ----------------------------------------------------------------------------------------------
 
 
-def examine_stores(worker: Worker, settings: Settings, fix: bool) -> list[DoctorFinding]:
+def examine_stores(worker: Worker, settings: Settings, ledger: DoctorFinding, fix: bool) -> list[DoctorFinding]:
     """Check the stores against each other, and repair them with `fix`; no other write may happen meanwhile."""
     stores = worker.stores
-    findings = doctor.examine(stores, settings, fix, running=True)
+    findings = doctor.examine(stores, settings, ledger, fix, running=True)
     if findings[0].state == "broken" and stores.ledger.place is LedgerPlace.HERE:
         worker.guard.explain(LedgerDamaged(findings[0].detail, findings[0].fix))
         if fix:

@@ -62,12 +62,11 @@ def sound(findings: list[DoctorFinding]) -> bool:
     return all(finding.state != "broken" for finding in findings)
 
 
-def examine(stores: Stores, settings: Settings, fix: bool, running: bool) -> list[DoctorFinding]:
+def examine(stores: Stores, settings: Settings, ledger: DoctorFinding, fix: bool, running: bool) -> list[DoctorFinding]:
     """Run every check. `running`: on the writer's thread of a daemon, which leaves the collections to another.
 
-    With a broken ledger nothing can be compared: then it is the only finding.
+    `ledger`: what `examine_ledger` found. With a broken one nothing can be compared: then it is the only finding.
     """
-    ledger = _ledger(stores.ledger)
     if ledger.state == "broken":
         return [ledger]
     try:
@@ -106,7 +105,8 @@ def examine_collections(stores: Stores, fix: bool, waiting: AbstractSet[int] = f
 # --- the ledger ---------------------------------------------------------------------------------------------
 
 
-def _ledger(ledger: Ledger) -> DoctorFinding:
+def examine_ledger(ledger: Ledger) -> DoctorFinding:
+    """Read all of the ledger. It takes seconds, so the writer's thread must not do it."""
     if (place := ledger.place) is not LedgerPlace.HERE:
         return DoctorFinding("state.db", "broken", place.value, "memd status")
     problem = ledger.damage.message if ledger.damage is not None else problem_in(ledger.reader)

@@ -19,7 +19,8 @@ FROM_NOTES = ("chunks", "pages", "names", "mentions")
 NOT_TAKEN = ("id", "notes_format", PROMISED)
 """Settings that a ledger has for itself. Without the second the next start cuts all notes anew."""
 
-LOST = "what memd observed before (history, tiers, uses, links that rules made, proposals)"
+OBSERVED = "what memd observed (history, tiers, uses, links by rules, proposals)"
+GONE = "could not be brought back"
 
 
 def mend(folder: Path, why: str) -> str:
@@ -38,13 +39,13 @@ def _from_backup(folder: Path, fresh: Path) -> str:
             check(backup)
             copy(backup, fresh)
             made = datetime.fromtimestamp(backup.stat().st_mtime)
-            return f"the backup {backup.name} took its place: {LOST} is that of {made:%Y-%m-%d %H:%M}"
+            return f"the backup {backup.name} took its place; {OBSERVED} since {made:%Y-%m-%d %H:%M} {GONE}"
     return ""
 
 
 def _from_notes(fresh: Path) -> str:
     Ledger(fresh, new=True).close()
-    return f"the notes are read again into a new one; {LOST} could not be brought back"
+    return f"the notes are read again into a new one; {OBSERVED} {GONE}"
 
 
 # --- what can be read of it ---------------------------------------------------------------------------------
@@ -61,7 +62,7 @@ def _from_remains(damaged: Path, fresh: Path) -> str:
     if not worth_it:
         remove(fresh)
         return ""
-    lost = f"of {LOST}, rows of {', '.join(torn)} could not be brought back" if torn else "nothing seems to be lost"
+    lost = f"of {OBSERVED}, rows of {', '.join(torn)} {GONE}" if torn else "nothing seems to be lost"
     return f"what can be read of it took its place; {lost}; the notes are read again"
 
 

@@ -198,7 +198,7 @@ class Ledger:
         """One transaction of the writer thread: all of it or nothing, and never into a file that is gone."""
         self.confirm_place()
         if self.damage is not None:
-            raise self.damage
+            raise LedgerDamaged(self.damage.message, self.damage.hint)
         with translated():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
