@@ -109,8 +109,21 @@ def asked_of(notes: dict[str, str]) -> list[str]:
 
 
 def not_found(lab: Lab, asked: list[str], mode: str) -> list[tuple[str, str, float]]:
-    answers = ((question, lab.ask(question, mode=mode)) for question in asked)
+    answers = ask_all(lab, asked, mode).items()
     return [(q, one.verdict, one.confidence) for q, one in answers if one.verdict != "found" or not has(one, q)]
+
+
+def ask_all(lab: Lab, asked: list[str], mode: str) -> dict[str, Answer]:
+    """The answers to many questions, which are embedded together: one by one takes minutes."""
+    answers = {}
+    for at in range(0, len(asked), 200):
+        part = asked[at : at + 200]
+        for model in filter(None, (lab.stores.model, lab.stores.multilingual) if mode != "text" else ()):
+            vectors = model.embedder.embed(part)
+            lab.stores.question_vectors |= {(model.id, q): vector for q, vector in zip(part, vectors, strict=True)}
+        answers |= {question: lab.ask(question, mode=mode) for question in part}
+        lab.stores.question_vectors.clear()
+    return answers
 
 
 # --- the states that vectors may be in ------------------------------------------------------------------------
@@ -170,11 +183,10 @@ def test_every_word_and_every_two_neighbours_are_found(lab: Lab, mode: str):
 
 @pytest.mark.parametrize("mode", ["hybrid", "text"])
 def test_a_question_with_one_rare_word_of_the_notes_is_never_none(lab: Lab, mode: str):
-    words = [
-        question for question in asked_of(NOTES) if len(question) > 4 and question.isalpha() and question != "latest"
-    ]
-    verdicts = {word: lab.ask(f"{word} qwrtzk plughx xyzzyv", mode=mode).verdict for word in words}
-    assert [word for word, verdict in verdicts.items() if verdict == "none"] == []
+    # Days and months are small words.
+    words = [word for word in asked_of(NOTES) if len(word) > 4 and word.isalpha() and language_of(word) != "de"]
+    asked = [f"{word} qwrtzk plughx xyzzyv" for word in words if word != "latest"]
+    assert [question for question, one in ask_all(lab, asked, mode).items() if one.verdict == "none"] == []
     assert lab.ask("qwrtzk plughx xyzzyv", mode=mode).verdict == "none"
 
 
