@@ -129,9 +129,8 @@ class ParsedQuestion:
         text = times.without_times(self.text, QuestionTimes(named)) if not self.only_time else ""
         cut = _sought(text, foreign_language(self.text))
         filters = self.filters if newest else narrow(self.filters, _between(named[0]))
-        return replace(
-            self, text=text, words=cut, undated=cut, filters=filters, times=replace(self.times, spans=(), relative=())
-        )
+        asked = replace(self.times, spans=(), relative=(), newest=False)
+        return replace(self, text=text, words=cut, undated=cut, filters=filters, times=asked)
 
 
 def parse(text: str, today: date, filters: Filters | None = None) -> ParsedQuestion:

@@ -28,6 +28,9 @@ READ = 30
 READ_DEEP = 80
 """The same where the line decides more than the chunk around it."""
 
+READ_FIRST = 10.0
+"""More than all other parts of a score together."""
+
 PRIORITY = {"low": -1.0, "high": 0.6, "critical": 1.0}
 TIER = {"dormant": -1.0, "sensory": -0.5}
 """Enough to put the other of two equals first, never to hide an only answer."""
@@ -97,7 +100,9 @@ def weigh(
     known = (row for row in rows if row["id"] in memories.place)
     rows = sorted(known, key=lambda row: (row["path"], row["start_line"], row["id"]))
     parts = _parts(index, rows, memories, question, voices)
-    found = Evidence(rows, parts, ranking.score(parts), np.arange(len(rows))).sorted()
+    # What has the very words is read whatever the rest means.
+    promise = ranking.score(parts) + READ_FIRST * parts.get("written", np.zeros(len(rows)))
+    found = Evidence(rows, parts, promise, np.arange(len(rows))).sorted()
     if voices.words is None or not rows:
         return found
     # What defines a name, and what someone says of themselves, is one line beside others that have the words often.
@@ -155,7 +160,8 @@ def _parts(
 def _by_meaning(
     index: WorkspaceIndex, memories: CandidateMemories, own: Ids, meaning: QuestionVector, earned: Floats
 ) -> dict[str, Floats]:
-    near = _completed(meaning.near(index, memories.chunks.tolist()), earned)
+    # What is far says nothing, and no more is meant than the same: meaning never takes away what the words show.
+    near = _completed(meaning.near(index, memories.chunks.tolist()), earned).clip(0.0, 1.0)
     best = np.full(memories.count, -1.0)
     np.maximum.at(best, memories.memory, near)
     return {"meaning": near[own], "section_meaning": best[memories.memory[own]]}

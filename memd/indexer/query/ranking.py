@@ -77,7 +77,7 @@ WEIGHTS: dict[str, float] = {
     # chunks of its nearness have in the question's own language.
     "translated": 1.6,
     # The chunk has every word as the question writes it: no other form of a word, no time that it means, outranks it.
-    "written": 0.6,
+    "written": 1.0,
     # The share of the codes in the question that the chunk has: who names a code wants what is said of it.
     "code": 2.0,
     # The share of the question's words that the file is called by.

@@ -95,9 +95,13 @@ class SearchResult:
             or all(words.names_others(row["id"], row["stem"]) for row in named)
             or (had < certainty.ALL_WORDS and self._only_in_code(best, words, result.nearness))
         )
-        sure = certainty.confidence(max(words.known, had), had, result.nearness, unsure=unsure)
+        agreed = best.ranks.get("text") == best.ranks.get("vector") == 1 and words.of_words
+        known, nearness = max(words.known, had), result.nearness
+        # A meaning that agrees with the words makes nothing less sure than they do alone.
+        sure = max(certainty.confidence(known, had, one, unsure) for one in {nearness, None if agreed else nearness})
+        every = result.voices.words or words
         # A rare word, a near spelling or a part of a word is more than nothing.
-        some = (had and words.stands_in) or any(words.rare_in(one.row["id"]) for one in first)
+        some = (had and words.stands_in) or any(every.rare_in(one.row["id"]) for one in first)
         return max(sure, certainty.WEAK) if some else sure
 
     def _only_in_code(self, best: Candidate, words: WordMatches, near: float | None) -> bool:

@@ -85,6 +85,11 @@ class WordMatch:
         """Whether the word itself was found, or what stands for it: not only some of the chunks that mean it."""
         return self.share > ranking.PART
 
+    @property
+    def is_pair(self) -> bool:
+        """Whether it is a pair of characters, in a script without spaces."""
+        return any(map(UNSPACED_RUN.match, self.forms))
+
     def in_doc(self, doc: int) -> bool:
         place = int(np.searchsorted(self.docs, doc))
         return place < len(self.docs) and self.docs[place] == doc
@@ -178,7 +183,12 @@ class WordMatches:
         """Whether a chunk has a word of the question that few chunks have; of pairs of characters it takes two."""
         doc, few = self._doc(chunk), max(RARE_LEAST, self.postings.count * RARE)
         rare = [one for one in self.matches if one.share == 1.0 and len(one.docs) <= few and one.in_doc(doc)]
-        return sum(0.5 if any(map(UNSPACED_RUN.match, match.forms)) else 1.0 for match in rare) >= 1.0
+        return sum(0.5 if match.is_pair else 1.0 for match in rare) >= 1.0
+
+    @property
+    def of_words(self) -> bool:
+        """Whether most of what was found are words rather than pairs of characters, which stand everywhere."""
+        return sum(not match.is_pair for match in self.matches) * 2 > len(self.matches)
 
     def only_in_code(self, chunk: int, text: str) -> bool:
         """Whether the telling words of the question that a chunk has stand in none of its prose."""
@@ -261,13 +271,14 @@ def match_words(postings: Postings, words: Sequence[Word], prefixes: Sequence[Se
 
 
 def as_written(postings: Postings, words: Iterable[Word]) -> Docs:
-    """The documents that have every word as it is written, small ones too; none for no words."""
+    """The documents that have every word as it is written, or in a heading above them; none for no words."""
     docs: Docs | None = None
     # Nearly every document has the small words: they are looked up only for what has the others.
     for word in sorted(words, key=is_small):
         form = max(word.exact[0], word.terms[0], key=len)
-        held = postings.of("exact" if form == word.exact[0] else "body", form).docs
-        docs = held.astype(np.int64) if docs is None else docs[np.isin(docs, held)]
+        itself = postings.of("exact" if form == word.exact[0] else "body", form).docs
+        held: Docs = np.union1d(itself, postings.of("heading", word.terms[0]).docs).astype(np.int64)
+        docs = held if docs is None else docs[np.isin(docs, held)]
         if not len(docs):
             break
     return np.zeros(0, np.int64) if docs is None else docs
