@@ -44,6 +44,11 @@ class MemdError(Exception):
     exit_code = 6
     retryable = False
 
+    def __init_subclass__(cls, **told: str | int) -> None:
+        """What differs from the error above it."""
+        for name, value in told.items():
+            setattr(cls, name, value)
+
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
@@ -53,187 +58,104 @@ class MemdError(Exception):
         return self.message
 
 
-class UsageError(MemdError):
+class UsageError(MemdError, code="bad_params", rpc_code=-32602, exit_code=2):
     """The caller asked for something that has no meaning."""
 
-    code = "bad_params"
-    rpc_code = -32602
-    exit_code = 2
 
-
-class BadRequest(UsageError):
+class BadRequest(UsageError, code="bad_request", rpc_code=-32600):
     """The line is not a JSON-RPC request."""
 
-    code = "bad_request"
-    rpc_code = -32600
 
-
-class BadJson(BadRequest):
+class BadJson(BadRequest, code="bad_json", rpc_code=-32700):
     """The line is not JSON."""
 
-    code = "bad_json"
-    rpc_code = -32700
 
-
-class UnknownMethod(UsageError):
+class UnknownMethod(UsageError, code="unknown_method", rpc_code=-32601):
     """No method has this name."""
 
-    code = "unknown_method"
-    rpc_code = -32601
 
-
-class TooLarge(UsageError):
+class TooLarge(UsageError, code="too_large", rpc_code=-32010):
     """A request is larger than the wire takes."""
 
-    code = "too_large"
-    rpc_code = -32010
 
-
-class ConfigError(UsageError):
+class ConfigError(UsageError, code="bad_config", rpc_code=-32011):
     """The configuration is wrong; the message lists every problem."""
 
-    code = "bad_config"
-    rpc_code = -32011
 
-
-class MalformedPatch(UsageError):
+class MalformedPatch(UsageError, code="malformed_patch", rpc_code=-32020):
     """A text is no unified diff."""
 
-    code = "malformed_patch"
-    rpc_code = -32020
 
-
-class UnknownWorkspace(UsageError):
+class UnknownWorkspace(UsageError, code="unknown_workspace", rpc_code=-32012):
     """No workspace has this name or holds this directory."""
 
-    code = "unknown_workspace"
-    rpc_code = -32012
 
-
-class NotFound(MemdError):
+class NotFound(MemdError, code="not_found", rpc_code=-32004, exit_code=1):
     """The thing asked for does not exist."""
 
-    code = "not_found"
-    rpc_code = -32004
-    exit_code = 1
 
-
-class NoDaemon(MemdError):
+class NoDaemon(MemdError, code="no_daemon", rpc_code=-32003, exit_code=3, retryable=True):
     """No daemon answers and none could be started."""
 
-    code = "no_daemon"
-    rpc_code = -32003
-    exit_code = 3
-    retryable = True
 
-
-class Refused(MemdError):
+class Refused(MemdError, code="refused", rpc_code=-32005, exit_code=5):
     """memd could do it and will not."""
 
-    code = "refused"
-    rpc_code = -32005
-    exit_code = 5
 
-
-class AlreadyRunning(Refused):
+class AlreadyRunning(Refused, code="already_running", rpc_code=-32006):
     """Another daemon holds the lock."""
 
-    code = "already_running"
-    rpc_code = -32006
 
-
-class AlreadyExists(Refused):
+class AlreadyExists(Refused, code="already_exists", rpc_code=-32007):
     """The name is taken."""
 
-    code = "already_exists"
-    rpc_code = -32007
 
-
-class UnsafePlace(Refused):
+class UnsafePlace(Refused, code="unsafe_place", rpc_code=-32008):
     """A directory or socket that someone else could tamper with."""
 
-    code = "unsafe_place"
-    rpc_code = -32008
 
-
-class Conflict(Refused):
+class Conflict(Refused, code="conflict", rpc_code=-32016):
     """Someone else changed what was to be changed."""
 
-    code = "conflict"
-    rpc_code = -32016
 
-
-class VersionConflict(Conflict):
+class VersionConflict(Conflict, code="version_conflict", rpc_code=-32017):
     """The memory is not at the version that was expected."""
 
-    code = "version_conflict"
-    rpc_code = -32017
 
-
-class ContextMismatch(Conflict):
+class ContextMismatch(Conflict, code="context_mismatch", rpc_code=-32018):
     """A patch does not fit the text it was made for."""
 
-    code = "context_mismatch"
-    rpc_code = -32018
 
-
-class SecretFound(Refused):
+class SecretFound(Refused, code="secret", rpc_code=-32019):
     """What was to be written looks like a key, a token or a password."""
 
-    code = "secret"
-    rpc_code = -32019
 
-
-class Proposed(Refused):
+class Proposed(Refused, code="proposed", rpc_code=-32022):
     """It was not written: it waits for a person to accept it."""
 
-    code = "proposed"
-    rpc_code = -32022
 
-
-class Busy(MemdError):
+class Busy(MemdError, code="busy", rpc_code=-32009, retryable=True):
     """Too much at once; the same call may go through later."""
 
-    code = "busy"
-    rpc_code = -32009
-    retryable = True
 
-
-class StoreBroken(MemdError):
+class StoreBroken(MemdError, code="store_broken", rpc_code=-32013):
     """A store cannot be read."""
 
-    code = "store_broken"
-    rpc_code = -32013
 
-
-class LedgerDamaged(StoreBroken):
+class LedgerDamaged(StoreBroken, code="ledger_damaged", rpc_code=-32023):
     """`state.db` is damaged or gone; nothing is written to it."""
 
-    code = "ledger_damaged"
-    rpc_code = -32023
 
-
-class DiskFull(MemdError):
+class DiskFull(MemdError, code="disk_full", rpc_code=-32014, retryable=True):
     """There is no space left; if anything was changed all the same, the message names it."""
 
-    code = "disk_full"
-    rpc_code = -32014
-    retryable = True
 
-
-class LedgerMoved(MemdError):
+class LedgerMoved(MemdError, code="ledger_moved", rpc_code=-32021, retryable=True):
     """`state.db` is no longer where it was opened; nothing is written."""
 
-    code = "ledger_moved"
-    rpc_code = -32021
-    retryable = True
 
-
-class ModelUnavailable(MemdError):
+class ModelUnavailable(MemdError, code="model_unavailable", rpc_code=-32015):
     """The embedding model is missing, changed or cannot run."""
-
-    code = "model_unavailable"
-    rpc_code = -32015
 
 
 def _tree(cls: type[MemdError]) -> list[type[MemdError]]:
