@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from memd.daemon.handler_context import ALONE
 from memd.errors import MemdError, TooLarge, UsageError
 from memd.indexer.query import grep as exact
 from memd.indexer.query.pattern import MAX_LINE, MAX_PATTERN, Pattern
@@ -246,20 +247,27 @@ def test_a_pattern_without_end_is_stopped_while_others_are_answered(memory: Clie
     assert answered > 1
 
 
-def test_an_expression_leaves_the_interpreter_to_others() -> None:
-    """A reader that gave no sign of life for its whole time would be killed, and its questions asked elsewhere."""
+def test_expressions_without_end_do_not_fill_the_readers(memory: Client, home: Home) -> None:
+    (home.path.parent / "agent/memory/trap.md").write_text("a" * 5_000 + "b\n")
+    for _ in range(ALONE + 1):
+        memory.query("ErsatzTV")
+    stopped: list[MemdError] = []
 
-    def endless() -> None:
-        with pytest.raises(MemdError, match="was stopped"):
-            Pattern("(a|aa)+$", True).matches("a" * 60 + "!")
+    def trapped() -> None:
+        with Client(str(home.socket), timeout=300) as client, pytest.raises(MemdError, match="was stopped") as error:
+            client.call("grep", {"pattern": "(a|aa)+$", "regex": True})
+        stopped.append(error.value)
 
-    thread = threading.Thread(target=endless)
-    thread.start()
-    turns = 0
-    while thread.is_alive():
-        time.sleep(0.001)
-        turns += 1
-    assert turns > 20
+    threads = [threading.Thread(target=trapped) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    answered = 0
+    while any(thread.is_alive() for thread in threads):
+        assert memory.query("ErsatzTV")["hits"]
+        answered += 1
+    # Behind expressions that have every reader, there would be one answer to each round of them.
+    assert answered > 12
+    assert len(stopped) == 12
 
 
 def test_exact_mode_finds_the_same_lines(memory: Client, home: Home) -> None:

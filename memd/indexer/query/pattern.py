@@ -67,8 +67,7 @@ class Pattern:
         try:
             if left <= 0:
                 raise TimeoutError
-            # Concurrent: other threads go on meanwhile, and a reader that is asked for a sign of life gives one.
-            found = [match.span() for match in self._compiled.finditer(line, timeout=left, concurrent=True)]
+            found = [match.span() for match in self._compiled.finditer(line, timeout=left)]
             return [span for span in found if span[1] > span[0]] if found else None
         except (TimeoutError, MemoryError):
             raise MemdError(
