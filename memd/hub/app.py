@@ -22,8 +22,7 @@ from memd.mcp.http_server import HttpEndpoint, HttpServer
 from memd.mcp.profiles import PROFILES, tools_of
 from memd.mcp.tools import Call, Tool
 from memd.protocol import wire
-from memd.protocol.async_client import AsyncClient
-from memd.protocol.client_pool import RETRIES, ClientPool
+from memd.protocol.async_client import RETRIES, AsyncClient, ClientPool
 from memd.protocol.method_table import METHODS
 from memd.protocol.rpc_session import LONG_TIMEOUT
 

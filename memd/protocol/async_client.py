@@ -8,6 +8,7 @@ async with AsyncClient(autostart=True) as memory:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import socket
 from collections import deque
@@ -233,3 +234,28 @@ class AsyncClient(AsyncSession, AsyncRemoteMethods):
     share a client; their calls take turns. What `subscribe` and `watch` send comes from `async for event in
     memory.events()`.
     """
+
+
+# --- several of them ------------------------------------------------------------------------------------------
+
+
+RETRIES = 6
+"""A daemon that restarts is back within a few seconds; a write that has a number is then sent again."""
+
+
+class ClientPool:
+    """Clients that the requests of a front door borrow, so that a slow call holds up no other; each connects when it is
+    first borrowed."""
+
+    def __init__(self, count: int, new_client: Callable[[], AsyncClient]) -> None:
+        self._idle: asyncio.LifoQueue[AsyncClient] = asyncio.LifoQueue()
+        for _ in range(count):
+            self._idle.put_nowait(new_client())
+
+    @contextlib.asynccontextmanager
+    async def client(self) -> AsyncIterator[AsyncClient]:
+        borrowed = await self._idle.get()
+        try:
+            yield borrowed
+        finally:
+            self._idle.put_nowait(borrowed)

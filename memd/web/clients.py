@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from memd.errors import Busy, MemdError, NoDaemon
-from memd.protocol.async_client import AsyncClient
-from memd.protocol.client_pool import RETRIES, ClientPool
+from memd.protocol.async_client import RETRIES, AsyncClient, ClientPool
 
 CONNECTIONS = 4
 MAX_LISTENERS = 32

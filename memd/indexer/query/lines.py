@@ -12,10 +12,9 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.language.persons import speaks_of_self
 from memd.indexer.language.question import ParsedQuestion
 from memd.indexer.language.times import names_asked_days, spans_in_line
-from memd.indexer.language.tongues import foreign_language
+from memd.indexer.language.tongues import foreign_language, speaks_of_self
 from memd.indexer.language.words import only_terms, stems_of, telling_words, terms_of
 from memd.indexer.query import ranking
 from memd.indexer.query.ranking import Floats
