@@ -56,7 +56,7 @@ def test_a_home_of_an_earlier_memd_is_taken_over(home: Home, frozen: Path) -> No
     assert_agreement(home, frozen)
     assert client.doctor()["ok"] and client.status()["degraded"] == []
     assert home.stop() == 0
-    fresh = Ledger(home.path / "fresh.db", new=True)
+    fresh = Ledger(home.path / "fresh.db")
     fresh.close()
     assert schema(home.state / "state.db") == schema(home.path / "fresh.db"), "a step that was kept is never edited"
 
@@ -75,6 +75,6 @@ def test_a_ledger_of_each_step_is_backed_up_and_migrated(tmp_path: Path, number:
     assert [row["root"] for row in ledger.reader.execute("SELECT root FROM workspaces")] == ["/old"]
     ledger.close()
     assert schema(tmp_path / f"state.before-{VERSION}.db") == before
-    fresh = Ledger(tmp_path / "fresh.db", new=True)
+    fresh = Ledger(tmp_path / "fresh.db")
     fresh.close()
-    assert schema(file) == schema(tmp_path / "fresh.db", new=True)
+    assert schema(file) == schema(tmp_path / "fresh.db")

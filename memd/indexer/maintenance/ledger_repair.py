@@ -44,7 +44,7 @@ def _from_backup(folder: Path, fresh: Path) -> str:
 
 
 def _from_notes(fresh: Path) -> str:
-    Ledger(fresh, new=True).close()
+    Ledger(fresh).close()
     return f"the notes are read again into a new one; {OBSERVED} {GONE}"
 
 
@@ -55,7 +55,7 @@ def _from_remains(damaged: Path, fresh: Path) -> str:
     """Copy every row that can be read, and whose owners can; empty if there is nothing worth it."""
     if not damaged.exists():
         return ""
-    with closing(Ledger(fresh, new=True)) as ledger, closing(sqlite3.connect(damaged)) as old, ledger.write() as new:
+    with closing(Ledger(fresh)) as ledger, closing(sqlite3.connect(damaged)) as old, ledger.write() as new:
         old.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
         torn = [table for table in _tables(new) if not _copied(old, new, table)]
         worth_it = new.execute("SELECT 1 FROM memories LIMIT 1").fetchone() and not problem_in(new)

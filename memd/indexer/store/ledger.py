@@ -28,6 +28,7 @@ PATIENCE = 5.0
 MAPPED = 1 << 31
 
 T = TypeVar("T")
+NAME = "state.db"
 RESTORING = ".state.db.restoring"
 """The file in which another ledger is made, before it takes the place."""
 
@@ -61,11 +62,10 @@ class LedgerPlace(Enum):
 class Ledger:
     """One writing connection for the writer thread, one reading connection for every other thread."""
 
-    def __init__(self, path: Path, new: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self._prepare(path)
         try:
-            if not new:
-                _refuse_lost(path)
+            _refuse_lost(path)
             with translated():
                 self._writer = self._connect()
                 self._migrate()
@@ -371,7 +371,7 @@ def companions(path: Path) -> tuple[Path, Path]:
 def backups(folder: Path) -> list[Path]:
     """The copies of the ledger in its folder."""
     copies = [file for file in folder.glob("**/state*.db") if "quarantine" not in file.parts]
-    return sorted(file for file in copies if file != folder / "state.db")
+    return sorted(file for file in copies if file != folder / NAME)
 
 
 def newest_backup(folder: Path) -> Path | None:
@@ -387,7 +387,8 @@ def _pointing_to_backup(error: LedgerDamaged, folder: Path) -> LedgerDamaged:
 
 def _refuse_lost(path: Path) -> None:
     """Refuse to begin anew where a ledger stood before: what it knew would be gone in silence."""
-    if path.exists() and path.stat().st_size:
+    # What stands beside it belongs to the file of this name.
+    if path.name != NAME or (path.exists() and path.stat().st_size):
         return
     beside = [name for name in (CACHES_OF, "text", "chroma") if (path.parent / name).exists()]
     beside += [file.name for file in backups(path.parent)]
