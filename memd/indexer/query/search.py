@@ -62,9 +62,10 @@ class SearchResult:
         result, chunk = self.by_workspace[one.index.id], one.row["id"]
         if result.voices.words is None or result.undated is None:
             return 0.0
+        written = float(result.voices.words.has_as_written(chunk))
         if self.question.only_time:
-            return float(result.voices.words.has_as_written(chunk))
-        return max(result.undated.had_by(chunk), result.undated.in_name(one.row["stem"]))
+            return written
+        return max(written, result.undated.had_by(chunk), result.undated.in_name(one.row["stem"]))
 
     def _by_meaning(self, best: Candidate) -> float:
         """How sure it is without words: where none were asked for, and of a hit in another language."""
