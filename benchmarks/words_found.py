@@ -106,8 +106,13 @@ def _pairs(line: str, told: Sequence[re.Match[str]], small: frozenset[str]) -> I
 def _in(text: str, question: str) -> bool:
     if RUN.match(question):
         return question in text
-    there = {match.group().casefold().strip("_") for match in WORD.finditer(text)}
-    return all(word.casefold().strip("_") in there for word in question.split(" "))
+    there = {_plain(match.group()) for match in WORD.finditer(text)}
+    return all(_plain(word) in there for word in question.split(" "))
+
+
+def _plain(word: str) -> str:
+    """As it is compared: "Anna’s" is "anna"."""
+    return word.casefold().strip("_").replace("’", "'").removesuffix("'s")
 
 
 # --- the index ------------------------------------------------------------------------------------------------

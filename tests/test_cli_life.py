@@ -67,7 +67,7 @@ def test_a_query_starts_the_daemon(home, workspace):
     assert "memory/2026-02-15.md:3" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["query x", "get x", "sync", "workspaces", "add .", "remove x", "rebuild"])
+@pytest.mark.parametrize("command", ["query x", "get x", "sync", "workspaces", "add notes", "remove x", "rebuild"])
 def test_no_start_means_no_start(home, command):
     done = home.run(*command.split(), "--no-start")
     assert (done.returncode, done.stdout) == (3, "")

@@ -46,6 +46,7 @@ Grandmother's sourdough needs two hours to rise before it goes into the oven.
 
 The spare key of the garage hangs behind the blue barrel.
 """
+PAPERS = "What Der Spiegel und Die Zeit say about the election is in the box that we keep for the children."
 
 
 @pytest.fixture
@@ -121,6 +122,28 @@ def test_english_alone_loads_no_second_model(real: Home, tmp_path: Path) -> None
         status = client.status()
         assert status["model"]["multilingual"] == "not needed"
         assert "sentencepiece" not in Path(f"/proc/{status['pid']}/maps").read_text()
+
+
+def test_a_workspace_says_what_made_it_need_the_second_model(real: Home, tmp_path: Path) -> None:
+    """Names, loans and words that the notes have are no other language."""
+    (tmp_path / "english" / "MEMORY.md").write_text(f"{ENGLISH}\n## Papers\n\n{PAPERS}\n")
+
+    def languages(client: Client) -> dict[str, list[str]]:
+        return {row["ns"]: row["languages"] for row in client.status()["workspaces"]}
+
+    with real.start() as client:
+        client.sync(vectors=True)
+        for question in ("jalapeño recipe", "Dvořák concert", "Über receipt", "der Spiegel und die Zeit", "was"):
+            client.query(question, ns="english")
+        assert languages(client) == {"abroad": ["zh: MEMORY.md:3"], "english": []}
+        client.query("Wo hängt der Schlüssel?", ns="english")
+        [asked] = languages(client)["english"]
+        assert asked.startswith("de: a question of 2") and asked.endswith("(wo, der, ä)")
+    real.stop()
+    with real.start() as client:
+        assert languages(client)["english"] == [asked]
+        shown = real.run("status").stdout
+        assert f"english: {asked}" in shown and "abroad: zh: MEMORY.md:3" in shown
 
 
 def test_one_sentence_of_a_long_chunk_is_found_in_another_language(real: Home, tmp_path: Path) -> None:

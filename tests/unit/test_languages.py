@@ -76,7 +76,13 @@ def test_the_language_of_a_text(text: str, language: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["door code", "green door key", "man page", "os update", "comment spam", "come back", "I've slow tools"]
-)
+    "text",
+    [
+        "door code", "green door key", "man page", "os update", "comment spam", "come back", "I've slow tools",
+        # One special letter, a name, a loan.
+        "jalapeño recipe", "São Paulo office", "Rio de Janeiro flight", "Łukasz PR", "Erdoğan", "Dvořák concert",
+        "Über receipt", "Łukasz Wałęsa meeting", "im not sure about the café",
+    ],
+)  # fmt: skip
 def test_english_key_words_are_taken_for_no_other_language(text: str):
     assert foreign_language(text) == ""

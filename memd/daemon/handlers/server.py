@@ -146,7 +146,7 @@ def _workspace(ctx: HandlerContext, index: WorkspaceIndex, counts: dict[str, int
 def _languages(ctx: HandlerContext, index: WorkspaceIndex) -> list[str]:
     """Why a workspace needs the model for other languages: its first such note, and the first such question."""
     ledger = ctx.stores.ledger
-    note = catalog.first_foreign(ledger.reader, index.id) if ctx.stores.multilingual is not None else None
+    note = catalog.first_foreign(ledger.reader, index.id) if ctx.embedding.multilingual else None
     noted = f"{note['language']}: {note['path']}:{note['start_line']}" if note is not None else ""
     asked = (ledger.setting(catalog.polyglot_key(index.id)) or "a question") if index.polyglot else ""
     return [why for why in (noted, asked) if why]

@@ -117,10 +117,13 @@ def _is_relative(span: TimeSpan, today: date) -> bool:
     return not span.any_year and before is not None and (before.first, before.last) != (span.first, span.last)
 
 
+POSSESSIVE = re.compile(r"^['’]s\b")
+
+
 def without_times(text: str, times: QuestionTimes) -> str:
     """A question without the words that name its times."""
     for span in sorted(times.spans, key=lambda span: -span.start):
-        text = f"{text[: span.start]} {text[span.end :]}"
+        text = f"{text[: span.start]} {POSSESSIVE.sub('', text[span.end :])}"
     return text
 
 

@@ -160,8 +160,7 @@ def _parts(
 def _by_meaning(
     index: WorkspaceIndex, memories: CandidateMemories, own: Ids, meaning: QuestionVector, earned: Floats
 ) -> dict[str, Floats]:
-    # What is far says nothing, and no more is meant than the same: meaning never takes away what the words show.
-    near = _completed(meaning.near(index, memories.chunks.tolist()), earned).clip(0.0, 1.0)
+    near = _completed(meaning.near(index, memories.chunks.tolist()), earned)
     best = np.full(memories.count, -1.0)
     np.maximum.at(best, memories.memory, near)
     return {"meaning": near[own], "section_meaning": best[memories.memory[own]]}

@@ -70,9 +70,10 @@ class SearchResult:
         result, chunk = self.by_workspace[one.index.id], one.row["id"]
         if result.voices.words is None or result.undated is None:
             return 0.0
+        written = float(result.voices.words.has_as_written(chunk))
         if self.question.only_time:
-            return float(result.voices.words.has_as_written(chunk))
-        return max(result.undated.had_by(chunk), result.undated.in_name(one.row["stem"]))
+            return written
+        return max(written, result.undated.had_by(chunk), result.undated.in_name(one.row["stem"]))
 
     def _by_meaning(self, best: Candidate) -> float:
         """How sure it is without words: where none were asked for, and of a hit in another language."""
@@ -170,20 +171,27 @@ def find(stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: 
 def _with_written(
     stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion, found: SearchResult
 ) -> SearchResult:
-    """What was found at its time, and second the best chunk that has the question as it is written."""
-    having = [
-        index for index in indexes if ask.mode != "vector" and len(as_written(index.text.postings(), question.words))
-    ]
-    if not having:
+    """What was found at its time, and the best chunk that has the question as it is written."""
+    having = [index for index in indexes if len(as_written(index.text.postings(), question.words))]
+    if not having or ask.mode == "vector":
         return found
-    first, *rest = found.candidates
     ranked = rank(stores, having, ask, question)
-    best = next((one for one in ranked.candidates if one.parts.get("written")), first)
-    best.score = first.score
-    others = [one for one in rest if one.row["id"] != best.row["id"]]
-    both = [first, best] if first.row["id"] != best.row["id"] else [first]
     by_workspace = {**ranked.by_workspace, **found.by_workspace} if found.by_workspace else {}
-    return replace(found, candidates=both + others, by_workspace=by_workspace)
+    every = _with_best_written(found.candidates, ranked.candidates, ask.limit)
+    return replace(found, candidates=every, by_workspace=by_workspace)
+
+
+def _with_best_written(every: list[Candidate], ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
+    """The candidates with the best one that has the question's very words at least half-way up among the hits."""
+    best, place = next((one for one in ranked if one.parts.get("written")), None), max(1, limit // 2)
+    if best is None or any(one.row["id"] == best.row["id"] for one in every[: place + 1]):
+        return every
+    others = [one for one in every if one.row["id"] != best.row["id"]]
+    before = others[:place][-1]
+    if before.parts:
+        best.parts["written"] += (before.score - best.score) / ranking.WEIGHTS["written"]
+    best.score = before.score
+    return [*others[:place], best, *others[place:]]
 
 
 def rank(
@@ -197,7 +205,7 @@ def rank(
             heard.check(stores)
     every = [candidate for result in results.values() for candidate in result.candidates]
     every.sort(key=lambda candidate: (-candidate.score, candidate.row["path"], candidate.row["start_line"]))
-    return SearchResult(question, every, results, absent)
+    return SearchResult(question, _with_best_written(every, every, ask.limit), results, absent)
 
 
 # --- one workspace ------------------------------------------------------------------------------------------
