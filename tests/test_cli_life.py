@@ -67,9 +67,9 @@ def test_a_query_starts_the_daemon(home, workspace):
     assert "memory/2026-02-15.md:3" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["query x", "get x", "sync", "workspaces", "add notes", "remove x", "rebuild"])
-def test_no_start_means_no_start(home, command):
-    done = home.run(*command.split(), "--no-start")
+@pytest.mark.parametrize("command", ["query x", "get x", "sync", "workspaces", "add .", "remove x", "rebuild"])
+def test_no_start_means_no_start(home, workspace, command):
+    done = home.run(*command.split(), "--no-start", cwd=workspace)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == "memd: no daemon is running\n  start it: memd start\n"
     assert not home.state.exists()
