@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from home import Home, workplace
@@ -96,7 +97,7 @@ def _pairs(line: str, told: Sequence[re.Match[str]], small: frozenset[str]) -> I
     for one in told:
         if RUN.match(one.group()):
             yield from (one.group()[at : at + 4] for at in range(len(one.group()) - 3))
-    for one, other in zip(told, told[1:], strict=False):
+    for one, other in pairwise(told):
         beside = line[one.end() : other.start()] == " " and not RUN.match(one.group()) and not RUN.match(other.group())
         if beside and list(_words(one, small)) and list(_words(other, small)):
             yield f"{one.group()} {other.group()}"
@@ -105,13 +106,13 @@ def _pairs(line: str, told: Sequence[re.Match[str]], small: frozenset[str]) -> I
 def _in(text: str, question: str) -> bool:
     if RUN.match(question):
         return question in text
-    there = {_plain(match.group()) for match in WORD.finditer(text)}
-    return all(_plain(word) in there for word in question.split(" "))
+    return _plain(question) <= _plain(text)
 
 
-def _plain(word: str) -> str:
-    """As it is compared: "Anna’s" is "anna"."""
-    return word.casefold().strip("_").replace("’", "'").removesuffix("'s")
+def _plain(text: str) -> set[str]:
+    """The words of a text as they are compared, "Anna’s" as "anna", and the pieces of what is joined."""
+    words = [word.casefold().replace("’", "'").removesuffix("'s") for word in WORD.findall(text)]
+    return {piece for word in words for piece in (word.strip("_"), *re.split("[-._]", word))}
 
 
 # --- the index ------------------------------------------------------------------------------------------------
