@@ -106,13 +106,13 @@ def _pairs(line: str, told: Sequence[re.Match[str]], small: frozenset[str]) -> I
 def _in(text: str, question: str) -> bool:
     if RUN.match(question):
         return question in text
-    there = {_plain(match.group()) for match in WORD.finditer(text)}
-    return all(_plain(word) in there for word in question.split(" "))
+    return _plain(question) <= _plain(text)
 
 
-def _plain(word: str) -> str:
-    """As it is compared: "Anna’s" is "anna"."""
-    return word.casefold().strip("_").replace("’", "'").removesuffix("'s")
+def _plain(text: str) -> set[str]:
+    """The words of a text as they are compared, "Anna’s" as "anna", and the pieces of what is joined."""
+    words = [word.casefold().replace("’", "'").removesuffix("'s") for word in WORD.findall(text)]
+    return {piece for word in words for piece in (word.strip("_"), *re.split("[-._]", word))}
 
 
 # --- the index ------------------------------------------------------------------------------------------------

@@ -101,7 +101,9 @@ def has(answer: Answer, question: str) -> bool:
 
 
 def plain_words(text: str) -> set[str]:
-    return {word.casefold().replace("’", "'").removesuffix("'s") for word in WORD.findall(text)}
+    """The words of a text and their pieces."""
+    plain = [word.casefold().replace("’", "'").removesuffix("'s") for word in WORD.findall(text)]
+    return {piece for word in plain for piece in (word, *re.split("[-._]", word))}
 
 
 def asked_of(notes: dict[str, str]) -> list[str]:

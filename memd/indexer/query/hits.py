@@ -51,12 +51,16 @@ def answer(stores: Stores, ask: Ask, candidates: Sequence[Candidate], confidence
 
 
 def end_of(folded: Sequence[tuple[Candidate, list[Row]]], confidence: float) -> int:
-    """How many of these are an answer: what only ranks or filters chose is one, and so is the best unless none is."""
+    """How many of these are an answer: what only ranks or filters chose is one, and so is the best unless none is.
+
+    What has the question's very words is one, however far its meaning.
+    """
     if certainty.verdict(bool(folded), confidence) == "none":
         return 0
     weighed = [relevance(candidate) for candidate, _ in folded]
     least = least_relevance(max(weighed, default=0.0))
-    return max((nth for nth, weight in enumerate(weighed, 1) if weight >= least), default=1)
+    written = [bool(candidate.parts.get("written")) for candidate, _ in folded]
+    return max((nth for nth, weight in enumerate(weighed, 1) if weight >= least or written[nth - 1]), default=1)
 
 
 def relevance(candidate: Candidate) -> float:
