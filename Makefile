@@ -9,7 +9,7 @@ UV     := $(shell command -v uv)
 INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m pip install)
 
 .PHONY: demo test lint types tests soak machines long-run bench bench-retrieval bench-queries bench-parts bench-embedding bench-stall bench-note \
-	bench-context bench-likeness bench-lifecycle bench-reflect bench-peers bench-agents bench-workspaces bench-hooks bench-mcp bench-hub bench-outline \
+	bench-context bench-words bench-likeness bench-lifecycle bench-reflect bench-peers bench-agents bench-workspaces bench-hooks bench-mcp bench-hub bench-outline \
 	outline-agrees docs record axe screenshots lock locked check-lock sbom clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
@@ -91,6 +91,9 @@ bench-context: $(STAMP)   ## how long a context takes, beside a query
 
 bench-likeness: $(STAMP)  ## how near alike and unlike memories are; DATA=folders of labelled collections
 	$(BIN)/python benchmarks/likeness.py $(DATA) $(ARGS)
+
+bench-words: $(STAMP)     ## asks for every word of the notes, alone and with its neighbour; DATA=folders of collections or workspaces
+	$(BIN)/python benchmarks/words_found.py $(DATA) $(ARGS)
 
 bench-lifecycle: $(STAMP) ## a year of notes and questions, with each rule on and off
 	$(BIN)/python benchmarks/lifecycle.py $(ARGS)
