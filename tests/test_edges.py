@@ -121,6 +121,7 @@ def test_declared_edges_outlive_the_ledger(home: Home, memory: Client) -> None:
     assert home.stop() == 0
     for file in home.state.glob("state.db*"):
         file.unlink()
+    assert home.run("doctor", "--fix").returncode == 0
     with home.start() as client:
         client.sync()
         (found,) = client.edge_list(rel="refines")["edges"]

@@ -189,20 +189,23 @@ class Embedding:
         while not self._stopping.is_set():
             try:
                 self._step()
-            except ModelUnavailable as error:
-                self._unavailable(error)
-            except DiskFull as error:
-                self.health.set("disk", error.message, error.hint)
-                self._pause()
-            except MemdError as error:
-                log.error("%s", error)
-                self._pause()
-            except Exception as error:
-                self.worker.guard.explain(error)
-                log.exception("embedding goes on after an unexpected error")
-                self.phase, self.note = "failed", repr(error)
-                self._tell("making", f"vectors cannot be made: {error!r}", "memd logs tells more; memd restart")
-                self._stopping.wait(RETRY_SECONDS)
+            except Exception as error:  # noqa: BLE001 - it is logged there
+                self._failed(self.worker.guard.explain(error))
+
+    def _failed(self, error: Exception) -> None:
+        if isinstance(error, ModelUnavailable):
+            self._unavailable(error)
+        elif isinstance(error, DiskFull):
+            self.health.set("disk", error.message, error.hint)
+            self._pause()
+        elif isinstance(error, MemdError):
+            log.error("%s", error)
+            self._pause()
+        else:
+            log.error("embedding goes on after an unexpected error", exc_info=error)
+            self.phase, self.note = "failed", repr(error)
+            self._tell("making", f"vectors cannot be made: {error!r}", "memd logs tells more; memd restart")
+            self._stopping.wait(RETRY_SECONDS)
 
     def _pause(self) -> None:
         self._again.clear()

@@ -4,6 +4,7 @@ left alone, and of a damaged one nothing is believed until the doctor has mended
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -31,7 +32,7 @@ class LedgerGuard:
         """Called when a copy stands in the place of a file that was gone: the process must start again with it."""
         self._stores = stores
         self._health = health
-        self._examine_from = 0.0
+        self._examine_from, self._examining = 0.0, threading.Lock()
 
     def explain(self, error: Exception) -> Exception:
         """What an error means: damage of the ledger where it shows one, else the error itself; from any thread.
@@ -40,15 +41,26 @@ class LedgerGuard:
         """
         if isinstance(error, UNTRANSLATED):
             error = translate(error)
-        elif not isinstance(error, MemdError | OSError) and time.monotonic() >= self._examine_from:
-            self._examine_from = time.monotonic() + EXAMINE_SECONDS
-            if problem := problem_in(self._stores.ledger.reader):
-                error = LedgerDamaged(f"state.db is damaged: {problem}", FIX)
-        if isinstance(error, LedgerDamaged) and self._stores.ledger.damage is None:
-            self._stores.ledger.damage = error
-            self._health.set(TROUBLE, error.message, error.hint)
-            log.error("%s; nothing is written, and questions are answered from the files: %s", error, error.hint)
+        elif not isinstance(error, MemdError | OSError):
+            error = self._examined() or error
+        if isinstance(error, LedgerDamaged):
+            self._note(error)
         return error
+
+    def _examined(self) -> LedgerDamaged | None:
+        """The damage of the ledger, looked for now and then; who comes while another looks waits for what is found."""
+        with self._examining:
+            if self._stores.ledger.damage is None and time.monotonic() >= self._examine_from:
+                self._examine_from = time.monotonic() + EXAMINE_SECONDS
+                if problem := problem_in(self._stores.ledger.reader):
+                    self._note(LedgerDamaged(f"state.db is damaged: {problem}", FIX))
+            return self._stores.ledger.damage
+
+    def _note(self, damage: LedgerDamaged) -> None:
+        if self._stores.ledger.damage is None:
+            self._stores.ledger.damage = damage
+            self._health.set(TROUBLE, damage.message, damage.hint)
+            log.error("%s; nothing is written, and questions are answered from the files: %s", damage, damage.hint)
 
     def look(self) -> bool:
         """Compare the file under the name with the one that is open; False when it is to be tried again later."""

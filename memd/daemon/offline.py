@@ -10,6 +10,7 @@ from memd.config.load import load, placed_rules
 from memd.config.schema import Settings
 from memd.daemon.lock import take_state
 from memd.errors import ConfigError, LedgerDamaged, UnsafePlace
+from memd.indexer.lifecycle import mentions
 from memd.indexer.maintenance import backups, doctor
 from memd.indexer.maintenance.doctor import DoctorFinding, FoundSecret
 from memd.indexer.store.stores import Stores
@@ -45,7 +46,11 @@ def _examine_stores(settings: Settings, fix: bool) -> list[DoctorFinding]:
             stores.open_workspaces(settings.workspaces)
         except LedgerDamaged as error:
             stores.ledger.damage = error
-        return doctor.examine(stores, settings, doctor.examine_ledger(stores.ledger), fix, running=False)
+        found = doctor.examine(stores, settings, doctor.examine_ledger(stores.ledger), fix, running=False)
+        for index in stores.indexes.values():
+            while index.unlinked:
+                mentions.resolve_some(stores.ledger, index)
+        return found
 
 
 def scan_secrets() -> tuple[list[DoctorFinding], list[FoundSecret]]:

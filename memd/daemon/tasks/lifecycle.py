@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any
 
 from memd.daemon.events import ACCESSED, MOVED
@@ -18,8 +17,6 @@ from memd.indexer.views import exams
 from memd.lifecycle.edges import Edge
 from memd.models import Tier
 
-AT_ONCE = 200
-"""Memories whose mentions are looked up in one transaction."""
 NO_FILES: dict[str, Any] = {"paths": [], "conflicts": []}
 """The files of an action that changed none."""
 
@@ -121,23 +118,16 @@ def resolve_mentions(worker: Worker, ns: str) -> None:
     """Turn what memories mention into edges, before someone is shown edges."""
     index = worker.stores.index(ns)
     while index.unlinked:
-        _resolve_some(worker, index)
+        mentions.resolve_some(worker.stores.ledger, index)
 
 
 def resolve_mentions_soon(worker: Worker, ns: str) -> None:
     """The same when nobody waits, a few memories at a time."""
     index = worker.stores.index(ns)
     if index.unlinked:
-        _resolve_some(worker, index)
+        mentions.resolve_some(worker.stores.ledger, index)
     if index.unlinked:
         worker.submit_once(resolve_mentions_soon, worker, ns, turn=Turn.BACKGROUND)
-
-
-def _resolve_some(worker: Worker, index: WorkspaceIndex) -> None:
-    some = set(islice(index.unlinked, AT_ONCE))
-    with worker.stores.ledger.write() as connection:
-        mentions.resolve(connection, index.id, some, datetime.now(UTC))
-    index.unlinked -= some
 
 
 def remove_edges(worker: Worker, ns: str, some: Sequence[Edge], key: str, who: str, request_id: str) -> int:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
-from itertools import combinations
+from itertools import combinations, islice
 from sqlite3 import Connection, Row
 
 from memd.indexer.indexing import memory_names
 from memd.indexer.lifecycle import edges
 from memd.indexer.record.actions import in_utc
+from memd.indexer.store.ledger import Ledger
+from memd.indexer.store.stores import WorkspaceIndex
 from memd.lifecycle.edges import RELATED, ends, strengthened
 from memd.models import RELATIONS
 from memd.notes.links import DECLARED, WRITTEN
@@ -25,6 +27,9 @@ TAGGED = "tag"
 TAG_WEIGHT = 0.3
 RARE, COMMON = 2, 8
 """A tag on 2 to 8 memories links them; one on more says little."""
+
+AT_ONCE = 200
+"""Memories whose mentions are looked up in one transaction."""
 
 TINY = 1e-9
 
@@ -201,6 +206,14 @@ def carry_out(connection: Connection, workspace: int, plan: EdgePlan, now: datet
 def resolve(connection: Connection, workspace: int, memories: Collection[int] | None, now: datetime) -> int:
     """Plan and write in one transaction, for a few memories; returns how many edges changed."""
     return carry_out(connection, workspace, plan(connection, workspace, memories), now)
+
+
+def resolve_some(ledger: Ledger, index: WorkspaceIndex) -> None:
+    """Bring the edges of a few memories of those that changed in step, in one transaction."""
+    some = set(islice(index.unlinked, AT_ONCE))
+    with ledger.write() as connection:
+        resolve(connection, index.id, some, datetime.now(UTC))
+    index.unlinked -= some
 
 
 def relink(
