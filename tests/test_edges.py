@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -105,6 +106,23 @@ def test_adding_declares_it_in_the_file_and_undo_takes_it_back(memory: Client, w
     assert file.read_bytes() == before
     memory.sync()
     assert not edges(memory, rel="refines")
+
+
+def test_a_declared_edge_leaves_a_memory_its_day(memory: Client, workspace: Path) -> None:
+    """A note without a date is of the day on which its file was last written: not by memd, about its edges."""
+    file = workspace / "memory/topics/bread.md"
+    os.utime(file, (written := 1_700_000_000, written))
+    for change in (
+        lambda: memory.edge_add("bread", "refines", "sourdough", ns="agent"),
+        lambda: memory.curate("bread", "pin", ns="agent"),
+        memory.undo,
+        memory.undo,
+    ):
+        before = file.stat().st_mtime
+        change()
+        memory.sync()
+        (hit,) = (hit for hit in memory.query("crust dark")["hits"] if hit["key"] == "bread")
+        assert hit["date"] == "2023-11-14" and file.stat().st_mtime != before, "other programs see a change"
 
 
 def test_a_section_declares_in_the_comment_under_its_heading(memory: Client, workspace: Path) -> None:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
@@ -152,8 +153,8 @@ def _write_all(descriptor: int, data: bytes) -> None:
 # --- rewriting ----------------------------------------------------------------------------------------------
 
 
-def rewrite(file: Path, edit: Edit, intend: Intend = lambda old, new: None) -> WriteResult:
-    """Edit a whole file; retried if someone else writes meanwhile."""
+def rewrite(file: Path, edit: Edit, intend: Intend = lambda old, new: None, keeps_day: bool = False) -> WriteResult:
+    """Edit a whole file; retried if someone else writes meanwhile. `keeps_day`: it stays a file of the day it is of."""
     with _memd_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         for _ in range(ATTEMPTS):
@@ -164,7 +165,7 @@ def rewrite(file: Path, edit: Edit, intend: Intend = lambda old, new: None) -> W
             if after == before:
                 return WriteResult(before, after)
             intend(before, after)
-            if (result := _replace(file, before, after)) is not None:
+            if (result := _replace(file, before, after, keeps_day)) is not None:
                 return result
     raise Conflict(f"{file.name} is being changed by someone else", "try again in a moment")
 
@@ -176,14 +177,14 @@ def bytes_of(file: Path) -> bytes | None:
         return None
 
 
-def _replace(file: Path, before: bytes | None, after: bytes | None) -> WriteResult | None:
+def _replace(file: Path, before: bytes | None, after: bytes | None, keeps_day: bool) -> WriteResult | None:
     """Put the new bytes in place of the old ones; None if someone else was faster."""
     if after is None:
         return _remove(file, before)
     fresh = _beside(file, before)
     ours = True
     try:
-        _make(fresh, file, after)
+        _make(fresh, file, after, keeps_day)
         if bytes_of(file) != before:
             return None
         failpoint("safe-write-before-exchange")
@@ -277,7 +278,7 @@ def _remove(file: Path, before: bytes | None) -> WriteResult | None:
     return WriteResult(before or b"", b"", conflict_copy(aside, file))
 
 
-def _make(fresh: Path, like: Path, data: bytes) -> None:
+def _make(fresh: Path, like: Path, data: bytes, keeps_day: bool) -> None:
     """Write the new file to disk, with the mode, owner and attributes of the old one."""
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     with os.fdopen(descriptor, "wb") as file:
@@ -288,10 +289,16 @@ def _make(fresh: Path, like: Path, data: bytes) -> None:
             status = like.stat()
             with suppress(PermissionError):
                 os.chown(fresh, status.st_uid, status.st_gid)
-            os.utime(fresh)
+            os.utime(fresh, (status.st_atime, _soon_after(status.st_mtime)) if keeps_day else None)
         else:
             _take_mode(descriptor, like)
         os.fsync(descriptor)
+
+
+def _soon_after(moment: float) -> float:
+    """A time of the same day that differs by a second: programs that compare times see that a file has changed."""
+    same_day = datetime.fromtimestamp(moment + 1).date() == datetime.fromtimestamp(moment).date()
+    return moment + 1 if same_day else moment - 1
 
 
 def _take_mode(descriptor: int, file: Path) -> None:

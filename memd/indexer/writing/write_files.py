@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -20,6 +20,9 @@ from memd.notes import entries, read, safe_write
 
 log = logging.getLogger("memd.write_files")
 
+ABOUT = ("curate", "edge.add", "edge.rm", "files")
+"""Actions that change what is said about a memory, in its comment or in front matter."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
@@ -31,11 +34,11 @@ class FileChange:
     """How a new file begins, before the appended text."""
     edit: safe_write.Edit | None = None
 
-    def write(self, root: Path, intend: Callable[[bytes | None, bytes | None], None]) -> safe_write.WriteResult:
+    def write(self, root: Path, intend: safe_write.Intend, keeps_day: bool) -> safe_write.WriteResult:
         """Write the file; `intend` gets the bytes before and after, before anything changes."""
         file = safe_write.place_of(root, self.path)
         if self.edit is not None:
-            return safe_write.rewrite(file, self.edit, intend)
+            return safe_write.rewrite(file, self.edit, intend, keeps_day)
         return safe_write.append(file, self.append, self.head, intend)
 
 
@@ -82,9 +85,10 @@ def perform(stores: Stores, index: WorkspaceIndex, write_action: WriteAction) ->
         return ActionResult(before["id"], tuple(detail["paths"]), tuple(detail["conflicts"]), True, before["key"])
     record = _ActionRecord(stores.ledger, index, write_action)
     written: list[safe_write.WriteResult] = []
+    keeps_day = _keeps_day(stores.ledger.reader, write_action)
     try:
         for nth, change in enumerate(write_action.changes):
-            written.append(change.write(index.workspace.root, partial(record.intend, nth, change)))
+            written.append(change.write(index.workspace.root, partial(record.intend, nth, change), keeps_day))
     except BaseException as error:
         record.fail(error)
         raise
@@ -93,6 +97,15 @@ def perform(stores: Stores, index: WorkspaceIndex, write_action: WriteAction) ->
     return ActionResult(
         record.finish(conflicts, changed), write_action.paths, conflicts, key=record.key, changed=changed
     )  # fmt: skip
+
+
+def _keeps_day(connection: Connection, write_action: WriteAction) -> bool:
+    """Whether an action says something about a memory and leaves its text: a file without a date is of its last day."""
+    what, undone = write_action.what, write_action.undoes
+    while undone is not None and what == "undo":
+        row = connection.execute("SELECT what, key FROM actions WHERE id = ?", (undone,)).fetchone()
+        what, undone = row["what"], int(row["key"]) if row["what"] == "undo" else None
+    return what.split()[0] in ABOUT
 
 
 class _ActionRecord:
