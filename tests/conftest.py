@@ -160,6 +160,13 @@ class Home:
             input=input, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
 
+    def run_daemon(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the daemon's own command in this home until it ends."""
+        if not self.from_nothing:
+            return forge("memd.daemon").run(arguments, self.env, self.path, None, PATIENCE)
+        command = [sys.executable, "-m", "memd.daemon", *arguments]
+        return subprocess.run(command, env=self.env, cwd=self.path, capture_output=True, text=True, timeout=PATIENCE)
+
     def close(self) -> None:
         """Kill whatever runs here, also what a command started."""
         if self.daemon is not None and self.daemon.poll() is None:

@@ -6,8 +6,6 @@ import json
 import random
 import shutil
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -200,9 +198,7 @@ def test_chroma_files_that_go_while_it_runs(home: Home, mine: Path) -> None:
 
 def doctor(home: Home, *flags: str) -> tuple[int, dict[str, str], str]:
     """What the doctor says without a daemon: exit code, states by name, everything it said."""
-    done = subprocess.run(
-        [sys.executable, "-m", "memd.daemon", "--doctor", *flags], env=home.env, capture_output=True, text=True
-    )
+    done = home.run_daemon("--doctor", *flags)
     assert done.stdout, done.stderr
     states: dict[str, str] = {}
     for finding in json.loads(done.stdout)["findings"]:
@@ -212,9 +208,7 @@ def doctor(home: Home, *flags: str) -> tuple[int, dict[str, str], str]:
 
 def refused(home: Home) -> str:
     """Start a daemon that must not run; answers what it said."""
-    done = subprocess.run(
-        [sys.executable, "-m", "memd.daemon"], env=home.env, capture_output=True, text=True, timeout=30
-    )
+    done = home.run_daemon()
     assert done.returncode == 6, done
     return done.stderr
 
