@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from memd.pieces import Pieces, in_one_go
+from memd.prose import SENTENCE
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -23,7 +24,6 @@ MAX_CHUNK = 600
 PIECE = 32_768
 """Characters that are parsed in one go where the text allows."""
 
-SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？；])\s*|\n+")
 WORD = re.compile(r"\s+")
 LINE = re.compile(r"\n")
 RESUMES = ("heading_open", "paragraph_open")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from memd.models import Chunk, Declared, Memory, Note
 from memd.notes import metadata, names
 from memd.notes.blocks import Block, LineOffsets, below_headings, blocks_in_pieces, chunk_spans
-from memd.notes.links import unread_links
+from memd.notes.metadata import unread_links
 from memd.notes.read import common_prefix
 from memd.pieces import Pieces, in_one_go
 

@@ -12,8 +12,7 @@ from memd.indexer.indexing.scan import ScanResult, is_memory_path, minute_of, re
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import FileStat, Note
-from memd.notes.markers import MARKED, has_markers, without_markers
-from memd.notes.read import FileContent, SkippedFile, UnreadableFile, decode, read
+from memd.notes.read import MARKED, FileContent, SkippedFile, UnreadableFile, decode, has_markers, read, without_markers
 from memd.pieces import Pieces
 
 MOST_CHUNKS = 128

@@ -21,7 +21,7 @@ from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.lifecycle.edges import RELATED, ends, strengthened
 from memd.models import RELATIONS
-from memd.notes.links import DECLARED, WRITTEN
+from memd.notes.metadata import DECLARED, WRITTEN
 
 TAGGED = "tag"
 TAG_WEIGHT = 0.3

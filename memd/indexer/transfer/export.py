@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -16,9 +16,9 @@ from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views.keys import declared_facts
+from memd.indexer.views.keys import Indexes, declared_facts
 from memd.models import JsonObject
-from memd.notes.incoming_file import split
+from memd.notes.merging import split
 
 SCHEMA = 1
 """Counted up when a reader of the old schema could misunderstand the new one."""
@@ -84,7 +84,7 @@ class ExportPage:
         return {"memd_export": SCHEMA, **self.parts, "next": following}
 
 
-def page(stores: Stores, indexes: Sequence[WorkspaceIndex], after: str, limit: int, max_bytes: int) -> JsonObject:
+def page(stores: Stores, indexes: Indexes, after: str, limit: int, max_bytes: int) -> JsonObject:
     """The next entries after a cursor: files by path, then gone memories, then edges, for each workspace."""
     cursor, names = ExportCursor.read(after), [index.workspace.ns for index in indexes]
     if cursor.ns and cursor.ns not in names:
@@ -143,7 +143,7 @@ def _file_entries(
         yield 0, {**first, "from": 0, "memories": []}
     stem = PurePosixPath(path).stem
     shared = lookup.shared_stems(connection, index.id, [stem])
-    rows = _rows(connection, index, path)
+    rows = lookup.in_file(connection, index.id, path)
     for nth, (memory, after) in enumerate(memories):
         digest, row = digest_of_memory(memory), rows.get(memory.slug)
         entry = {
@@ -156,14 +156,6 @@ def _file_entries(
             "versions": _versions(connection, row["id"], digest) if row else [],
         }
         yield nth, {**(first if nth == 0 else file), "from": nth, "memories": [entry]}
-
-
-def _rows(connection: Connection, index: WorkspaceIndex, path: str) -> dict[str, Row]:
-    rows = connection.execute(
-        "SELECT m.* FROM memories m JOIN files f ON f.id = m.file WHERE m.workspace = ? AND f.path = ?",
-        (index.id, path),
-    )
-    return {row["slug"]: row for row in rows}
 
 
 def _gone(connection: Connection, ns: str, row: Row) -> JsonObject:

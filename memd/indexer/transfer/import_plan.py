@@ -15,12 +15,13 @@ from typing import Any
 
 from memd.errors import NotFound, Refused, TooLarge, UsageError
 from memd.indexer.indexing.scan import is_memory_path
+from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.transfer.export import EDGE_STATES, LIFE, SCHEMA
 from memd.models import KINDS, RELATIONS, TIERS, Declared, JsonObject
-from memd.notes import incoming_file, safe_write
-from memd.notes.incoming_file import IncomingFile, IncomingMemory, MergeResult
+from memd.notes import merging, safe_write
+from memd.notes.merging import IncomingFile, IncomingMemory, MergeResult
 from memd.notes.names import UNSEEN
 from memd.notes.secrets import secrets_in
 
@@ -123,7 +124,7 @@ class ImportPlan:
 
     def add(self, incoming: IncomingFile, data: bytes | None, overwrite: bool) -> None:
         """Plan the merge of a file into the bytes that are there."""
-        outcome = incoming_file.merge(incoming, data, overwrite)
+        outcome = merging.merge_incoming(incoming, data, overwrite)
         self.same += outcome.same
         for memory, why in outcome.rejected:
             key = f"{incoming.path}#{memory.slug}" if memory.slug else incoming.path
@@ -143,9 +144,9 @@ def plan(
         if why:
             result.problems.append({"path": incoming.path, "why": why})
             continue
-        wanted = incoming if known is None else incoming_file.without_known(incoming, known)
+        wanted = incoming if known is None else merging.without_known(incoming, known)
         if known is not None and data is not None:
-            wanted = incoming_file.without_known(incoming_file.sectioned(wanted), known)
+            wanted = merging.without_known(merging.sectioned(wanted), known)
         result.same += len(incoming.items) - len(wanted.items)
         if known is not None:
             known.update(item.digest for item in wanted.items)
@@ -232,14 +233,14 @@ def _brought(
     )
     for row in rows:
         entry = lives.get((row["path"], row["slug"]))
-        if entry is not None and incoming_file.text_digest(text_at(entry, "text")) == row["digest"]:
+        if entry is not None and merging.text_digest(text_at(entry, "text")) == row["digest"]:
             yield row["id"], entry
 
 
 def _restore_versions(connection: Connection, memory: int, entry: JsonObject) -> None:
     """Put the versions of the export in place of the one that the import made."""
     text, versions = text_at(entry, "text"), objects(entry, "versions")
-    own = incoming_file.text_digest(text)
+    own = merging.text_digest(text)
     texts = [version.get("text", text if version.get("digest") == own else None) for version in versions]
     if versions and versions[-1].get("digest") is not None and texts[-1] is not None and _is_text(texts[-1], own):
         connection.execute("DELETE FROM versions WHERE memory = ?", (memory,))
@@ -247,14 +248,14 @@ def _restore_versions(connection: Connection, memory: int, entry: JsonObject) ->
 
 
 def _is_text(text: object, digest: str) -> bool:
-    return isinstance(text, str) and incoming_file.text_digest(text) == digest
+    return isinstance(text, str) and merging.text_digest(text) == digest
 
 
 def _add_versions(connection: Connection, memory: int, versions: Sequence[JsonObject], texts: Iterable[object]) -> None:
     for number, (entry, content) in enumerate(zip(versions, texts, strict=True), 1):
         kept = entry.get("digest")
         text = content if isinstance(content, str) and kept is not None else None
-        digest = incoming_file.text_digest(text) if text is not None else kept if isinstance(kept, str) else None
+        digest = merging.text_digest(text) if text is not None else kept if isinstance(kept, str) else None
         at, who, path, heading = (text_at(entry, name) for name in ("at", "who", "path", "heading"))
         history.add(connection, history.MemoryVersion(memory, number, at, who, None, digest, path, heading), text)
 
@@ -313,10 +314,8 @@ def restore_edges(stores: Stores, index: WorkspaceIndex, lives: Lives, edges: Se
 
 
 def _memory(connection: Connection, workspace: int, place: tuple[str, str] | None) -> int | None:
-    row = connection.execute(
-        "SELECT m.id FROM memories m JOIN files f ON f.id = m.file WHERE m.workspace = ? AND f.path = ? AND m.slug = ?",
-        (workspace, *(place or ("", ""))),
-    ).fetchone()
+    path, slug = place or ("", "")
+    row = lookup.in_file(connection, workspace, path).get(slug)
     return row["id"] if row else None
 
 
