@@ -219,8 +219,8 @@ def _compaction(inputs: ContextInputs, bundle: packing.PackedContext, overflowed
 
 
 COLUMNS = (
-    "m.id, m.workspace, m.slug, m.heading, m.start_line, m.end_line, m.digest, m.body, m.kind, m.tier, m.role, m.date,"
-    f" m.declared, m.importance, m.accesses, f.path, f.stem, {lookup.IS_PINNED} AS pinned"
+    "m.heading, m.start_line, m.end_line, m.digest, m.body, m.kind, m.tier, m.role, m.date,"
+    f" m.declared, m.importance, m.accesses, {lookup.IS_PINNED} AS pinned"
 )
 
 
@@ -247,9 +247,8 @@ class ContextInputs:
     question: ParsedQuestion
     rows: dict[int, Row] = field(default_factory=dict)
     keys: dict[int, str] = field(default_factory=dict)
-    """Of the memories that may be shown."""
     authors: dict[int, JsonObject] = field(default_factory=dict)
-    """Of the same, where others than a person wrote some of it: `written_by`."""
+    """Of the memories that may be shown, where others than a person wrote some of it: `written_by`."""
 
     @property
     def connection(self) -> Connection:
@@ -265,19 +264,8 @@ class ContextInputs:
             self._select(f"m.workspace = ? AND {lookup.IS_PINNED}", workspace)
 
     def _select(self, clause: str, value: object) -> None:
-        rows = self.connection.execute(
-            f"SELECT {COLUMNS} FROM memories m JOIN files f ON f.id = m.file WHERE {clause} AND {lookup.ALIVE}",
-            (value,),
-        )
-        self.rows |= {row["id"]: row for row in rows}
-
-    def name(self, memories: Iterable[int]) -> None:
-        """Look up the keys of memories."""
-        rows = [self.rows[memory] for memory in memories]
-        numbers = [row["id"] for row in rows]
-        self.keys = dict(zip(numbers, lookup.keys_of(self.connection, rows), strict=True))
-        authors = history.with_authors(self.connection, [(number, {}) for number in numbers])
-        self.authors = dict(zip(numbers, authors, strict=True))
+        for key, row in lookup.keyed_rows(self.connection, COLUMNS, f"{clause} AND {lookup.ALIVE}", (value,)):
+            self.rows[row["id"]], self.keys[row["id"]] = row, key
 
     def ns(self, memory: int) -> str:
         return self.indexes[self.rows[memory]["workspace"]].workspace.ns
@@ -315,7 +303,9 @@ def packer_for(
     """A packer for these memories, and whether its tokens are only estimated."""
     count, estimated = token_counter(inputs.stores)
     terms = set(query_terms(inputs.task.ask.query))
-    inputs.name({*memories, *(other for memory in memories for other in against.get(memory, ()))})
+    numbers = list({*memories, *(other for memory in memories for other in against.get(memory, ()))})
+    authors = history.with_authors(inputs.connection, [(number, {}) for number in numbers])
+    inputs.authors = dict(zip(numbers, authors, strict=True))
 
     def body(memory: int) -> str:
         text = quoted(lookup.text_of(inputs.connection, memory, inputs.rows[memory]["digest"]))

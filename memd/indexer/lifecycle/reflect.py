@@ -334,20 +334,14 @@ def _clusters(run: Reflection) -> list[JsonObject]:
 
 def _stale(run: Reflection) -> list[JsonObject]:
     """Memories that have expired, and long-term ones that nobody asked for or changed for long."""
-    expired = keys.expired(run.stores, [run.index])
-    rows = run.connection.execute(
-        "SELECT m.id FROM memories m WHERE m.workspace = ? AND m.file IS NOT NULL AND m.tier = 'ltm'"
-        f" AND m.role <> 'memory' AND NOT COALESCE({lookup.IS_PINNED}, 0)"
-        " AND MAX(m.changed, COALESCE(m.accessed, m.first_seen)) < ? ORDER BY m.id",
-        (run.index.id, in_utc(run.now - STALE)),
+    clause = (
+        f"m.workspace = ? AND m.tier = 'ltm' AND m.role <> 'memory' AND NOT COALESCE({lookup.IS_PINNED}, 0)"
+        " AND MAX(m.changed, COALESCE(m.accessed, m.first_seen)) < ? ORDER BY m.id"
     )
-    names = edges.named(run.connection, run.index.id, [row["id"] for row in rows])
+    unused = lookup.keyed_rows(run.connection, "m.tier", clause, (run.index.id, in_utc(run.now - STALE)))
+    expired = [one for one in keys.expired(run.stores, [run.index]) if not one["deleted"]]
     why = f"neither asked for nor changed in {STALE.days} days"
     return [
-        *(
-            {"key": one["key"], "why": f"its ttl ran out on {one['expires'][:10]}"}
-            for one in expired
-            if not one["deleted"]
-        ),
-        *({"key": name["key"], "why": why} for name in names.values()),
+        *({"key": one["key"], "why": f"its ttl ran out on {one['expires'][:10]}"} for one in expired),
+        *({"key": key, "why": why} for key, _ in unused),
     ]

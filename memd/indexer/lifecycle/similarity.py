@@ -23,6 +23,7 @@ from memd.indexer.language.words import query_terms
 from memd.indexer.lifecycle import edges, lives
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
+from memd.indexer.query import lookup
 from memd.indexer.record import actions
 from memd.indexer.record.actions import in_utc
 from memd.indexer.store.ledger import Ledger
@@ -182,12 +183,8 @@ def mean_of(rows: Vectors) -> Vectors:
 def _means(connection: Connection, mirror: Mirror, memories: Collection[int]) -> dict[int, Vectors]:
     """The vectors of memories whose chunks are all in the mirror."""
     chunks: dict[int, list[int]] = {}
-    rows = connection.execute(
-        "SELECT id, memory FROM chunks WHERE memory IN (SELECT value FROM json_each(?)) ORDER BY memory, id",
-        (json.dumps(sorted(memories)),),
-    )
-    for row in rows:
-        chunks.setdefault(row["memory"], []).append(row["id"])
+    for chunk, memory in lookup.siblings(connection, memories):
+        chunks.setdefault(memory, []).append(chunk)
     vectors = mirror.take([chunk for those in chunks.values() for chunk in those])
     found, at = {}, 0
     for memory, those in chunks.items():

@@ -139,7 +139,7 @@ def day_of(row: Row) -> date | None:
         return None
 
 
-def conditions(filters: Filters, expired: bool = False) -> tuple[str, dict[str, str]]:
+def conditions(filters: Filters, expired: bool = False) -> tuple[str, JsonObject]:
     """The filters as SQL, each behind an `AND`, and its values."""
     values = {name: value for name in CONDITIONS if (value := getattr(filters, name).rstrip("/"))}
     parts = [] if expired else [ALIVE]

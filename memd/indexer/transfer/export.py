@@ -12,6 +12,7 @@ from sqlite3 import Connection, Row
 
 from memd.errors import UsageError
 from memd.indexer.indexing.read_files import read_or_none
+from memd.indexer.lifecycle import edges
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
@@ -120,8 +121,8 @@ def _entries(connection: Connection, index: WorkspaceIndex, cursor: ExportCursor
         ).fetchall()
         for row in rows:
             yield ExportCursor(ns, gone=row["id"]), "gone", _gone(connection, ns, row)
-    for row in _edge_rows(connection, index.id, cursor.edge):
-        yield ExportCursor(ns, gone=cursor.gone, edge=row["id"]), "edges", _edge(connection, index, row)
+    for number, edge in _edges(connection, index, cursor.edge):
+        yield ExportCursor(ns, gone=cursor.gone, edge=number), "edges", edge
 
 
 # --- memories -----------------------------------------------------------------------------------------------
@@ -186,28 +187,19 @@ def _versions(connection: Connection, memory: int, own: str) -> list[JsonObject]
 # --- edges --------------------------------------------------------------------------------------------------
 
 
-def _edge_rows(connection: Connection, workspace: int, after: int) -> list[Row]:
-    """Edges that are not in the files, and those of any origin that were removed."""
-    return connection.execute(
-        "SELECT e.*, m.slug AS slug, f.path AS path, f.stem AS stem, n.slug AS other_slug, g.path AS other_path,"
-        " g.stem AS other_stem FROM edges e"
-        " JOIN memories m ON m.id = e.one JOIN files f ON f.id = m.file"
-        " JOIN memories n ON n.id = e.other JOIN files g ON g.id = n.file"
-        " WHERE e.workspace = ? AND e.id > ? AND (e.removed OR e.origin NOT IN ('declared', 'written')) ORDER BY e.id",
-        (workspace, after),
+def _edges(connection: Connection, index: WorkspaceIndex, after: int) -> Iterator[tuple[int, JsonObject]]:
+    """Edges that are not in the files, and those of any origin that were removed, each with its number."""
+    rows = connection.execute(
+        "SELECT * FROM edges WHERE workspace = ? AND id > ? AND (removed OR origin NOT IN ('declared', 'written'))"
+        " ORDER BY id",
+        (index.id, after),
     ).fetchall()
-
-
-def _edge(connection: Connection, index: WorkspaceIndex, row: Row) -> JsonObject:
-    shared = lookup.shared_stems(connection, index.id, (row["stem"], row["other_stem"]))
-    return {
-        "ns": index.workspace.ns,
-        "from": lookup.key_of(row["stem"], row["path"], row["slug"], shared),
-        "to": lookup.key_of(row["other_stem"], row["other_path"], row["other_slug"], shared),
-        "type": row["rel"],
-        **{name: row[name] for name in EDGE},
-        "removed": EDGE_STATES[row["removed"]],
-    }
+    names = edges.named(connection, index.id, {end for row in rows for end in (row["one"], row["other"])})
+    for row in rows:
+        if row["one"] in names and row["other"] in names:
+            ends = {"from": names[row["one"]]["key"], "to": names[row["other"]]["key"], "type": row["rel"]}
+            columns = {name: row[name] for name in EDGE}
+            yield row["id"], {"ns": index.workspace.ns, **ends, **columns, "removed": EDGE_STATES[row["removed"]]}
 
 
 def _iso(seconds: float) -> str:

@@ -24,8 +24,7 @@ class InventoryRow(NamedTuple):
 
     row: Row
     workspace_index: WorkspaceIndex
-    shared: set[str]
-    """Stems that several files of the workspace have."""
+    key: str
     time: str
     """`2026-02-21 14:27` if the entry has a stamp with the time, else its day."""
 
@@ -36,10 +35,6 @@ class InventoryRow(NamedTuple):
     @property
     def title(self) -> str:
         return str(self.row["heading"] or self.row["stem"])
-
-    @property
-    def key(self) -> str:
-        return lookup.key_of(self.row["stem"], self.row["path"], self.row["slug"], self.shared)
 
     @property
     def place(self) -> tuple[str, str, int]:
@@ -132,16 +127,16 @@ def entries(
     clause += "" if ids is None else " AND m.id IN (SELECT value FROM json_each(:ids))"
     clause += "" if days is None else " AND m.date BETWEEN :first AND :last"
     first, last = days or ("", "")
-    rows = connection.execute(
-        "SELECT m.id, m.slug, m.heading, m.start_line, m.end_line, m.digest, m.kind, m.tier, m.role, m.date, m.tags,"
-        f" f.path, f.stem FROM {lookup.IN_FILES} WHERE m.workspace = :workspace AND m.deleted IS NULL{clause}",
-        {"workspace": index.id, "ids": json.dumps(list(ids or ())), "first": first, "last": last, **values},
-    ).fetchall()
+    values |= {"workspace": index.id, "ids": json.dumps(list(ids or ())), "first": first, "last": last}
+    columns = "m.heading, m.start_line, m.end_line, m.digest, m.kind, m.tier, m.role, m.date, m.tags"
+    clause = f"m.workspace = :workspace AND m.deleted IS NULL{clause}"
     # Not by SQLite, which folds only the case of ASCII letters.
     wanted = {tag.lstrip("#").lower() for tag in filters.tags}
-    passing = [row for row in rows if not wanted or wanted <= {str(tag).lower() for tag in json.loads(row["tags"])}]
-    shared = lookup.shared_stems(connection, index.id, {row["stem"] for row in passing})
-    return [InventoryRow(row, index, shared, row["date"]) for row in passing]
+    return [
+        InventoryRow(row, index, key, row["date"])
+        for key, row in lookup.keyed_rows(connection, columns, clause, values)
+        if not wanted or wanted <= {str(tag).lower() for tag in json.loads(row["tags"])}
+    ]
 
 
 def newest(
