@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 
-from memd.lifecycle.edges import BY_RULE, CONTAINS, CONTRADICTS, MERGED, REFINES, RELATED, Edge, components
-from memd.lifecycle.lives import BASE
+from memd.lifecycle.lives import BASE, BY_RULE, CONTAINS, CONTRADICTS, MERGED, REFINES, RELATED, Edge, components
 from memd.models import Kind, Tier
 
 BY_KIND: dict[Kind, dict[str, float]] = {

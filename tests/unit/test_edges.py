@@ -16,7 +16,7 @@ from memd.indexer.lifecycle.similarity import DOUBT, SAME, SimilarPair, same_wor
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.scale import Scale
 from memd.indexer.store.mirror import Mirror
-from memd.lifecycle.edges import Edge, components, ends, faded, reach, strengthened, summary_of
+from memd.lifecycle.lives import Edge, components, ends, faded_weight, reach, strengthened, summary_of
 from memd.models import RELATIONS, Relation
 from tests.lab import Lab
 
@@ -54,7 +54,7 @@ def test_use_strengthens_less_and_less() -> None:
 def test_what_nobody_made_fades_when_it_is_not_used(
     accesses: int, idle: timedelta, origin: str, expected: float
 ) -> None:
-    assert faded(0.8, accesses, idle, origin) == pytest.approx(expected)
+    assert faded_weight(0.8, accesses, idle, origin) == pytest.approx(expected)
 
 
 def edge(one: int, other: int, weight: float = 0.5, rel: str = "relates_to") -> Edge:

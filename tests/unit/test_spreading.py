@@ -8,7 +8,7 @@ from datetime import date, timedelta
 import pytest
 
 from memd.lifecycle import lives, spreading
-from memd.lifecycle.edges import Edge
+from memd.lifecycle.lives import Edge
 from memd.lifecycle.spreading import (
     PER_SEED,
     EdgeExpansion,

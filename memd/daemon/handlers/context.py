@@ -12,7 +12,7 @@ from memd.errors import Refused
 from memd.indexer.context.assemble import AssembledContext, ContextTask, assemble
 from memd.indexer.lifecycle import edges
 from memd.indexer.views import keys
-from memd.lifecycle.edges import CONTAINS
+from memd.lifecycle.lives import CONTAINS
 from memd.lifecycle.spreading import EdgeExpansion
 from memd.models import Ask
 from memd.notes import metadata, sections

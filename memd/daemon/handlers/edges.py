@@ -15,7 +15,7 @@ from memd.daemon.tasks.lifecycle import remove_edges
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.lifecycle import edges, mentions, similarity
 from memd.indexer.views.keys import KeyTarget
-from memd.lifecycle.edges import RELATED, Edge
+from memd.lifecycle.lives import RELATED, Edge
 from memd.models import Memory
 from memd.notes import sections
 from memd.notes.metadata import declared_link, entry_of, folded

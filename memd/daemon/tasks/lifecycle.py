@@ -14,7 +14,7 @@ from memd.indexer.lifecycle import edges, lives, mentions
 from memd.indexer.record import actions
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import overview
-from memd.lifecycle.edges import Edge
+from memd.lifecycle.lives import Edge
 from memd.models import Tier
 
 NO_FILES: dict[str, Any] = {"paths": [], "conflicts": []}

@@ -16,8 +16,7 @@ from memd.indexer.query import candidates, certainty, lookup, ranking, search
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.lifecycle import packing, spreading
-from memd.lifecycle.edges import BY_RULE, CONTAINS, REFINES, Edge
-from memd.lifecycle.lives import BASE
+from memd.lifecycle.lives import BASE, BY_RULE, CONTAINS, REFINES, Edge
 from memd.models import Ask, JsonObject
 from memd.notes.sections import QUOTE_LEVEL, quoted
 from memd.prose import estimate_tokens, flat_line

@@ -16,8 +16,8 @@ from memd.indexer.record import actions, history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import inventory, keys
 from memd.indexer.views.keys import Indexes
-from memd.lifecycle import edges as edge_life
-from memd.lifecycle.edges import Edge
+from memd.lifecycle import lives
+from memd.lifecycle.lives import Edge
 from memd.models import RELATIONS, Filters, JsonObject, Relation
 
 LIVING = (
@@ -94,14 +94,14 @@ def untyped(connection: Connection, workspace: int, most: int) -> list[Edge]:
         " AND ((t.one = e.one AND t.other = e.other) OR (t.one = e.other AND t.other = e.one)))"
     )
     return select(
-        connection, clause, (workspace, edge_life.RELATED, most), "ORDER BY e.weight DESC, e.one, e.other LIMIT ?"
+        connection, clause, (workspace, lives.RELATED, most), "ORDER BY e.weight DESC, e.one, e.other LIMIT ?"
     )
 
 
 def contents(connection: Connection, workspace: int) -> dict[int, list[int]]:
     """The memories that each summary contains."""
     found: dict[int, list[int]] = {}
-    for edge in all_of(connection, workspace, rel=edge_life.CONTAINS):
+    for edge in all_of(connection, workspace, rel=lives.CONTAINS):
         found.setdefault(edge.one, []).append(edge.other)
     return found
 
@@ -154,7 +154,7 @@ def _strengthen(connection: Connection, one: int, other: int, hours: Sequence[st
         (one, other, TAKEN),
     ).fetchall()
     for row in rows:
-        base = edge_life.strengthened(row["base"], len(hours)) if row["base"] else 0.0
+        base = lives.strengthened(row["base"], len(hours)) if row["base"] else 0.0
         last = max(row["accessed"] or "", f"{max(hours)}:59:59.999+00:00")
         connection.execute(
             "UPDATE edges SET accesses = accesses + ?, base = ?, weight = ?, accessed = ?, removed = 0 WHERE id = ?",
@@ -168,12 +168,12 @@ def fading(connection: Connection, workspace: int, now: datetime) -> list[tuple[
     rows = connection.execute(
         "SELECT id, base, weight, origin, accesses, COALESCE(accessed, made) AS used FROM edges WHERE workspace = ?"
         " AND removed = 0 AND origin IN (?, ?) AND (weight <> base OR (accesses < ? AND COALESCE(accessed, made) < ?))",
-        (workspace, *edge_life.OBSERVED, edge_life.USED, actions.in_utc(now - edge_life.REST)),
+        (workspace, *lives.OBSERVED, lives.USED, actions.in_utc(now - lives.REST)),
     )
     found = []
     for row in rows:
         idle = now - datetime.fromisoformat(row["used"])
-        weight = round(edge_life.faded(row["base"], row["accesses"], idle, row["origin"]), 9)
+        weight = round(lives.faded_weight(row["base"], row["accesses"], idle, row["origin"]), 9)
         if abs(weight - row["weight"]) > TINY:
             found.append((row["id"], weight))
     return found
@@ -182,7 +182,7 @@ def fading(connection: Connection, workspace: int, now: datetime) -> list[tuple[
 def fade(connection: Connection, weights: Iterable[tuple[int, float]], done: AgedEdges) -> None:
     """Write the faded weights; an edge below `PRUNE` withers."""
     for number, weight in weights:
-        gone = weight < edge_life.PRUNE
+        gone = weight < lives.PRUNE
         connection.execute(
             "UPDATE edges SET weight = ?, removed = ? WHERE id = ?", (weight, WITHERED if gone else 0, number)
         )
@@ -264,7 +264,7 @@ def related(stores: Stores, indexes: Indexes, key: str, depth: int, least: float
     """The memories that edges lead to from one, each with the path; the nearest and strongest first."""
     connection = stores.ledger.reader
     index, row = keys.find_memory(stores, indexes, key)
-    ways = edge_life.reach(row["id"], partial(of, connection, least=least), depth)[:limit]
+    ways = lives.reach(row["id"], partial(of, connection, least=least), depth)[:limit]
     names = named(connection, index.id, {row["id"], *_ends(edge for way in ways for edge in way.path)})
     return {
         "ns": index.workspace.ns,
@@ -274,7 +274,7 @@ def related(stores: Stores, indexes: Indexes, key: str, depth: int, least: float
     }
 
 
-def _reached_row(way: edge_life.ReachedMemory, names: dict[int, JsonObject]) -> JsonObject:
+def _reached_row(way: lives.ReachedMemory, names: dict[int, JsonObject]) -> JsonObject:
     steps = edge_rows(way.path, names)
     brief = [{name: step[name] for name in ("from", "rel", "to", "weight")} for step in steps]
     return {**names[way.memory], "weight": round(way.weight, 4), "way": brief}
@@ -309,10 +309,10 @@ def clusters(stores: Stores, indexes: Indexes, least: int, weight: float) -> lis
 
 
 def _clusters(connection: Connection, index: WorkspaceIndex, least: int, weight: float) -> list[JsonObject]:
-    links = all_of(connection, index.id, rel=edge_life.RELATED, least=weight)
-    groups = edge_life.components(((link.one, link.other) for link in links), least)
+    links = all_of(connection, index.id, rel=lives.RELATED, least=weight)
+    groups = lives.components(((link.one, link.other) for link in links), least)
     contained = contents(connection, index.id) if groups else {}
-    summaries = {group: edge_life.summary_of(group, contained) for group in groups}
+    summaries = {group: lives.summary_of(group, contained) for group in groups}
     numbers = {memory for group in groups for memory in group} | {one for one in summaries.values() if one is not None}
     names = named(connection, index.id, numbers)
     return [
@@ -352,7 +352,7 @@ def _containing(connection: Connection, memory: int | None) -> set[int | None]:
         "WITH RECURSIVE above(id) AS (SELECT one FROM edges WHERE other = :memory AND rel = :rel AND NOT removed"
         " UNION SELECT e.one FROM edges e JOIN above a ON e.other = a.id WHERE e.rel = :rel AND NOT e.removed)"
         " SELECT id FROM above",
-        {"memory": memory, "rel": edge_life.CONTAINS},
+        {"memory": memory, "rel": lives.CONTAINS},
     )
     return {row["id"] for row in rows}
 

@@ -22,8 +22,7 @@ from memd.indexer.record.actions import in_utc
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
 from memd.indexer.views.keys import Indexes
-from memd.lifecycle.edges import CONTRADICTS, MERGED, REFINES
-from memd.lifecycle.lives import DORMANT, RULE, Life
+from memd.lifecycle.lives import CONTRADICTS, DORMANT, MERGED, REFINES, RULE, Life
 from memd.lifecycle.rules import Rule, RuleMatch, evaluate, pair_rules
 from memd.models import JsonObject
 

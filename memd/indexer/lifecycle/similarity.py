@@ -29,8 +29,7 @@ from memd.indexer.record.actions import in_utc
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
-from memd.lifecycle.edges import BY_RULE, OBSERVED, REFINES, RELATED, ends, strengthened
-from memd.lifecycle.lives import DORMANT, Life
+from memd.lifecycle.lives import BY_RULE, DORMANT, OBSERVED, REFINES, RELATED, Life, ends, strengthened
 from memd.lifecycle.rules import Rule, applies_to, pair_rules, similar_enough
 from memd.models import RELATIONS, Tier
 from memd.notes import names

@@ -27,7 +27,7 @@ from memd.errors import Refused
 from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.edges import WITHERED, insert
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.lifecycle.edges import BY_RULE, RELATED, ends, strengthened
+from memd.lifecycle.lives import BY_RULE, RELATED, ends, strengthened
 from memd.models import RELATIONS, TIERS
 from memd.notes.merging import original_of
 
