@@ -109,7 +109,7 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ranked[max(0, math.ceil(share * len(ranked)) - 1)] if ranked else 0.0
 
 
-# --- questions with known answers ------------------------------------------------------------------------
+# --- questions with known answers ---------------------------------------------------------------------------
 
 
 PLACE = re.compile(r"(?P<path>[^#]+\.mdk?)(:(?P<first>[1-9]\d{0,8})(-(?P<last>[1-9]\d{0,8}))?)?")
@@ -264,7 +264,7 @@ def cover(hits: Iterable[Hit], expected: tuple[ExpectedAnswer, ...]) -> list[fro
     ]
 
 
-# --- probes: questions that are made from the notes ------------------------------------------------------
+# --- probes: questions that are made from the notes ---------------------------------------------------------
 
 
 EACH = 20
@@ -400,7 +400,7 @@ def _date(passage: ProbePassage, spread: Counter[str]) -> str:
     return f"what happened on {number} {month_name[month]} {year}, {(shared or ranked)[0]}"
 
 
-# --- the report ------------------------------------------------------------------------------------------
+# --- the report ---------------------------------------------------------------------------------------------
 
 
 MAX_MISSES = 100

@@ -145,7 +145,7 @@ def fact_after(verb: str, before: bool | float) -> bool | float:
     return round(min(1.0, max(0.0, before + step)), 2)
 
 
-# --- how edges live: use strengthens them, observed ones fade without it ---------------------------------
+# --- how edges live: use strengthens them, observed ones fade without it ------------------------------------
 
 
 RELATED: Relation = "relates_to"

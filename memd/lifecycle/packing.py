@@ -257,7 +257,7 @@ def _longest(parts: Sequence[str], finish: Callable[[str], str], room: int, coun
     return shortened(most) if most else ""
 
 
-# --- the index card of a workspace -----------------------------------------------------------------------
+# --- the index card of a workspace --------------------------------------------------------------------------
 
 
 TOKENS = 200

@@ -136,7 +136,7 @@ def scores_of(standings: Sequence[MemoryStanding], today: date, all_tiers: bool 
     return scores
 
 
-# --- what their edges add --------------------------------------------------------------------------------
+# --- what their edges add -----------------------------------------------------------------------------------
 
 
 PER_SEED = 5

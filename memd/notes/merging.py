@@ -120,7 +120,7 @@ def _as_section(item: IncomingMemory, title: str) -> IncomingMemory:
     return replace(item, slug=slug_of(title), text=f"## {title}\n\n{body}")
 
 
-# --- merging ------------------------------------------------------------------------------------------------
+# --- merging an import ---------------------------------------------------------------------------------------
 
 
 def merge_incoming(incoming: IncomingFile, data: bytes | None, overwrite: bool = False) -> MergeResult:
@@ -194,7 +194,7 @@ def _text_for(text: str, item: IncomingMemory) -> str:
     return with_line_ends(_plain(item.text).encode("utf-8", "replace").decode(), text)
 
 
-# --- two versions of one note ----------------------------------------------------------------------------
+# --- two versions of one note -------------------------------------------------------------------------------
 
 
 COPIES = (

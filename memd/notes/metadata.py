@@ -330,7 +330,7 @@ def _moment(text: str) -> datetime | None:
     return moment.astimezone() if moment.tzinfo is None else moment
 
 
-# --- links to other memories: declared, [[wikilinks]], Markdown links to notes; none in code -------------
+# --- links to other memories: declared, [[wikilinks]], Markdown links to notes; none in code ----------------
 
 
 PLAIN = "relates_to"

@@ -82,7 +82,7 @@ def kind_of(role: str, dated: bool) -> str:
     return "episodic" if role == "daily" or dated else "semantic"
 
 
-# --- where a workspace keeps its notes -------------------------------------------------------------------
+# --- where a workspace keeps its notes ----------------------------------------------------------------------
 
 
 KNOWLEDGE = ".ai-knowledge"

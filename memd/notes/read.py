@@ -119,7 +119,7 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8-sig", errors="replace")
 
 
-# --- the markers of a conflict within a text -------------------------------------------------------------
+# --- the markers of a conflict within a text ----------------------------------------------------------------
 
 
 OURS, BASE, MIDDLE, THEIRS = "<<<<<<<", "|||||||", "=======", ">>>>>>>"

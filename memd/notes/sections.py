@@ -172,7 +172,7 @@ def render(entries: list[RoleEntry], roles: tuple[str, ...], left_out: int, budg
     return "\n\n".join(parts) + ("\n" if parts else "")
 
 
-# --- editing one memory ----------------------------------------------------------------------------------
+# --- editing one memory -------------------------------------------------------------------------------------
 
 
 BOM = b"\xef\xbb\xbf"

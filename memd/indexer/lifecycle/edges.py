@@ -229,7 +229,7 @@ def excerpts(connection: Connection, memories: Iterable[int]) -> dict[int, str]:
     return {memory: text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…" for memory, text in firsts.items()}
 
 
-# --- what is related -------------------------------------------------------------------------------------
+# --- what is related ----------------------------------------------------------------------------------------
 
 
 FEWEST = 2

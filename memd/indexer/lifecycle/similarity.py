@@ -285,7 +285,7 @@ def refuse(connection: Connection, workspace: int, one: int, other: int, now: da
     )
 
 
-# --- judging: which pairs say the same, which replace another, and which are in doubt --------------------
+# --- judging: which pairs say the same, which replace another, and which are in doubt -----------------------
 
 
 Pairs = Sequence[tuple[int, int]]
@@ -354,7 +354,7 @@ def untied(connection: Connection, refined: Sequence[tuple[int, int, str]]) -> i
     return sum(connection.execute(query, (new, old, REFINES)).fetchone() is None for new, old, _ in refined)
 
 
-# --- writing ------------------------------------------------------------------------------------------------
+# --- writing what the rules decide ---------------------------------------------------------------------------
 
 
 def drop_outdated(connection: Connection, workspace: int, since: str) -> None:

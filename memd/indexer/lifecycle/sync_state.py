@@ -180,7 +180,7 @@ def move_of(facts: Facts) -> tuple[str, ...]:
     return tuple(facts[name] for name in MOVE) if "moved" in facts else ()
 
 
-# --- exchanging it by files in the workspace -------------------------------------------------------------
+# --- exchanging it by files in the workspace ----------------------------------------------------------------
 
 
 FOLDER = "memory/.memd"

@@ -155,7 +155,7 @@ def last_runs(connection: Connection) -> dict[str, LastRun]:
     return {row["name"]: LastRun(**dict(row)) for row in rows}
 
 
-# --- the bytes that an action took out of a file and put into it -----------------------------------------
+# --- the bytes that an action took out of a file and put into it --------------------------------------------
 
 
 CONTEXT = 64
@@ -265,7 +265,7 @@ def _conflict(why: str) -> Conflict:
     return Conflict(f"it cannot be undone: {why}", "memd log shows what happened; memd diff shows the texts")
 
 
-# --- writes that wait for a person, gone as soon as they are decided -------------------------------------
+# --- writes that wait for a person, gone as soon as they are decided ----------------------------------------
 
 
 MOST_PROPOSALS = 500

@@ -400,7 +400,7 @@ def _facts(record: JsonObject, key: str, name: str, created: str) -> JsonObject:
     }
 
 
-# --- SQLite databases of other tools ---------------------------------------------------------------------
+# --- SQLite databases of other tools ------------------------------------------------------------------------
 
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")

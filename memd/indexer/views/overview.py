@@ -326,7 +326,7 @@ def _headings(connection: Connection, indexes: Indexes, days: Sequence[str]) -> 
     return headings
 
 
-# --- the nightly exam: the chunks that probes are made from, and the trend of the results ----------------
+# --- the nightly exam: the chunks that probes are made from, and the trend of the results -------------------
 
 
 KEPT_EXAMS = 30

@@ -254,7 +254,7 @@ def _bytes(index: WorkspaceIndex, splice: Splice) -> bytes | None:
     return file.read_bytes() if file.is_file() else None
 
 
-# --- undoing ---------------------------------------------------------------------------------------------
+# --- undoing ------------------------------------------------------------------------------------------------
 
 
 def undo(stores: Stores, index: WorkspaceIndex, action: int, who: str, request: str = "") -> ActionResult:
