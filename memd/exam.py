@@ -193,7 +193,9 @@ def _question(line: int, entry: Any) -> ExamQuestion | None:
         raise ValueError('"question" must be a text')
     if len(text) > LONGEST_QUESTION:
         raise ValueError(f'"question" is longer than {LONGEST_QUESTION:,} characters')
-    expected = (*_expected(entry), *_texts(entry), *_gold(entry))
+    # The places of a labelled collection: its turns, or its sessions where it has no turns.
+    gold = _list(entry, "gold_turns") or _list(entry, "gold_sessions")
+    expected = (*_expected(entry), *_texts(entry), *map(_place, gold))
     if not expected:
         raise ValueError('it does not say what to expect: "expect" (a key or path:line) or "expect_text"')
     ns = entry.get("ns", entry.get("haystack")) or ""
@@ -236,11 +238,6 @@ def _texts(entry: dict[str, Any]) -> list[ExpectedAnswer]:
             raise ValueError(f'"expect_text" must be a text, or a list of texts, not {value!r}')
         found.append(ExpectedAnswer(f'"{value.strip()}"', text=_flat(value)))
     return found
-
-
-def _gold(entry: dict[str, Any]) -> list[ExpectedAnswer]:
-    """The places of a labelled collection: its turns, or its sessions where it has no turns."""
-    return [_place(value) for value in _list(entry, "gold_turns") or _list(entry, "gold_sessions")]
 
 
 def _place(value: Any) -> ExpectedAnswer:

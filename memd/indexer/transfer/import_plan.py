@@ -211,8 +211,8 @@ def restore_lives(stores: Stores, index: WorkspaceIndex, lives: Lives, paths: Se
     with stores.ledger.write() as connection:
         brought = list(_brought(connection, index, lives, paths))
         for memory, entry in brought:
-            life = entry.get("life")
-            if isinstance(life, dict) and all(isinstance(life.get(name), str) for name in LIFE):
+            life = _facts(entry, "life")
+            if all(isinstance(life.get(name), str) for name in LIFE):
                 _update(connection, memory, {**_life(life), **_observed(life)})
             _restore_versions(connection, memory, entry)
         if brought:
@@ -242,13 +242,10 @@ def _restore_versions(connection: Connection, memory: int, entry: JsonObject) ->
     text, versions = text_at(entry, "text"), objects(entry, "versions")
     own = merging.text_digest(text)
     texts = [version.get("text", text if version.get("digest") == own else None) for version in versions]
-    if versions and versions[-1].get("digest") is not None and texts[-1] is not None and _is_text(texts[-1], own):
+    last = texts[-1] if versions and versions[-1].get("digest") is not None else None
+    if isinstance(last, str) and merging.text_digest(last) == own:
         connection.execute("DELETE FROM versions WHERE memory = ?", (memory,))
         _add_versions(connection, memory, versions, texts)
-
-
-def _is_text(text: object, digest: str) -> bool:
-    return isinstance(text, str) and merging.text_digest(text) == digest
 
 
 def _add_versions(connection: Connection, memory: int, versions: Sequence[JsonObject], texts: Iterable[object]) -> None:
@@ -263,7 +260,7 @@ def _add_versions(connection: Connection, memory: int, versions: Sequence[JsonOb
 def absent(stores: Stores, index: WorkspaceIndex, gone: Sequence[JsonObject]) -> list[JsonObject]:
     """The gone memories of an export that this ledger does not know."""
     query = "SELECT 1 FROM memories WHERE workspace = ? AND digest = ? AND first_seen = ?"
-    known = [(index.id, text_at(entry, "digest"), _life(entry.get("life"))["first_seen"]) for entry in gone]
+    known = [(index.id, text_at(entry, "digest"), _life(_facts(entry, "life"))["first_seen"]) for entry in gone]
     reader = stores.ledger.reader
     return [entry for entry, values in zip(gone, known, strict=True) if not reader.execute(query, values).fetchone()]
 
@@ -278,24 +275,21 @@ def restore_gone(stores: Stores, index: WorkspaceIndex, gone: Sequence[JsonObjec
                 columns,
             )
             memory, versions = int(inserted.lastrowid or 0), objects(entry, "versions")
-            _update(connection, memory, _observed(entry.get("life")))
+            _update(connection, memory, _observed(_facts(entry, "life")))
             _add_versions(connection, memory, versions, (version.get("text") for version in versions))
 
 
 def _columns(entry: JsonObject) -> JsonObject:
     """The row of a gone memory; unknown facts are dropped."""
-    known, given, kind = asdict(Declared()), entry.get("declared"), text_at(entry, "kind")
-    declared = known | {
-        name: value for name, value in (given.items() if isinstance(given, dict) else ()) if name in known
-    }
-    life = entry.get("life")
+    known, life, kind = asdict(Declared()), _facts(entry, "life"), text_at(entry, "kind")
+    declared = known | {name: value for name, value in _facts(entry, "declared").items() if name in known}
     return {
         **{name: text_at(entry, name) for name in ("slug", "heading", "digest", "body", "role", "date")},
         "kind": kind if kind in KINDS else "semantic",
         "tags": json.dumps(list(declared["tags"]), ensure_ascii=False),
         "declared": json.dumps(declared, ensure_ascii=False),
         **_life(life),
-        "gone": (_moment(life.get("gone")) if isinstance(life, dict) else None) or LONG_AGO,
+        "gone": _moment(life.get("gone")) or LONG_AGO,
     }
 
 
@@ -379,17 +373,21 @@ def _tier(tier: object, otherwise: str) -> str:
     return tier if isinstance(tier, str) and tier in TIERS else otherwise
 
 
-def _life(life: object) -> JsonObject:
+def _facts(entry: JsonObject, name: str) -> JsonObject:
+    """An object within another; empty where there is none."""
+    value = entry.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _life(life: JsonObject) -> JsonObject:
     """The columns of every memory's life, with a default for what makes no sense."""
-    known = life if isinstance(life, dict) else {}
-    times = {name: _moment(known.get(name)) or LONG_AGO for name in ("first_seen", "changed")}
-    return {"tier": _tier(known.get("tier"), "stm"), **times, "expires": _moment(known.get("expires"))}
+    times = {name: _moment(life.get(name)) or LONG_AGO for name in ("first_seen", "changed")}
+    return {"tier": _tier(life.get("tier"), "stm"), **times, "expires": _moment(life.get("expires"))}
 
 
-def _observed(life: object) -> JsonObject:
+def _observed(life: JsonObject) -> JsonObject:
     """The further columns of a life, without what makes no sense."""
-    known = life if isinstance(life, dict) else {}
-    columns = {name: check(known.get(name)) for name, check in CHECKS.items()}
+    columns = {name: check(life.get(name)) for name, check in CHECKS.items()}
     return {name: value for name, value in columns.items() if value is not None}
 
 
