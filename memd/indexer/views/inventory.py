@@ -79,40 +79,26 @@ def _by_day(
     connection: Connection, indexes: Indexes, filters: Filters, offset: int, limit: int, oldest: bool
 ) -> tuple[list[InventoryRow], int]:
     """One page of the memories and how many there are; without filters only those of the page's days are read."""
-    days = None if filters else _days(connection, indexes)
-    found = [] if days else [entry for index in indexes for entry in entries(connection, index, filters)]
-    total = sum(many for _, many in days) if days else len(found)
+    days = [] if filters else _days(connection, indexes)
+    found = [entry for index in indexes for entry in entries(connection, index, filters)] if filters else []
+    total = len(days) or len(found)
     if oldest:
         left = max(0, total - offset)
         offset, limit = max(0, left - limit), min(left, limit)
-    if days:
-        span, newer = _days_of_page(days, offset, limit)
+    if on_page := days[offset : offset + limit]:
+        span = on_page[-1], on_page[0]
         found = [entry for index in indexes for entry in entries(connection, index, filters, days=span)]
-        offset -= newer
+        # Without those of newer days.
+        offset -= days.index(on_page[0])
     page = newest(connection, found, offset, limit)
     return page[::-1] if oldest else page, total
 
 
-def _days(connection: Connection, indexes: Indexes) -> list[tuple[str, int]]:
-    """How many memories each day has, the newest day first."""
-    rows = connection.execute(
-        "SELECT date, COUNT(*) FROM memories WHERE file IS NOT NULL AND deleted IS NULL"
-        f" AND workspace {AMONG} GROUP BY date ORDER BY date DESC",
-        {"workspaces": workspace_ids(indexes)},
-    )
-    return [(date, many) for date, many in rows]
-
-
-def _days_of_page(days: list[tuple[str, int]], offset: int, limit: int) -> tuple[tuple[str, str], int]:
-    """The oldest and the newest day of a page, and how many memories are newer than both."""
-    touched, newer, before = [], 0, 0
-    for date, many in days:
-        if before + many <= offset:
-            newer += many
-        elif before < offset + limit:
-            touched.append(date)
-        before += many
-    return (touched[-1], touched[0]) if touched else ("", ""), newer
+def _days(connection: Connection, indexes: Indexes) -> list[str]:
+    """The day of each memory, the newest first."""
+    query = f"SELECT date FROM memories WHERE file IS NOT NULL AND deleted IS NULL AND workspace {AMONG}"
+    rows = connection.execute(f"{query} ORDER BY date DESC", {"workspaces": workspace_ids(indexes)})
+    return [date for (date,) in rows]
 
 
 def entries(
