@@ -176,10 +176,7 @@ def render(entries: list[RoleEntry], roles: tuple[str, ...], left_out: int, budg
 
 
 BOM = b"\xef\xbb\xbf"
-LABELS = re.compile(
-    rf"(?:[ \t]*(?:<!--\s*memd:(?:(?!-->).)*-->|{names.STAMP.pattern})[ \t\r]*(?:\n|\Z))*",
-    re.DOTALL,
-)
+LABELS = re.compile(rf"(?:[ \t]*(?:<!--\s*memd:(?:(?!-->).)*-->|{names.STAMP.pattern})[ \t\r]*(?:\n|\Z))*", re.DOTALL)
 """The lines between a heading and its text: the metadata comment and the timestamp."""
 TAG_NAME = re.compile(r"[^\W\d_][\w/-]*")
 TAGS_AT_END = re.compile(r"(?:(?<=\s)|\A)(?:#[^\W\d_][\w/-]*[ \t\r]*)+\Z")
