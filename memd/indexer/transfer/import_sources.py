@@ -421,7 +421,7 @@ def records(file: Path) -> list[JsonObject] | None:
             known = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
             if connection.execute(known, tool["known"].split(".")).fetchone():
                 rows = ((dict(row), table) for table in tool["tables"] for row in connection.execute(table["query"]))
-                found = [_record(row, table) for row, table in rows if not row.get(table.get("unless"))]
+                found = [_record(row, table) for row, table in rows if not row.get(table.get("unless", ""))]
                 return [record for record in found if record["content"].strip()]
     return None
 
@@ -448,7 +448,7 @@ def _record(row: JsonObject, table: JsonObject) -> JsonObject:
         if texts := _texts(row, column):
             content.append(label + colon + "\n".join(f"- {text}" if column.endswith("[]") else text for text in texts))
     tags = ",".join(text for column in table["tags"] for text in _texts(row, column))
-    title, created = row.get(table.get("title")), row.get(table["created"])
+    title, created = row.get(table.get("title", "")), row.get(table["created"])
     return {"title": title, "content": "\n\n".join(content), "tags": tags, "created": created}
 
 
