@@ -59,47 +59,30 @@ class ExportCursor:
         return json.dumps(list(asdict(self).values()), ensure_ascii=False, separators=(",", ":"))
 
 
-class ExportPage:
-    """One result: as many entries as fit, at least one."""
-
-    def __init__(self, limit: int) -> None:
-        self.parts: dict[str, list[JsonObject]] = {"files": [], "gone": [], "edges": []}
-        self._left = limit
-        self._bytes = PAGE_BYTES
-
-    @property
-    def full(self) -> bool:
-        return self._left <= 0 or self._bytes <= 0
-
-    def add(self, part: str, entry: JsonObject) -> None:
-        """Add an entry; memories of the same file are joined."""
-        entries = self.parts[part]
-        if part == "files" and entries and entries[-1]["path"] == entry["path"] and entries[-1]["ns"] == entry["ns"]:
-            entries[-1]["memories"] += entry["memories"]
-        else:
-            entries.append(entry)
-        self._left -= 1
-        self._bytes -= len(json.dumps(entry))
-
-    def result(self, following: str) -> JsonObject:
-        return {"memd_export": SCHEMA, **self.parts, "next": following}
-
-
 def page(stores: Stores, indexes: Indexes, after: str, limit: int, max_bytes: int) -> JsonObject:
-    """The next entries after a cursor: files by path, then gone memories, then edges, for each workspace."""
+    """The next entries after a cursor: files by path, then gone memories, then edges, for each workspace.
+
+    As many as fit, at least one.
+    """
     cursor, names = ExportCursor.read(after), [index.workspace.ns for index in indexes]
     if cursor.ns and cursor.ns not in names:
         raise UsageError(f"`after` is of the workspace `{cursor.ns}`, which is not among those asked for")
-    filled = ExportPage(limit)
+    parts: dict[str, list[JsonObject]] = {"files": [], "gone": [], "edges": []}
+    left, room = limit, PAGE_BYTES
     for index in indexes[names.index(cursor.ns) :] if cursor.ns else indexes:
         if cursor.ns != index.workspace.ns:
             cursor = ExportCursor(index.workspace.ns)
         for following, part, entry in _entries(stores.ledger.reader, index, cursor, max_bytes):
-            if filled.full:
-                return filled.result(str(cursor))
-            filled.add(part, entry)
-            cursor = following
-    return filled.result("")
+            if left <= 0 or room <= 0:
+                return {"memd_export": SCHEMA, **parts, "next": str(cursor)}
+            left, room, cursor = left - 1, room - len(json.dumps(entry)), following
+            last = parts[part][-1] if parts[part] else {}
+            # Memories of the same file are joined.
+            if part == "files" and (last.get("ns"), last.get("path")) == (entry["ns"], entry["path"]):
+                last["memories"] += entry["memories"]
+            else:
+                parts[part].append(entry)
+    return {"memd_export": SCHEMA, **parts, "next": ""}
 
 
 Entry = tuple[ExportCursor, str, JsonObject]
