@@ -255,15 +255,15 @@ def merge(path: str, ours: str, theirs: str, base: Base, both: Callable[[str, st
     mine, others, before = (_sections(path, text.replace("\r\n", "\n")) for text in (ours, theirs, base.text))
     parts, clashes, taken = dict[str, str](), list[Clash](), list[str]()
     for slug in _order(list(mine), list(others), before):
-        one, other, was = (side.get(slug, _NOTHING) for side in (mine, others, before))
-        kept, clash = _merge_texts(one.text, other.text, Base(was.text, base.certain))
+        (heading, one), (elsewhere, other), (_, was) = (side.get(slug, ("", "")) for side in (mine, others, before))
+        kept, clash = _merge_texts(one, other, Base(was, base.certain))
         if clash:
-            clashes.append(Clash(one.heading or other.heading, one.text.strip("\n"), other.text.strip("\n")))
-            kept = both(one.text, other.text) if both else kept
-        elif kept != one.text:
-            taken.append(one.heading or other.heading)
+            clashes.append(Clash(heading or elsewhere, one.strip("\n"), other.strip("\n")))
+            kept = both(one, other) if both else kept
+        elif kept != one:
+            taken.append(heading or elsewhere)
         parts[slug] = kept
-    text = _joined(parts, {slug: section.text for slug, section in mine.items()})
+    text = _joined(parts, {slug: section for slug, (_, section) in mine.items()})
     return Merged(with_line_ends(text, ours or theirs), tuple(clashes), tuple(taken))
 
 
@@ -273,23 +273,12 @@ def in_markers(ours: str, theirs: str) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A section with the blank lines behind it."""
-
-    heading: str = ""
-    text: str = ""
-
-
-_NOTHING = _Part()
-
-
-def _sections(path: str, text: str) -> dict[str, _Part]:
-    """The sections by their slugs; what stands before the first one has none."""
+def _sections(path: str, text: str) -> dict[str, tuple[str, str]]:
+    """Heading and text, with the blank lines behind it, of each section; what stands before the first has no slug."""
     head, pairs = split(path, text)
-    parts = {memory.slug: _Part(memory.heading, memory.text + after) for memory, after in pairs}
-    first = parts.pop("", _NOTHING)
-    return ({"": _Part(first.heading, head + first.text)} if head or first.text else {}) | parts
+    parts = {memory.slug: (memory.heading, memory.text + after) for memory, after in pairs}
+    heading, first = parts.pop("", ("", ""))
+    return ({"": (heading, head + first)} if head or first else {}) | parts
 
 
 def _order(mine: Sequence[str], others: Sequence[str], before: Collection[str]) -> list[str]:
