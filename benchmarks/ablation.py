@@ -18,8 +18,8 @@ from collection import Collection, load
 from retrieval import markdown
 from store import say
 
+from memd import exam
 from memd.config.load import load as load_settings
-from memd.exam import scoring
 from memd.indexer.model.embedder import load_embedder, source_of
 from memd.indexer.query import ranking, search, wording
 from memd.indexer.store.stores import Stores
@@ -116,7 +116,7 @@ def _figures(stores: Stores, one: Collection, how: dict[str, str]) -> dict[tuple
     return {
         (level, name): value
         for level, scored in found.items() if scored
-        for name, value in scoring.mean(scored).items()
+        for name, value in exam.mean(scored).items()
     }  # fmt: skip
 
 

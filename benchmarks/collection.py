@@ -10,7 +10,7 @@ from typing import Any
 
 from places import ScoredHit
 
-from memd.exam.scoring import LineSpan
+from memd.exam import LineSpan
 
 
 @dataclass(frozen=True, slots=True)

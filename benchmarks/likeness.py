@@ -24,9 +24,8 @@ from collection import Collection, load
 from corpus import PEOPLE, THINGS
 from numpy.typing import NDArray
 
-from memd.exam.scoring import LineSpan
-from memd.indexer.lifecycle.judging import same_words
-from memd.indexer.lifecycle.similarity import DEDUP, LINK, MERGE, mean_of, similarity
+from memd.exam import LineSpan
+from memd.indexer.lifecycle.similarity import DEDUP, LINK, MERGE, mean_of, same_words, similarity
 from memd.indexer.model.embedder import Embedder, load_granite
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.recipe import embedded_text

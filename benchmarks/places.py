@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memd.exam.scoring import LONGEST, TURN_DEPTH, Figures, LineSpan, mean_of, score
+from memd.exam import LONGEST, TURN_DEPTH, Figures, LineSpan, mean_of, score
 
 NAMES = ("any@2k", "all@2k", "any@5", "any@10", "all@5", "frac@5", "frac@10", "mrr", "ndcg@10")
 

@@ -23,7 +23,7 @@ from home import Home, workplace
 from places import NAMES, ScoredHit
 from store import say
 
-from memd.exam import scoring
+from memd import exam
 from memd.protocol.client import Client
 
 MODES = ("text", "vector", "hybrid")
@@ -41,8 +41,8 @@ class Asked:
     ms: float
     confidence: float
     verdict: str
-    turns: scoring.Figures | None
-    sessions: scoring.Figures | None
+    turns: exam.Figures | None
+    sessions: exam.Figures | None
 
 
 def main() -> int:
@@ -146,11 +146,11 @@ def summary(asked: Sequence[Asked]) -> dict[str, Any]:
     times = [one.ms for one in asked]
     return {
         "questions": len(asked),
-        "turns": scoring.mean([one.turns for one in asked if one.turns]),
-        "sessions": scoring.mean([one.sessions for one in asked if one.sessions]),
+        "turns": exam.mean([one.turns for one in asked if one.turns]),
+        "sessions": exam.mean([one.sessions for one in asked if one.sessions]),
         "mean_length": places.mean_length(one.hits for one in asked),
-        "p50_ms": scoring.percentile(times, 0.5),
-        "p95_ms": scoring.percentile(times, 0.95),
+        "p50_ms": exam.percentile(times, 0.5),
+        "p95_ms": exam.percentile(times, 0.95),
     }
 
 
@@ -304,7 +304,7 @@ def _answer(mode: str, one: Asked) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _place(span: scoring.LineSpan) -> str:
+def _place(span: exam.LineSpan) -> str:
     return f"{span.path}:{span.start}-{span.end}"
 
 

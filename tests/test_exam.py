@@ -18,7 +18,7 @@ from memd.cli import reports
 from memd.errors import NotFound, UsageError
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.migrations import STEPS
-from memd.indexer.views import exams
+from memd.indexer.views import overview
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, ROOT, Home
 
@@ -184,15 +184,15 @@ def test_the_trend_has_the_last_thirty_days_newest_first_and_goes_with_its_works
     with ledger.write() as connection:
         connection.execute("INSERT INTO workspaces (ns, root) VALUES ('a', '/a'), ('b', '/b')")
         for day in range(1, 41):
-            exams.keep(connection, 1, f"2026-{1 + day // 28:02}-{1 + day % 28:02}", result(day / 40))
-        exams.keep(connection, 2, "2026-01-01", result(0.5))
-        exams.keep(connection, 2, "2026-01-01", result(0.6))
-    trend = exams.trend(ledger.reader, 1)
+            overview.keep_exam(connection, 1, f"2026-{1 + day // 28:02}-{1 + day % 28:02}", result(day / 40))
+        overview.keep_exam(connection, 2, "2026-01-01", result(0.5))
+        overview.keep_exam(connection, 2, "2026-01-01", result(0.6))
+    trend = overview.exam_trend(ledger.reader, 1)
     assert len(trend) == 30 and trend[0] == {"date": "2026-02-13", "probes": 40, "recall": 1.0, "p95_ms": 12.0}
-    assert [entry["recall"] for entry in exams.trend(ledger.reader, 2)] == [0.6]
+    assert [entry["recall"] for entry in overview.exam_trend(ledger.reader, 2)] == [0.6]
     with ledger.write() as connection:
         connection.execute("DELETE FROM workspaces WHERE id = 1")
-    assert exams.trend(ledger.reader, 1) == []
+    assert overview.exam_trend(ledger.reader, 1) == []
     ledger.close()
 
 
@@ -202,8 +202,8 @@ def test_a_ledger_of_the_first_schema_is_brought_up_and_keeps_what_it_has(tmp_pa
     old.close()
     ledger = Ledger(tmp_path / "state.db")
     with ledger.write() as connection:
-        exams.keep(connection, 1, "2026-01-01", result(0.5))
-    assert exams.trend(ledger.reader, 1)[0]["recall"] == 0.5
+        overview.keep_exam(connection, 1, "2026-01-01", result(0.5))
+    assert overview.exam_trend(ledger.reader, 1)[0]["recall"] == 0.5
     ledger.close()
 
 

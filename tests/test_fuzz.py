@@ -17,18 +17,18 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from memd import exam
 from memd.cli.hook import learned, recall, transcript
 from memd.config import hooks, load
 from memd.config.schema import Settings
 from memd.errors import ConfigError, MemdError, Refused, UsageError
-from memd.exam import questions
 from memd.indexer.language.question import parse as parse_question
 from memd.indexer.transfer import import_plan, import_sources
 from memd.mcp import session
 from memd.mcp.profiles import PROFILES
 from memd.mcp.tools import check
-from memd.notes import incoming_file, metadata, sessions, topics
-from memd.notes.layout import layout_of
+from memd.notes import merging, metadata, sessions, topics
+from memd.notes.names import layout_of
 from memd.notes.parse import parse, reparse
 from memd.notes.secrets import masked, secrets_in
 from memd.protocol import wire
@@ -129,7 +129,7 @@ def test_a_note_is_cut_into_what_it_says_whatever_it_is(path: str, text: str) ->
     for memory in note.memories:
         for chunk in memory.chunks:
             assert chunk.text in "\n".join(lines[chunk.start_line - 1 : chunk.end_line])
-    head, pairs = incoming_file.split(path, text)
+    head, pairs = merging.split(path, text)
     assert head + "".join(memory.text + after for memory, after in pairs) == text
     # What is known of the text before an edit changes nothing of what comes out.
     edited = text + "\n## More\n\nmore\n"
@@ -139,10 +139,10 @@ def test_a_note_is_cut_into_what_it_says_whatever_it_is(path: str, text: str) ->
 @fuzzed
 @given(PATHS, MARKDOWN, MARKDOWN)
 def test_an_import_merges_once_and_loses_nothing(path: str, text: str, other: str) -> None:
-    incoming = incoming_file.read_incoming(path, text.encode("utf-8", "replace"))
-    merged = incoming_file.merge(incoming, other.encode("utf-8", "replace"))
+    incoming = merging.read_incoming(path, text.encode("utf-8", "replace"))
+    merged = merging.merge_incoming(incoming, other.encode("utf-8", "replace"))
     assert merged.data is not None
-    again = incoming_file.merge(incoming, merged.data)
+    again = merging.merge_incoming(incoming, merged.data)
     assert again.data == merged.data and not again.added
 
 
@@ -463,4 +463,4 @@ def test_what_was_masked_holds_no_secret_and_has_the_same_lines(text: str) -> No
 @fuzzed
 @given(pieces('{"query": ', '"x"', "}", "\n", "- q: ", "expect: ", "path: ", "key: ", ":", "[", "]", "#", "  "))
 def test_questions_of_an_exam_are_read_or_named(text: str) -> None:
-    questions.read(text)
+    exam.read(text)

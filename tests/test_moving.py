@@ -18,7 +18,7 @@ from memd.errors import MemdError, NoDaemon, NotFound, SecretFound, StoreBroken,
 from memd.indexer.maintenance import backups
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.transfer.export import SCHEMA
-from memd.notes.incoming_file import merge, read_incoming, split, without_known
+from memd.notes.merging import merge_incoming, read_incoming, split, without_known
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, ROOT, Home, write_notes
 from tests.test_docs import blocks
@@ -27,7 +27,7 @@ from tests.test_docs import blocks
 
 
 def joined(text: str, found: str, overwrite: bool = False, path: str = "memory/a.md") -> tuple[str, Any]:
-    result = merge(read_incoming(path, text.encode()), found.encode(), overwrite)
+    result = merge_incoming(read_incoming(path, text.encode()), found.encode(), overwrite)
     return (result.data or b"").decode(), result
 
 
@@ -39,8 +39,8 @@ LINES = st.lists(st.sampled_from(["# T", "## A", "## B", "text", "", "- item", "
 @example(["---", "## A"], ["## A", "---"], True, "memory/a.md")
 def test_joining_twice_changes_nothing_more(one: list[str], other: list[str], overwrite: bool, path: str) -> None:
     incoming, found = read_incoming(path, "\n".join(one).encode()), "\n".join(other).encode()
-    first = merge(incoming, found, overwrite)
-    again = merge(incoming, first.data, overwrite)
+    first = merge_incoming(incoming, found, overwrite)
+    again = merge_incoming(incoming, first.data, overwrite)
     assert again.data == first.data and not again.added
     if not overwrite:
         assert (first.data or b"").startswith(found), "what was there stays"

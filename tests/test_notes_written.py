@@ -22,7 +22,7 @@ from memd.daemon.tasks import writing
 from memd.daemon.worker import Worker
 from memd.errors import MemdError, NotFound, Refused, SecretFound, UsageError
 from memd.indexer.writing.write_files import FileChange, WriteAction
-from memd.notes.layout import layout_of
+from memd.notes.names import layout_of
 from memd.notes.parse import parse
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, ROOT, Home, write_notes

@@ -13,7 +13,7 @@ import pytest
 
 from memd.errors import Conflict, MemdError, NotFound, Refused, UsageError
 from memd.indexer.indexing import ingest
-from memd.indexer.record import actions, history, splices
+from memd.indexer.record import actions, history
 from memd.indexer.writing import write_files
 from memd.protocol.client import Client
 from tests.conftest import NOTES, PATIENCE, Home, write_notes
@@ -416,7 +416,7 @@ def test_what_a_killed_process_wrote_is_on_the_disk_before_it_counts_as_done(
     stores, index = opened(tmp_path / "state", tmp_path / "agent")
     with stores.ledger.write() as connection:
         action = actions.begin(connection, index.id, "cli", "note", paths=["MEMORY.md"])
-        splices.keep(connection, action, 0, splices.splice_of("MEMORY.md", None, b"## A\n"))
+        actions.keep_splice(connection, action, 0, actions.splice_of("MEMORY.md", None, b"## A\n"))
     (tmp_path / "agent" / "MEMORY.md").write_bytes(b"## A\n")
     synced.clear()
     write_files.recover(stores, index)

@@ -13,8 +13,8 @@ import pytest
 
 from memd.errors import UsageError
 from memd.indexer.model import granite
-from memd.lifecycle import summary_card
-from memd.lifecycle.summary_card import NameList, WorkspaceSummary, cards, tokens
+from memd.lifecycle import packing
+from memd.lifecycle.packing import NameList, WorkspaceSummary, cards, tokens
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import wait_for_collections
@@ -99,7 +99,7 @@ def test_a_card_never_takes_more_than_200_tokens(tokenizer: Any, words: str, wor
     holding = WorkspaceSummary(words, 99_999, tiers, *[NameList(names, 12_345)] * 3, days, 300)
     text = cards([holding] * workspaces)
     assert len(tokenizer.encode(text).ids) <= tokens(text) + 2, "the estimate is no bound"
-    assert tokens(text) <= summary_card.TOKENS
+    assert tokens(text) <= packing.TOKENS
     assert text == cards([holding] * workspaces) and "memories in" in text
 
 

@@ -14,8 +14,7 @@ from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import scan
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.writing import write_files
-from memd.indexer.writing.undo import undo
-from memd.indexer.writing.write_files import FileChange, WriteAction
+from memd.indexer.writing.write_files import FileChange, WriteAction, undo
 from memd.models import Workspace
 from memd.notes import sections
 from memd.notes.parse import parse

@@ -15,7 +15,7 @@ from located import Notes
 from places import ScoredHit
 from processes import Failed, Peer, Worker, copy_notes
 
-from memd.exam import scoring
+from memd import exam
 
 COLLECTIONS = ("locomo", "longmemeval")
 LANGUAGES = ("xquad-zh", "xquad-cross")
@@ -52,17 +52,17 @@ def _collection(peer: Peer, collection: Collection, context: Context) -> Figures
     return {
         "questions": len(asked),
         "mean_length": places.mean_length(hits for _, _, hits in asked),
-        "scored": _scored(asked, scoring.LONGEST),
+        "scored": _scored(asked, exam.LONGEST),
         "any_length": _scored(asked, math.inf),
     }
 
 
-def _scored(asked: list[Asked], longest: float) -> dict[str, scoring.Figures]:
+def _scored(asked: list[Asked], longest: float) -> dict[str, exam.Figures]:
     turns = [places.turns(hits, one.turns, longest) for _, one, hits in asked if one.turns]
     sessions = [
         places.sessions(hits, one.sessions, there.sessions, longest) for there, one, hits in asked if one.sessions
     ]
-    return {"turns": scoring.mean(turns), "sessions": scoring.mean(sessions)}
+    return {"turns": exam.mean(turns), "sessions": exam.mean(sessions)}
 
 
 def _asked(peer: Peer, haystack: Haystack, context: Context, url: str) -> list[Asked]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from places import ScoredHit
 from rival import Hit
 
-from memd.exam.scoring import LineSpan
+from memd.exam import LineSpan
 
 ENDS = 60
 """Letters at the start and the end of a text that are looked for when the whole is not there as it was told."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from memd.daemon.handler_context import HandlerContext
 from memd.errors import Proposed, Refused
-from memd.indexer.record import proposals
+from memd.indexer.record import actions
 from memd.indexer.record.history import PEOPLE
 from memd.notes import secrets
 from memd.protocol.methods.base import Method, Signed
@@ -38,7 +38,7 @@ async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, p
     kept = {**params, "ns": [index.workspace.ns], "who": request.who}
     number = await ctx.write(
         ctx.stores.ledger.transact,
-        lambda connection: proposals.add(connection, index.id, request.who, method.name, kept),
+        lambda connection: actions.add_proposal(connection, index.id, request.who, method.name, kept),
     )
     raise Proposed(
         f"it is not written yet: as proposal {number} it waits until a person accepts it",

@@ -30,7 +30,7 @@ from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
 from memd.indexer.indexing.ingest import IngestOptions, IngestReport
 from memd.indexer.maintenance.reconcile import reconcile_text
-from memd.indexer.record import splices
+from memd.indexer.record import actions
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.writing import write_files
 
@@ -216,7 +216,9 @@ class Worker:
                     log.debug("still to be restored: %s", error)
                 restored = [number for number in waiting if number not in index.unrestored]
                 reader = self.stores.ledger.reader
-                self.mark_written(ns, [splice.path for number in restored for splice in splices.of(reader, number)])
+                self.mark_written(
+                    ns, [splice.path for number in restored for splice in actions.splices_of(reader, number)]
+                )
             if index.unrestored:
                 why = f"actions that failed are half done: {', '.join(map(str, index.unrestored))}"
                 self.health.set(trouble, why, "make room; memd restores the files by itself")

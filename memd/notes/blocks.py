@@ -1,21 +1,40 @@
-"""Splits Markdown into blocks (headings and pieces that stay whole) and joins neighbouring blocks into chunks."""
+"""Splits Markdown, a piece at a time, into blocks (headings, and what stays whole); joins neighbours into chunks."""
 
 from __future__ import annotations
 
 import heapq
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from zlib import crc32
 
-from memd.pieces import Pieces, in_one_go
+from memd.prose import SENTENCE
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
+
+T = TypeVar("T")
+
+Pieces = Generator[None, None, T]
+"""Work that is done a piece at a time, so that whoever does it can look after something else in between.
+
+Yields after each piece; returns the result.
+"""
+
+
+def in_one_go(pieces: Pieces[T]) -> T:
+    """Do all of it; returns the result."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
 
 MAX_CHUNK = 600
 """Characters; only a single unbreakable line may be longer. Pairs join below it, so the mean is about 400."""
@@ -23,7 +42,6 @@ MAX_CHUNK = 600
 PIECE = 32_768
 """Characters that are parsed in one go where the text allows."""
 
-SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？；])\s*|\n+")
 WORD = re.compile(r"\s+")
 LINE = re.compile(r"\n")
 RESUMES = ("heading_open", "paragraph_open")

@@ -7,7 +7,7 @@ stand between markers, which memd shows to nobody.
 import sys
 from pathlib import Path
 
-from memd.notes.conflicts import Base, in_markers, merge
+from memd.notes.merging import Base, in_markers, merge
 from memd.notes.read import UTF_16
 from memd.notes.sections import BOM, in_bytes
 

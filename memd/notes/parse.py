@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from memd.models import Chunk, Declared, Memory, Note
 from memd.notes import metadata, names
-from memd.notes.blocks import Block, LineOffsets, below_headings, blocks_in_pieces, chunk_spans
-from memd.notes.links import unread_links
+from memd.notes.blocks import Block, LineOffsets, Pieces, below_headings, blocks_in_pieces, chunk_spans, in_one_go
+from memd.notes.metadata import unread_links
 from memd.notes.read import common_prefix
-from memd.pieces import Pieces, in_one_go
 
 FORMAT = 6
 """Version of the parse result; a new number parses every note again. (6: a timestamp stands behind a long comment.)"""

@@ -18,47 +18,6 @@ from typing import Any
 
 from memd.errors import Refused, SecretFound
 
-SPACED = (
-    "passwort kennwort contraseña senha hasło haslo parola wachtwoord lösenord lösenordet adgangskode passord salasana"
-    " heslo jelszó пароль κωδικός"
-)
-UNSPACED = "密码 密碼 口令 パスワード 비밀번호 암호 पासवर्ड รหัสผ่าน"
-"""Words for a password; the second ones may follow a letter, since there is no space between words."""
-WORDS = (
-    rf"(?:pg)?pass(?:words?|wd|code|phrase|key)?|pwd|psk|{'|'.join(SPACED.split())}|parola d'ordine|mot de passe"
-    r"|şifre\w{0,4}|mật khẩu|كلمة (?:المرور|السر)"
-    r"|secret|token|(?:api|access|secret|signing|encryption|private|account|master|license)[_ -]?key"
-    r"|client[_ -]?secret|credentials?"
-)
-HINTS = f"pass pwd psk şifre khẩu المرور السر secret token key credential {SPACED} {UNSPACED}"
-NAMED = (
-    # At the start of a word or of a part of it: DB_PASSWORD, accessToken.
-    rf"(?:(?:(?<![^\W\d_])|(?<=[a-z])(?=[A-Z]))(?i:{WORDS})(?![^\W_])(?!_[^\W\d])|{'|'.join(UNSPACED.split())})"
-    # What it is for, then a sign or a verb: `:`, `=`, `is`.
-    r"[\"'`*)\]]*(?:[ \t]+(?:for|of|to|on|für|de|do|del|von|voor|till|от)[ \t]+[^\n:=]{1,40}?|[ \t]*\([^()\n]{1,40}\))?"
-    r"[\"'`*]*(?:[ \t]*(?::=|=>|->|→|：|—|–|[:=|])[ \t]*|[ \t]*[是为為は는은][ \t]*"
-    r"|[ \t]+(?:is|was|ist|lautet|es|est|é|è|är|er|هي)[ \t]*:?[ \t]+)"
-    r"(?:[\"'`*( \t]|\\\")*(?i:bearer[ \t]+)?(?P<value>[^\s\"'`,;|\\]{6,})"
-)
-"""A word that names a secret, followed by a possible value."""
-
-PLACEHOLDER = (
-    r"(?i)[*x•.…#_-]{3,}[\w-]{0,4}$|<|\[|\$[({]?[a-z_]|\{|%\w+%|@|(?:your|my|the|some|any|new|old|insert|replace|put)[-_]"
-    r"|.*example|.*_here$|change-?me|placeholder|redacted|hidden|removed|(?:password|pass|secret|token)\d{0,3}$"
-    r"|(?:user(?:name)?|none|null|true|false|undefined)$|1password|keepass|bitwarden|lastpass"
-    r"|~?\.{0,2}/[\w.-]+(?:/|$)|[a-z]:\\|https?://|.*\.(?:md|txt|json|ya?ml|env|py|toml|pem)$"
-    r"|(?:ctrl|control|alt|shift|cmd|meta|super|win|option)[+-]|f\d{1,2}$|(?-i:[A-Z]+(?:_[A-Z]+)*_\d{1,3}$)"
-    r"|[a-z_][\w.]*[(\[]|(?:[a-z_]+\d{0,2}\.)+[a-z_]+\d{0,2}$|[\d.,:/+-]+[a-z]{0,2}$|\d{4}-\d\d-\d\d"
-)
-"""Values that are no secret: a mask, a variable, a path, keys to press, a constant, a call, a number, a date."""
-
-METHOD = (
-    r"(?i)(?:[a-z]+-)?(?:argon2(?:id?|d)?|bcrypt|scrypt|pbkdf2|sha-?\d+(?:sum)?|md5|hmac|[hre]s\d{3}|oauth-?2?|utf-?\d+"
-    r"|base\d+|ed25519|rsa-?\d*|aes-?\d*|x509|k8s|s3|ec2|cl\d+k|gpt-?\d\w*|v?\d+(?:\.\d+)+)(?:$|[-_./ ].*)"
-)
-"""Names of methods and products, which have digits but are no secret."""
-
-WORD = r"[A-Za-z]?[a-z]*|[A-Z]{1,3}|\d+[a-z]{0,3}|[a-z]{1,3}\d{1,2}"
 LEAST_BITS = 2.5
 """Bits per character; a repetitive value has less."""
 ODD = frozenset("!@#$%^&*+=?~<>{}[]|§€£")
@@ -70,12 +29,6 @@ FEW = 3
 MASK = "[masked: {}]"
 MASKED = re.compile(r"\[masked: an? [\w ]{2,40}\]")
 """What stands in the place of a secret."""
-
-
-@lru_cache(maxsize=64)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    # Compiled with the first text: the daemon must answer before that.
-    return re.compile(pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +61,20 @@ def _found(text: str) -> Iterator[Span]:
 
 
 @cache
-def formats() -> dict[str, list[dict[str, Any]]]:
-    """What secrets.toml lists; read with the first text."""
+def formats() -> dict[str, Any]:
+    """The tables of secrets.toml; read with the first text."""
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    """One of the expressions that are not formats, put together."""
+    words = {label.upper(): "|".join(line.split()) for label, line in formats()["words"].items()}
+    return re.compile(re.sub(r"UNSPACED|SPACED", lambda place: words[place[0]], "".join(formats()["patterns"][name])))
+
+
+# Compiled with the first text: the daemon must answer before that.
+_compiled = lru_cache(maxsize=64)(re.compile)
 
 
 def _matches(text: str, table: str) -> Iterator[tuple[dict[str, Any], re.Match[str]]]:
@@ -129,13 +93,13 @@ def _shaped(text: str) -> Iterator[Span]:
 def _carried(text: str) -> Iterator[Span]:
     for one, match in _matches(text, "carried"):
         value, user = match["value"], match.groupdict().get("user")
-        if value != user and not _compiled(PLACEHOLDER).match(value) and (not one.get("made") or looks_made(value)):
+        if value != user and not _pattern("placeholder").match(value) and (not one.get("made") or looks_made(value)):
             yield one["kind"], *match.span("value")
 
 
 def _named(text: str) -> Iterator[Span]:
     for start, end in _lines_with_hints(text):
-        for match in _compiled(NAMED).finditer(text, start, end):
+        for match in _pattern("named").finditer(text, start, end):
             if looks_made(match["value"]):
                 yield "a password or token", *match.span("value")
 
@@ -146,7 +110,7 @@ def _lines_with_hints(text: str) -> set[tuple[int, int]]:
     if len(low) != len(text):
         return {(0, len(text))}
     spans = set()
-    for hint in HINTS.split():
+    for hint in " ".join(formats()["words"].values()).split():
         at = low.find(hint)
         while at >= 0:
             end = text.find("\n", at)
@@ -161,7 +125,7 @@ def looks_made(value: str) -> bool:
     bare = value.rstrip(".:!?)]}>*_")
     if len(bare) < 6 or not any(map(str.isalpha, bare)) or _bits(bare) < LEAST_BITS:
         return False
-    if _compiled(PLACEHOLDER).match(bare) or _compiled(METHOD).fullmatch(bare):
+    if _pattern("placeholder").match(bare) or _pattern("method").fullmatch(bare):
         return False
     return not ODD.isdisjoint(bare) or (any(map(str.isdigit, bare)) and not _is_words(bare))
 
@@ -169,7 +133,7 @@ def looks_made(value: str) -> bool:
 def _is_words(value: str) -> bool:
     """Plain words with a number: `web-app-2`, `project/2026`, `release_v3`."""
     parts = re.split(r"[-_./:]", value)
-    return len(parts) > 1 and all(_compiled(WORD).fullmatch(part) for part in parts)
+    return len(parts) > 1 and all(_pattern("word").fullmatch(part) for part in parts)
 
 
 def _bits(value: str) -> float:
@@ -179,15 +143,8 @@ def _bits(value: str) -> float:
 
 # --- masking ----------------------------------------------------------------------------------------------------
 
-KEY_LINE = r"(?m)^[ \t>]*(?P<line>[A-Za-z0-9+/]{60,}+={0,2})[ \t]*$"
 KEY_BITS = 4.5
 """Of a line of base64: a path that is as long has less."""
-REST_OF_KEY = (
-    r"(?s:.*?)-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
-    # Where the end is not shown: as far as it looks like a key.
-    r"|(?>\\[nr]|[\s>|\"'`]|[\w-]+: [^\n]*\n|[A-Za-z0-9+/=]{16,})*+"
-)
-REST_OF_VALUE = r"[^\s\"'`|\\<>)\]}]*"
 LONGEST_KEY = 8_000
 
 
@@ -219,15 +176,15 @@ def _whole(text: str) -> Iterator[Span]:
         if kind == "a private key":
             following = text.find("BEGIN", end)
             limit = end + LONGEST_KEY if following < 0 else min(end + LONGEST_KEY, following)
-            rest = _compiled(REST_OF_KEY).match(text, end, limit)
+            rest = _pattern("rest_of_key").match(text, end, limit)
         else:
-            rest = None if kind == "a password in a URL" else _compiled(REST_OF_VALUE).match(text, end)
+            rest = None if kind == "a password in a URL" else _pattern("rest_of_value").match(text, end)
         yield kind, start, rest.end() if rest else end
 
 
 def _key_lines(text: str) -> Iterator[Span]:
     """Lines of a key whose beginning is not in this text: an answer may show a part of it."""
-    for match in _compiled(KEY_LINE).finditer(text):
+    for match in _pattern("key_line").finditer(text):
         if _bits(match["line"]) > KEY_BITS:
             yield "a key", *match.span("line")
 

@@ -10,10 +10,11 @@ from pathlib import PurePath, PurePosixPath
 from typing import Any
 
 from memd.models import JsonObject
-from memd.notes.entries import nested, new_entry
 from memd.notes.names import slug
 from memd.notes.secrets import masked
+from memd.notes.sections import nested, new_entry
 from memd.notes.topics import topic_file
+from memd.prose import ASIDE, flat_line, said
 
 SNIFFED = 25
 """Lines in which a transcript says what it is."""
@@ -22,15 +23,6 @@ MAX_TURN = 20_000
 MAX_HEADING = 80
 PARAGRAPH = "\n\n"
 
-ASIDE = ("isMeta", "isSidechain", "isApiErrorMessage", "isCompactSummary")
-"""Marks of lines that neither the person nor this agent wrote."""
-INSERTED = re.compile(
-    r"<(system-reminder|memd-memory|environment_context|user_instructions|permissions[\w -]*|local-command-[a-z]+"
-    r"|command-[a-z]+|task-notification)>.*?(?:</\1>|\Z)"
-    r"|\A# AGENTS\.md instructions for .*|\ACaveat: The messages below.*",
-    re.DOTALL,
-)
-"""What programs put into a person's messages."""
 PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 EDITORS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 
@@ -66,12 +58,15 @@ class Session:
     def day(self) -> str:
         return self.exchanges[0].at.astimezone().date().isoformat() if self.exchanges else ""
 
-    def asks(self, at: datetime, text: str) -> None:
-        if text:
-            self.exchanges.append(Exchange(at, text))
+    def learns(self, number: str, folder: str, branch: str) -> None:
+        """Keep the facts about the session that are not known yet."""
+        self.id, self.folder, self.branch = self.id or number, self.folder or folder, self.branch or branch
 
-    def answers(self, text: str) -> None:
-        if text and self.exchanges:
+    def hears(self, role: Any, at: Any, text: str) -> None:
+        """Add what one side said; a person's words begin an exchange, and whoever is neither side is not heard."""
+        if text and role in ("user", "human"):
+            self.exchanges.append(Exchange(_moment(at), text))
+        elif text and role == "assistant" and self.exchanges:
             self.exchanges[-1].answers.append(text)
 
     def changes(self, path: str) -> None:
@@ -118,52 +113,30 @@ def _objects(lines: Iterable[bytes]) -> Iterator[JsonObject]:
 
 
 def _claude_code(session: Session, record: JsonObject) -> None:
-    if record.get("type") == "summary" and isinstance(record.get("summary"), str):
-        session.title = session.title or record["summary"]
-    message = record.get("message")
-    if not isinstance(message, dict) or any(record.get(mark) for mark in ASIDE):
+    if record.get("type") == "summary":
+        session.title = session.title or _text(record, "summary")
+    if not isinstance(record.get("message"), dict) or any(record.get(mark) for mark in ASIDE):
         return
-    session.id = session.id or _text(record.get("sessionId"))
-    session.folder = session.folder or _text(record.get("cwd"))
-    session.branch = session.branch or _text(record.get("gitBranch"))
-    content = message.get("content")
-    if record.get("type") == "user":
-        session.asks(_moment(record.get("timestamp")), _said(content, "text"))
-    elif record.get("type") == "assistant":
-        session.answers(_said(content, "text"))
-        for block in content if isinstance(content, list) else ():
-            if isinstance(block, dict) and block.get("type") == "tool_use" and block.get("name") in EDITORS:
-                given = block.get("input")
-                given = given if isinstance(given, dict) else {}
-                session.changes(_text(given.get("file_path")) or _text(given.get("notebook_path")))
+    session.learns(_text(record, "sessionId"), _text(record, "cwd"), _text(record, "gitBranch"))
+    role, content = record.get("type"), _at(record, "message", "content")
+    session.hears(role, record.get("timestamp"), said(content))
+    for block in content if role == "assistant" and isinstance(content, list) else ():
+        if _at(block, "type") == "tool_use" and _at(block, "name") in EDITORS:
+            session.changes(_text(block, "input", "file_path") or _text(block, "input", "notebook_path"))
 
 
 def _codex(session: Session, record: JsonObject) -> None:
-    payload = record.get("payload")
-    if not isinstance(payload, dict):
-        return
+    payload, kind = record.get("payload"), _at(record, "payload", "type")
     if record.get("type") == "session_meta":
-        git = payload.get("git")
-        session.id = session.id or _text(payload.get("id"))
-        session.folder = session.folder or _text(payload.get("cwd"))
-        session.branch = session.branch or _text(git.get("branch") if isinstance(git, dict) else "")
-    elif record.get("type") == "response_item" and payload.get("type") == "message":
-        if payload.get("role") == "user":
-            session.asks(_moment(record.get("timestamp")), _said(payload.get("content"), "input_text"))
-        elif payload.get("role") == "assistant":
-            session.answers(_said(payload.get("content"), "output_text"))
-    elif record.get("type") == "response_item" and payload.get("type") in ("custom_tool_call", "function_call"):
-        for path in PATCHED.findall(
-            _text(payload.get("input")) or _text(payload.get("arguments")).replace("\\n", "\n")
-        ):
+        session.learns(_text(payload, "id"), _text(payload, "cwd"), _text(payload, "git", "branch"))
+    elif record.get("type") == "response_item" and kind == "message":
+        role = _at(payload, "role")
+        words = said(_at(payload, "content"), "input_text" if role == "user" else "output_text")
+        session.hears(role, record.get("timestamp"), words)
+    elif record.get("type") == "response_item" and kind in ("custom_tool_call", "function_call"):
+        given = _text(payload, "input") or _text(payload, "arguments").replace("\\n", "\n")
+        for path in PATCHED.findall(given):
             session.changes(path.strip())
-
-
-def _said(content: Any, kind: str) -> str:
-    """The words of a message, without tool calls, thoughts and what programs put in."""
-    blocks = content if isinstance(content, list) else [{"type": kind, "text": content}]
-    texts = (block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == kind)
-    return INSERTED.sub("", "\n\n".join(text for text in texts if isinstance(text, str))).strip()
 
 
 # --- exports of whole accounts, `conversations.json` ----------------------------------------------------------------
@@ -181,41 +154,40 @@ def read_conversations(data: Any) -> list[Session] | None:
 
 def _chatgpt(row: JsonObject) -> Session:
     """The branch of the conversation that was last shown."""
-    session = Session(
-        "ChatGPT", _text(row.get("conversation_id")) or _text(row.get("id")), title=_text(row.get("title"))
-    )
+    session = Session("ChatGPT", _text(row, "conversation_id") or _text(row, "id"), title=_text(row, "title"))
     nodes, number, shown, seen = row["mapping"], row.get("current_node"), list[JsonObject](), set[str]()
     while isinstance(number, str) and isinstance(node := nodes.get(number), dict) and number not in seen:
         seen.add(number)
-        if isinstance(message := node.get("message"), dict):
-            shown.append(message)
+        shown.append(node)
         number = node.get("parent")
-    for message in reversed(shown):
-        author, content = message.get("author"), message.get("content")
-        parts = content.get("parts") if isinstance(content, dict) else None
+    for node in reversed(shown):
+        parts = _at(node, "message", "content", "parts")
         text = "\n\n".join(part for part in parts if isinstance(part, str)).strip() if isinstance(parts, list) else ""
-        role = author.get("role") if isinstance(author, dict) else ""
-        if role == "user":
-            session.asks(_moment(message.get("create_time") or row.get("create_time")), text)
-        elif role == "assistant":
-            session.answers(text)
+        made = _at(node, "message", "create_time") or row.get("create_time")
+        session.hears(_at(node, "message", "author", "role"), made, text)
     return session
 
 
 def _claude(row: JsonObject) -> Session:
-    session = Session("Claude", _text(row.get("uuid")), title=_text(row.get("name")))
+    session = Session("Claude", _text(row, "uuid"), title=_text(row, "name"))
     for message in row["chat_messages"]:
-        if isinstance(message, dict):
-            text = _said(message.get("content"), "text") or _text(message.get("text")).strip()
-            if message.get("sender") == "human":
-                session.asks(_moment(message.get("created_at") or row.get("created_at")), text)
-            else:
-                session.answers(text)
+        text = said(_at(message, "content")) or _text(message, "text").strip()
+        role = "human" if _at(message, "sender") == "human" else "assistant"
+        session.hears(role, _at(message, "created_at") or row.get("created_at"), text)
     return session
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+def _at(value: Any, *names: str) -> Any:
+    """What stands at the end of a path through JSON objects; None where it does not lead so far."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _text(value: Any, *names: str) -> str:
+    """The text there; empty where there is none."""
+    found = _at(value, *names)
+    return found if isinstance(found, str) else ""
 
 
 def _moment(value: Any) -> datetime:
@@ -259,7 +231,7 @@ def _section(agent: str, one: Exchange) -> str:
 
 
 def _first_line(text: str) -> str:
-    line = " ".join(text.strip().split("\n")[0].split()).strip("#*>` ") or "…"
+    line = flat_line(text.strip().split("\n")[0]).strip("#*>` ") or "…"
     return line if len(line) <= MAX_HEADING else line[:MAX_HEADING].rsplit(" ", 1)[0] + " …"
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 from memd.errors import UsageError
 from memd.notes.blocks import Block, LineOffsets, blocks_of, headings_of, with_line_ends
-from memd.notes.entries import closed, nested, one_line
 from memd.notes.metadata import Fields, front_matter_end, read_front_matter, to_yaml, with_front_matter
 from memd.notes.parse import SECTION_LEVEL, parse
+from memd.notes.sections import closed, nested
+from memd.prose import LINE, flat_line
 
 MAX_SUMMARY = 600
 NAME = re.compile(r"[^\x00-\x1f/\\]+")
@@ -22,7 +23,6 @@ SPECIALIZED = "Specialized Knowledge"
 PAIR = {GENERAL.casefold(), SPECIALIZED.casefold()}
 LEVEL, MAX_LEVEL = 2, 6
 
-LINE = re.compile(r"[^\n]*\n|[^\n]+")
 BULLET = re.compile(r"(?P<indent> {0,3})[-*+][ \t]+(?P<rest>\S.*)")
 WRAPPED = re.compile(
     r"\*\*(?:`([^`]+)`|\[\[([^\]|]+)(?:\|[^\]]*)?\]\]|\[([^\]]+)\]\([^)]*\)|(.+?)):?\*\*"
@@ -106,7 +106,7 @@ def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 def clean_summary(summary: str) -> str:
     """A summary on one line, checked for length."""
-    plain = one_line(summary)
+    plain = flat_line(summary)
     if len(plain) > MAX_SUMMARY:
         raise UsageError(f"a summary is one or two sentences; this one has {len(plain)} characters", "shorten it")
     return plain
@@ -195,7 +195,7 @@ def _sections(text: str, headings: Sequence[Block], title: str) -> tuple[IndexSe
 
 def _plain(title: str) -> str:
     """A heading without markup, for comparison."""
-    return one_line(title.strip("*_:` \t").casefold())
+    return flat_line(title.strip("*_:` \t").casefold())
 
 
 def _entries(text: str, section: IndexSection, code: Sequence[tuple[int, int]]) -> list[TopicEntry]:
@@ -298,7 +298,7 @@ def _below(content: str, level: int) -> str:
         return _below(plain[headings[0].end :], level)
     deeper = level + 1 - min((block.level for block in headings), default=MAX_LEVEL)
     for block in reversed(headings if deeper > 0 else []):
-        title, depth = one_line(block.title), block.level + deeper
+        title, depth = flat_line(block.title), block.level + deeper
         heading = f"{'#' * depth} {title}" if depth <= MAX_LEVEL else f"**{title}**"
         plain = plain[: block.start] + heading + plain[block.end :]
     return nested(plain)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from memd.outline.project import SymbolId, Use
 from memd.outline.relations import Node
 from memd.outline.resolve import Resolver
+from memd.prose import estimate_tokens
 
-CHARACTERS_PER_TOKEN = 4
 KINDS = frozenset({"class", "interface", "function", "method", "type"})
 MAX_SIGNATURE = 160
 """Characters of a signature on the map."""
@@ -74,11 +74,6 @@ def _links(resolver: Resolver) -> Iterable[tuple[SymbolId, SymbolId, float]]:
                     yield target, source, 1 / len(targets)
 
 
-def _tokens(text: str) -> int:
-    """A rather high estimate of what a text costs in a prompt."""
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
-
-
 def within_budget(ranked: list[tuple[Resolver, list[RankedSymbol]]], budget: int) -> tuple[list[MapEntry], int]:
     """The most important symbols that fit, with the paths of their files, and the tokens that they take."""
     entries: list[MapEntry] = []
@@ -87,7 +82,7 @@ def within_budget(ranked: list[tuple[Resolver, list[RankedSymbol]]], budget: int
     streams = [[(-one.weight, one.id, nth, one) for one in symbols] for nth, (_, symbols) in enumerate(ranked)]
     for _, _, nth, symbol in heapq.merge(*streams):
         entry, path = MapEntry(ranked[nth][0], symbol), symbol.id.path
-        cost = _tokens(entry.line() + "\n") + (0 if path in files else _tokens(path + "\n"))
+        cost = estimate_tokens(entry.line() + "\n") + (0 if path in files else estimate_tokens(path + "\n"))
         if spent + cost > budget:
             break
         files.add(path)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.notes import conflicts, markers
+from memd.notes import merging, read
 
 PATH = "memory/2026-02-15.md"
 BASE = "# Day\n\n## Heron\n\nIt stands.\n\n## Pond\n\nIt is deep.\n"
@@ -25,7 +25,7 @@ BASE = "# Day\n\n## Heron\n\nIt stands.\n\n## Pond\n\nIt is deep.\n"
     ],
 )
 def test_a_copy_is_known_by_its_name(name: str, original: str | None) -> None:
-    assert conflicts.original_of(name) == original
+    assert merging.original_of(name) == original
 
 
 CONFLICT = (
@@ -34,11 +34,11 @@ CONFLICT = (
 
 
 def test_markers_go_and_every_line_stays_where_it_is() -> None:
-    assert markers.has_markers(CONFLICT)
-    plain = markers.without_markers(CONFLICT)
-    assert plain.count("\n") == CONFLICT.count("\n") and not markers.has_markers(plain)
+    assert read.has_markers(CONFLICT)
+    plain = read.without_markers(CONFLICT)
+    assert plain.count("\n") == CONFLICT.count("\n") and not read.has_markers(plain)
     assert "ours" in plain and "theirs" in plain and "old" not in plain and "=====" not in plain
-    ours, theirs, base = markers.sides(CONFLICT)
+    ours, theirs, base = read.sides(CONFLICT)
     assert ours == "# Day\n\n## Heron\n\nours\n\nend\n" and theirs == "# Day\n\n## Heron\n\ntheirs\n\nend\n"
     assert base == "# Day\n\nold\n\nend\n"
 
@@ -47,7 +47,7 @@ def test_markers_go_and_every_line_stays_where_it_is() -> None:
     "text", ["Title\n=======\n", "<<<<<<< a\n", ">>>>>>> b\n=======\n<<<<<<< a\n", "a <<<<<<< b\n"]
 )
 def test_what_only_looks_like_markers_stays(text: str) -> None:
-    assert not markers.has_markers(text) and markers.without_markers(text) == text
+    assert not read.has_markers(text) and read.without_markers(text) == text
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_only_looks_like_markers_stays(text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_merge_keeps_what_either_side_did(ours: str, theirs: str, merged: str, clashes: tuple[str, ...]) -> None:
-    outcome = conflicts.merge(PATH, ours, theirs, conflicts.Base(BASE))
+    outcome = merging.merge(PATH, ours, theirs, merging.Base(BASE))
     assert (outcome.text, tuple(clash.heading for clash in outcome.clashes)) == (merged, clashes)
 
 
@@ -80,7 +80,7 @@ lines = st.lists(st.sampled_from(["## A", "## B", "## C", "one", "two", "three",
 @given(lines, lines)
 def test_without_a_base_no_line_of_either_side_is_lost(ours: str, theirs: str) -> None:
     one, other = (f"# Day\n\n## Top\n\n{text}\n" for text in (ours, theirs))
-    merged = conflicts.merge(PATH, one, other, conflicts.Base())
+    merged = merging.merge(PATH, one, other, merging.Base())
     kept = merged.text.splitlines()
     for text in (one, other):
         assert {line for line in text.splitlines() if line} <= set(kept)

@@ -10,14 +10,13 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from memd.indexer.lifecycle import edges, mentions, related, similarity
-from memd.indexer.lifecycle.judging import duplicates, same_words
+from memd.indexer.lifecycle import edges, mentions, similarity
 from memd.indexer.lifecycle.lives import record_accesses
-from memd.indexer.lifecycle.similarity import SimilarPair
+from memd.indexer.lifecycle.similarity import DOUBT, SAME, SimilarPair, same_words, verdicts
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.scale import Scale
 from memd.indexer.store.mirror import Mirror
-from memd.lifecycle.edges import Edge, components, ends, faded, reach, strengthened, summary_of
+from memd.lifecycle.lives import Edge, components, ends, faded_weight, reach, strengthened, summary_of
 from memd.models import RELATIONS, Relation
 from tests.lab import Lab
 
@@ -55,7 +54,7 @@ def test_use_strengthens_less_and_less() -> None:
 def test_what_nobody_made_fades_when_it_is_not_used(
     accesses: int, idle: timedelta, origin: str, expected: float
 ) -> None:
-    assert faded(0.8, accesses, idle, origin) == pytest.approx(expected)
+    assert faded_weight(0.8, accesses, idle, origin) == pytest.approx(expected)
 
 
 def edge(one: int, other: int, weight: float = 0.5, rel: str = "relates_to") -> Edge:
@@ -120,7 +119,7 @@ def resolve(lab: Lab, now: datetime = NOW, everything: bool = False) -> int:
 
 def told(lab: Lab, rel: str = "") -> set[tuple[str, str, str, float, str]]:
     index = lab.stores.index("agent")
-    found = related.list_edges(lab.stores, [index], "", rel or None, 0.0, 1000)["edges"]
+    found = edges.list_edges(lab.stores, [index], "", rel or None, 0.0, 1000)["edges"]
     return {(one["from"], one["rel"], one["to"], round(one["weight"], 3), one["origin"]) for one in found}
 
 
@@ -430,9 +429,9 @@ def test_who_stays_and_who_is_laid_aside(lab: Lab) -> None:
     names = {number: key for key, number in known.items()}
 
     def decided(*keys: str) -> list[tuple[str, str]]:
-        found = duplicates(lab.stores.ledger.reader, pairs_of(lab, *keys))
-        assert not found.doubtful
-        return [(names[stays], names[goes]) for stays, goes, _ in found.duplicates]
+        found = list(verdicts(lab.stores.ledger.reader, pairs_of(lab, *keys)))
+        assert {verdict for verdict, *_ in found} <= {SAME}
+        return [(names[stays], names[goes]) for _, stays, goes, _ in found]
 
     assert decided(day, "lasting") == [("lasting", day)]
     assert decided(day, "MEMORY#disk") == [("MEMORY#disk", day)]
@@ -451,8 +450,8 @@ def test_the_same_sentence_with_another_number_is_doubtful(lab: Lab) -> None:
             **topic("new", "The media server answers on port 9090."),
         }
     )
-    found = duplicates(lab.stores.ledger.reader, pairs_of(lab, "old", "new"))
-    assert not found.duplicates and len(found.doubtful) == 1
+    found = verdicts(lab.stores.ledger.reader, pairs_of(lab, "old", "new"))
+    assert [verdict for verdict, *_ in found] == [DOUBT]
     known = numbers(lab)
     far = [SimilarPair(*sorted((known["old"], known["new"])), 0.85)]
-    assert duplicates(lab.stores.ledger.reader, far).doubtful == [], "only what is nearly the same"
+    assert list(verdicts(lab.stores.ledger.reader, far)) == [], "only what is nearly the same"

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from benchmarks.places import NAMES, ScoredHit, area, fold, mean_length, sessions, turns
-from memd.exam import probes, questions, report
-from memd.exam.probes import Probe, ProbePassage
-from memd.exam.report import AnsweredQuestion
-from memd.exam.scoring import LineSpan, mean, percentile, score
+from memd import exam
+from memd.exam import AnsweredQuestion, LineSpan, Probe, ProbePassage, mean, percentile, score
 from memd.models import Hit
 
 DAY = "memory/2026-02-15.md"
@@ -186,22 +184,22 @@ TV = shown(3, 6, "## ErsatzTV\n\nSet up the ErsatzTV skill.\nThe API endpoint is
     ],
 )
 def test_what_a_question_may_expect(expected: dict[str, Any], is_it: bool):
-    (question,), problems = questions.read(json.dumps({"question": "?", **expected}))
+    (question,), problems = exam.read(json.dumps({"question": "?", **expected}))
     assert not problems
     assert [one.matches(TV) for one in question.expected] == [is_it]
-    assert questions.cover([TV], question.expected) == [frozenset({0}) if is_it else frozenset()]
+    assert exam.cover([TV], question.expected) == [frozenset({0}) if is_it else frozenset()]
 
 
 def test_a_hit_that_is_too_long_is_found_and_covers_nothing():
-    (question,), _ = questions.read('{"question": "?", "expect_text": "needle"}')
+    (question,), _ = exam.read('{"question": "?", "expect_text": "needle"}')
     long = shown(1, 9, "needle " + "hay " * 300)
     assert question.expected[0].matches(long)
-    assert questions.cover([long], question.expected) == [frozenset()]
+    assert exam.cover([long], question.expected) == [frozenset()]
 
 
 def test_several_things_may_be_expected_and_the_same_one_counts_once():
     text = '{"question": "?", "expect": ["2026-02-15#ersatztv", "2026-02-15#ersatztv"], "expect_text": ["a", "b"]}'
-    (question,), _ = questions.read(text)
+    (question,), _ = exam.read(text)
     assert [one.label for one in question.expected] == ["2026-02-15#ersatztv", '"a"', '"b"']
 
 
@@ -224,7 +222,7 @@ def test_lines_that_are_no_questions_are_named_and_the_others_are_kept():
             '{"query": "also good", "expect": "k"}\r',
         ]
     )
-    found, problems = questions.read(text)
+    found, problems = exam.read(text)
     assert [(question.line, question.text) for question in found] == [(3, "good"), (14, "also good")]
     assert (found[0].category, found[0].ns) == ("c", "agent")
     assert [problem.line for problem in problems] == [4, 5, 6, 7, 8, 9, 10, 11, 12]
@@ -237,13 +235,13 @@ def test_lines_that_are_no_questions_are_named_and_the_others_are_kept():
 
 
 def test_the_report_names_what_was_missed_and_what_came_instead():
-    asked, _ = questions.read(
+    asked, _ = exam.read(
         '{"question": "one", "expect": "memory/2026-02-15.md:6", "category": "easy"}\n'
         '{"question": "two", "expect": "memory/2026-02-15.md:90"}\n'
         '{"question": "three", "expect": "memory/2026-02-15.md:90"}'
     )
     late = [shown(10 + nth, 10 + nth, "x") for nth in range(5)] + [shown(90, 90, "y")]
-    told = report.of_questions(
+    told = exam.of_questions(
         asked, [AnsweredQuestion([TV], 1.0), AnsweredQuestion(late, 3.0), AnsweredQuestion([], 2.0)]
     )
     assert told["questions"] == 3 and told["missed"] == 2
@@ -271,7 +269,7 @@ PIECES = [GARDEN, KITCHEN, UNDATED]
 
 
 def of_kind(kind: str, pieces: list[ProbePassage]) -> dict[ProbePassage, str]:
-    return {probe.passage: probe.query for probe in probes.make(pieces) if probe.kind == kind}
+    return {probe.passage: probe.query for probe in exam.make_probes(pieces) if probe.kind == kind}
 
 
 def test_a_term_probe_is_a_word_that_only_its_passage_has():
@@ -279,7 +277,7 @@ def test_a_term_probe_is_a_word_that_only_its_passage_has():
         assert query in source.text.casefold()
         assert sum(query in other.text.casefold() for other in PIECES) == 1
     twins = [piece(nth, "only common words") for nth in (1, 2)]
-    assert len(of_kind("term", twins)[probes.make(twins)[0].passage].split()) == 2
+    assert len(of_kind("term", twins)[exam.make_probes(twins)[0].passage].split()) == 2
 
 
 def test_a_paraphrase_lost_words_and_with_them_the_rarest():
@@ -305,8 +303,8 @@ def test_the_same_notes_give_the_same_probes_in_whatever_order_they_come():
         piece(nth, f"Passage {nth} tells of thing{nth} and of that matter in some more words.", f"20{nth:02}-02-12")
         for nth in range(99)
     ]
-    assert probes.make(many) == probes.make(many[::-1])
-    assert len(probes.make(many)) == 60
+    assert exam.make_probes(many) == exam.make_probes(many[::-1])
+    assert len(exam.make_probes(many)) == 60
     assert {kind: len(of_kind(kind, many)) for kind in ("term", "paraphrase", "date")} == {
         "term": 20,
         "paraphrase": 20,
@@ -317,7 +315,7 @@ def test_the_same_notes_give_the_same_probes_in_whatever_order_they_come():
 
 
 def test_passages_without_words_give_no_probes():
-    assert probes.make([piece(1, "--- *** 12 34"), piece(2, "")]) == []
+    assert exam.make_probes([piece(1, "--- *** 12 34"), piece(2, "")]) == []
 
 
 def test_a_probe_is_answered_by_its_passage_its_twin_or_the_hit_that_it_was_folded_into():
@@ -334,7 +332,7 @@ def test_a_probe_is_answered_by_its_passage_its_twin_or_the_hit_that_it_was_fold
 def test_recall_is_told_by_kind():
     made = [Probe("term", "a", GARDEN), Probe("date", "b", GARDEN)]
     hits = [shown(90, 91, "x", path=GARDEN.path), shown(12, 12, "y", path=GARDEN.path)]
-    told = report.of_probes(made, [AnsweredQuestion(hits, 1.0), AnsweredQuestion([], 1.0)])
+    told = exam.of_probes(made, [AnsweredQuestion(hits, 1.0), AnsweredQuestion([], 1.0)])
     assert told["figures"] == {"recall@1": 0.0, "recall@5": 0.5, "recall@10": 0.5}
     assert told["categories"]["term"]["figures"] == {"recall@1": 0.0, "recall@5": 1.0, "recall@10": 1.0}
     assert told["misses"] == [

@@ -14,7 +14,7 @@ from memd.indexer.context.assemble import ContextTask, assemble
 from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.reflect import ReflectionOptions, reflect
 from memd.indexer.model.embedder import HashEmbedder
-from memd.indexer.writing.undo import undo
+from memd.indexer.writing.write_files import undo
 from memd.lifecycle.rule_book import BUILT_IN as SHIPPED
 from memd.models import Ask
 from tests.lab import TODAY, Lab

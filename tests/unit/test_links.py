@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memd.notes.links import MemoryLink, declared_link, entry_of, links_of
+from memd.notes.metadata import MemoryLink, declared_link, entry_of, links_of
 from memd.notes.parse import parse
 
 

@@ -13,7 +13,7 @@ from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.lives import TierMove
 from memd.indexer.record import actions
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.writing.undo import undo
+from memd.indexer.writing.write_files import undo
 from tests.lab import Lab
 
 NOW = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.notes.conflicts import Base, in_markers, likely_base, merge
-from memd.notes.markers import sides, without_markers
+from memd.notes.merging import Base, in_markers, likely_base, merge
+from memd.notes.read import sides, without_markers
 
 PATH = "memory/2026-02-15.md"
 DAY = "# 2026-02-15\n\n## Garden\n\nTwo apple trees.\nA fence.\nA shed.\n"

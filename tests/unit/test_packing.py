@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.lifecycle.packing import ELLIPSIS, LEAST, MISSES, PackedContext, Packer, excerpt, pieces_of
-from memd.notes.entries import quoted
+from memd.notes.sections import quoted
 
 
 def words(text: str) -> int:

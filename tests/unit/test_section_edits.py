@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from memd.errors import Refused, UsageError
 from memd.models import Memory
 from memd.notes import metadata, sections
-from memd.notes.entries import new_entry
 from memd.notes.metadata import expiry, read_comment, read_front_matter, ttl_span
 from memd.notes.parse import parse
-from memd.notes.sections import with_tag_renamed
+from memd.notes.sections import new_entry, with_tag_renamed
 
 DAILY = "memory/2026-02-15.md"
 TOPIC = "memory/topics/deploy.md"

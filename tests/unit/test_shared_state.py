@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.lifecycle.shared_state import joined, read, updated
+from memd.indexer.lifecycle.sync_state import joined, read, updated
 
 MOMENTS = st.integers(1, 9).map(lambda day: f"2026-02-0{day}T10:00:00.000+00:00")
 MOVES = st.fixed_dictionaries(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.errors import Conflict
-from memd.indexer.record.splices import Splice, splice_of, undo_splice
+from memd.indexer.record.actions import Splice, splice_of, undo_splice
 
 OLD = b"# Memory\n\n## Home\n\nThe router is called fjord.\n\n## Likes\n\nShort answers.\n"
 NEW = OLD.replace(b"fjord", b"heron")

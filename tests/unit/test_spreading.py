@@ -8,19 +8,24 @@ from datetime import date, timedelta
 import pytest
 
 from memd.lifecycle import lives, spreading
-from memd.lifecycle.composite import MemoryStanding, about_the_task, recency, score, scores_of, use
-from memd.lifecycle.edges import Edge
+from memd.lifecycle.lives import Edge
 from memd.lifecycle.spreading import (
     PER_SEED,
     EdgeExpansion,
+    MemoryStanding,
     SpreadPool,
+    about_the_task,
     contradict,
     contradictions,
     crowd,
     lift_parents,
     parents_of,
+    recency,
+    score,
+    scores_of,
     spread,
     suppress,
+    use,
 )
 
 TODAY = date(2028, 3, 1)  # after a leap day

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterable, Iterator
 
 from memd.cli.hook.transcript import Utterance
+from memd.prose import CODE_BLOCK
 
 MIN_LENGTH, MAX_LENGTH = 20, 400
 MAX_SENTENCES = 12
 """The most sentences that are kept; the last ones win, since they are the newest."""
 
-FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
 NOT_PROSE = re.compile(r"^\s*(?:[#>|]|[-=*_]{3,}\s*$)")
 MARKER = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 BORDER = re.compile(r"(?<=[.!?])\s+(?=[^\Wa-z_]|[\"'“(`*])|(?<=[。！？])\s*(?!$)")
@@ -140,7 +140,7 @@ def _informs(sentence: str) -> bool:
 
 def sentences(text: str) -> Iterator[str]:
     """The sentences of the prose, without code, tables, headings and quotations."""
-    for line in FENCED.sub("\n", text).splitlines():
+    for line in CODE_BLOCK.sub("\n", text).splitlines():
         if NOT_PROSE.match(line):
             continue
         for sentence in BORDER.split(STRESS.sub(r"\2", MARKER.sub("", line)).strip()):

@@ -1,20 +1,16 @@
 """Reads the end of an agent's transcript: JSON lines, of which only the words of person and agent count."""
 
 import os
-import re
 import stat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memd.errors import BadJson
+from memd.prose import ASIDE, said
 from memd.protocol import wire
 
 BLOCK = 1 << 16
 MAX_BYTES = 1 << 24
 """The most that is read: a transcript can have hundreds of megabytes, and the output of a tool is one line."""
-ASIDE = ("isMeta", "isSidechain", "isApiErrorMessage", "isCompactSummary")
-"""Fields that mark lines from neither the person nor this agent."""
-WRAPPED = re.compile(r"<(system-reminder|memd-memory|local-command-[a-z]+|command-[a-z]+)>.*?(?:</\1>|\Z)", re.DOTALL)
-"""Blocks that programs insert into messages."""
 
 
 class Utterance(NamedTuple):
@@ -67,14 +63,5 @@ def _utterance(line: bytes) -> Utterance | None:
     message = record.get("message")
     message = message if isinstance(message, dict) else record
     who = message.get("role") or record.get("type")
-    text = WRAPPED.sub("", _text(message.get("content"))).strip()
+    text = said(message.get("content"))
     return Utterance(who, text) if who in ("user", "assistant") and text else None
-
-
-def _text(content: Any) -> str:
-    """The words of a message, without tool calls and thoughts."""
-    if isinstance(content, str):
-        return content
-    blocks = content if isinstance(content, list) else []
-    texts = [block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
-    return "\n\n".join(text for text in texts if isinstance(text, str))

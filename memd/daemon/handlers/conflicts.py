@@ -11,8 +11,8 @@ from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import conflicts
 from memd.indexer.writing.write_files import FileChange
 from memd.notes import sections
-from memd.notes.conflicts import Merged
-from memd.notes.markers import sides
+from memd.notes.merging import Merged
+from memd.notes.read import sides
 from memd.protocol.methods.conflicts import ConflictListRequest, ConflictSettleRequest
 
 

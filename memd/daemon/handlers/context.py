@@ -10,12 +10,12 @@ from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, 
 from memd.daemon.handlers.workspace_writer import workspace_writer
 from memd.errors import Refused
 from memd.indexer.context.assemble import AssembledContext, ContextTask, assemble
-from memd.indexer.lifecycle import related
+from memd.indexer.lifecycle import edges
 from memd.indexer.views import keys
-from memd.lifecycle.edges import CONTAINS
+from memd.lifecycle.lives import CONTAINS
 from memd.lifecycle.spreading import EdgeExpansion
 from memd.models import Ask
-from memd.notes import links, sections
+from memd.notes import metadata, sections
 from memd.protocol.methods.context import ConsolidateRequest, ContextRequest, ExpandRequest
 
 
@@ -70,7 +70,7 @@ async def consolidate(ctx: HandlerContext, request: ConsolidateRequest, call: In
     target = await ctx.read(keys.existing_or_new, ctx.stores, writer.index, request.key, writer.layout)
     sources = request.sources
     if not await writer.repeated():
-        sources = tuple(await ctx.read(related.summary_sources, ctx.stores, writer.index, target, sources))
+        sources = tuple(await ctx.read(edges.summary_sources, ctx.stores, writer.index, target, sources))
 
     def edit(text: str | None) -> str:
         facts = {**memories.facts_now(content, target, text), "links": _summary_links(target, text, sources)}
@@ -82,15 +82,15 @@ async def consolidate(ctx: HandlerContext, request: ConsolidateRequest, call: In
 def _summary_links(target: keys.KeyTarget, text: str | None, sources: tuple[str, ...]) -> list[str]:
     """The links of a summary: those that it had, but for what it contains, which is the sources."""
     before = sections.metadata_of(target.path, target.slug, text).links
-    others = [entry for entry in before if (link := links.declared_link(entry)) is None or link.rel != CONTAINS]
+    others = [entry for entry in before if (link := metadata.declared_link(entry)) is None or link.rel != CONTAINS]
     if len(others) == len(before) and text and sections.memory_in(target.path, text, target.slug) is not None:
         raise Refused(f"`{target.key}` is no summary, and its text would be replaced",
                       f"choose another key; or say it yourself: memd put {target.key}")  # fmt: skip
-    return [*others, *(links.entry_of(CONTAINS, source, None) for source in sources)]
+    return [*others, *(metadata.entry_of(CONTAINS, source, None) for source in sources)]
 
 
 @handles(ExpandRequest)
 async def expand(ctx: HandlerContext, request: ExpandRequest, call: IncomingCall) -> Result:
     if request.key:
-        return await from_view(ctx, request, related.children, request.key, linked=True)
-    return await from_view(ctx, request, related.list_summaries, linked=True)
+        return await from_view(ctx, request, edges.children, request.key, linked=True)
+    return await from_view(ctx, request, edges.list_summaries, linked=True)

@@ -13,12 +13,12 @@ from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, 
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, edit_of, in_memory, workspace_writer
 from memd.daemon.tasks.lifecycle import remove_edges
 from memd.errors import NotFound, Refused, UsageError
-from memd.indexer.lifecycle import edges, mentions, related, similarity
+from memd.indexer.lifecycle import edges, mentions, similarity
 from memd.indexer.views.keys import KeyTarget
-from memd.lifecycle.edges import RELATED, Edge
+from memd.lifecycle.lives import RELATED, Edge
 from memd.models import Memory
 from memd.notes import sections
-from memd.notes.links import declared_link, entry_of, folded
+from memd.notes.metadata import declared_link, entry_of, folded
 from memd.protocol.methods import edges as methods
 
 EMPTY = re.compile(r"\A---[ \t\r]*\n---[ \t\r]*\n(?:[ \t\r]*\n)?")
@@ -61,24 +61,24 @@ async def edge_rm(ctx: HandlerContext, request: methods.EdgeRmRequest, call: Inc
 @handles(methods.EdgeListRequest)
 async def edge_list(ctx: HandlerContext, request: methods.EdgeListRequest, call: IncomingCall) -> Result:
     options = (request.key, request.rel, request.min_weight, request.limit)
-    return await from_view(ctx, request, related.list_edges, *options, linked=True)
+    return await from_view(ctx, request, edges.list_edges, *options, linked=True)
 
 
 @handles(methods.EdgeCandidatesRequest)
 async def edge_candidates(ctx: HandlerContext, request: methods.EdgeCandidatesRequest, call: IncomingCall) -> Result:
-    return await from_view(ctx, request, related.candidates, request.limit, linked=True)
+    return await from_view(ctx, request, edges.candidates, request.limit, linked=True)
 
 
 @handles(methods.RelatedRequest)
 async def related_memories(ctx: HandlerContext, request: methods.RelatedRequest, call: IncomingCall) -> Result:
     options = (request.key, request.depth, request.min_weight, request.limit)
-    return await from_view(ctx, request, related.related, *options, linked=True)
+    return await from_view(ctx, request, edges.related, *options, linked=True)
 
 
 @handles(methods.ClustersRequest)
 async def clusters(ctx: HandlerContext, request: methods.ClustersRequest, call: IncomingCall) -> Result:
     indexes = await ctx.linked_indexes(request)
-    found = await ctx.read(related.clusters, ctx.stores, indexes, request.min, request.min_weight)
+    found = await ctx.read(edges.clusters, ctx.stores, indexes, request.min, request.min_weight)
     return {"ns": namespaces(indexes), "min_weight": request.min_weight, "clusters": found}
 
 

@@ -9,17 +9,16 @@ from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 
+from memd import exam
 from memd.daemon.handler_context import ReportProgress, progress_reporter
 from memd.daemon.handlers import search, workspace_writer
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.tasks.lifecycle import save_exam
 from memd.errors import NotFound, UsageError
-from memd.exam import probes, questions, scoring
-from memd.exam import report as exam_report
-from memd.exam.report import AnsweredQuestion
+from memd.exam import AnsweredQuestion
 from memd.indexer.query import lookup
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views import exams
+from memd.indexer.views import overview
 from memd.models import Ask
 from memd.protocol.methods.base import MAX_HITS
 from memd.protocol.methods.exam import EvalRequest
@@ -33,45 +32,45 @@ GENTLE_SECONDS = 0.03
 async def evaluate(ctx: HandlerContext, request: EvalRequest, call: IncomingCall) -> Result:
     ns, mode, report = ctx.names(request), request.mode, progress_reporter(request, call)
     # The figures speak of the first ten hits.
-    asking = Ask("", ns, max(scoring.TURN_DEPTH, request.limit or MAX_HITS), mode)
+    asking = Ask("", ns, max(exam.TURN_DEPTH, request.limit or MAX_HITS), mode)
     await ctx.catch_up("auto", ns)
     if mode in ("hybrid", "vector"):
         await ctx.model_loaded()
     if request.self_:
         return {"ns": list(ns), "mode": mode, **await _probed(ctx, asking, report)}
     if request.questions is not None:
-        exam = questions.collect(enumerate(request.questions, 1))
+        asked = exam.collect(enumerate(request.questions, 1))
     else:
-        exam = questions.read(await ctx.read(_read, workspace_writer.absolute_path(request.path)))
-    return {"ns": list(ns), "mode": mode, **await _graded(ctx, asking, *exam, report)}
+        asked = exam.read(await ctx.read(_read, workspace_writer.absolute_path(request.path)))
+    return {"ns": list(ns), "mode": mode, **await _graded(ctx, asking, *asked, report)}
 
 
 async def _graded(
     ctx: HandlerContext,
     asking: Ask,
-    exam: list[questions.ExamQuestion],
-    bad: list[questions.QuestionProblem],
+    asked: list[exam.ExamQuestion],
+    bad: list[exam.QuestionProblem],
     report: ReportProgress | None,
 ) -> Result:
     """The report on those questions whose answer can be there."""
-    reasons = await ctx.read(lambda: [_impossible(ctx, asking, question) for question in exam])
-    checked = list(zip(exam, reasons, strict=True))
+    reasons = await ctx.read(lambda: [_impossible(ctx, asking, question) for question in asked])
+    checked = list(zip(asked, reasons, strict=True))
     sound = [question for question, why in checked if not why]
-    bad = bad + [questions.QuestionProblem(question.line, why) for question, why in checked if why]
+    bad = bad + [exam.QuestionProblem(question.line, why) for question, why in checked if why]
     bad.sort(key=lambda problem: problem.line)
     if not sound:
         raise UsageError("the exam has no question that can be asked", _problem_hint(bad))
     answers = await _ask_all(ctx, [_ask(asking, question.text, question.ns) for question in sound], report)
-    return {**exam_report.of_questions(sound, answers), "problems": [asdict(problem) for problem in bad]}
+    return {**exam.of_questions(sound, answers), "problems": [asdict(problem) for problem in bad]}
 
 
-def _problem_hint(problems: Sequence[questions.QuestionProblem]) -> str:
+def _problem_hint(problems: Sequence[exam.QuestionProblem]) -> str:
     if not problems:
         return 'a line looks like this: {"question": "…", "expect": "memory/2026-02-15.md:12"}'
     return "\n".join(f"line {problem.line}: {problem.why}" for problem in problems[:5])
 
 
-def _impossible(ctx: HandlerContext, asking: Ask, question: questions.ExamQuestion) -> str:
+def _impossible(ctx: HandlerContext, asking: Ask, question: exam.ExamQuestion) -> str:
     """Why no search could ever answer it: it names something that is not there."""
     stores = ctx.stores
     if question.ns and question.ns not in stores.indexes:
@@ -91,15 +90,15 @@ def _has(index: WorkspaceIndex, path: str) -> bool:
 
 async def _probed(ctx: HandlerContext, asking: Ask, report: ReportProgress | None, pause: float = 0.0) -> Result:
     """The report on probes made from the notes of these workspaces."""
-    all_probes: list[probes.Probe] = []
+    all_probes: list[exam.Probe] = []
     for ns in asking.ns:
         all_probes += await ctx.read(_probes, ctx.stores, ctx.stores.index(ns))
     answers = await _ask_all(ctx, [_ask(asking, probe.query, probe.passage.ns) for probe in all_probes], report, pause)
-    return {**exam_report.of_probes(all_probes, answers), "problems": []}
+    return {**exam.of_probes(all_probes, answers), "problems": []}
 
 
-def _probes(stores: Stores, index: WorkspaceIndex) -> list[probes.Probe]:
-    return probes.make(exams.passages(stores.ledger.reader, index.id, index.workspace.ns))
+def _probes(stores: Stores, index: WorkspaceIndex) -> list[exam.Probe]:
+    return exam.make_probes(overview.exam_passages(stores.ledger.reader, index.id, index.workspace.ns))
 
 
 def _ask(asking: Ask, query: str, ns: str) -> Ask:
@@ -143,7 +142,7 @@ async def nightly_exam(ctx: HandlerContext, today: date) -> str:
         return "put off: not everything is indexed yet"
     recalls = []
     for ns, index in list(ctx.stores.indexes.items()):
-        result = await _probed(ctx, Ask("", (ns,), scoring.TURN_DEPTH), None, GENTLE_SECONDS)
+        result = await _probed(ctx, Ask("", (ns,), exam.TURN_DEPTH), None, GENTLE_SECONDS)
         if result["questions"]:
             await ctx.write(save_exam, ctx.worker, index, today.isoformat(), result)
             recalls.append(f"{ns} {result['figures']['recall@5']:.0%}")

@@ -13,7 +13,7 @@ from memd.errors import Conflict, NotFound, Refused
 from memd.indexer.record.actions import by_request, in_utc
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import past
-from memd.indexer.writing.undo import restoring_change
+from memd.indexer.writing.write_files import restoring_change
 from memd.protocol.methods import history as methods
 
 

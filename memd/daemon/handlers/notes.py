@@ -16,7 +16,7 @@ from memd.indexer.record import history
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views.keys import content_now
 from memd.indexer.writing.write_files import FileChange
-from memd.notes import entries, layout, names, sections, topics
+from memd.notes import names, sections, topics
 from memd.notes.read import CONTROL, FileContent
 from memd.protocol.methods.notes import NewSection, NoteRequest, ReadRequest, RecentRequest, SaveRequest, WriteRequest
 
@@ -45,28 +45,28 @@ async def save(ctx: HandlerContext, request: SaveRequest, call: IncomingCall) ->
 @handles(WriteRequest)
 async def write(ctx: HandlerContext, request: WriteRequest, call: IncomingCall) -> Result:
     writer, now = workspace_writer(ctx, request), request.local_time()
-    path = _role_path(writer.index, entries.SHARED if request.shared else request.role)
-    entry = entries.new_entry(request.section, request.text, stamp=f"{now:%Y-%m-%d %H:%M}")
+    path = _role_path(writer.index, sections.SHARED if request.shared else request.role)
+    entry = sections.new_entry(request.section, request.text, stamp=f"{now:%Y-%m-%d %H:%M}")
     return await _add(writer, "write", path, request.section, FileChange(path, entry), request.text)
 
 
 async def _add_to_daily(writer: WorkspaceWriter, what: str, request: NewSection) -> Result:
     """A section of the day's note, which is made where there is none."""
     now, tags = request.local_time(), _tags(request)
-    title, body = (request.title, request.text) if request.title else entries.split_title(request.text)
+    title, body = (request.title, request.text) if request.title else sections.split_title(request.text)
     day = f"{now:%Y-%m-%d}"
     path = writer.layout.daily_note(day)
-    entry = entries.new_entry(f"{now:%H:%M} {title}", body, tags)
-    change = FileChange(path, entry, entries.daily_head(day))
+    entry = sections.new_entry(f"{now:%H:%M} {title}", body, tags)
+    change = FileChange(path, entry, sections.daily_head(day))
     return await _add(writer, what, path, f"{now:%H:%M} {title}", change, request.text)
 
 
 async def _add_to_long_term(writer: WorkspaceWriter, what: str, request: NewSection) -> Result:
     """A section of the long-term memory; where that ends with a list of topics, before it."""
     now, tags, text = request.local_time(), _tags(request), request.text
-    title, body = (request.title, text) if request.title else entries.split_title(text)
+    title, body = (request.title, text) if request.title else sections.split_title(text)
     heading, path = title or f"{now:%Y-%m-%d %H:%M}", writer.layout.long_term
-    entry = entries.new_entry(heading, body, tags)
+    entry = sections.new_entry(heading, body, tags)
     # A place that must not be written to is refused when it is written.
     known = not refusal(writer.index.workspace, path)
     before = await writer.ctx.read(_content, writer.index, path, writer.ctx.max_bytes) if known else None
@@ -87,7 +87,7 @@ async def _add(
     known = writer.index.files.get(path)
     more = len(change.append.encode()) or len(text.encode())
     writer.refuse_unindexed(path, more + (known.size if known else 0))
-    key = entries.unique_key(_key(writer.index, path, heading), before[: topics.list_start(before)] if before else "")
+    key = sections.unique_key(_key(writer.index, path, heading), before[: topics.list_start(before)] if before else "")
     done = await writer.write(what, key, change)
     return {**done, "path": done["paths"][0]}
 
@@ -113,7 +113,7 @@ def _tags(request: NewSection) -> tuple[str, ...]:
 
 @handles(ReadRequest)
 async def read_role(ctx: HandlerContext, request: ReadRequest, call: IncomingCall) -> Result:
-    role, index = request.role or entries.SHARED, ctx.only_index(request)
+    role, index = request.role or sections.SHARED, ctx.only_index(request)
     path = _role_path(index, role)
     found = await ctx.read(_content, index, path, ctx.max_bytes)
     if found is None:
@@ -126,12 +126,12 @@ async def read_role(ctx: HandlerContext, request: ReadRequest, call: IncomingCal
 @handles(RecentRequest)
 async def recent(ctx: HandlerContext, request: RecentRequest, call: IncomingCall) -> Result:
     index, budget = ctx.only_index(request), request.budget
-    roles = tuple(dict.fromkeys((entries.SHARED, request.role))) if request.role else ()
+    roles = tuple(dict.fromkeys((sections.SHARED, request.role))) if request.role else ()
     first = f"{request.local_time() - timedelta(days=request.days):%Y-%m-%d}"
     await ctx.catch_up()
     paths = [_role_path(index, role) for role in roles] or _changed_since(index, first)
-    newest = entries.newest_first(await ctx.read(_entries, index, paths, ctx.max_bytes), first)
-    kept = entries.within_budget(newest, budget)
+    newest = sections.newest_first(await ctx.read(_entries, index, paths, ctx.max_bytes), first)
+    kept = sections.within_budget(newest, budget)
     left_out = len(newest) - len(kept)
     kept = await ctx.read(_with_authors, ctx, index, kept)
     return {
@@ -140,7 +140,7 @@ async def recent(ctx: HandlerContext, request: RecentRequest, call: IncomingCall
         "entries": [_row(entry) for entry in kept],
         "left_out": left_out,
         "tokens": sum(entry.tokens for entry in kept),
-        "text": entries.render(kept, roles or tuple(dict.fromkeys(entry.role for entry in kept)), left_out, budget),
+        "text": sections.render(kept, roles or tuple(dict.fromkeys(entry.role for entry in kept)), left_out, budget),
     }
 
 
@@ -155,14 +155,16 @@ def _changed_since(index: WorkspaceIndex, first: str) -> list[str]:
     return sorted(found)
 
 
-def _with_authors(ctx: HandlerContext, index: WorkspaceIndex, kept: list[entries.RoleEntry]) -> list[entries.RoleEntry]:
+def _with_authors(
+    ctx: HandlerContext, index: WorkspaceIndex, kept: list[sections.RoleEntry]
+) -> list[sections.RoleEntry]:
     reader = ctx.stores.ledger.reader
     return [
         replace(one, **history.authors_at(reader, index.id, one.path, one.start_line, one.end_line)) for one in kept
     ]
 
 
-def _row(entry: entries.RoleEntry) -> Result:
+def _row(entry: sections.RoleEntry) -> Result:
     row = {name: getattr(entry, name) for name in ENTRY_FIELDS}
     return row | ({"written_by": entry.written_by} if entry.written_by else {})
 
@@ -172,7 +174,7 @@ def _role_path(index: WorkspaceIndex, role: str) -> str:
     if not ROLE.fullmatch(role) or len(role) > LONGEST_ROLE or names.DATE.search(role) or role.endswith((".", " ")):
         raise UsageError(f"{role!r} cannot be a role", "letters, digits and dashes, as in the name of a file")
     files = index.files
-    path = layout.layout_of(files).role(role)
+    path = names.layout_of(files).role(role)
     ending = f"/{role}.md"
     named = [known for known in files if known.endswith(ending) and names.role_of(known) == role]
     return named[0] if path not in named and len(named) == 1 else path
@@ -184,10 +186,10 @@ def _role_hint(index: WorkspaceIndex, role: str) -> str:
     return did_you_mean(role, known, some)
 
 
-def _entries(index: WorkspaceIndex, paths: list[str], max_bytes: int) -> list[entries.RoleEntry]:
+def _entries(index: WorkspaceIndex, paths: list[str], max_bytes: int) -> list[sections.RoleEntry]:
     files = [(path, _content(index, path, max_bytes)) for path in paths]
     return [
-        entry for path, file in files if file is not None for entry in entries.role_entries(path, file.text, file.day)
+        entry for path, file in files if file is not None for entry in sections.role_entries(path, file.text, file.day)
     ]
 
 

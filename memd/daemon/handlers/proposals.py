@@ -9,7 +9,7 @@ from sqlite3 import Row
 from memd.daemon.handlers.registry import HANDLERS, HandlerContext, IncomingCall, Result, handles
 from memd.daemon.trust import trusts
 from memd.errors import NotFound, Refused
-from memd.indexer.record import proposals
+from memd.indexer.record import actions
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.parameters import parse
 from memd.protocol.methods.proposals import Deciding, ProposalAcceptRequest, ProposalListRequest, ProposalRejectRequest
@@ -30,14 +30,14 @@ async def proposal_accept(ctx: HandlerContext, request: ProposalAcceptRequest, c
     method = METHODS[row["method"]]
     params = {name: value for name, value in json.loads(row["params"]).items() if name in method.parameters}
     result = await HANDLERS[method.request](ctx, parse(method, params), call)
-    await ctx.write(ctx.stores.ledger.transact, partial(proposals.drop, proposal=row["id"]))
+    await ctx.write(ctx.stores.ledger.transact, partial(actions.drop_proposal, proposal=row["id"]))
     return {"proposal": _shown(ctx, row), "result": result}
 
 
 @handles(ProposalRejectRequest)
 async def proposal_reject(ctx: HandlerContext, request: ProposalRejectRequest, call: IncomingCall) -> Result:
     row = await _decided(ctx, request, call)
-    await ctx.write(ctx.stores.ledger.transact, partial(proposals.drop, proposal=row["id"]))
+    await ctx.write(ctx.stores.ledger.transact, partial(actions.drop_proposal, proposal=row["id"]))
     return {"proposal": _shown(ctx, row)}
 
 
@@ -52,7 +52,7 @@ async def _decided(ctx: HandlerContext, request: Deciding, call: IncomingCall) -
 
 
 def _waiting(ctx: HandlerContext, names: tuple[str, ...]) -> list[Row]:
-    return proposals.waiting(ctx.stores.ledger.reader, [ctx.stores.index(ns).id for ns in names])
+    return actions.waiting_proposals(ctx.stores.ledger.reader, [ctx.stores.index(ns).id for ns in names])
 
 
 def _shown(ctx: HandlerContext, row: Row) -> Result:

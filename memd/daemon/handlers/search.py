@@ -282,7 +282,7 @@ async def bus(ctx: HandlerContext, request: methods.BusRequest, call: IncomingCa
     indexes, names = ctx.indexes(request), ctx.names(request)
     limit = (ctx.settings.search.limit if request.limit is None else request.limit) or MAX_HITS
     await ctx.catch_up(request.sync, names)
-    args = (ctx.stores, indexes, request.query, filters_of(request), request.offset, limit, ctx.max_bytes)
+    args = (ctx.stores, indexes, request.query, filters_of(request), request.offset, limit)
     page = await ctx.read_elsewhere(inventory.ranked_entries, *args)
     checked = not page["total"] and request.sync != "none"
     if checked:

@@ -15,10 +15,10 @@ from memd.daemon.mcp_sessions import SessionCalls, SessionIdentity, time_zone
 from memd.daemon.reload import reload as reload_settings
 from memd.daemon.server import ClientConnection, LineReader
 from memd.daemon.system import memory_mb
-from memd.indexer.record import proposals
+from memd.indexer.record import actions
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.views import conflicts, exams
+from memd.indexer.views import conflicts, overview
 from memd.mcp.profiles import EXPERIMENTAL, tools_of
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.base import MAX_HITS, MAX_QUERY
@@ -77,7 +77,7 @@ async def status(ctx: HandlerContext, request: StatusRequest, call: IncomingCall
 
 def _status(ctx: HandlerContext) -> Result:
     workspaces = [workspace_status(ctx, index) for index in ctx.stores.indexes.values()]
-    return {**_running(ctx), "proposals": proposals.count(ctx.stores.ledger.reader), "workspaces": workspaces}
+    return {**_running(ctx), "proposals": actions.count_proposals(ctx.stores.ledger.reader), "workspaces": workspaces}
 
 
 @handles(StatusRequest, without_ledger=True)
@@ -118,7 +118,7 @@ def workspace_status(ctx: HandlerContext, index: WorkspaceIndex) -> Result:
     }  # fmt: skip
     changed = reader.execute("SELECT changed FROM workspaces WHERE id = ?", (index.id,)).fetchone()
     problems = catalog.problems(reader, index.id) | index.skipped
-    last_exam, exam_before = [*exams.trend(reader, index.id, 2), None, None][:2]
+    last_exam, exam_before = [*overview.exam_trend(reader, index.id, 2), None, None][:2]
     return _workspace(ctx, index, counts, problems) | {
         "last_change": changed[0] if changed else None, "exam": {"last": last_exam, "before": exam_before},
         "languages": _languages(ctx, index),

@@ -18,7 +18,7 @@ from memd.indexer.transfer import export as exporting
 from memd.indexer.transfer import import_plan, import_sources
 from memd.indexer.transfer.import_plan import ExportedWorkspace, FileImport, ImportPlan
 from memd.indexer.writing.write_files import FileChange, WriteAction
-from memd.notes import incoming_file, layout, safe_write
+from memd.notes import merging, names, safe_write
 from memd.protocol.methods.transfer import BackupRequest, ExportRequest, ImportRequest, Incoming, IngestRequest
 
 BATCH = 50
@@ -90,7 +90,7 @@ async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall
     await ctx.scan((index.workspace.ns,))
     files, sources = sorted(index.files), [absolute_path(path) for path in request.paths]
     wanted = import_sources.SessionFilter(request.since, request.project)
-    found = await ctx.read(import_sources.gather, sources, layout.layout_of(files), files, root, ctx.max_bytes, wanted)
+    found = await ctx.read(import_sources.gather, sources, names.layout_of(files), files, root, ctx.max_bytes, wanted)
     known = await ctx.read(import_plan.known_texts, ctx.stores, index)
     plan = await ctx.read(import_plan.plan, index, found.incoming_files, request.overwrite, known)
     tally.problems += found.problems
@@ -126,7 +126,7 @@ async def _write_plan(
 
 def _edit(step: FileImport, overwrite: bool) -> safe_write.Edit:
     """Decided anew on the bytes that are there when it is written."""
-    return lambda data: incoming_file.merge(step.incoming, data, overwrite).data
+    return lambda data: merging.merge_incoming(step.incoming, data, overwrite).data
 
 
 async def _restore(ctx: HandlerContext, index: WorkspaceIndex, exported: ExportedWorkspace, tally: ImportTally) -> None:

@@ -21,7 +21,7 @@ from memd.indexer.views import keys
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction
 from memd.models import TEAM, Memory
 from memd.notes import secrets, sections
-from memd.notes.layout import Layout, layout_of
+from memd.notes.names import Layout, layout_of
 from memd.protocol.methods.base import Writing
 
 SETTLE = "settle"

@@ -13,8 +13,8 @@ from memd.daemon.worker import Worker
 from memd.indexer.lifecycle import edges, lives, mentions
 from memd.indexer.record import actions
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.views import exams
-from memd.lifecycle.edges import Edge
+from memd.indexer.views import overview
+from memd.lifecycle.lives import Edge
 from memd.models import Tier
 
 NO_FILES: dict[str, Any] = {"paths": [], "conflicts": []}
@@ -146,4 +146,4 @@ def save_exam(worker: Worker, index: WorkspaceIndex, day: str, result: dict[str,
     """Note the result of a nightly exam, unless the workspace was removed meanwhile."""
     if worker.stores.indexes.get(index.workspace.ns) is index:
         with worker.stores.ledger.write() as connection:
-            exams.keep(connection, index.id, day, result)
+            overview.keep_exam(connection, index.id, day, result)

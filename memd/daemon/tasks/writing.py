@@ -16,7 +16,6 @@ from memd.daemon.worker import Worker
 from memd.indexer.record import actions
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.transfer import import_plan
-from memd.indexer.writing import undo as undoing
 from memd.indexer.writing import write_files
 from memd.indexer.writing.write_files import ActionResult, WriteAction
 from memd.notes import safe_write
@@ -32,7 +31,7 @@ def write(worker: Worker, ns: str, action: WriteAction) -> ActionResult:
 
 def undo(worker: Worker, ns: str, action: int, who: str, request_id: str = "") -> ActionResult:
     """Undo what an action changed."""
-    done = undoing.undo(worker.stores, worker.stores.index(ns), action, who, request_id)
+    done = write_files.undo(worker.stores, worker.stores.index(ns), action, who, request_id)
     if not done.repeated:
         worker.events.tell(WRITTEN, ns=ns, **written(who, "undo", done))
         announce_moved_by(worker, done.action)

@@ -9,18 +9,17 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from sqlite3 import Connection, Row
 
-from memd.indexer.language.question import parse
+from memd.indexer.language.question import ParsedQuestion, parse
 from memd.indexer.language.words import only_terms, query_terms
 from memd.indexer.lifecycle import edges
 from memd.indexer.query import candidates, certainty, lookup, ranking, search
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views.keys import estimate_tokens
-from memd.lifecycle import composite, packing, spreading
-from memd.lifecycle.edges import BY_RULE, CONTAINS, REFINES, Edge
-from memd.lifecycle.lives import BASE
+from memd.lifecycle import packing, spreading
+from memd.lifecycle.lives import BASE, BY_RULE, CONTAINS, REFINES, Edge
 from memd.models import Ask, JsonObject
-from memd.notes.entries import QUOTE_LEVEL, quoted
+from memd.notes.sections import QUOTE_LEVEL, quoted
+from memd.prose import estimate_tokens, flat_line
 
 DEEP = 30
 """Hits that are read line by line, as for any question."""
@@ -36,10 +35,11 @@ VOICES = 2
 def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
     """The memories that matter for a task, as text to be pasted into a prompt."""
     indexes = [stores.index(ns) for ns in task.ask.ns]
-    inputs = ContextInputs(stores, {index.id: index for index in indexes}, task)
+    question = parse(task.ask.query, task.ask.day, task.ask.filters)
+    inputs = ContextInputs(stores, {index.id: index for index in indexes}, task, question)
     pinned = _pinned(inputs)
     found = _search(inputs)
-    scores = composite.scores_of(_standings(inputs, found.near), task.ask.day, task.ask.all_tiers)
+    scores = spreading.scores_of(_standings(inputs, found.near), task.ask.day, task.ask.all_tiers)
     web = _neighbourhood(inputs, [*scores, *pinned], found.near)
     pool = _spread(inputs, scores, web)
     packer, estimated = packer_for(inputs, [*pool.scores, *pinned], web.against)
@@ -106,28 +106,24 @@ def _search(inputs: ContextInputs) -> SearchRelevance:
 
 def _searched(inputs: ContextInputs, ask: Ask) -> SearchRelevance:
     """What one search found; a memory is as relevant as its best chunk."""
-    question = parse(ask.query, ask.day, ask.filters)
-    found = search.find(inputs.stores, list(inputs.indexes.values()), ask, question)
-    places = found.candidates if question.has_words else found.candidates[:MOST_PLACES]
+    found = search.find(inputs.stores, list(inputs.indexes.values()), ask, inputs.question)
+    places = found.candidates if inputs.question.has_words else found.candidates[:MOST_PLACES]
     best: dict[int, float] = {}
-    for place, relevance in zip(places, relevances(places, ask), strict=True):
+    for place in places:
         memory = place.row["memory"]
-        best[memory] = max(best.get(memory, 0.0), relevance)
-    confidence = found.confidence
-    doubtful = certainty.verdict(bool(places), confidence) == "none"
-    return SearchRelevance(best, composite.about_the_task(best, doubtful), confidence, len(places))
+        best[memory] = max(best.get(memory, 0.0), _relevance(place, ask))
+    doubtful = certainty.verdict(bool(places), found.confidence) == "none"
+    return SearchRelevance(best, spreading.about_the_task(best, doubtful), found.confidence, len(places))
 
 
-def relevances(places: Sequence[candidates.Candidate], ask: Ask) -> list[float]:
-    """How much each chunk is about the question, from 0 to 1; with rank fusion, the ranks count."""
-    return [ranking.relevance(place.parts) if place.parts else _rank_relevance(place, ask) for place in places]
-
-
-def _rank_relevance(place: candidates.Candidate, ask: Ask) -> float:
+def _relevance(place: candidates.Candidate, ask: Ask) -> float:
+    """How much a chunk is about the question, from 0 to 1; with rank fusion, the ranks count."""
+    if place.parts:
+        return ranking.relevance(place.parts)
     return min(1.0, place.score * (ask.rrf_k + 1) / VOICES) if place.ranks else 1.0
 
 
-def _standings(inputs: ContextInputs, relevant: Mapping[int, float]) -> list[composite.MemoryStanding]:
+def _standings(inputs: ContextInputs, relevant: Mapping[int, float]) -> list[spreading.MemoryStanding]:
     inputs.read(relevant)
     return [inputs.standing(memory, relevance) for memory, relevance in relevant.items() if memory in inputs.rows]
 
@@ -175,8 +171,7 @@ def _spread(inputs: ContextInputs, seeds: Mapping[int, float], web: EdgeNeighbou
 
 def _passing(inputs: ContextInputs, memories: AbstractSet[int]) -> AbstractSet[int]:
     """The memories that pass the filters of the task."""
-    ask = inputs.task.ask
-    filters = parse(ask.query, ask.day, ask.filters).filters
+    filters = inputs.question.filters
     if not filters or not memories:
         return memories
     chunks = [chunk for chunk, _ in lookup.siblings(inputs.connection, memories)]
@@ -223,8 +218,8 @@ def _compaction(inputs: ContextInputs, bundle: packing.PackedContext, overflowed
 
 
 COLUMNS = (
-    "m.id, m.workspace, m.slug, m.heading, m.start_line, m.end_line, m.digest, m.body, m.kind, m.tier, m.role, m.date,"
-    f" m.declared, m.importance, m.accesses, f.path, f.stem, {lookup.IS_PINNED} AS pinned"
+    "m.heading, m.start_line, m.end_line, m.digest, m.body, m.kind, m.tier, m.role, m.date,"
+    f" m.declared, m.importance, m.accesses, {lookup.IS_PINNED} AS pinned"
 )
 
 
@@ -248,11 +243,11 @@ class ContextInputs:
     stores: Stores
     indexes: dict[int, WorkspaceIndex]
     task: ContextTask
+    question: ParsedQuestion
     rows: dict[int, Row] = field(default_factory=dict)
     keys: dict[int, str] = field(default_factory=dict)
-    """Of the memories that may be shown."""
     authors: dict[int, JsonObject] = field(default_factory=dict)
-    """Of the same, where others than a person wrote some of it: `written_by`."""
+    """Of the memories that may be shown, where others than a person wrote some of it: `written_by`."""
 
     @property
     def connection(self) -> Connection:
@@ -268,19 +263,8 @@ class ContextInputs:
             self._select(f"m.workspace = ? AND {lookup.IS_PINNED}", workspace)
 
     def _select(self, clause: str, value: object) -> None:
-        rows = self.connection.execute(
-            f"SELECT {COLUMNS} FROM memories m JOIN files f ON f.id = m.file WHERE {clause} AND {lookup.ALIVE}",
-            (value,),
-        )
-        self.rows |= {row["id"]: row for row in rows}
-
-    def name(self, memories: Iterable[int]) -> None:
-        """Look up the keys of memories."""
-        rows = [self.rows[memory] for memory in memories]
-        numbers = [row["id"] for row in rows]
-        self.keys = dict(zip(numbers, lookup.keys_of(self.connection, rows), strict=True))
-        authors = history.with_authors(self.connection, [(number, {}) for number in numbers])
-        self.authors = dict(zip(numbers, authors, strict=True))
+        for key, row in lookup.keyed_rows(self.connection, COLUMNS, f"{clause} AND {lookup.ALIVE}", (value,)):
+            self.rows[row["id"]], self.keys[row["id"]] = row, key
 
     def ns(self, memory: int) -> str:
         return self.indexes[self.rows[memory]["workspace"]].workspace.ns
@@ -290,12 +274,12 @@ class ContextInputs:
         row = self.rows[memory]
         return row["path"], row["start_line"], memory
 
-    def standing(self, memory: int, relevance: float = 0.0) -> composite.MemoryStanding:
+    def standing(self, memory: int, relevance: float = 0.0) -> spreading.MemoryStanding:
         row = self.rows[memory]
         # MEMORY.md never ages, whenever it was last changed.
         day = None if row["role"] == "memory" else lookup.day_of(row)
         declared = json.loads(row["declared"]).get("importance")
-        return composite.MemoryStanding(
+        return spreading.MemoryStanding(
             memory, relevance, row["kind"], row["tier"], row["importance"], row["accesses"], day, bool(row["pinned"]),
             BASE if declared is None else declared,
         )  # fmt: skip
@@ -318,10 +302,12 @@ def packer_for(
     """A packer for these memories, and whether its tokens are only estimated."""
     count, estimated = token_counter(inputs.stores)
     terms = set(query_terms(inputs.task.ask.query))
-    inputs.name({*memories, *(other for memory in memories for other in against.get(memory, ()))})
+    numbers = list({*memories, *(other for memory in memories for other in against.get(memory, ()))})
+    authors = history.with_authors(inputs.connection, [(number, {}) for number in numbers])
+    inputs.authors = dict(zip(numbers, authors, strict=True))
 
     def body(memory: int) -> str:
-        text = quoted(_text(inputs.connection, inputs.rows[memory]))
+        text = quoted(lookup.text_of(inputs.connection, memory, inputs.rows[memory]["digest"]))
         return f"{text}\n\n" if text else "\n"
 
     beginnings = [term[: max(3, len(term) - 2)] for term in terms]
@@ -345,15 +331,6 @@ def _terms(piece: str) -> frozenset[str]:
     return frozenset(only_terms(piece))
 
 
-def _text(connection: Connection, row: Row) -> str:
-    text = history.text_of(connection, row["digest"])
-    if text is not None:
-        return text
-    chunks = [chunk for chunk, _ in lookup.siblings(connection, [row["id"]])]
-    texts = lookup.texts(connection, chunks)
-    return "\n\n".join(texts[chunk] for chunk in chunks)
-
-
 def _head(inputs: ContextInputs, memory: int, beside: int | None) -> str:
     row = inputs.rows[memory]
     title = row["heading"] or json.loads(row["declared"]).get("title") or row["stem"]
@@ -366,11 +343,7 @@ def _head(inputs: ContextInputs, memory: int, beside: int | None) -> str:
         parts.append(f"contradicts {inputs.keys[beside]}")
     if authors := inputs.authors[memory].get("written_by"):
         parts.append(f"written by {', '.join(authors)}")
-    return f"{'#' * QUOTE_LEVEL} {_one_line(title)}\n{_one_line(' · '.join(part for part in parts if part))}\n\n"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return f"{'#' * QUOTE_LEVEL} {flat_line(title)}\n{flat_line(' · '.join(part for part in parts if part))}\n\n"
 
 
 def rendered(inputs: ContextInputs, bundle: packing.PackedContext, facts: JsonObject) -> AssembledContext:

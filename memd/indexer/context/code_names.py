@@ -118,14 +118,10 @@ def _mentions(read: _WorkspaceNames, wanted: CodeName) -> Iterator[CodeMention]:
 
 def _rows(stores: Stores, chunks: Iterable[int]) -> dict[int, JsonObject]:
     """Where chunks stand now, with the keys of their memories; expired memories are left out."""
-    connection = stores.ledger.reader
-    rows = connection.execute(
-        "SELECT c.id, c.workspace, c.text, c.start_line, f.path, f.stem, m.slug, m.heading"
-        f" FROM {lookup.TABLES} WHERE c.id IN (SELECT value FROM json_each(?)) AND {lookup.ALIVE}",
-        (json.dumps(list(chunks)),),
-    ).fetchall()
-    keyed = zip(lookup.keys_of(connection, rows), rows, strict=True)
-    return {row["id"]: {**dict(row), "key": key} for key, row in keyed}
+    clause = f"c.id IN (SELECT value FROM json_each(?)) AND {lookup.ALIVE}"
+    columns = "c.id AS chunk, c.text, c.start_line, m.heading"
+    keyed = lookup.keyed_rows(stores.ledger.reader, columns, clause, (json.dumps(list(chunks)),), lookup.TABLES)
+    return {row["chunk"]: {**dict(row), "key": key} for key, row in keyed}
 
 
 def _memories(mentions: Iterable[CodeMention], rows: dict[int, JsonObject]) -> list[JsonObject]:

@@ -6,8 +6,8 @@ import zlib
 from sqlite3 import Connection
 
 from memd.indexer.indexing.read_files import FileBatch
-from memd.indexer.record import actions, splices
-from memd.indexer.record.splices import digest_or_none, splice_of
+from memd.indexer.record import actions
+from memd.indexer.record.actions import digest_or_none, splice_of
 from memd.indexer.store.stores import WorkspaceIndex
 
 LOSSES = ("file-removed", "file-emptied")
@@ -59,4 +59,4 @@ def _note_loss(connection: Connection, index: WorkspaceIndex, path: str, after: 
     if who == "editor":
         what = LOSSES[after is not None]
         action = actions.add(connection, index.id, who, what, at=now, paths=[path], conflicts=[])
-        splices.keep(connection, action, 0, splice_of(path, before, after))
+        actions.keep_splice(connection, action, 0, splice_of(path, before, after))

@@ -28,7 +28,7 @@ from memd.indexer.model.pooling import Vectors
 from memd.indexer.record import actions
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
-from memd.pieces import Pieces
+from memd.notes.blocks import Pieces
 
 NAMED = 20
 """Files that a report names; all are counted."""

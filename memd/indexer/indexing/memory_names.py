@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
 
 from memd.models import Memory
-from memd.notes.links import SUFFIXES, folded, links_of
+from memd.notes.metadata import SUFFIXES, folded, links_of
 
 KEY, ALIAS, TITLE, TAG = range(4)
 """Ranks of a name; the first rank that has a match counts."""

@@ -12,9 +12,8 @@ from memd.indexer.indexing.scan import ScanResult, is_memory_path, minute_of, re
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import FileStat, Note
-from memd.notes.markers import MARKED, has_markers, without_markers
-from memd.notes.read import FileContent, SkippedFile, UnreadableFile, decode, read
-from memd.pieces import Pieces
+from memd.notes.blocks import Pieces
+from memd.notes.read import MARKED, FileContent, SkippedFile, UnreadableFile, decode, has_markers, read, without_markers
 
 MOST_CHUNKS = 128
 """Files are read until they have so many chunks: saving those takes about an eighth of a second."""

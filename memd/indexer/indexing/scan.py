@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from memd.models import FileStat, Workspace
-from memd.notes.conflicts import original_of
+from memd.notes.merging import original_of
 
 NEVER = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 SWAP = re.compile(

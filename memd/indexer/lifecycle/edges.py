@@ -1,4 +1,4 @@
-"""Edges in the ledger: which there are, how use and time change them, and how answers show them."""
+"""Edges in the ledger: which there are, how use and time change them, and what they lead to: clusters, summaries."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from sqlite3 import Connection
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from memd.errors import UsageError
 from memd.indexer.query import lookup
-from memd.indexer.record import actions
-from memd.lifecycle.edges import CONTAINS, OBSERVED, PRUNE, RELATED, REST, USED, Edge, faded, strengthened
-from memd.models import Relation
+from memd.indexer.record import actions, history
+from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.views import inventory, keys
+from memd.indexer.views.keys import Indexes
+from memd.lifecycle import lives
+from memd.lifecycle.lives import Edge
+from memd.models import RELATIONS, Filters, JsonObject, Relation
 
 LIVING = (
     "e.removed = 0 AND a.file IS NOT NULL AND b.file IS NOT NULL AND"
@@ -87,13 +93,15 @@ def untyped(connection: Connection, workspace: int, most: int) -> list[Edge]:
         "e.workspace = ? AND e.rel = ? AND NOT EXISTS (SELECT 1 FROM edges t WHERE t.rel <> e.rel AND t.removed = 0"
         " AND ((t.one = e.one AND t.other = e.other) OR (t.one = e.other AND t.other = e.one)))"
     )
-    return select(connection, clause, (workspace, RELATED, most), "ORDER BY e.weight DESC, e.one, e.other LIMIT ?")
+    return select(
+        connection, clause, (workspace, lives.RELATED, most), "ORDER BY e.weight DESC, e.one, e.other LIMIT ?"
+    )
 
 
-def contained(connection: Connection, workspace: int) -> dict[int, list[int]]:
+def contents(connection: Connection, workspace: int) -> dict[int, list[int]]:
     """The memories that each summary contains."""
     found: dict[int, list[int]] = {}
-    for edge in all_of(connection, workspace, rel=CONTAINS):
+    for edge in all_of(connection, workspace, rel=lives.CONTAINS):
         found.setdefault(edge.one, []).append(edge.other)
     return found
 
@@ -146,7 +154,7 @@ def _strengthen(connection: Connection, one: int, other: int, hours: Sequence[st
         (one, other, TAKEN),
     ).fetchall()
     for row in rows:
-        base = strengthened(row["base"], len(hours)) if row["base"] else 0.0
+        base = lives.strengthened(row["base"], len(hours)) if row["base"] else 0.0
         last = max(row["accessed"] or "", f"{max(hours)}:59:59.999+00:00")
         connection.execute(
             "UPDATE edges SET accesses = accesses + ?, base = ?, weight = ?, accessed = ?, removed = 0 WHERE id = ?",
@@ -160,12 +168,12 @@ def fading(connection: Connection, workspace: int, now: datetime) -> list[tuple[
     rows = connection.execute(
         "SELECT id, base, weight, origin, accesses, COALESCE(accessed, made) AS used FROM edges WHERE workspace = ?"
         " AND removed = 0 AND origin IN (?, ?) AND (weight <> base OR (accesses < ? AND COALESCE(accessed, made) < ?))",
-        (workspace, *OBSERVED, USED, actions.in_utc(now - REST)),
+        (workspace, *lives.OBSERVED, lives.USED, actions.in_utc(now - lives.REST)),
     )
     found = []
     for row in rows:
         idle = now - datetime.fromisoformat(row["used"])
-        weight = round(faded(row["base"], row["accesses"], idle, row["origin"]), 9)
+        weight = round(lives.faded_weight(row["base"], row["accesses"], idle, row["origin"]), 9)
         if abs(weight - row["weight"]) > TINY:
             found.append((row["id"], weight))
     return found
@@ -174,7 +182,7 @@ def fading(connection: Connection, workspace: int, now: datetime) -> list[tuple[
 def fade(connection: Connection, weights: Iterable[tuple[int, float]], done: AgedEdges) -> None:
     """Write the faded weights; an edge below `PRUNE` withers."""
     for number, weight in weights:
-        gone = weight < PRUNE
+        gone = weight < lives.PRUNE
         connection.execute(
             "UPDATE edges SET weight = ?, removed = ? WHERE id = ?", (weight, WITHERED if gone else 0, number)
         )
@@ -185,24 +193,15 @@ def fade(connection: Connection, weights: Iterable[tuple[int, float]], done: Age
 # --- in answers ------------------------------------------------------------------------------------------------
 
 
-def named(connection: Connection, workspace: int, memories: Iterable[int]) -> dict[int, dict[str, Any]]:
+def named(connection: Connection, workspace: int, memories: Iterable[int]) -> dict[int, JsonObject]:
     """Memories of a workspace as answers name them: key, path, line, heading, tier; those that are in a file."""
-    rows = connection.execute(
-        "SELECT m.id, m.slug, m.heading, m.start_line, m.tier, f.path, f.stem FROM memories m"
-        " JOIN files f ON f.id = m.file WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.workspace = ?",
-        (json.dumps(sorted(set(memories))), workspace),
-    ).fetchall()
-    shared = lookup.shared_stems(connection, workspace, (row["stem"] for row in rows))
-    return {
-        row["id"]: {
-            "key": lookup.key_of(row["stem"], row["path"], row["slug"], shared),
-            **{name: row[name] for name in ("path", "start_line", "heading", "tier")},
-        }
-        for row in rows
-    }
+    clause = "m.id IN (SELECT value FROM json_each(?)) AND +m.workspace = ?"
+    values = (json.dumps(sorted(set(memories))), workspace)
+    keyed = lookup.keyed_rows(connection, "m.start_line, m.heading, m.tier", clause, values)
+    return {row["id"]: {"key": key, **{name: row[name] for name in (*keys.PLACE, "tier")}} for key, row in keyed}
 
 
-def edge_rows(edges: Iterable[Edge], names: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+def edge_rows(edges: Iterable[Edge], names: dict[int, JsonObject]) -> list[JsonObject]:
     """Edges as answers show them."""
     return [
         {
@@ -228,3 +227,154 @@ def excerpts(connection: Connection, memories: Iterable[int]) -> dict[int, str]:
     # The last row of a memory is its first chunk.
     firsts = {row["memory"]: row["text"] for row in rows}
     return {memory: text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…" for memory, text in firsts.items()}
+
+
+# --- what is related ----------------------------------------------------------------------------------------
+
+
+FEWEST = 2
+"""A summary of one memory is another version of it."""
+
+
+def list_edges(
+    stores: Stores, indexes: Indexes, key: str, rel: Relation | None, least: float, limit: int
+) -> JsonObject:
+    """The edges of one memory, or of some workspaces, the strongest first."""
+    connection, rows = stores.ledger.reader, list[JsonObject]()
+    if key:
+        index, row = keys.find_memory(stores, indexes, key)
+        found = [(index, of(connection, [row["id"]], rel=rel, least=least)[:limit])]
+    else:
+        found = [(index, all_of(connection, index.id, rel=rel, least=least, most=limit)) for index in indexes]
+    for index, some in found:
+        names = named(connection, index.id, _ends(some))
+        rows += [{"ns": index.workspace.ns, **row} for row in edge_rows(some, names)]
+    return {"edges": _strongest(rows, limit)}
+
+
+def _strongest(rows: Iterable[JsonObject], limit: int) -> list[JsonObject]:
+    return sorted(rows, key=lambda row: -row["weight"])[:limit]
+
+
+def _ends(some: Iterable[Edge]) -> set[int]:
+    return {end for edge in some for end in (edge.one, edge.other)}
+
+
+def related(stores: Stores, indexes: Indexes, key: str, depth: int, least: float, limit: int) -> JsonObject:
+    """The memories that edges lead to from one, each with the path; the nearest and strongest first."""
+    connection = stores.ledger.reader
+    index, row = keys.find_memory(stores, indexes, key)
+    ways = lives.reach(row["id"], partial(of, connection, least=least), depth)[:limit]
+    names = named(connection, index.id, {row["id"], *_ends(edge for way in ways for edge in way.path)})
+    return {
+        "ns": index.workspace.ns,
+        "root": str(index.workspace.root),
+        "key": names[row["id"]]["key"],
+        "memories": [_reached_row(way, names) for way in ways if way.memory in names],
+    }
+
+
+def _reached_row(way: lives.ReachedMemory, names: dict[int, JsonObject]) -> JsonObject:
+    steps = edge_rows(way.path, names)
+    brief = [{name: step[name] for name in ("from", "rel", "to", "weight")} for step in steps]
+    return {**names[way.memory], "weight": round(way.weight, 4), "way": brief}
+
+
+def candidates(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
+    """Linked pairs without a relation type, with the beginning of both texts; and the types that there are."""
+    connection, rows = stores.ledger.reader, list[JsonObject]()
+    for index in indexes:
+        some = untyped(connection, index.id, limit)
+        texts = excerpts(connection, _ends(some))
+        names = named(connection, index.id, _ends(some))
+        shown = [
+            (number, {**{part: name[part] for part in ("key", "path", "heading")}, "text": texts.get(number, "")})
+            for number, name in names.items()
+        ]
+        ends = dict(zip(names, history.with_authors(connection, shown), strict=True))
+        rows += [{"ns": index.workspace.ns, "from": ends[edge.one], "to": ends[edge.other],
+                  "weight": round(edge.weight, 4), "origin": edge.origin} for edge in some]  # fmt: skip
+    return {"relations": RELATIONS, "candidates": _strongest(rows, limit)}
+
+
+# --- clusters and summaries -----------------------------------------------------------------------------------
+
+
+def clusters(stores: Stores, indexes: Indexes, least: int, weight: float) -> list[JsonObject]:
+    """Groups of memories that edges connect, the largest first; a group without a summary needs one."""
+    return sorted(
+        (row for index in indexes for row in _clusters(stores.ledger.reader, index, least, weight)),
+        key=lambda row: (-row["size"], row["ns"], row["memories"][0]["key"]),
+    )
+
+
+def _clusters(connection: Connection, index: WorkspaceIndex, least: int, weight: float) -> list[JsonObject]:
+    links = all_of(connection, index.id, rel=lives.RELATED, least=weight)
+    groups = lives.components(((link.one, link.other) for link in links), least)
+    contained = contents(connection, index.id) if groups else {}
+    summaries = {group: lives.summary_of(group, contained) for group in groups}
+    numbers = {memory for group in groups for memory in group} | {one for one in summaries.values() if one is not None}
+    names = named(connection, index.id, numbers)
+    return [
+        {
+            "ns": index.workspace.ns,
+            "size": len(group),
+            "summary": names[summary]["key"] if summary in names else None,
+            "wants_summary": summary is None,
+            "memories": sorted((names[memory] for memory in group if memory in names), key=_by_place),
+        }
+        for group, summary in summaries.items()
+    ]
+
+
+def _by_place(row: JsonObject) -> tuple[str, str, int]:
+    return (row.get("ns", ""), row["path"], row["start_line"])
+
+
+def summary_sources(stores: Stores, index: WorkspaceIndex, target: keys.KeyTarget, sources: Sequence[str]) -> list[str]:
+    """The keys that a summary is to contain, each memory once, checked."""
+    found: dict[int | None, str] = {}
+    for key in sources:
+        found.setdefault(keys.existing(stores, index, key).memory, key)
+    if target.memory in found:
+        raise UsageError(f"`{target.key}` cannot contain itself", "give the summary a key of its own")
+    if len(found) < FEWEST:
+        raise UsageError("a summary needs at least two different sources", "for example: --sources KEY,KEY")
+    above = _containing(stores.ledger.reader, target.memory) & set(found)
+    if above:
+        raise UsageError(f"`{found[min(above, key=str)]}` contains `{target.key}` itself", "leave it out")
+    return list(found.values())
+
+
+def _containing(connection: Connection, memory: int | None) -> set[int | None]:
+    """Every memory that contains this one, directly or through others."""
+    rows = connection.execute(
+        "WITH RECURSIVE above(id) AS (SELECT one FROM edges WHERE other = :memory AND rel = :rel AND NOT removed"
+        " UNION SELECT e.one FROM edges e JOIN above a ON e.other = a.id WHERE e.rel = :rel AND NOT e.removed)"
+        " SELECT id FROM above",
+        {"memory": memory, "rel": lives.CONTAINS},
+    )
+    return {row["id"] for row in rows}
+
+
+def list_summaries(stores: Stores, indexes: Indexes) -> JsonObject:
+    """The memories that contain others, with how many."""
+    connection, rows = stores.ledger.reader, list[JsonObject]()
+    for index in indexes:
+        contained = contents(connection, index.id)
+        entries = inventory.entries(connection, index, Filters(), contained)
+        listed = [(entry.id, {**entry.as_object(), "children": len(contained[entry.id])}) for entry in entries]
+        rows += history.with_authors(connection, listed)
+    return {"summaries": sorted(rows, key=_by_place)}
+
+
+def children(stores: Stores, indexes: Indexes, key: str) -> JsonObject:
+    """What one memory contains, each with its text, in the order of the files."""
+    index, row = keys.find_memory(stores, indexes, key)
+    connection = stores.ledger.reader
+    contained = contents(connection, index.id).get(row["id"], [])
+    entries = inventory.entries(connection, index, Filters(), contained)
+    texts = [(one.id, {**one.as_object(), "text": lookup.text_of(connection, one.id, one.row["digest"])})
+             for one in entries]  # fmt: skip
+    rows = history.with_authors(connection, texts)
+    return {"ns": index.workspace.ns, "key": key, "children": sorted(rows, key=_by_place)}

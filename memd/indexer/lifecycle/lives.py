@@ -90,7 +90,7 @@ def holders(connection: Connection, chunks: Collection[int]) -> dict[int, int]:
     return {row["id"]: row["memory"] for row in rows}
 
 
-# --- changes -------------------------------------------------------------------------------------------
+# --- changes ------------------------------------------------------------------------------------------------
 
 
 def move(connection: Connection, action: int, nth: int, move: TierMove, now: datetime) -> bool:

@@ -19,9 +19,9 @@ from memd.indexer.lifecycle import edges
 from memd.indexer.record.actions import in_utc
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.lifecycle.edges import RELATED, ends, strengthened
+from memd.lifecycle.lives import RELATED, ends, strengthened
 from memd.models import RELATIONS
-from memd.notes.links import DECLARED, WRITTEN
+from memd.notes.metadata import DECLARED, WRITTEN
 
 TAGGED = "tag"
 TAG_WEIGHT = 0.3

@@ -6,7 +6,7 @@ other readers and writers wait for one of those at most. Every step is idempoten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,16 +14,17 @@ from hashlib import blake2b
 from sqlite3 import Connection
 from typing import Any
 
-from memd.indexer.lifecycle import edges, judging, lives, mentions, related, similarity
+from memd.indexer.lifecycle import edges, lives, mentions, similarity
 from memd.indexer.lifecycle.edges import AgedEdges, batches
 from memd.indexer.query import lookup
 from memd.indexer.record import actions
 from memd.indexer.record.actions import in_utc
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
-from memd.lifecycle.edges import CONTRADICTS, MERGED, REFINES
-from memd.lifecycle.lives import DORMANT, RULE, Life
+from memd.indexer.views.keys import Indexes
+from memd.lifecycle.lives import CONTRADICTS, DORMANT, MERGED, REFINES, RULE, Life
 from memd.lifecycle.rules import Rule, RuleMatch, evaluate, pair_rules
+from memd.models import JsonObject
 
 PAGE = 250
 """Memories or pairs that are read, compared, judged or changed at a time: a few milliseconds each."""
@@ -79,7 +80,7 @@ class Reflection:
     linked: int = 0
     tied: int = 0
     """Edges that a pair rule made."""
-    judged: judging.JudgedPairs = field(default_factory=judging.JudgedPairs)
+    judged: similarity.JudgedPairs = field(default_factory=similarity.JudgedPairs)
     edges: AgedEdges = field(default_factory=AgedEdges)
 
     @property
@@ -93,6 +94,12 @@ class Reflection:
         self.changes += 1
         return self.action, self.changes - 1
 
+    def _write(self, function: Callable[..., Any], **arguments: Any) -> Any:
+        """Run a function in a transaction of its own, then let others go first."""
+        result = self.options.write(partial(function, **arguments))
+        self.options.rest()
+        return result
+
     # --- memories ---------------------------------------------------------------------------------------------
 
     def count_accesses(self) -> None:
@@ -100,9 +107,8 @@ class Reflection:
         after = 0
         while page := lives.uncounted(self.connection, self.index.id, after, PAGE):
             after = page[-1]
-            self.options.write(partial(lives.count_accesses, memories=page, now=self.now))
-            self.options.rest()
-        self.options.write(lambda connection: lives.sweep_accesses(connection, self.now))
+            self._write(lives.count_accesses, memories=page, now=self.now)
+        self._write(lives.sweep_accesses, now=self.now)
 
     def age_memories(self) -> None:
         for page in _matches(self.connection, self.index, self.rules, self.now):
@@ -147,9 +153,7 @@ class Reflection:
         while more:
             compared = similarity.compare(self.stores, self.index, PAGE)
             for part in compared.parts():
-                save = partial(similarity.save, workspace=self.index.id, compared=part, now=self.now)
-                self.linked += self.options.write(save)
-                self.options.rest()
+                self.linked += self._write(similarity.save, workspace=self.index.id, compared=part, now=self.now)
             more = compared.more
         # After it: of two memories that are similar and share a tag, the stronger edge is kept.
         self.linked += mentions.relink(self.connection, self.index.id, self.options.write, self.now)
@@ -162,25 +166,25 @@ class Reflection:
         fingerprint = blake2b(repr(pair_rules(self.rules)).encode(), digest_size=8).hexdigest()
         since = last if last_rules == fingerprint else ""
         if since:
-            self.judged.doubtful += judging.still_doubtful(self.connection, ledger, self.index.id)
+            self.judged.doubtful += similarity.still_doubtful(self.connection, ledger, self.index.id)
         if not self.options.dry:
-            self.options.write(lambda connection: judging.drop_outdated(connection, self.index.id, since))
-        for pairs in batches(judging.similar_since(self.connection, self.index.id, since), PAGE):
-            judged = judging.judge(self.connection, pairs, self.rules, self.now)
+            self._write(similarity.drop_outdated, workspace=self.index.id, since=since)
+        for pairs in batches(similarity.similar_since(self.connection, self.index.id, since), PAGE):
+            judged = similarity.judge(self.connection, pairs, self.rules, self.now)
             self.judged.add(judged)
             if self.options.dry:
-                self.linked += judging.untied(self.connection, judged.refined)
+                self.linked += similarity.untied(self.connection, judged.refined)
+                self.options.rest()
             else:
-                self.options.moved(self.options.write(partial(self._apply_judgements, judged=judged)))
-            self.options.rest()
+                self.options.moved(self._write(self._apply_judgements, judged=judged))
         if not self.options.dry:
-            self.options.write(partial(self._note_judged, setting=setting, value=f"{in_utc(self.now)} {fingerprint}"))
+            self._write(self._note_judged, setting=setting, value=f"{in_utc(self.now)} {fingerprint}")
 
     def _note_judged(self, connection: Connection, setting: str, value: str) -> None:
         self.stores.ledger.save_setting(connection, setting, value)
-        judging.note_doubtful(connection, self.stores.ledger, self.index.id, self.judged.doubtful)
+        similarity.note_doubtful(connection, self.stores.ledger, self.index.id, self.judged.doubtful)
 
-    def _apply_judgements(self, connection: Connection, judged: judging.JudgedPairs) -> list[int]:
+    def _apply_judgements(self, connection: Connection, judged: similarity.JudgedPairs) -> list[int]:
         """Write what the pair rules decided; returns the memories that changed their tier."""
         moved = []
         # Looked up in the transaction: a file may have gone since it was judged.
@@ -188,21 +192,20 @@ class Reflection:
         for goes, stays, rule, _ in (pair for pair in judged.same if pair.stays in names):
             if self._move(connection, lives.TierMove(goes, DORMANT, RULE + rule, _same_as(names[stays]))):
                 moved.append(goes)
-            judging.tie(connection, self.index.id, (goes, stays, MERGED), self.now, self._next_change)
+            similarity.tie(connection, self.index.id, (goes, stays, MERGED), self.now, self._next_change)
         for later, earlier, _ in judged.refined:
             edge = (later, earlier, REFINES)
-            self.tied += judging.tie(connection, self.index.id, edge, self.now, self._next_change)
+            self.tied += similarity.tie(connection, self.index.id, edge, self.now, self._next_change)
         if judged.same or judged.refined:
             self.stores.ledger.tick(connection)
         return moved
 
     def age_edges(self) -> None:
         """Strengthen edges whose ends were shown together, and let unused ones fade."""
-        while self.options.write(lambda connection: edges.count_uses(connection, self.index.id, self.edges)):
-            self.options.rest()
+        while self._write(edges.count_uses, workspace=self.index.id, done=self.edges):
+            pass
         for page in batches(edges.fading(self.connection, self.index.id, self.now), PAGE):
-            self.options.write(partial(edges.fade, weights=page, done=self.edges))
-            self.options.rest()
+            self._write(edges.fade, weights=page, done=self.edges)
 
 
 def link(
@@ -216,7 +219,7 @@ def link(
 
 def reflect(
     stores: Stores, index: WorkspaceIndex, rules: Sequence[Rule], now: datetime, options: ReflectionOptions
-) -> dict[str, Any]:
+) -> JsonObject:
     """Age the memories and the edges of a workspace, link similar ones, and report what needs a person's attention."""
     run = Reflection(stores, index, rules, now, options)
     if not options.dry:
@@ -253,11 +256,9 @@ def _matches(
         yield [(life, evaluate(life, rules, now, feedback)) for life in complete]
 
 
-def preview_rules(
-    stores: Stores, indexes: Iterable[WorkspaceIndex], rules: Sequence[Rule], now: datetime, limit: int
-) -> dict[str, Any]:
+def preview_rules(stores: Stores, indexes: Indexes, rules: Sequence[Rule], now: datetime, limit: int) -> JsonObject:
     """What rules would do now: how many memories would move and fade, and the first of these; nothing is written."""
-    connection, rows = stores.ledger.reader, list[dict[str, Any]]()
+    connection, rows = stores.ledger.reader, list[JsonObject]()
     counts = {"memories": 0, "moved": 0, "faded": 0}
     for index in indexes:
         for page in _matches(connection, index, rules, now):
@@ -271,7 +272,7 @@ def preview_rules(
 
 def _preview_rows(
     connection: Connection, index: WorkspaceIndex, hits: Sequence[tuple[Life, RuleMatch]]
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     names = edges.named(connection, index.id, [life.memory for life, _ in hits]) if hits else {}
     return [
         {
@@ -286,11 +287,11 @@ def _preview_rows(
 # --- the report ---------------------------------------------------------------------------------------------
 
 
-def _same_as(name: dict[str, Any]) -> str:
+def _same_as(name: JsonObject) -> str:
     return f"says the same as {name['key']}"
 
 
-def _moves(run: Reflection) -> list[dict[str, Any]]:
+def _moves(run: Reflection) -> list[JsonObject]:
     """Every move with its reason."""
     same = run.judged.same
     numbers = {life.memory for life, _ in run.moves} | {end for pair in same for end in pair[:2]}
@@ -304,7 +305,7 @@ def _moves(run: Reflection) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _attention(run: Reflection) -> dict[str, Any]:
+def _attention(run: Reflection) -> JsonObject:
     """What needs a person's attention, each kind counted, and listed up to a number."""
     contradicting = edges.all_of(run.connection, run.index.id, rel=CONTRADICTS)
     found = {
@@ -317,35 +318,29 @@ def _attention(run: Reflection) -> dict[str, Any]:
     return {**lists, "counts": {name: len(rows) for name, rows in found.items()}}
 
 
-def _pairs(run: Reflection, pairs: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+def _pairs(run: Reflection, pairs: Sequence[tuple[int, int]]) -> list[JsonObject]:
     names = edges.named(run.connection, run.index.id, {end for pair in pairs for end in pair})
     return [{"keys": [names[end]["key"] for end in pair]} for pair in pairs if all(end in names for end in pair)]
 
 
-def _clusters(run: Reflection) -> list[dict[str, Any]]:
+def _clusters(run: Reflection) -> list[JsonObject]:
     """Groups that a rule would link and that have no summary yet."""
     limits = [float(str(condition.value)) for rule in pair_rules(run.rules) if rule.action.verb == "link"
               for condition in rule.when if condition.field == "similarity"]  # fmt: skip
-    groups = related.clusters(run.stores, [run.index], CLUSTER, min(limits)) if limits else []
+    groups = edges.clusters(run.stores, [run.index], CLUSTER, min(limits)) if limits else []
     return [{"keys": [memory["key"] for memory in one["memories"]]} for one in groups if one["summary"] is None]
 
 
-def _stale(run: Reflection) -> list[dict[str, Any]]:
+def _stale(run: Reflection) -> list[JsonObject]:
     """Memories that have expired, and long-term ones that nobody asked for or changed for long."""
-    expired = keys.expired(run.stores, [run.index])
-    rows = run.connection.execute(
-        "SELECT m.id FROM memories m WHERE m.workspace = ? AND m.file IS NOT NULL AND m.tier = 'ltm'"
-        f" AND m.role <> 'memory' AND NOT COALESCE({lookup.IS_PINNED}, 0)"
-        " AND MAX(m.changed, COALESCE(m.accessed, m.first_seen)) < ? ORDER BY m.id",
-        (run.index.id, in_utc(run.now - STALE)),
+    clause = (
+        f"m.workspace = ? AND m.tier = 'ltm' AND m.role <> 'memory' AND NOT COALESCE({lookup.IS_PINNED}, 0)"
+        " AND MAX(m.changed, COALESCE(m.accessed, m.first_seen)) < ? ORDER BY m.id"
     )
-    names = edges.named(run.connection, run.index.id, [row["id"] for row in rows])
+    unused = lookup.keyed_rows(run.connection, "m.tier", clause, (run.index.id, in_utc(run.now - STALE)))
+    expired = [one for one in keys.expired(run.stores, [run.index]) if not one["deleted"]]
     why = f"neither asked for nor changed in {STALE.days} days"
     return [
-        *(
-            {"key": one["key"], "why": f"its ttl ran out on {one['expires'][:10]}"}
-            for one in expired
-            if not one["deleted"]
-        ),
-        *({"key": name["key"], "why": why} for name in names.values()),
+        *({"key": one["key"], "why": f"its ttl ran out on {one['expires'][:10]}"} for one in expired),
+        *({"key": key, "why": why} for key, _ in unused),
     ]

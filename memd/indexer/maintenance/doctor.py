@@ -19,7 +19,7 @@ from memd.indexer.indexing.read_files import changed_paths, read_or_none
 from memd.indexer.indexing.scan import newest_first, scan
 from memd.indexer.maintenance import ledger_repair
 from memd.indexer.maintenance.reconcile import collection_difference, reconcile_collection, reconcile_text
-from memd.indexer.record import actions, splices
+from memd.indexer.record import actions
 from memd.indexer.store import catalog
 from memd.indexer.store.chroma_child import ChromaFolder, vector_host
 from memd.indexer.store.ledger import FIX, Ledger, LedgerPlace, translated
@@ -236,7 +236,7 @@ def _half_done(stores: Stores, index: WorkspaceIndex) -> Iterator[DoctorFinding]
     """Writes that neither ended nor were restored."""
     reader = stores.ledger.reader
     for row in actions.begun(reader, index.id):
-        if kept := splices.of(reader, row["id"]):
+        if kept := actions.splices_of(reader, row["id"]):
             files = ", ".join(dict.fromkeys(splice.path for splice in kept))
             detail = f"action {row['id']} ({row['what']}) is half done: {files}"
             fix = "make room on the disk; the daemon restores the files by itself"

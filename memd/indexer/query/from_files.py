@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
 
 from memd.indexer.language.words import Word, only_terms, telling_words, words
 from memd.indexer.query.certainty import confidence, verdict
 from memd.indexer.query.grep import texts
-from memd.indexer.query.lookup import key_of
+from memd.indexer.query.hits import hit_of
 from memd.models import Answer, Ask, Chunk, Hit, Memory, Note, Workspace
-from memd.notes.markers import without_markers
 from memd.notes.parse import parse
+from memd.notes.read import without_markers
 
 
 def search_files(workspaces: Sequence[Workspace], ask: Ask, max_bytes: int) -> Answer:
@@ -45,23 +44,8 @@ def _share(chunk: Chunk, ask: Ask, sought: Sequence[Word]) -> float:
 
 
 def _hit(workspace: Workspace, note: Note, memory: Memory, chunk: Chunk, share: float) -> Hit:
-    path = note.path
-    return Hit(
-        id=0,
-        ns=workspace.ns,
-        root=str(workspace.root),
-        path=path,
-        layer=workspace.layer_of(path),
-        key=key_of(PurePosixPath(path).stem, path, memory.slug, set()),
-        start_line=chunk.start_line,
-        end_line=chunk.end_line,
-        heading=" › ".join(part for part in chunk.heading if part),
-        text=chunk.text,
-        score=round(share, 6),
-        kind=memory.kind,
-        tier="",
-        role=note.role,
-        tags=list(memory.declared.tags),
-        date=memory.date,
-        ranks={},
-    )
+    row = {
+        "id": 0, "tier": "", "path": note.path, "role": note.role, "slug": memory.slug, "kind": memory.kind,
+        "date": memory.date, "text": chunk.text, "start_line": chunk.start_line, "end_line": chunk.end_line,
+    }  # fmt: skip
+    return hit_of(workspace, row, set(), chunk.heading, list(memory.declared.tags), share, {})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from pathlib import PurePosixPath
 from sqlite3 import Row
+from typing import Any
 
 from memd.indexer.language.words import query_terms, terms_of, words
 from memd.indexer.query import certainty, lookup, ranking
@@ -14,7 +16,7 @@ from memd.indexer.query.candidates import Candidate
 from memd.indexer.query.lines import units_of
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores
-from memd.models import TEAM, Answer, Ask, Hit
+from memd.models import TEAM, Answer, Ask, Hit, JsonObject, Workspace
 
 ALIKE = 0.9
 """The share of words that two chunks have in common when they say the same."""
@@ -146,30 +148,38 @@ def _spread(candidates: Sequence[Candidate]) -> list[Candidate]:
 # --- one hit ------------------------------------------------------------------------------------------------
 
 
-def _hit(candidate: Candidate, also: Sequence[Row], shared: set[str], ask: Ask, terms: AbstractSet[str]) -> Hit:
-    row, workspace = candidate.row, candidate.index.workspace
+SHOWN = ("id", "path", "start_line", "end_line", "text", "kind", "tier", "role", "date")
+"""The columns of a chunk that a hit shows as they are."""
+
+
+def hit_of(
+    workspace: Workspace, row: Row | JsonObject, shared: set[str], heading: Iterable[str], tags: list[str],
+    score: float, ranks: dict[str, int], **more: Any,
+) -> Hit:  # fmt: skip
+    """A chunk as a hit; `shared` are stems that several files have."""
     return Hit(
-        id=row["id"],
         ns=workspace.ns,
         root=str(workspace.root),
-        key=lookup.key_of(row["stem"], row["path"], row["slug"], shared),
-        path=row["path"],
-        start_line=row["start_line"],
-        end_line=row["end_line"],
-        heading=" › ".join(part for part in json.loads(row["heading"]) if part),
-        text=row["text"],
-        score=round(candidate.score, 6),
-        kind=row["kind"],
-        tier=row["tier"],
-        role=row["role"],
-        tags=json.loads(row["tags"]),
-        date=row["date"],
-        ranks=candidate.ranks,
+        key=lookup.key_of(PurePosixPath(row["path"]).stem, row["path"], row["slug"], shared),
+        heading=" › ".join(part for part in heading if part),
+        tags=tags,
+        score=round(score, 6),
+        ranks=ranks,
         layer=workspace.layer_of(row["path"]),
+        **{name: row[name] for name in SHOWN},
+        **more,
+    )
+
+
+def _hit(candidate: Candidate, also: Sequence[Row], shared: set[str], ask: Ask, terms: AbstractSet[str]) -> Hit:
+    row = candidate.row
+    heading, tags = json.loads(row["heading"]), json.loads(row["tags"])
+    return hit_of(
+        candidate.index.workspace, row, shared, heading, tags, candidate.score, candidate.ranks,
         also=[{name: other[name] for name in ("path", "start_line", "end_line")} for other in also],
         marks=_marks(row["text"], ask, terms) if ask.marks else None,
         explain=_explain(candidate, ask) if ask.explain else None,
-    )
+    )  # fmt: skip
 
 
 def _marks(text: str, ask: Ask, terms: AbstractSet[str]) -> list[tuple[int, int]]:

@@ -8,7 +8,8 @@ from datetime import date
 from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
 
-from memd.models import PINNED, Filters
+from memd.indexer.record import history
+from memd.models import PINNED, Filters, JsonObject
 
 IS_PINNED = "json_extract(m.declared, '$.pinned') = 1"
 
@@ -34,6 +35,7 @@ CONDITIONS = {
 }
 
 TABLES = "chunks c JOIN memories m ON m.id = c.memory JOIN files f ON f.id = c.file"
+IN_FILES = "memories m JOIN files f ON f.id = m.file"
 
 
 def is_deleted(connection: Connection, chunk: int) -> bool:
@@ -45,7 +47,7 @@ def is_deleted(connection: Connection, chunk: int) -> bool:
 
 def join(connection: Connection, ids: Iterable[int], filters: Filters, expired: bool = False) -> dict[int, Row]:
     """The rows of these chunks that exist and pass the filters; with `expired`, also those that are not shown."""
-    clause, values = _where(filters, expired)
+    clause, values = conditions(filters, expired)
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM {TABLES} WHERE c.id IN (SELECT value FROM json_each(:ids)){clause}",
         {"ids": json.dumps(list(ids)), **values},
@@ -55,7 +57,7 @@ def join(connection: Connection, ids: Iterable[int], filters: Filters, expired: 
 
 def allowed(connection: Connection, workspace: int, filters: Filters) -> list[int]:
     """Every chunk of a workspace that passes the filters."""
-    clause, values = _where(filters)
+    clause, values = conditions(filters)
     rows = connection.execute(f"SELECT c.id FROM {TABLES} WHERE c.workspace = :w{clause}", {"w": workspace, **values})
     return [row["id"] for row in rows]
 
@@ -81,6 +83,22 @@ def texts_in_language(connection: Connection, ids: Iterable[int]) -> dict[int, R
         "SELECT id, text, language FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
     )
     return {row["id"]: row for row in rows}
+
+
+def text_of(connection: Connection, memory: int, digest: str) -> str:
+    """The text of a memory; put together from its chunks where the history does not have it."""
+    text = history.text_of(connection, digest)
+    if text is not None:
+        return text
+    rows = connection.execute(
+        "SELECT text, start_line, end_line FROM chunks WHERE memory = ? ORDER BY start_line, id", (memory,)
+    ).fetchall()
+    text, line = "", rows[0]["start_line"] if rows else 0
+    for row in rows:
+        gap = row["start_line"] - line
+        text += ("\n" * gap if gap else " " if text else "") + row["text"]
+        line = row["end_line"]
+    return text
 
 
 def first_chunks(connection: Connection, files: Iterable[int]) -> list[int]:
@@ -121,10 +139,9 @@ def day_of(row: Row) -> date | None:
         return None
 
 
-def _where(filters: Filters, expired: bool = False) -> tuple[str, dict[str, str]]:
-    values = {name: value for name in CONDITIONS if (value := getattr(filters, name))}
-    if filters.path:
-        values["path"] = filters.path.rstrip("/")
+def conditions(filters: Filters, expired: bool = False) -> tuple[str, JsonObject]:
+    """The filters as SQL, each behind an `AND`, and its values."""
+    values = {name: value for name in CONDITIONS if (value := getattr(filters, name).rstrip("/"))}
     parts = [] if expired else [ALIVE]
     parts += [IS_PINNED if (name, value) == ("tier", PINNED) else CONDITIONS[name] for name, value in values.items()]
     for nth, tag in enumerate(filters.tags):
@@ -157,11 +174,21 @@ def keys_of(connection: Connection, rows: Sequence[Row]) -> list[str]:
     return [key_of(row["stem"], row["path"], row["slug"], shared[row["workspace"]]) for row in rows]
 
 
+def keyed_rows(
+    connection: Connection, columns: str, clause: str, values: Sequence[object] | JsonObject, tables: str = IN_FILES
+) -> list[tuple[str, Row]]:
+    """The memories (or chunks, by `tables`) that meet a clause, each with its key."""
+    rows = connection.execute(
+        f"SELECT m.id, m.workspace, m.slug, f.path, f.stem, {columns} FROM {tables} WHERE {clause}", values
+    ).fetchall()
+    return list(zip(keys_of(connection, rows), rows, strict=True))
+
+
 def memories(connection: Connection, workspace: int, key: str) -> list[Row]:
     """The memories that a key names."""
     base, _, slug = key.partition("#")
     return connection.execute(
-        "SELECT m.*, f.path, f.stem, f.problem FROM memories m JOIN files f ON f.id = m.file"
+        f"SELECT m.*, f.path, f.stem, f.problem FROM {IN_FILES}"
         " WHERE m.workspace = ? AND (f.stem = ? OR f.path = ?) AND m.slug = ? ORDER BY f.path",
         (workspace, base, base, slug),
     ).fetchall()
@@ -181,12 +208,15 @@ def gone(connection: Connection, workspace: int, key: str) -> list[Row]:
 
 def keys(connection: Connection, workspace: int) -> list[str]:
     """Every key of a workspace."""
+    return [key for key, _ in keyed_rows(connection, "m.id", "m.workspace = ?", (workspace,))]
+
+
+def in_file(connection: Connection, workspace: int, path: str) -> dict[str, Row]:
+    """The memories of a file by their slugs, in its order."""
     rows = connection.execute(
-        "SELECT m.workspace, f.stem, f.path, m.slug FROM memories m JOIN files f ON f.id = m.file"
-        " WHERE m.workspace = ?",
-        (workspace,),
-    ).fetchall()
-    return keys_of(connection, rows)
+        f"SELECT m.* FROM {IN_FILES} WHERE m.workspace = ? AND f.path = ? ORDER BY m.start_line", (workspace, path)
+    )
+    return {row["slug"]: row for row in rows}
 
 
 def digest_of(connection: Connection, workspace: int, path: str) -> str:

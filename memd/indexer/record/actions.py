@@ -1,14 +1,18 @@
-"""What memd itself did: each action with who asked for it and how it ended, what it changed, and the runs of jobs."""
+"""The actions of memd: who asked for each, what it changed and how it ended; the runs of jobs, and proposed writes."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from sqlite3 import Connection, Row
 from typing import Any
+
+from memd.errors import Busy, Conflict
+from memd.notes.read import common_prefix, digest_of
 
 
 def now() -> str:
@@ -149,3 +153,155 @@ def keep_run(connection: Connection, run: LastRun) -> None:
 def last_runs(connection: Connection) -> dict[str, LastRun]:
     rows = connection.execute("SELECT name, last, took_ms, result FROM jobs")
     return {row["name"]: LastRun(**dict(row)) for row in rows}
+
+
+# --- the bytes that an action took out of a file and put into it --------------------------------------------
+
+
+CONTEXT = 64
+"""Bytes kept around a splice, to find its place again after the file changed elsewhere."""
+
+DISTINCTIVE = 24
+"""Bytes that occur once in a file and are at least this many are the ones meant, whatever surrounds them now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """One change of one file: at `start`, `removed` became `inserted`."""
+
+    path: str
+    start: int
+    removed: bytes
+    inserted: bytes
+    before: str | None
+    """Digest of the file before the change; None: there was no file."""
+    after: str | None
+    leading: bytes = b""
+    trailing: bytes = b""
+
+
+def splice_of(path: str, before: bytes | None, after: bytes | None) -> Splice:
+    """The smallest run of whole lines in which two versions of a file differ.
+
+    Whole lines keep the written text readable in the splice, whatever happens to the lines around it.
+    """
+    old, new = before or b"", after or b""
+    start = common_prefix(old, new)
+    tail = common_prefix(old[start:][::-1], new[start:][::-1])
+    start, tail = _to_lines(old, new, start, tail)
+    end_old, end_new = len(old) - tail, len(new) - tail
+    return Splice(
+        path, start, old[start:end_old], new[start:end_new], digest_or_none(before), digest_or_none(after),
+        old[max(0, start - CONTEXT) : start], old[end_old : end_old + CONTEXT],
+    )  # fmt: skip
+
+
+def digest_or_none(data: bytes | None) -> str | None:
+    """The digest of a file's bytes; None for a file that does not exist."""
+    return None if data is None else digest_of(data)
+
+
+def _to_lines(old: bytes, new: bytes, start: int, tail: int) -> tuple[int, int]:
+    """Widen a difference to whole lines; lines that were only added or removed are shifted to line borders."""
+    back = start - (old.rfind(b"\n", 0, start) + 1)
+    removed, inserted = old[start : len(old) - tail], new[start : len(new) - tail]
+    # "B … ## " before "C" is "## B … " before "## C".
+    shifted = old[start - back : start]
+    if back and not (removed and inserted) and (removed or inserted).endswith(b"\n" + shifted):
+        return start - back, tail + back
+    start -= back
+    parts = (old[start : len(old) - tail], new[start : len(new) - tail])
+    if tail and not all(not part or part.endswith(b"\n") for part in parts):
+        line = old.find(b"\n", len(old) - tail)
+        tail = len(old) - line - 1 if line >= 0 else 0
+    return start, tail
+
+
+# --- in the ledger ------------------------------------------------------------------------------------------
+
+
+def keep_splice(connection: Connection, action: int, nth: int, splice: Splice) -> None:
+    packed = replace(splice, removed=zlib.compress(splice.removed), inserted=zlib.compress(splice.inserted))
+    columns = 'action, nth, path, start, removed, inserted, "before", "after", leading, trailing'
+    query = f"INSERT OR REPLACE INTO splices ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    connection.execute(query, (action, nth, *astuple(packed)))
+
+
+def splices_of(connection: Connection, action: int) -> list[Splice]:
+    """The splices of an action, in order."""
+    rows = connection.execute("SELECT * FROM splices WHERE action = ? ORDER BY nth", (action,))
+    packed = (Splice(**{field.name: row[field.name] for field in fields(Splice)}) for row in rows)
+    return [replace(one, removed=zlib.decompress(one.removed), inserted=zlib.decompress(one.inserted))
+            for one in packed]  # fmt: skip
+
+
+# --- undoing ------------------------------------------------------------------------------------------------
+
+
+def undo_splice(splice: Splice, data: bytes | None) -> bytes | None:
+    """The file without the splice: exact where nobody changed it since, else merged where the place is certain."""
+    if digest_or_none(data) != splice.after:
+        if data is None:
+            raise _conflict(f"{splice.path} is gone")
+        return _merged(splice, data)
+    if splice.before is None:
+        return None
+    now = data or b""
+    return now[: splice.start] + splice.removed + now[splice.start + len(splice.inserted) :]
+
+
+def _merged(splice: Splice, data: bytes) -> bytes:
+    leading, trailing = splice.leading, splice.trailing
+    for before, behind in ((leading, trailing), (leading, b""), (b"", trailing), (b"", b"")):
+        sought = before + splice.inserted + behind
+        certain = len(sought) >= DISTINCTIVE and (splice.inserted or (before and behind))
+        if certain and data.count(sought) == 1:
+            at = data.index(sought) + len(before)
+            return data[:at] + splice.removed + data[at + len(splice.inserted) :]
+    raise _conflict(f"{splice.path} was changed since, at the same place")
+
+
+def _conflict(why: str) -> Conflict:
+    return Conflict(f"it cannot be undone: {why}", "memd log shows what happened; memd diff shows the texts")
+
+
+# --- writes that wait for a person, gone as soon as they are decided ----------------------------------------
+
+
+MOST_PROPOSALS = 500
+"""Proposals of one workspace that may wait."""
+ONCE_MORE = ("now", "request_id")
+"""What differs when someone asks for the same once more."""
+
+
+def add_proposal(connection: Connection, workspace: int, who: str, method: str, params: dict[str, Any]) -> int:
+    """Keep a request; the number of the proposal, which is the old one where the same waits already."""
+    asked = {name: value for name, value in params.items() if name not in ONCE_MORE}
+    digest = hashlib.sha256(json.dumps([who, method, asked], sort_keys=True).encode()).hexdigest()
+    same = "SELECT id FROM proposals WHERE workspace = ? AND digest = ?"
+    if row := connection.execute(same, (workspace, digest)).fetchone():
+        return int(row["id"])
+    (waiting,) = connection.execute("SELECT COUNT(*) FROM proposals WHERE workspace = ?", (workspace,)).fetchone()
+    if waiting >= MOST_PROPOSALS:
+        raise Busy(f"{MOST_PROPOSALS} proposals wait here already, and this one was not kept", "memd proposal list")
+    # An id, so that a repeated acceptance is carried out once.
+    signed = {"request_id": f"proposal:{digest}:{now()}", **params}
+    inserted = connection.execute(
+        "INSERT INTO proposals (workspace, at, who, method, params, digest) VALUES (?, ?, ?, ?, ?, ?)",
+        (workspace, now(), who, method, json.dumps(signed, ensure_ascii=False), digest),
+    )
+    return int(inserted.lastrowid or 0)
+
+
+def waiting_proposals(connection: Connection, workspaces: list[int]) -> list[Row]:
+    """The proposals of some workspaces, oldest first."""
+    query = "SELECT * FROM proposals WHERE workspace IN (SELECT value FROM json_each(?)) ORDER BY id"
+    return connection.execute(query, (json.dumps(workspaces),)).fetchall()
+
+
+def count_proposals(connection: Connection) -> int:
+    return int(connection.execute("SELECT COUNT(*) FROM proposals").fetchone()[0])
+
+
+def drop_proposal(connection: Connection, proposal: int) -> None:
+    connection.execute("DELETE FROM proposals WHERE id = ?", (proposal,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -12,13 +12,14 @@ from sqlite3 import Connection, Row
 
 from memd.errors import UsageError
 from memd.indexer.indexing.read_files import read_or_none
+from memd.indexer.lifecycle import edges
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views.keys import declared_facts
+from memd.indexer.views.keys import Indexes, declared_facts
 from memd.models import JsonObject
-from memd.notes.incoming_file import split
+from memd.notes.merging import split
 
 SCHEMA = 1
 """Counted up when a reader of the old schema could misunderstand the new one."""
@@ -58,47 +59,30 @@ class ExportCursor:
         return json.dumps(list(asdict(self).values()), ensure_ascii=False, separators=(",", ":"))
 
 
-class ExportPage:
-    """One result: as many entries as fit, at least one."""
+def page(stores: Stores, indexes: Indexes, after: str, limit: int, max_bytes: int) -> JsonObject:
+    """The next entries after a cursor: files by path, then gone memories, then edges, for each workspace.
 
-    def __init__(self, limit: int) -> None:
-        self.parts: dict[str, list[JsonObject]] = {"files": [], "gone": [], "edges": []}
-        self._left = limit
-        self._bytes = PAGE_BYTES
-
-    @property
-    def full(self) -> bool:
-        return self._left <= 0 or self._bytes <= 0
-
-    def add(self, part: str, entry: JsonObject) -> None:
-        """Add an entry; memories of the same file are joined."""
-        entries = self.parts[part]
-        if part == "files" and entries and entries[-1]["path"] == entry["path"] and entries[-1]["ns"] == entry["ns"]:
-            entries[-1]["memories"] += entry["memories"]
-        else:
-            entries.append(entry)
-        self._left -= 1
-        self._bytes -= len(json.dumps(entry))
-
-    def result(self, following: str) -> JsonObject:
-        return {"memd_export": SCHEMA, **self.parts, "next": following}
-
-
-def page(stores: Stores, indexes: Sequence[WorkspaceIndex], after: str, limit: int, max_bytes: int) -> JsonObject:
-    """The next entries after a cursor: files by path, then gone memories, then edges, for each workspace."""
+    As many as fit, at least one.
+    """
     cursor, names = ExportCursor.read(after), [index.workspace.ns for index in indexes]
     if cursor.ns and cursor.ns not in names:
         raise UsageError(f"`after` is of the workspace `{cursor.ns}`, which is not among those asked for")
-    filled = ExportPage(limit)
+    parts: dict[str, list[JsonObject]] = {"files": [], "gone": [], "edges": []}
+    left, room = limit, PAGE_BYTES
     for index in indexes[names.index(cursor.ns) :] if cursor.ns else indexes:
         if cursor.ns != index.workspace.ns:
             cursor = ExportCursor(index.workspace.ns)
         for following, part, entry in _entries(stores.ledger.reader, index, cursor, max_bytes):
-            if filled.full:
-                return filled.result(str(cursor))
-            filled.add(part, entry)
-            cursor = following
-    return filled.result("")
+            if left <= 0 or room <= 0:
+                return {"memd_export": SCHEMA, **parts, "next": str(cursor)}
+            left, room, cursor = left - 1, room - len(json.dumps(entry)), following
+            last = parts[part][-1] if parts[part] else {}
+            # Memories of the same file are joined.
+            if part == "files" and (last.get("ns"), last.get("path")) == (entry["ns"], entry["path"]):
+                last["memories"] += entry["memories"]
+            else:
+                parts[part].append(entry)
+    return {"memd_export": SCHEMA, **parts, "next": ""}
 
 
 Entry = tuple[ExportCursor, str, JsonObject]
@@ -120,8 +104,8 @@ def _entries(connection: Connection, index: WorkspaceIndex, cursor: ExportCursor
         ).fetchall()
         for row in rows:
             yield ExportCursor(ns, gone=row["id"]), "gone", _gone(connection, ns, row)
-    for row in _edge_rows(connection, index.id, cursor.edge):
-        yield ExportCursor(ns, gone=cursor.gone, edge=row["id"]), "edges", _edge(connection, index, row)
+    for number, edge in _edges(connection, index, cursor.edge):
+        yield ExportCursor(ns, gone=cursor.gone, edge=number), "edges", edge
 
 
 # --- memories -----------------------------------------------------------------------------------------------
@@ -143,7 +127,7 @@ def _file_entries(
         yield 0, {**first, "from": 0, "memories": []}
     stem = PurePosixPath(path).stem
     shared = lookup.shared_stems(connection, index.id, [stem])
-    rows = _rows(connection, index, path)
+    rows = lookup.in_file(connection, index.id, path)
     for nth, (memory, after) in enumerate(memories):
         digest, row = digest_of_memory(memory), rows.get(memory.slug)
         entry = {
@@ -156,14 +140,6 @@ def _file_entries(
             "versions": _versions(connection, row["id"], digest) if row else [],
         }
         yield nth, {**(first if nth == 0 else file), "from": nth, "memories": [entry]}
-
-
-def _rows(connection: Connection, index: WorkspaceIndex, path: str) -> dict[str, Row]:
-    rows = connection.execute(
-        "SELECT m.* FROM memories m JOIN files f ON f.id = m.file WHERE m.workspace = ? AND f.path = ?",
-        (index.id, path),
-    )
-    return {row["slug"]: row for row in rows}
 
 
 def _gone(connection: Connection, ns: str, row: Row) -> JsonObject:
@@ -194,28 +170,19 @@ def _versions(connection: Connection, memory: int, own: str) -> list[JsonObject]
 # --- edges --------------------------------------------------------------------------------------------------
 
 
-def _edge_rows(connection: Connection, workspace: int, after: int) -> list[Row]:
-    """Edges that are not in the files, and those of any origin that were removed."""
-    return connection.execute(
-        "SELECT e.*, m.slug AS slug, f.path AS path, f.stem AS stem, n.slug AS other_slug, g.path AS other_path,"
-        " g.stem AS other_stem FROM edges e"
-        " JOIN memories m ON m.id = e.one JOIN files f ON f.id = m.file"
-        " JOIN memories n ON n.id = e.other JOIN files g ON g.id = n.file"
-        " WHERE e.workspace = ? AND e.id > ? AND (e.removed OR e.origin NOT IN ('declared', 'written')) ORDER BY e.id",
-        (workspace, after),
+def _edges(connection: Connection, index: WorkspaceIndex, after: int) -> Iterator[tuple[int, JsonObject]]:
+    """Edges that are not in the files, and those of any origin that were removed, each with its number."""
+    rows = connection.execute(
+        "SELECT * FROM edges WHERE workspace = ? AND id > ? AND (removed OR origin NOT IN ('declared', 'written'))"
+        " ORDER BY id",
+        (index.id, after),
     ).fetchall()
-
-
-def _edge(connection: Connection, index: WorkspaceIndex, row: Row) -> JsonObject:
-    shared = lookup.shared_stems(connection, index.id, (row["stem"], row["other_stem"]))
-    return {
-        "ns": index.workspace.ns,
-        "from": lookup.key_of(row["stem"], row["path"], row["slug"], shared),
-        "to": lookup.key_of(row["other_stem"], row["other_path"], row["other_slug"], shared),
-        "type": row["rel"],
-        **{name: row[name] for name in EDGE},
-        "removed": EDGE_STATES[row["removed"]],
-    }
+    names = edges.named(connection, index.id, {end for row in rows for end in (row["one"], row["other"])})
+    for row in rows:
+        if row["one"] in names and row["other"] in names:
+            ends = {"from": names[row["one"]]["key"], "to": names[row["other"]]["key"], "type": row["rel"]}
+            columns = {name: row[name] for name in EDGE}
+            yield row["id"], {"ns": index.workspace.ns, **ends, **columns, "removed": EDGE_STATES[row["removed"]]}
 
 
 def _iso(seconds: float) -> str:

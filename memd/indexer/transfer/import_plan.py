@@ -15,12 +15,13 @@ from typing import Any
 
 from memd.errors import NotFound, Refused, TooLarge, UsageError
 from memd.indexer.indexing.scan import is_memory_path
+from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.transfer.export import EDGE_STATES, LIFE, SCHEMA
 from memd.models import KINDS, RELATIONS, TIERS, Declared, JsonObject
-from memd.notes import incoming_file, safe_write
-from memd.notes.incoming_file import IncomingFile, IncomingMemory, MergeResult
+from memd.notes import merging, safe_write
+from memd.notes.merging import IncomingFile, IncomingMemory, MergeResult
 from memd.notes.names import UNSEEN
 from memd.notes.secrets import secrets_in
 
@@ -123,7 +124,7 @@ class ImportPlan:
 
     def add(self, incoming: IncomingFile, data: bytes | None, overwrite: bool) -> None:
         """Plan the merge of a file into the bytes that are there."""
-        outcome = incoming_file.merge(incoming, data, overwrite)
+        outcome = merging.merge_incoming(incoming, data, overwrite)
         self.same += outcome.same
         for memory, why in outcome.rejected:
             key = f"{incoming.path}#{memory.slug}" if memory.slug else incoming.path
@@ -143,9 +144,9 @@ def plan(
         if why:
             result.problems.append({"path": incoming.path, "why": why})
             continue
-        wanted = incoming if known is None else incoming_file.without_known(incoming, known)
+        wanted = incoming if known is None else merging.without_known(incoming, known)
         if known is not None and data is not None:
-            wanted = incoming_file.without_known(incoming_file.sectioned(wanted), known)
+            wanted = merging.without_known(merging.sectioned(wanted), known)
         result.same += len(incoming.items) - len(wanted.items)
         if known is not None:
             known.update(item.digest for item in wanted.items)
@@ -210,8 +211,8 @@ def restore_lives(stores: Stores, index: WorkspaceIndex, lives: Lives, paths: Se
     with stores.ledger.write() as connection:
         brought = list(_brought(connection, index, lives, paths))
         for memory, entry in brought:
-            life = entry.get("life")
-            if isinstance(life, dict) and all(isinstance(life.get(name), str) for name in LIFE):
+            life = _facts(entry, "life")
+            if all(isinstance(life.get(name), str) for name in LIFE):
                 _update(connection, memory, {**_life(life), **_observed(life)})
             _restore_versions(connection, memory, entry)
         if brought:
@@ -232,29 +233,26 @@ def _brought(
     )
     for row in rows:
         entry = lives.get((row["path"], row["slug"]))
-        if entry is not None and incoming_file.text_digest(text_at(entry, "text")) == row["digest"]:
+        if entry is not None and merging.text_digest(text_at(entry, "text")) == row["digest"]:
             yield row["id"], entry
 
 
 def _restore_versions(connection: Connection, memory: int, entry: JsonObject) -> None:
     """Put the versions of the export in place of the one that the import made."""
     text, versions = text_at(entry, "text"), objects(entry, "versions")
-    own = incoming_file.text_digest(text)
+    own = merging.text_digest(text)
     texts = [version.get("text", text if version.get("digest") == own else None) for version in versions]
-    if versions and versions[-1].get("digest") is not None and texts[-1] is not None and _is_text(texts[-1], own):
+    last = texts[-1] if versions and versions[-1].get("digest") is not None else None
+    if isinstance(last, str) and merging.text_digest(last) == own:
         connection.execute("DELETE FROM versions WHERE memory = ?", (memory,))
         _add_versions(connection, memory, versions, texts)
-
-
-def _is_text(text: object, digest: str) -> bool:
-    return isinstance(text, str) and incoming_file.text_digest(text) == digest
 
 
 def _add_versions(connection: Connection, memory: int, versions: Sequence[JsonObject], texts: Iterable[object]) -> None:
     for number, (entry, content) in enumerate(zip(versions, texts, strict=True), 1):
         kept = entry.get("digest")
         text = content if isinstance(content, str) and kept is not None else None
-        digest = incoming_file.text_digest(text) if text is not None else kept if isinstance(kept, str) else None
+        digest = merging.text_digest(text) if text is not None else kept if isinstance(kept, str) else None
         at, who, path, heading = (text_at(entry, name) for name in ("at", "who", "path", "heading"))
         history.add(connection, history.MemoryVersion(memory, number, at, who, None, digest, path, heading), text)
 
@@ -262,7 +260,7 @@ def _add_versions(connection: Connection, memory: int, versions: Sequence[JsonOb
 def absent(stores: Stores, index: WorkspaceIndex, gone: Sequence[JsonObject]) -> list[JsonObject]:
     """The gone memories of an export that this ledger does not know."""
     query = "SELECT 1 FROM memories WHERE workspace = ? AND digest = ? AND first_seen = ?"
-    known = [(index.id, text_at(entry, "digest"), _life(entry.get("life"))["first_seen"]) for entry in gone]
+    known = [(index.id, text_at(entry, "digest"), _life(_facts(entry, "life"))["first_seen"]) for entry in gone]
     reader = stores.ledger.reader
     return [entry for entry, values in zip(gone, known, strict=True) if not reader.execute(query, values).fetchone()]
 
@@ -277,24 +275,21 @@ def restore_gone(stores: Stores, index: WorkspaceIndex, gone: Sequence[JsonObjec
                 columns,
             )
             memory, versions = int(inserted.lastrowid or 0), objects(entry, "versions")
-            _update(connection, memory, _observed(entry.get("life")))
+            _update(connection, memory, _observed(_facts(entry, "life")))
             _add_versions(connection, memory, versions, (version.get("text") for version in versions))
 
 
 def _columns(entry: JsonObject) -> JsonObject:
     """The row of a gone memory; unknown facts are dropped."""
-    known, given, kind = asdict(Declared()), entry.get("declared"), text_at(entry, "kind")
-    declared = known | {
-        name: value for name, value in (given.items() if isinstance(given, dict) else ()) if name in known
-    }
-    life = entry.get("life")
+    known, life, kind = asdict(Declared()), _facts(entry, "life"), text_at(entry, "kind")
+    declared = known | {name: value for name, value in _facts(entry, "declared").items() if name in known}
     return {
         **{name: text_at(entry, name) for name in ("slug", "heading", "digest", "body", "role", "date")},
         "kind": kind if kind in KINDS else "semantic",
         "tags": json.dumps(list(declared["tags"]), ensure_ascii=False),
         "declared": json.dumps(declared, ensure_ascii=False),
         **_life(life),
-        "gone": (_moment(life.get("gone")) if isinstance(life, dict) else None) or LONG_AGO,
+        "gone": _moment(life.get("gone")) or LONG_AGO,
     }
 
 
@@ -313,10 +308,8 @@ def restore_edges(stores: Stores, index: WorkspaceIndex, lives: Lives, edges: Se
 
 
 def _memory(connection: Connection, workspace: int, place: tuple[str, str] | None) -> int | None:
-    row = connection.execute(
-        "SELECT m.id FROM memories m JOIN files f ON f.id = m.file WHERE m.workspace = ? AND f.path = ? AND m.slug = ?",
-        (workspace, *(place or ("", ""))),
-    ).fetchone()
+    path, slug = place or ("", "")
+    row = lookup.in_file(connection, workspace, path).get(slug)
     return row["id"] if row else None
 
 
@@ -380,17 +373,21 @@ def _tier(tier: object, otherwise: str) -> str:
     return tier if isinstance(tier, str) and tier in TIERS else otherwise
 
 
-def _life(life: object) -> JsonObject:
+def _facts(entry: JsonObject, name: str) -> JsonObject:
+    """An object within another; empty where there is none."""
+    value = entry.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _life(life: JsonObject) -> JsonObject:
     """The columns of every memory's life, with a default for what makes no sense."""
-    known = life if isinstance(life, dict) else {}
-    times = {name: _moment(known.get(name)) or LONG_AGO for name in ("first_seen", "changed")}
-    return {"tier": _tier(known.get("tier"), "stm"), **times, "expires": _moment(known.get("expires"))}
+    times = {name: _moment(life.get(name)) or LONG_AGO for name in ("first_seen", "changed")}
+    return {"tier": _tier(life.get("tier"), "stm"), **times, "expires": _moment(life.get("expires"))}
 
 
-def _observed(life: object) -> JsonObject:
+def _observed(life: JsonObject) -> JsonObject:
     """The further columns of a life, without what makes no sense."""
-    known = life if isinstance(life, dict) else {}
-    columns = {name: check(known.get(name)) for name, check in CHECKS.items()}
+    columns = {name: check(life.get(name)) for name, check in CHECKS.items()}
     return {name: value for name, value in columns.items() if value is not None}
 
 

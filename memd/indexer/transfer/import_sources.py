@@ -1,4 +1,4 @@
-"""Finds memories that other tools keep (Markdown trees, knowledge folders, sessions, JSON lines); their places here."""
+"""Finds memories that other tools keep (Markdown, sessions, JSON lines, SQLite databases), and their places here."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ import os
 import re
 import sqlite3
 import time
+import tomllib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path, PurePosixPath
+from urllib.parse import quote
 
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import NEVER, SWAP
-from memd.indexer.transfer import databases
 from memd.indexer.transfer.import_plan import seconds_of
 from memd.models import KINDS, JsonObject
-from memd.notes import incoming_file, metadata, secrets, sessions
-from memd.notes.entries import new_entry
-from memd.notes.layout import Layout
-from memd.notes.names import DATE, UNSEEN, slug
+from memd.notes import merging, metadata, secrets, sessions
+from memd.notes.names import DATE, UNSEEN, Layout, slug
 from memd.notes.read import SkippedFile, UnreadableFile, decode, read
+from memd.notes.sections import new_entry
 from memd.notes.topics import GENERAL, read_index, topic_file, topic_name
 
 MARKDOWN = (".md", ".markdown", ".mdk")
@@ -29,17 +30,12 @@ RECORDS = (".jsonl", ".ndjson", ".json")
 PLAIN_NAMES = ("memory", "memories", "notes", "docs", "projects", "knowledge", "ai-knowledge", "muxcode")
 """Folders whose name does not say whose memory it is: the folder above does."""
 
-HIDDEN = {
-    ".ai-knowledge": ("*.mdk", "*.md"),
-    ".muxcode": ("memory/**/*.md",),
-    ".claude": ("CLAUDE.md", "rules/**/*.md", "memory/**/*.md", "agent-memory/**/*.md", "projects/*/memory/**/*.md"),
-    ".codex": ("AGENTS.md", "memories/**/*.md"),
-    ".openclaw": ("workspace*/*.md", "workspace*/memory/**/*.md"),
-    ".mem0": ("history.db",),
-    ".mempalace": ("palace/chroma.sqlite3",),
-    ".claude-mem": ("claude-mem.db",),
-}
-"""Folders of other tools, and which files in them are memories."""
+
+@cache
+def tools() -> JsonObject:
+    """The table of other tools: their folders, and how their databases are read."""
+    return tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
+
 
 LEFT_OUT = frozenset({"raw_memories.md"})
 """The raw material of Codex's MEMORY.md."""
@@ -58,7 +54,7 @@ FACT = r"^[ \t]*%s:[ \t]*[\"']?([^\n]+?)[\"']?[ \t\r]*$"
 class SourceFiles:
     """What was found in some places: files for this workspace, and what could not be read."""
 
-    incoming_files: list[incoming_file.IncomingFile] = field(default_factory=list)
+    incoming_files: list[merging.IncomingFile] = field(default_factory=list)
     problems: list[JsonObject] = field(default_factory=list)
 
 
@@ -127,7 +123,7 @@ def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosix
         if (found := _sessions(file)) is not None:
             result.incoming_files += _session_notes(mapping, file, found)
             return
-        if databases.is_database(file):
+        if is_database(file):
             _take_database(result, mapping, file)
             return
         content = read(file, mapping.max_bytes)
@@ -138,7 +134,7 @@ def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosix
         _take_records(result, mapping, file, decode(content.data), targets)
         return
     for target, data in _markdown(mapping, file, path, content.data):
-        incoming = incoming_file.read_incoming(target, data, str(file), content.mtime_ns / 1e9)
+        incoming = merging.read_incoming(target, data, str(file), content.mtime_ns / 1e9)
         title = "" if target.startswith(f"{HOME}/") else f"From {mapping.name}"
         if incoming.items:
             result.incoming_files.append(replace(incoming, title=title))
@@ -149,20 +145,21 @@ def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosix
 
 def _files(place: Path) -> Iterator[tuple[Path, PurePosixPath]]:
     """The files of a place that can hold memories, in order, each with its path in the place; and links to folders."""
+    hidden: dict[str, list[str]] = tools()["folders"]
     # The place may itself be inside the folder of another tool.
-    above = next((part for part in place.parts[:-1] if part in HIDDEN), "")
+    above = next((part for part in place.parts[:-1] if part in hidden), "")
     if place.is_file():
         yield place, PurePosixPath(above) / place.name
         return
-    if place.name in HIDDEN:
-        for file in _matching(place, HIDDEN[place.name]):
+    if place.name in hidden:
+        for file in _matching(place, hidden[place.name]):
             yield file, PurePosixPath(place.name) / file.relative_to(place).as_posix()
         return
     reserved = OKF_RESERVED if _is_okf(place) else frozenset()
     for folder, names, files in os.walk(place):
         here = Path(folder)
-        for name in sorted(set(names) & HIDDEN.keys()):
-            for file in _matching(here / name, HIDDEN[name]):
+        for name in sorted(set(names) & hidden.keys()):
+            for file in _matching(here / name, hidden[name]):
                 yield file, PurePosixPath(file.relative_to(place).as_posix())
         names[:] = sorted(name for name in names if not name.startswith(".") and name not in NEVER)
         links = {name for name in names if (here / name).is_symlink()}
@@ -185,7 +182,7 @@ def _matching(folder: Path, globs: Iterable[str]) -> list[Path]:
 
 
 def _wanted(name: str) -> bool:
-    suffixes = (*MARKDOWN, *RECORDS, *databases.SUFFIXES)
+    suffixes = (*MARKDOWN, *RECORDS, *SUFFIXES)
     return Path(name).suffix in suffixes and not SWAP.search(name) and name not in LEFT_OUT
 
 
@@ -311,15 +308,13 @@ def _sessions(file: Path) -> list[sessions.Session] | None:
 
 def _session_notes(
     mapping: PathMapping, file: Path, found: Iterable[sessions.Session]
-) -> Iterator[incoming_file.IncomingFile]:
+) -> Iterator[merging.IncomingFile]:
     """A note for each session that is wanted and in which somebody asked something."""
     for session in found:
         if session.exchanges and mapping.wanted.fits(session):
             target = f"{SESSIONS}/{_file_name(sessions.name_of(session))}.md"
             ended = session.exchanges[-1].at.timestamp()
-            yield incoming_file.read_incoming(
-                target, sessions.note_of(session).encode("utf-8", "replace"), str(file), ended
-            )
+            yield merging.read_incoming(target, sessions.note_of(session).encode("utf-8", "replace"), str(file), ended)
 
 
 # --- databases ----------------------------------------------------------------------------------------------
@@ -327,7 +322,7 @@ def _session_notes(
 
 def _take_database(result: SourceFiles, mapping: PathMapping, file: Path) -> None:
     """A note for each day on which the tool kept something; each record is a section."""
-    found = databases.records(file)
+    found = records(file)
     if found is None:
         raise SkippedFile("it is not the database of a tool that memd knows")
     days: dict[str, list[str]] = {}
@@ -340,7 +335,7 @@ def _take_database(result: SourceFiles, mapping: PathMapping, file: Path) -> Non
     for day, sections in sorted(days.items()):
         target = f"{HOME}/{mapping.name}/{day}-{mapping.name}.md"
         text = secrets.masked(f"# {mapping.name}, {day}\n{''.join(sections)}")
-        incoming = incoming_file.read_incoming(target, text.encode("utf-8", "replace"), str(file), seconds_of(day))
+        incoming = merging.read_incoming(target, text.encode("utf-8", "replace"), str(file), seconds_of(day))
         result.incoming_files.append(incoming)
 
 
@@ -361,7 +356,7 @@ def _take_records(result: SourceFiles, mapping: PathMapping, file: Path, text: s
         targets.add(target)
         created = _first(record, "created", "created_at", "timestamp", "date", "updated_at")
         note = topic_file(_facts(record, key, name, created), content.replace("\r\n", "\n"))
-        incoming = incoming_file.read_incoming(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
+        incoming = merging.read_incoming(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
         items = tuple(replace(item, line=line) for item in incoming.items)
         result.incoming_files.append(replace(incoming, items=items))
 
@@ -403,3 +398,67 @@ def _facts(record: JsonObject, key: str, name: str, created: str) -> JsonObject:
         "ttl": _first(record, "ttl"),
         "created": created,
     }
+
+
+# --- SQLite databases of other tools ------------------------------------------------------------------------
+
+
+SUFFIXES = (".db", ".sqlite", ".sqlite3")
+HEADER = b"SQLite format 3\x00"
+
+
+def is_database(file: Path) -> bool:
+    if file.suffix not in SUFFIXES or not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return opened.read(len(HEADER)) == HEADER
+
+
+def records(file: Path) -> list[JsonObject] | None:
+    """The memories of a database as records; None if it is none of the known ones."""
+    with closing(_opened(file)) as connection:
+        for tool in tools()["databases"]:
+            known = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
+            if connection.execute(known, tool["known"].split(".")).fetchone():
+                rows = ((dict(row), table) for table in tool["tables"] for row in connection.execute(table["query"]))
+                found = [_record(row, table) for row, table in rows if not row.get(table.get("unless", ""))]
+                return [record for record in found if record["content"].strip()]
+    return None
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    """Read-only; where the folder may not be written to, as it is on the disk."""
+    place = f"file:{quote(str(file))}?mode=ro"
+    connection = sqlite3.connect(place, uri=True)
+    connection.row_factory = sqlite3.Row
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        connection.close()
+        connection = sqlite3.connect(f"{place}&immutable=1", uri=True)
+        connection.row_factory = sqlite3.Row
+    return connection
+
+
+def _record(row: JsonObject, table: JsonObject) -> JsonObject:
+    """A row as a record, by the columns that the table of tools names."""
+    content = []
+    for entry in table["content"]:
+        label, colon, column = entry.rpartition(": ")
+        if texts := _texts(row, column):
+            content.append(label + colon + "\n".join(f"- {text}" if column.endswith("[]") else text for text in texts))
+    tags = ",".join(text for column in table["tags"] for text in _texts(row, column))
+    title, created = row.get(table.get("title", "")), row.get(table["created"])
+    return {"title": title, "content": "\n\n".join(content), "tags": tags, "created": created}
+
+
+def _texts(row: JsonObject, column: str) -> list[str]:
+    """What a column says: nothing, a text, or each text of a list that it has as JSON."""
+    value = next((row[name] for name in column.removesuffix("[]").split("|") if row.get(name)), None)
+    if not column.endswith("[]"):
+        return [] if value is None else [str(value)]
+    try:
+        found = json.loads(value) if isinstance(value, str) else []
+    except (ValueError, RecursionError):
+        return []
+    return [str(one) for one in found] if isinstance(found, list) else []

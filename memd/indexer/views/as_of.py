@@ -11,7 +11,6 @@ import json
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
@@ -29,6 +28,7 @@ from memd.indexer.store.postings import MOST_POSTINGS, Lists, PostingCache, Post
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.store.text import TextIndex
 from memd.indexer.views import keys
+from memd.indexer.views.keys import Indexes
 from memd.models import Answer, Ask, Chunk, JsonObject, Memory
 from memd.notes.names import slug as slug_of
 from memd.notes.parse import parse
@@ -84,7 +84,7 @@ def slug_then(row: sqlite3.Row) -> str:
     return str(row["slug"]) if not row["slug"] or row["heading"] == row["heading_now"] else slug_of(row["heading"])
 
 
-def get_as_of(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, when: str) -> JsonObject:
+def get_as_of(stores: Stores, indexes: Indexes, key: str, when: str) -> JsonObject:
     """The memory that had a key then, as it was."""
     base, _, slug = key.partition("#")
     rows = [

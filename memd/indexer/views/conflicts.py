@@ -10,13 +10,12 @@ from pathlib import Path
 from memd.errors import NotFound
 from memd.indexer.indexing.read_files import read_or_none
 from memd.indexer.indexing.scan import is_memory_path
+from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.notes import conflicts
-from memd.notes.conflicts import Base
-from memd.notes.incoming_file import split
-from memd.notes.markers import MARKED, sides
-from memd.notes.read import decode
+from memd.notes import merging
+from memd.notes.merging import Base, split
+from memd.notes.read import MARKED, decode, sides
 
 GIT_SECONDS = 5.0
 
@@ -30,12 +29,12 @@ class TwoVersions:
     theirs: str
     base: Base
 
-    def merged(self, text: str) -> conflicts.Merged:
+    def merged(self, text: str) -> merging.Merged:
         """The note's text, merged with the other version."""
         if self.copy:
-            return conflicts.merge(self.path, text, self.theirs, self.base)
+            return merging.merge(self.path, text, self.theirs, self.base)
         ours, theirs, base = sides(text)
-        return conflicts.merge(self.path, ours, theirs, self.base if base is None else Base(base))
+        return merging.merge(self.path, ours, theirs, self.base if base is None else Base(base))
 
 
 def found(stores: Stores, index: WorkspaceIndex, max_bytes: int) -> list[tuple[TwoVersions, str]]:
@@ -54,13 +53,13 @@ def one(stores: Stores, index: WorkspaceIndex, path: str, max_bytes: int) -> Two
 
 def count(left_out: Mapping[str, str]) -> int:
     """How many notes have two versions, of the files that are left out in part or whole, with the reason."""
-    return sum(why == MARKED or conflicts.original_of(path) is not None for path, why in left_out.items())
+    return sum(why == MARKED or merging.original_of(path) is not None for path, why in left_out.items())
 
 
 def _copies(index: WorkspaceIndex) -> Iterator[tuple[str, str]]:
     """Notes and their copies, which the last scan passed over."""
     for path in sorted(index.skipped):
-        original = conflicts.original_of(path)
+        original = merging.original_of(path)
         if original is not None and is_memory_path(index.workspace, original):
             yield original, path
 
@@ -102,17 +101,12 @@ def _likely_base(stores: Stores, index: WorkspaceIndex, path: str, copy: str, ou
     """
     reader = stores.ledger.reader
     mine, others = ({memory.slug: memory.text for memory, _ in split(path, text)[1]} for text in (ours, theirs))
-    rows = reader.execute(
-        "SELECT m.id, m.slug FROM memories m JOIN files f ON f.id = m.file WHERE m.workspace = ? AND f.path = ?"
-        " ORDER BY m.start_line",
-        (index.id, path),
-    )
     texts = []
-    for number, slug in rows:
+    for slug, row in lookup.in_file(reader, index.id, path).items():
         if mine.get(slug, "") == others.get(slug):
             texts.append(mine[slug])
         elif slug in mine and slug in others:
-            digests = [version.digest for version in history.versions(reader, number) if version.digest]
+            digests = [version.digest for version in history.versions(reader, row["id"]) if version.digest]
             known = [history.text_of(reader, digest) or "" for digest in digests]
-            texts.append(conflicts.likely_base(known, mine[slug], others[slug], older=copy.endswith(".orig")))
+            texts.append(merging.likely_base(known, mine[slug], others[slug], older=copy.endswith(".orig")))
     return "\n\n".join(texts)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from sqlite3 import Connection, Row
 from typing import Any, NamedTuple
 
-from memd.indexer.indexing.read_files import read_or_none
-from memd.indexer.query import grep, lookup
+from memd.indexer.query import lookup
 from memd.indexer.query.lookup import ALIVE
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views.overview import AMONG, workspace_ids
-from memd.models import PINNED, Filters, JsonObject
+from memd.indexer.views.keys import AMONG, Indexes, workspace_ids
+from memd.models import Filters, JsonObject
 from memd.notes import names
-from memd.notes.entries import STAMP, time_of
-from memd.notes.read import digest_of
+from memd.notes.sections import STAMP, time_of
 
 
 class InventoryRow(NamedTuple):
@@ -25,8 +24,7 @@ class InventoryRow(NamedTuple):
 
     row: Row
     workspace_index: WorkspaceIndex
-    shared: set[str]
-    """Stems that several files of the workspace have."""
+    key: str
     time: str
     """`2026-02-21 14:27` if the entry has a stamp with the time, else its day."""
 
@@ -37,10 +35,6 @@ class InventoryRow(NamedTuple):
     @property
     def title(self) -> str:
         return str(self.row["heading"] or self.row["stem"])
-
-    @property
-    def key(self) -> str:
-        return lookup.key_of(self.row["stem"], self.row["path"], self.row["slug"], self.shared)
 
     @property
     def place(self) -> tuple[str, str, int]:
@@ -65,9 +59,7 @@ SORTS: dict[str, Callable[[InventoryRow], tuple[Any, ...]]] = {
 }
 
 
-def list_memories(
-    stores: Stores, indexes: Sequence[WorkspaceIndex], filters: Filters, sort: str, offset: int, limit: int
-) -> JsonObject:
+def list_memories(stores: Stores, indexes: Indexes, filters: Filters, sort: str, offset: int, limit: int) -> JsonObject:
     """One page of the memories, how many there are in all, and which roles the workspaces have."""
     connection = stores.ledger.reader
     if sort in ("newest", "oldest"):
@@ -84,43 +76,29 @@ def list_memories(
 
 
 def _by_day(
-    connection: Connection, indexes: Sequence[WorkspaceIndex], filters: Filters, offset: int, limit: int, oldest: bool
+    connection: Connection, indexes: Indexes, filters: Filters, offset: int, limit: int, oldest: bool
 ) -> tuple[list[InventoryRow], int]:
     """One page of the memories and how many there are; without filters only those of the page's days are read."""
-    days = None if filters else _days(connection, indexes)
-    found = [] if days else [entry for index in indexes for entry in entries(connection, index, filters)]
-    total = sum(many for _, many in days) if days else len(found)
+    days = [] if filters else _days(connection, indexes)
+    found = [entry for index in indexes for entry in entries(connection, index, filters)] if filters else []
+    total = len(days) or len(found)
     if oldest:
         left = max(0, total - offset)
         offset, limit = max(0, left - limit), min(left, limit)
-    if days:
-        span, newer = _days_of_page(days, offset, limit)
+    if on_page := days[offset : offset + limit]:
+        span = on_page[-1], on_page[0]
         found = [entry for index in indexes for entry in entries(connection, index, filters, days=span)]
-        offset -= newer
+        # Without those of newer days.
+        offset -= days.index(on_page[0])
     page = newest(connection, found, offset, limit)
     return page[::-1] if oldest else page, total
 
 
-def _days(connection: Connection, indexes: Sequence[WorkspaceIndex]) -> list[tuple[str, int]]:
-    """How many memories each day has, the newest day first."""
-    rows = connection.execute(
-        "SELECT date, COUNT(*) FROM memories WHERE file IS NOT NULL AND deleted IS NULL"
-        f" AND workspace {AMONG} GROUP BY date ORDER BY date DESC",
-        {"workspaces": workspace_ids(indexes)},
-    )
-    return [(date, many) for date, many in rows]
-
-
-def _days_of_page(days: list[tuple[str, int]], offset: int, limit: int) -> tuple[tuple[str, str], int]:
-    """The oldest and the newest day of a page, and how many memories are newer than both."""
-    touched, newer, before = [], 0, 0
-    for date, many in days:
-        if before + many <= offset:
-            newer += many
-        elif before < offset + limit:
-            touched.append(date)
-        before += many
-    return (touched[-1], touched[0]) if touched else ("", ""), newer
+def _days(connection: Connection, indexes: Indexes) -> list[str]:
+    """The day of each memory, the newest first."""
+    query = f"SELECT date FROM memories WHERE file IS NOT NULL AND deleted IS NULL AND workspace {AMONG}"
+    rows = connection.execute(f"{query} ORDER BY date DESC", {"workspaces": workspace_ids(indexes)})
+    return [date for (date,) in rows]
 
 
 def entries(
@@ -131,18 +109,20 @@ def entries(
     days: tuple[str, str] | None = None,
 ) -> list[InventoryRow]:
     """The memories of a workspace that pass the filters; with `ids` only those, with `days` only of that span."""
-    among = "" if ids is None else " AND m.id IN (SELECT value FROM json_each(:ids))"
-    within = "" if days is None else " AND m.date BETWEEN :first AND :last"
+    clause, values = lookup.conditions(replace(filters, tags=()), expired=True)
+    clause += "" if ids is None else " AND m.id IN (SELECT value FROM json_each(:ids))"
+    clause += "" if days is None else " AND m.date BETWEEN :first AND :last"
     first, last = days or ("", "")
-    rows = connection.execute(
-        "SELECT m.id, m.slug, m.heading, m.start_line, m.end_line, m.digest, m.kind, m.tier, m.role, m.date, m.tags,"
-        f" {lookup.IS_PINNED} AS pinned, f.path, f.stem FROM memories m JOIN files f ON f.id = m.file"
-        f" WHERE m.workspace = :workspace AND m.deleted IS NULL{among}{within}",
-        {"workspace": index.id, "ids": json.dumps(list(ids or ())), "first": first, "last": last},
-    ).fetchall()
-    passing = [row for row in rows if _passes(row, filters)] if filters else rows
-    shared = lookup.shared_stems(connection, index.id, {row["stem"] for row in passing})
-    return [InventoryRow(row, index, shared, row["date"]) for row in passing]
+    values |= {"workspace": index.id, "ids": json.dumps(list(ids or ())), "first": first, "last": last}
+    columns = "m.heading, m.start_line, m.end_line, m.digest, m.kind, m.tier, m.role, m.date, m.tags"
+    clause = f"m.workspace = :workspace AND m.deleted IS NULL{clause}"
+    # Not by SQLite, which folds only the case of ASCII letters.
+    wanted = {tag.lstrip("#").lower() for tag in filters.tags}
+    return [
+        InventoryRow(row, index, key, row["date"])
+        for key, row in lookup.keyed_rows(connection, columns, clause, values)
+        if not wanted or wanted <= {str(tag).lower() for tag in json.loads(row["tags"])}
+    ]
 
 
 def newest(
@@ -173,28 +153,13 @@ def newest(
     return candidates[offset - begin : offset - begin + limit]
 
 
-def _roles(connection: Connection, indexes: Iterable[WorkspaceIndex]) -> dict[str, int]:
+def _roles(connection: Connection, indexes: Indexes) -> dict[str, int]:
     """How many memories each role has, without any filter."""
     rows = connection.execute(
         f"SELECT role, COUNT(*) FROM memories WHERE file IS NOT NULL AND workspace {AMONG} GROUP BY role ORDER BY role",
         {"workspaces": workspace_ids(indexes)},
     )
     return dict(rows.fetchall())
-
-
-def _passes(row: Row, filters: Filters) -> bool:
-    if any(wanted and row[name] != wanted for name in ("kind", "role") if (wanted := getattr(filters, name))):
-        return False
-    if filters.tier and not (row["pinned"] if filters.tier == PINNED else row["tier"] == filters.tier):
-        return False
-    date: str = row["date"]
-    # "2026-02" takes in its days: whatever begins with it is not after it.
-    if date < filters.since or (filters.until and date[: len(filters.until)] > filters.until):
-        return False
-    tags = {str(tag).lower() for tag in json.loads(row["tags"])} if filters.tags else set()
-    if not all(tag.lstrip("#").lower() in tags for tag in filters.tags):
-        return False
-    return grep.under(row["path"], filters.path)
 
 
 def _stamped(connection: Connection, found: Sequence[InventoryRow]) -> list[InventoryRow]:
@@ -221,9 +186,8 @@ HEADING = re.compile(r"\s*(?: {0,3}#{1,6}(?:[ \t].*|[ \t\r]*)|[^\n]+\n {0,3}(?:=
 
 
 def ranked_entries(
-    stores: Stores, indexes: Sequence[WorkspaceIndex], query: str, filters: Filters, offset: int, limit: int,
-    max_bytes: int,
-) -> JsonObject:  # fmt: skip
+    stores: Stores, indexes: Indexes, query: str, filters: Filters, offset: int, limit: int
+) -> JsonObject:
     """One page of the entries with a word of the question, best first, among equals newest first."""
     with stores.ledger.snapshot() as connection:
         words = query.lower().split()
@@ -236,10 +200,10 @@ def ranked_entries(
             row for index, scored in by_index for row in entries(connection, index, Filters(), possible & scored.keys())
         ]
         page = newest(connection, rows, offset, limit, lambda entry: scores[entry.id])
-        texts = _texts(connection, page, max_bytes)
+        texts = [body_of(lookup.text_of(connection, entry.id, entry.row["digest"])) for entry in page]
         shown = [
-            (entry.id, {**entry.as_object(), "score": float(scores[entry.id]), "text": body_of(texts[entry.id])})
-            for entry in page
+            (entry.id, {**entry.as_object(), "score": float(scores[entry.id]), "text": text})
+            for entry, text in zip(page, texts, strict=True)
         ]
         return {"entries": history.with_authors(connection, shown), "total": len(scores)}
 
@@ -291,34 +255,3 @@ def _like(word: str) -> str:
     """A LIKE pattern that every text with the word matches; LIKE ignores the case of ASCII letters only."""
     escaped = (f"!{char}" if char in "!%_" else char for char in word)
     return "%" + "".join(char if char.isascii() or char.lower() == char.upper() else "%" for char in escaped) + "%"
-
-
-# --- whole texts --------------------------------------------------------------------------------------------
-
-
-def _texts(connection: Connection, page: Sequence[InventoryRow], max_bytes: int) -> dict[int, str]:
-    """The texts of entries from their files; from the ledger where a file has changed since."""
-    files: dict[tuple[str, str], list[str]] = {}
-    texts = {}
-    for entry in page:
-        ns, path, start = entry.place
-        if (ns, path) not in files:
-            content = read_or_none(entry.workspace_index, path, max_bytes)
-            files[ns, path] = content.text.split("\n") if content else []
-        text = "\n".join(files[ns, path][start - 1 : entry.row["end_line"]]).rstrip()
-        # The digest that the ledger keeps of a memory's text.
-        unchanged = digest_of(text.encode("utf-8", "surrogatepass")) == entry.row["digest"]
-        texts[entry.id] = text if unchanged else _from_chunks(connection, entry.id)
-    return texts
-
-
-def _from_chunks(connection: Connection, memory: int) -> str:
-    rows = connection.execute(
-        "SELECT text, start_line, end_line FROM chunks WHERE memory = ? ORDER BY start_line, id", (memory,)
-    ).fetchall()
-    text, line = "", rows[0]["start_line"] if rows else 0
-    for row in rows:
-        gap = row["start_line"] - line
-        text += ("\n" * gap if gap else " " if text else "") + row["text"]
-        line = row["end_line"]
-    return text

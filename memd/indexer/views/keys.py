@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from sqlite3 import Connection, Row
@@ -18,24 +18,24 @@ from memd.indexer.store.lexicon import similar_names
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import OWN, JsonObject
 from memd.notes import sections, topics
-from memd.notes.layout import INDEX, Layout
 from memd.notes.metadata import is_empty
-from memd.notes.names import DATE, is_long_term, slug
+from memd.notes.names import DATE, INDEX, Layout, is_long_term, slug
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
+from memd.prose import estimate_tokens
 
 # --- one memory by its key ------------------------------------------------------------------------------------
 
+
+Indexes = Sequence[WorkspaceIndex]
+"""The workspaces that someone asks about."""
 
 LIFE = ("importance", "accesses", "days", "accessed", "useful", "first_seen", "moved", "moved_by", "moved_why")
 """What was observed of a memory, besides its tier."""
 
 MOST_SHOWN_TO = 20
 
-CHARACTERS_PER_TOKEN = 4
-"""On average."""
 
-
-def by_key(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, max_bytes: int) -> tuple[int, JsonObject]:
+def by_key(stores: Stores, indexes: Indexes, key: str, max_bytes: int) -> tuple[int, JsonObject]:
     """The memory that `key` names: its number in the ledger, and its text as the file has it now."""
     index, row = find_memory(stores, indexes, key)
     if row["deleted"]:
@@ -76,7 +76,7 @@ def _shown_to(connection: Connection, memory: int) -> list[dict[str, str]]:
     return [{"who": row["who"], "at": f"{row['hour']}:00+00:00"} for row in rows]
 
 
-def find_memory(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> tuple[WorkspaceIndex, Row]:
+def find_memory(stores: Stores, indexes: Indexes, key: str) -> tuple[WorkspaceIndex, Row]:
     """The one memory that a key names, and its workspace."""
     rows = [(index, row) for index in indexes for row in lookup.memories(stores.ledger.reader, index.id, key)]
     if not rows:
@@ -89,7 +89,7 @@ def find_memory(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> 
     return only_one(own or rows, f"`{key}` names several memories")
 
 
-def day_without_key(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> str:
+def day_without_key(stores: Stores, indexes: Indexes, key: str) -> str:
     """The file of a day whose name is no key: all that was noted on it. Empty if there is none, or several."""
     if not DATE.fullmatch(key) or any(lookup.memories(stores.ledger.reader, index.id, key) for index in indexes):
         return ""
@@ -108,7 +108,7 @@ def only_one(rows: Sequence[tuple[WorkspaceIndex, Row]], problem: str) -> tuple[
 MOST_MEANT = 5
 
 
-def suggest_keys(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> str:
+def suggest_keys(stores: Stores, indexes: Indexes, key: str) -> str:
     """A hint for a key that no memory has."""
     keys = [name for index in indexes for name in lookup.keys(stores.ledger.reader, index.id)]
     plain = key.casefold()
@@ -125,11 +125,6 @@ def version_facts(number: int | None, text: str) -> JsonObject:
     return {"version": number, "supersedes": supersedes, "estimated_tokens": estimate_tokens(text)}
 
 
-def estimate_tokens(text: str) -> int:
-    """Roughly how many tokens a text is to a language model."""
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
-
-
 def declared_facts(declared: JsonObject) -> JsonObject:
     """What a memory declares, without what it leaves out."""
     return {name: value for name, value in declared.items() if not is_empty(value)}
@@ -138,9 +133,7 @@ def declared_facts(declared: JsonObject) -> JsonObject:
 # --- lines of a file ----------------------------------------------------------------------------------------
 
 
-def by_path(
-    stores: Stores, indexes: Sequence[WorkspaceIndex], path: str, first: int, count: int, max_bytes: int
-) -> JsonObject:
+def by_path(stores: Stores, indexes: Indexes, path: str, first: int, count: int, max_bytes: int) -> JsonObject:
     """Lines of a file; all of them when `count` is 0."""
     for index in indexes:
         inner = inside(index, path)
@@ -253,21 +246,36 @@ def digest_in(target: KeyTarget, text: str | None) -> str | None:
 # --- lists --------------------------------------------------------------------------------------------------
 
 
-def _rows(stores: Stores, indexes: Iterable[WorkspaceIndex], clause: str) -> Iterator[tuple[JsonObject, Row]]:
+AMONG = "IN (SELECT value FROM json_each(:workspaces))"
+PLACE = ("path", "start_line", "heading")
+
+
+def workspace_ids(indexes: Indexes) -> str:
+    """The workspaces for `AMONG`."""
+    return json.dumps([index.id for index in indexes])
+
+
+def listed(
+    connection: Connection, indexes: Indexes, columns: Sequence[str], clause: str,
+    tables: str = lookup.IN_FILES, **values: object,
+) -> list[JsonObject]:  # fmt: skip
+    """Memories as objects: the namespace, the key and some columns. The clause has their order."""
+    names = {index.id: index.workspace.ns for index in indexes}
+    selected = ", ".join(f"{lookup.IS_PINNED} AS pinned" if name == "pinned" else f"m.{name}" for name in columns
+                         if name != "path")  # fmt: skip
+    keyed = lookup.keyed_rows(connection, selected, clause, {"workspaces": json.dumps(list(names)), **values}, tables)
+    return [{"ns": names[row["workspace"]], "key": key, **{name: row[name] for name in columns}} for key, row in keyed]
+
+
+def _rows(stores: Stores, indexes: Indexes, clause: str) -> Iterator[tuple[JsonObject, Row]]:
     """The memories that pass a clause, as objects and as rows, in the order of their files."""
-    connection = stores.ledger.reader
     for index in indexes:
-        rows = connection.execute(
-            "SELECT m.*, f.path, f.stem FROM memories m JOIN files f ON f.id = m.file"
-            f" WHERE m.workspace = ? AND {clause} ORDER BY f.path, m.start_line",
-            (index.id,),
-        ).fetchall()
-        for key, row in zip(lookup.keys_of(connection, rows), rows, strict=True):
-            columns = {name: row[name] for name in ("path", "start_line", "heading")}
-            yield {"ns": index.workspace.ns, "key": key, **columns}, row
+        clause_here = f"m.workspace = ? AND {clause} ORDER BY f.path, m.start_line"
+        for key, row in lookup.keyed_rows(stores.ledger.reader, "m.*", clause_here, (index.id,)):
+            yield {"ns": index.workspace.ns, "key": key, **{name: row[name] for name in PLACE}}, row
 
 
-def expired(stores: Stores, indexes: Iterable[WorkspaceIndex]) -> list[JsonObject]:
+def expired(stores: Stores, indexes: Indexes) -> list[JsonObject]:
     """The memories whose ttl has run out or that were deleted, oldest first."""
     memories = [
         {**memory, "ttl": json.loads(row["declared"])["ttl"], "expires": row["deleted"] or row["expires"],
@@ -277,7 +285,7 @@ def expired(stores: Stores, indexes: Iterable[WorkspaceIndex]) -> list[JsonObjec
     return sorted(memories, key=lambda memory: (memory["expires"], memory["key"]))
 
 
-def tags(stores: Stores, indexes: Iterable[WorkspaceIndex]) -> list[JsonObject]:
+def tags(stores: Stores, indexes: Indexes) -> list[JsonObject]:
     """Every tag in its commonest spelling, with the number of its memories, commonest first."""
     counts: Counter[str] = Counter()
     spellings: dict[str, Counter[str]] = {}
@@ -309,7 +317,7 @@ def files_of(stores: Stores, index: WorkspaceIndex, key: str) -> list[JsonObject
     return [_file_relation(entry) for entry in json.loads(row["declared"]).get("files", ())]
 
 
-def touching(stores: Stores, indexes: Iterable[WorkspaceIndex], file: str, cwd: str) -> list[JsonObject]:
+def touching(stores: Stores, indexes: Indexes, file: str, cwd: str) -> list[JsonObject]:
     """The memories that declare a file, or one in a folder, with the relation to it."""
     memories = []
     for index in indexes:

@@ -9,12 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from sqlite3 import Connection, Row
 
+from memd.exam import MANY, ProbePassage
 from memd.indexer.query import lookup
 from memd.indexer.query.lookup import IS_PINNED
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views import exams
-from memd.lifecycle import summary_card
-from memd.models import TIERS, JsonObject
+from memd.indexer.views.keys import AMONG, PLACE, Indexes, listed, workspace_ids
+from memd.lifecycle import packing
+from memd.models import TIERS, Filters, JsonObject
 
 CARD_DAYS = 8
 """Days that an index card may have room for."""
@@ -29,38 +30,21 @@ DAY_KEYS = 3
 
 KEPT = "memories m INDEXED BY memories_kept"
 """A covering index: counting 10,000 memories reads none of their rows."""
-AMONG = "IN (SELECT value FROM json_each(:workspaces))"
 HERE = f"FROM {KEPT} WHERE m.file IS NOT NULL AND m.workspace {AMONG}"
 ON_CARD = f"m.workspace = :workspace AND m.file IS NOT NULL AND {lookup.ALIVE}"
 WITHIN = "{0} <> '' AND {0} >= :since AND (:until = '' OR substr({0}, 1, length(:until)) <= :until)"
 
 
-def workspace_ids(indexes: Iterable[WorkspaceIndex]) -> str:
-    """The workspaces for `IN (SELECT value FROM json_each(…))`."""
-    return json.dumps([index.id for index in indexes])
-
-
-def keyed_rows(
-    connection: Connection, indexes: Iterable[WorkspaceIndex], rows: Sequence[Row], *columns: str
-) -> list[JsonObject]:
-    """Rows of memories as objects: the namespace, the key and some columns."""
-    names = {index.id: index.workspace.ns for index in indexes}
-    return [
-        {"ns": names[row["workspace"]], "key": key, **{column: row[column] for column in columns}}
-        for key, row in zip(lookup.keys_of(connection, rows), rows, strict=True)
-    ]
-
-
 # --- the index card -----------------------------------------------------------------------------------------
 
 
-def peek(stores: Stores, indexes: Sequence[WorkspaceIndex]) -> JsonObject:
+def peek(stores: Stores, indexes: Indexes) -> JsonObject:
     """What the memory holds, as Markdown for a prompt."""
-    text = summary_card.cards([_summary(stores.ledger.reader, index) for index in indexes])
-    return {"text": text, "tokens": summary_card.tokens(text)}
+    text = packing.cards([_summary(stores.ledger.reader, index) for index in indexes])
+    return {"text": text, "tokens": packing.tokens(text)}
 
 
-def _summary(connection: Connection, index: WorkspaceIndex) -> summary_card.WorkspaceSummary:
+def _summary(connection: Connection, index: WorkspaceIndex) -> packing.WorkspaceSummary:
     values = {"workspace": index.id, "days": CARD_DAYS, "names": CARD_NAMES}
     tiers = connection.execute(f"SELECT m.tier, COUNT(*) FROM {KEPT} WHERE {ON_CARD} GROUP BY m.tier", values)
     days = connection.execute(
@@ -68,7 +52,7 @@ def _summary(connection: Connection, index: WorkspaceIndex) -> summary_card.Work
         f" WHERE {ON_CARD} AND m.role = 'daily' AND m.date <> '' GROUP BY m.date ORDER BY m.date DESC LIMIT :days",
         values,
     ).fetchall()
-    return summary_card.WorkspaceSummary(
+    return packing.WorkspaceSummary(
         index.workspace.ns,
         len(index.files),
         dict(tiers.fetchall()),
@@ -80,21 +64,18 @@ def _summary(connection: Connection, index: WorkspaceIndex) -> summary_card.Work
     )
 
 
-def _names(connection: Connection, clause: str, values: JsonObject, headings: bool = False) -> summary_card.NameList:
-    rows = connection.execute(
-        "SELECT m.workspace, m.heading, m.slug, f.path, f.stem, COUNT(*) OVER () AS total"
-        f" FROM memories m JOIN files f ON f.id = m.file WHERE {ON_CARD} AND {clause}"
-        " ORDER BY m.importance DESC, m.date DESC, f.path, m.start_line LIMIT :names",
-        values,
-    ).fetchall()
-    names = [row["heading"] for row in rows] if headings else lookup.keys_of(connection, rows)
-    return summary_card.NameList(names, rows[0]["total"] if rows else 0)
+def _names(connection: Connection, clause: str, values: JsonObject, headings: bool = False) -> packing.NameList:
+    order = "m.importance DESC, m.date DESC, f.path, m.start_line LIMIT :names"
+    wanted = f"{ON_CARD} AND {clause} ORDER BY {order}"
+    keyed = lookup.keyed_rows(connection, "m.heading, COUNT(*) OVER () AS total", wanted, values)
+    names = [row["heading"] if headings else key for key, row in keyed]
+    return packing.NameList(names, keyed[0][1]["total"] if keyed else 0)
 
 
 def _day_headings(connection: Connection, days: Sequence[str], values: JsonObject) -> list[tuple[str, list[str]]]:
     headings: dict[str, list[str]] = {day: [] for day in days}
     rows = connection.execute(
-        "SELECT m.date, m.heading FROM memories m JOIN files f ON f.id = m.file"
+        f"SELECT m.date, m.heading FROM {lookup.IN_FILES}"
         f" WHERE {ON_CARD} AND m.role = 'daily' AND m.slug <> '' AND m.date IN (SELECT value FROM json_each(:dates))"
         " ORDER BY f.path, m.start_line",
         {**values, "dates": json.dumps(days)},
@@ -107,47 +88,37 @@ def _day_headings(connection: Connection, days: Sequence[str], values: JsonObjec
 # --- every memory -------------------------------------------------------------------------------------------
 
 
-def tree(stores: Stores, indexes: Sequence[WorkspaceIndex], path: str, offset: int, limit: int) -> JsonObject:
+def tree(stores: Stores, indexes: Indexes, path: str, offset: int, limit: int) -> JsonObject:
     """A page of the memories in the order of their files, without their texts."""
     connection = stores.ledger.reader
-    values = {"workspaces": workspace_ids(indexes), "path": path.rstrip("/"), "offset": offset, "limit": limit}
-    clause = (
-        # Files first: their index has the order.
-        f"FROM files f CROSS JOIN memories m ON m.file = f.id WHERE f.workspace {AMONG} AND (:path = ''"
-        " OR f.path = :path OR f.path GLOB :path OR substr(f.path, 1, length(:path) + 1) = :path || '/')"
-    )
-    rows = connection.execute(
-        f"SELECT m.workspace, m.slug, m.heading, m.start_line, m.kind, m.tier, m.date, m.importance,"
-        f" {IS_PINNED} AS pinned, f.path, f.stem {clause}"
-        " ORDER BY f.workspace, f.path, m.start_line LIMIT :limit OFFSET :offset",
-        values,
-    ).fetchall()
-    columns = ("path", "start_line", "heading", "kind", "tier", "date", "importance", "pinned")
-    memories = keyed_rows(connection, indexes, rows, *columns)
+    # Files first: their index has the order.
+    tables = "files f CROSS JOIN memories m ON m.file = f.id"
+    below, values = lookup.conditions(Filters(path=path), expired=True)
+    clause = f"f.workspace {AMONG}{below}"
+    page = f"{clause} ORDER BY f.workspace, f.path, m.start_line LIMIT {limit} OFFSET {offset}"
+    columns = (*PLACE, "kind", "tier", "date", "importance", "pinned")
+    memories = listed(connection, indexes, columns, page, tables, **values)
+    values["workspaces"] = workspace_ids(indexes)
     return {
         "memories": [{**memory, "pinned": bool(memory["pinned"])} for memory in memories],
-        "total": _count(connection, clause, values),
+        "total": _count(connection, f"FROM {tables} WHERE {clause}", values),
     }
 
 
-def dormant(stores: Stores, indexes: Sequence[WorkspaceIndex], limit: int) -> tuple[list[JsonObject], int]:
+def dormant(stores: Stores, indexes: Indexes, limit: int) -> tuple[list[JsonObject], int]:
     """The dormant memories, longest first, and how many there are in all."""
-    connection = stores.ledger.reader
-    rows = connection.execute(
-        "SELECT m.workspace, m.slug, m.heading, m.start_line, m.moved, m.moved_by, m.moved_why, f.path, f.stem,"
-        f" COUNT(*) OVER () AS total FROM {KEPT} JOIN files f ON f.id = m.file"
-        f" WHERE m.tier = 'dormant' AND m.deleted IS NULL AND m.workspace {AMONG}"
-        " ORDER BY m.moved, m.workspace, f.path, m.start_line LIMIT :limit",
-        {"workspaces": workspace_ids(indexes), "limit": limit},
-    ).fetchall()
-    columns = ("path", "start_line", "heading", "moved", "moved_by", "moved_why")
-    return keyed_rows(connection, indexes, rows, *columns), rows[0]["total"] if rows else 0
+    tables = f"{KEPT} JOIN files f ON f.id = m.file"
+    clause = f"m.tier = 'dormant' AND m.deleted IS NULL AND m.workspace {AMONG}"
+    longest = f"{clause} ORDER BY m.moved, m.workspace, f.path, m.start_line LIMIT {limit}"
+    memories = listed(stores.ledger.reader, indexes, (*PLACE, "moved", "moved_by", "moved_why"), longest, tables)
+    values = {"workspaces": workspace_ids(indexes)}
+    return memories, _count(stores.ledger.reader, f"FROM {tables} WHERE {clause}", values)
 
 
 # --- counts -------------------------------------------------------------------------------------------------
 
 
-def stats(stores: Stores, indexes: Sequence[WorkspaceIndex], days: int = 0) -> JsonObject:
+def stats(stores: Stores, indexes: Indexes, days: int = 0) -> JsonObject:
     """Counts of everything that is kept, and the bytes on disk; with `days`, the tiers at the end of each of them."""
     connection, values = stores.ledger.reader, {"workspaces": workspace_ids(indexes)}
     versions = f"FROM versions v WHERE {_versions_among(stores, indexes)}"
@@ -163,7 +134,7 @@ def stats(stores: Stores, indexes: Sequence[WorkspaceIndex], days: int = 0) -> J
         "most_used": _used(connection, indexes, "m.accesses > 0", "m.accesses DESC, m.accessed DESC"),
         "least_used": _used(connection, indexes, "1", "m.accesses, COALESCE(m.accessed, m.first_seen)"),
         "disk": _disk(stores.folder),
-        "exams": [{"ns": index.workspace.ns, **row} for index in indexes for row in exams.trend(connection, index.id)],
+        "exams": [{"ns": index.workspace.ns, **row} for index in indexes for row in exam_trend(connection, index.id)],
         "tier_days": _tier_days(connection, values, days) if days else [],
     }
 
@@ -184,7 +155,7 @@ def _tier_days(connection: Connection, values: JsonObject, days: int) -> list[Js
     return found[::-1]
 
 
-def _versions_among(stores: Stores, indexes: Sequence[WorkspaceIndex]) -> str:
+def _versions_among(stores: Stores, indexes: Indexes) -> str:
     """The versions of these workspaces; of all of them without looking up any memory."""
     every = len(indexes) == len(stores.indexes)
     return "1" if every else f"v.memory IN (SELECT id FROM memories WHERE workspace {AMONG})"
@@ -256,14 +227,9 @@ def _access_counts(connection: Connection, values: JsonObject) -> JsonObject:
     return {**dict(row), "waiting": _count(connection, waiting, values)}
 
 
-def _used(connection: Connection, indexes: Sequence[WorkspaceIndex], clause: str, order: str) -> list[JsonObject]:
-    rows = connection.execute(
-        "SELECT m.workspace, m.slug, m.heading, m.tier, m.accesses, m.days, m.accessed, f.path, f.stem"
-        f" FROM memories m JOIN files f ON f.id = m.file WHERE +m.workspace {AMONG} AND {clause}"
-        f" ORDER BY {order}, m.id LIMIT {USED}",
-        {"workspaces": workspace_ids(indexes)},
-    ).fetchall()
-    return keyed_rows(connection, indexes, rows, "heading", "tier", "accesses", "days", "accessed")
+def _used(connection: Connection, indexes: Indexes, clause: str, order: str) -> list[JsonObject]:
+    clause = f"+m.workspace {AMONG} AND {clause} ORDER BY {order}, m.id LIMIT {USED}"
+    return listed(connection, indexes, ("heading", "tier", "accesses", "days", "accessed"), clause)
 
 
 def _disk(folder: Path) -> dict[str, int]:
@@ -307,7 +273,7 @@ DONE = (
 
 
 def timeline(
-    stores: Stores, indexes: Sequence[WorkspaceIndex], since: str, until: str, limit: int, only_counts: bool = False
+    stores: Stores, indexes: Indexes, since: str, until: str, limit: int, only_counts: bool = False
 ) -> JsonObject:
     """The days on which something was noted or done, newest first; with `only_counts` without the notes' headings."""
     connection = stores.ledger.reader
@@ -342,9 +308,7 @@ def _by_day(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return by_day
 
 
-def _headings(
-    connection: Connection, indexes: Sequence[WorkspaceIndex], days: Sequence[str]
-) -> dict[str, list[JsonObject]]:
+def _headings(connection: Connection, indexes: Indexes, days: Sequence[str]) -> dict[str, list[JsonObject]]:
     """The first notes of each day, with their headings."""
     rows = connection.execute(
         "SELECT * FROM (SELECT m.workspace, m.date, m.heading, m.slug, m.tier, f.path, f.stem, m.start_line,"
@@ -354,7 +318,46 @@ def _headings(
         {"workspaces": workspace_ids(indexes), "days": json.dumps(days)},
     ).fetchall()
     headings: dict[str, list[JsonObject]] = {}
-    for entry, row in zip(keyed_rows(connection, indexes, rows), rows, strict=True):
-        note = {**entry, "heading": row["heading"] or row["stem"], "tier": row["tier"]}
+    names = {index.id: index.workspace.ns for index in indexes}
+    for key, row in zip(lookup.keys_of(connection, rows), rows, strict=True):
+        note = {"ns": names[row["workspace"]], "key": key, "heading": row["heading"] or row["stem"],
+                "tier": row["tier"]}  # fmt: skip
         headings.setdefault(row["date"], []).append(note)
     return headings
+
+
+# --- the nightly exam: the chunks that probes are made from, and the trend of the results -------------------
+
+
+KEPT_EXAMS = 30
+"""Results that are kept for a workspace: one a day, so about a month."""
+
+
+def exam_passages(connection: Connection, workspace: int, ns: str) -> list[ProbePassage]:
+    """The chunks of a workspace; of a very large one a part, chosen by content."""
+    columns = ("path", "start_line", "end_line", "text", "date")
+    selected, chosen = "c.start_line, c.end_line, c.text, m.date", "c.workspace = ? ORDER BY c.digest, c.id LIMIT ?"
+    keyed = lookup.keyed_rows(connection, selected, chosen, (workspace, MANY), lookup.TABLES)
+    return [ProbePassage(ns, key, *(row[name] for name in columns)) for key, row in keyed]
+
+
+def keep_exam(connection: Connection, workspace: int, date: str, report: JsonObject) -> None:
+    """Keep a result; a second one of a day replaces the first."""
+    connection.execute(
+        "INSERT OR REPLACE INTO exams (workspace, date, probes, recall, p95_ms) VALUES (?, ?, ?, ?, ?)",
+        (workspace, date, report["questions"], report["figures"]["recall@5"], report["p95_ms"]),
+    )
+    connection.execute(
+        "DELETE FROM exams WHERE workspace = ?1 AND date NOT IN"
+        " (SELECT date FROM exams WHERE workspace = ?1 ORDER BY date DESC LIMIT ?2)",
+        (workspace, KEPT_EXAMS),
+    )
+
+
+def exam_trend(connection: Connection, workspace: int, most: int = KEPT_EXAMS) -> list[JsonObject]:
+    """The last results, newest first."""
+    rows = connection.execute(
+        "SELECT date, probes, recall, p95_ms FROM exams WHERE workspace = ? ORDER BY date DESC LIMIT ?",
+        (workspace, most),
+    )
+    return [dict(row) for row in rows]

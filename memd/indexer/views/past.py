@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import PurePosixPath
@@ -18,8 +18,9 @@ from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
-from memd.indexer.views.overview import AMONG, workspace_ids
+from memd.indexer.views.keys import AMONG, Indexes, workspace_ids
 from memd.models import JsonObject
+from memd.prose import LINE
 
 NUMBERED = re.compile(r"(?P<key>.+)~(?P<number>\d{1,18})")
 """A memory by its own number: several that are gone may have had one key."""
@@ -50,7 +51,7 @@ class KnownMemory:
         return cls(index, row["id"], row["slug"], row["path"], row["gone"])
 
 
-def known(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> KnownMemory:
+def known(stores: Stores, indexes: Indexes, key: str) -> KnownMemory:
     """The memory that has a key, else the last one that had it; `key~NUMBER` names one of several."""
     try:
         return KnownMemory.of(*keys.find_memory(stores, indexes, key))
@@ -64,7 +65,7 @@ def known(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> KnownM
         return memory
 
 
-def _by_number(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> KnownMemory | None:
+def _by_number(stores: Stores, indexes: Indexes, key: str) -> KnownMemory | None:
     parts = NUMBERED.fullmatch(key)
     if parts is None:
         return None
@@ -80,7 +81,7 @@ def _by_number(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> K
 # --- versions -----------------------------------------------------------------------------------------------
 
 
-def versions(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str) -> JsonObject:
+def versions(stores: Stores, indexes: Indexes, key: str) -> JsonObject:
     """Every version of a memory, newest first."""
     memory = known(stores, indexes, key)
     kept = history.versions(stores.ledger.reader, memory.memory)
@@ -102,7 +103,7 @@ def _version(stores: Stores, version: history.MemoryVersion, current: bool) -> J
     }
 
 
-def by_version(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, number: int) -> JsonObject:
+def by_version(stores: Stores, indexes: Indexes, key: str, number: int) -> JsonObject:
     """A memory that is in the files, or was, in one of its versions."""
     memory = known(stores, indexes, key)
     version, text = text_of(stores, memory, key, number)
@@ -131,7 +132,7 @@ def text_of(stores: Stores, memory: KnownMemory, key: str, number: int) -> tuple
     return fitting[-1], text
 
 
-def difference(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, old: int, new: int) -> JsonObject:
+def difference(stores: Stores, indexes: Indexes, key: str, old: int, new: int) -> JsonObject:
     """A unified diff of two versions: of the last two without numbers, from `old` to the last one with one."""
     memory, reader = known(stores, indexes, key), stores.ledger.reader
     digests = {version.number: version.digest for version in history.versions(reader, memory.memory)}
@@ -141,16 +142,11 @@ def difference(stores: Stores, indexes: Sequence[WorkspaceIndex], key: str, old:
         if number and number not in digests:
             there = ", ".join(map(str, digests))
             raise NotFound(f"`{key}` has no version {number}", f"there are: {there} (memd history {key})")
-    one, other = (_lines(history.text_of(reader, digests.get(number)) or "") for number in (old, new))
+    one, other = (LINE.findall(history.text_of(reader, digests.get(number)) or "") for number in (old, new))
     lines = difflib.unified_diff(one, other, f"{key}@{old}", f"{key}@{new}")
     diff = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
     result = {**_where(memory, key), "old": old, "new": new, "diff": diff}
     return history.with_authors(reader, [(memory.memory, result)])[0]
-
-
-def _lines(text: str) -> list[str]:
-    """Only a line feed ends a line."""
-    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 # --- the log ------------------------------------------------------------------------------------------------
@@ -168,7 +164,7 @@ class LogFilter:
     limit: int = 50
 
 
-def entries(stores: Stores, indexes: Sequence[WorkspaceIndex], wanted: LogFilter) -> JsonObject:
+def entries(stores: Stores, indexes: Indexes, wanted: LogFilter) -> JsonObject:
     """Everything that was done, newest first: memd's own actions, and what editors saved."""
     connection, names = stores.ledger.reader, {index.id: index.workspace.ns for index in indexes}
     values = {**asdict(wanted), "workspaces": workspace_ids(indexes), "memories": None}
@@ -264,12 +260,12 @@ def _key_at(row: Row) -> str:
 # --- what can be undone -------------------------------------------------------------------------------------
 
 
-def action(stores: Stores, indexes: Sequence[WorkspaceIndex], number: int) -> Row | None:
+def action(stores: Stores, indexes: Indexes, number: int) -> Row | None:
     """One action of these workspaces."""
     return _action(stores, indexes, "a.id = :id", {"id": number})
 
 
-def last(stores: Stores, indexes: Sequence[WorkspaceIndex], who: str) -> Row | None:
+def last(stores: Stores, indexes: Indexes, who: str) -> Row | None:
     """The last change that someone made and nobody undid; a job's is never the one that is meant."""
     clause = (
         "(spliced OR shifted) AND a.who = :who AND a.who NOT LIKE 'job:%' AND a.who <> 'editor' AND a.what <> 'undo'"
@@ -278,7 +274,7 @@ def last(stores: Stores, indexes: Sequence[WorkspaceIndex], who: str) -> Row | N
     return _action(stores, indexes, clause, {"who": who})
 
 
-def _action(stores: Stores, indexes: Sequence[WorkspaceIndex], clause: str, values: dict[str, Any]) -> Row | None:
+def _action(stores: Stores, indexes: Indexes, clause: str, values: dict[str, Any]) -> Row | None:
     row: Row | None = stores.ledger.reader.execute(
         f"SELECT a.*, {CHANGED} FROM actions a WHERE {clause} AND a.workspace {AMONG} ORDER BY a.id DESC LIMIT 1",
         {**values, "workspaces": workspace_ids(indexes)},
@@ -303,7 +299,7 @@ def since(stores: Stores, workspace: int, action: int) -> str:
 # --- the trash ----------------------------------------------------------------------------------------------
 
 
-def trash(stores: Stores, indexes: Sequence[WorkspaceIndex], limit: int) -> JsonObject:
+def trash(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
     """The memories and the whole files that are gone, last first, each with the command that restores it."""
     connection, names = stores.ledger.reader, {index.id: index.workspace.ns for index in indexes}
     rows = connection.execute(

@@ -13,8 +13,7 @@ from memd.indexer.indexing.scan import LINK, SWAP, ScanResult, is_utf8, refusal
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import content_now
 from memd.models import FileStat
-from memd.notes.layout import Layout, layout_of
-from memd.notes.names import is_topic
+from memd.notes.names import Layout, is_topic, layout_of
 from memd.notes.topics import Topic, read_topic
 
 

@@ -59,12 +59,7 @@ def _git(root: Path, *arguments: str, check: bool = True, data: bytes = b"", ind
     command = ["git", "-C", str(root), *QUIET, *arguments]
     try:
         done = subprocess.run(
-            command,
-            input=data,
-            capture_output=True,
-            timeout=GIT_SECONDS,
-            check=False,
-            env=environment,
+            command, input=data, capture_output=True, timeout=GIT_SECONDS, check=False, env=environment
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MemdError(f"git could not be run: {error}", "is it installed? git --version") from None

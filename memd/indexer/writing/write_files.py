@@ -1,22 +1,28 @@
-"""Carries out write actions: what they change is in the ledger before a file is touched, so a kill loses nothing."""
+"""Carries out and undoes write actions: what they change is in the ledger first, so a kill loses nothing."""
 
 from __future__ import annotations
 
 import json
 import logging
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 from sqlite3 import Connection, Row
 
 from memd.errors import Conflict, DiskFull, MemdError
 from memd.failpoints import failpoint
-from memd.indexer.record import actions, splices
-from memd.indexer.record.splices import Splice, digest_or_none, splice_of, undo_splice
+from memd.indexer.lifecycle import lives
+from memd.indexer.record import actions
+from memd.indexer.record.actions import Splice, digest_or_none, splice_of, undo_splice
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.notes import entries, read, safe_write
+from memd.indexer.views.past import KnownMemory
+from memd.notes import blocks, names, read, safe_write, sections
+from memd.notes.parse import parse
+from memd.notes.sections import daily_head
 
 log = logging.getLogger("memd.write_files")
 
@@ -122,10 +128,10 @@ class _ActionRecord:
     def intend(self, nth: int, change: FileChange, old: bytes | None, new: bytes | None) -> None:
         """Keep what is about to change. A repeated request finds it, and so does the next start after a kill."""
         if change.edit is None:
-            self.key = entries.unique_key(self._write_action.key, read.decode(old or b""))
+            self.key = sections.unique_key(self._write_action.key, read.decode(old or b""))
         self._splices[nth] = splice_of(change.path, old, new)
         with self._ledger.write() as connection:
-            splices.keep(connection, self._begun(connection), nth, self._splices[nth])
+            actions.keep_splice(connection, self._begun(connection), nth, self._splices[nth])
         failpoint("action-begun")
 
     def finish(self, conflicts: Sequence[str], changed: bool) -> int:
@@ -160,7 +166,7 @@ def restore_failed(ledger: Ledger, index: WorkspaceIndex, numbers: Sequence[int]
     """Restore the files of actions that failed half-way; returns those that wait until there is room on the disk."""
     waiting: list[str] = []
     for number in numbers:
-        written = [splice for splice in splices.of(ledger.reader, number) if _is_written(index, splice)]
+        written = [splice for splice in actions.splices_of(ledger.reader, number) if _is_written(index, splice)]
         left, without_room = _restore(index, written)
         waiting += without_room
         if not without_room:
@@ -193,7 +199,8 @@ def _restore(index: WorkspaceIndex, written: list[Splice]) -> tuple[list[str], l
 def recover(stores: Stores, index: WorkspaceIndex) -> list[str]:
     """Finish or fail every action that a kill left begun, and sweep up; returns the conflict copies that were made."""
     begun = [
-        (row, splices.of(stores.ledger.reader, row["id"])) for row in actions.begun(stores.ledger.reader, index.id)
+        (row, actions.splices_of(stores.ledger.reader, row["id"]))
+        for row in actions.begun(stores.ledger.reader, index.id)
     ]
     intended = [_intended(index, splice) for _, kept in begun for splice in kept]
 
@@ -258,3 +265,123 @@ def _is_written(index: WorkspaceIndex, splice: Splice) -> bool:
 def _bytes(index: WorkspaceIndex, splice: Splice) -> bytes | None:
     file = index.workspace.root / splice.path
     return file.read_bytes() if file.is_file() else None
+
+
+# --- undoing ------------------------------------------------------------------------------------------------
+
+
+def undo(stores: Stores, index: WorkspaceIndex, action: int, who: str, request: str = "") -> ActionResult:
+    """Undo an action, as an action that can be undone itself; a repeated request is carried out once."""
+    kept = actions.splices_of(stores.ledger.reader, action)
+    if not kept:
+        return _undo_life_changes(stores, index, action, who, request)
+    changes = tuple(FileChange(splice.path, edit=partial(actions.undo_splice, splice)) for splice in reversed(kept))
+    return perform(stores, index, WriteAction("undo", who, changes, key=str(action), request=request, undoes=action))
+
+
+def _undo_life_changes(stores: Stores, index: WorkspaceIndex, action: int, who: str, request: str) -> ActionResult:
+    """Undo an action that changed no file. What a person put back ages anew, or the next reflect would redo it."""
+    if (before := actions.by_request(stores.ledger.reader, request)) is not None:
+        return ActionResult(before["id"], repeated=True, key=before["key"], back=json.loads(before["detail"])["back"])
+    with stores.ledger.write() as connection:
+        number = actions.begin(connection, index.id, who, "undo", str(action), request)
+        changes = actions.changes_of(connection, action)
+        undoing = _LifeUndo(connection, action, number, who, datetime.now(UTC))
+        for change in reversed(changes):
+            undoing.restored += getattr(undoing, change.what)(change)
+        if changes and not undoing.restored:
+            moved = "it cannot be undone: the memories were moved again since"
+            raise Conflict(moved, "memd log KEY shows what happened to each")
+        actions.finish(connection, number, {"paths": [], "conflicts": [], "back": undoing.restored})
+        actions.mark_undone(connection, action, number)
+        stores.ledger.tick(connection)
+    return ActionResult(number, key=str(action), back=undoing.restored)
+
+
+@dataclass(slots=True)
+class _LifeUndo:
+    """Undoes one life change after the other: a method for each kind, which returns whether it was still as left."""
+
+    connection: Connection
+    action: int
+    number: int
+    """The undoing action, which keeps life changes of its own."""
+    who: str
+    now: datetime
+    restored: int = 0
+
+    def tier(self, change: actions.LifeChange) -> bool:
+        row = self.connection.execute("SELECT tier, moved FROM memories WHERE id = ?", (change.memory,)).fetchone()
+        if (row["tier"], row["moved"]) != (change.after["tier"], change.after["moved"]):
+            return False
+        back = lives.TierMove(change.memory, change.before["tier"], self.who, f"undo of action {self.action}")
+        return lives.move(self.connection, self.number, self.restored, back, self.now)
+
+    def useful(self, change: actions.LifeChange) -> bool:
+        step = change.before - change.after
+        row = self.connection.execute(
+            "UPDATE memories SET useful = MAX(0, useful + ?) WHERE id = ? RETURNING useful", (step, change.memory)
+        ).fetchone()
+        self._keep(change, row["useful"] - step, row["useful"])
+        return True
+
+    def edge(self, change: actions.LifeChange) -> bool:
+        changed = self.connection.execute(
+            "UPDATE edges SET removed = ?1 WHERE one = ?2 AND other = ?3 AND rel = ?4 AND removed = ?5",
+            (change.before["removed"], *(change.after[name] for name in ("one", "other", "rel", "removed"))),
+        ).rowcount
+        if changed:
+            self._keep(change, change.after, change.before)
+        return bool(changed)
+
+    def _keep(self, change: actions.LifeChange, before: object, after: object) -> None:
+        actions.keep_change(self.connection, self.number, self.restored, change.memory, change.what, before, after)
+
+
+# --- restoring a version ------------------------------------------------------------------------------------
+
+
+def restoring_change(stores: Stores, known: KnownMemory, text: str) -> FileChange:
+    """The change that makes a text the current one of its memory."""
+    removed = _removed_file(stores.ledger.reader, known)
+
+    def edit(data: bytes | None) -> bytes | None:
+        if data is None:
+            return sections.in_bytes(lambda old: _new_file(known, old or "", text))(removed)
+        return sections.in_bytes(lambda current: _restored(known, current or "", text))(data)
+
+    return FileChange(known.path, edit=edit)
+
+
+def _restored(known: KnownMemory, current: str, text: str) -> str:
+    """The file with the text in place of its memory's current one, or added where the memory is gone."""
+    if known.gone is not None:
+        if known.slug:
+            return sections.with_new_section(current, text)
+        return sections.with_preamble(known.path, current, text)
+    try:
+        return sections.with_section(known.path, current, known.slug, text)
+    except KeyError:
+        raise Conflict(f"{known.path} has no such memory any more", "memd sync, then try again") from None
+
+
+def _removed_file(connection: Connection, known: KnownMemory) -> bytes:
+    """The bytes of the file when it was last removed, by whomever."""
+    row = connection.execute(
+        "SELECT s.removed FROM splices s JOIN actions a ON a.id = s.action"
+        ' WHERE a.workspace = ? AND s.path = ? AND s."after" IS NULL ORDER BY a.id DESC LIMIT 1',
+        (known.index.id, known.path),
+    ).fetchone()
+    return zlib.decompress(row["removed"]) if row else b""
+
+
+def _new_file(known: KnownMemory, removed: str, text: str) -> str:
+    """A file with this memory alone, and with what stood before the sections of the removed one."""
+    memories = parse(known.path, removed).memories
+    if [memory.slug for memory in memories] == [known.slug]:
+        return sections.with_section(known.path, removed, known.slug, text)
+    head = sections.before_sections(known.path, removed)
+    day = names.date_of(known.path)
+    if not head and known.slug and day and names.DATE.fullmatch(known.path.rpartition("/")[2].removesuffix(".md")):
+        head = f"{daily_head(day)}\n"
+    return head + text + blocks.with_line_ends("\n", removed)

@@ -1,15 +1,201 @@
-"""Two versions of one note, as git and synchronisers leave them: which file is a copy, and how they merge. Pure."""
+"""Merges texts of one file: an import into a note, and the two versions of a note that a conflict leaves. Pure."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 
-from memd.notes import markers
+from memd.models import Memory
+from memd.notes import read, sections
 from memd.notes.blocks import LineOffsets, with_line_ends
-from memd.notes.incoming_file import split
+from memd.notes.names import is_topic
+from memd.notes.names import slug as slug_of
+from memd.notes.parse import parse
+from memd.notes.read import UTF_16, decode, digest_of
+from memd.prose import CODE_BLOCK
+
+DIFFERENT = "there is another text"
+NO_PLACE = "it would not be a memory of its own there"
+FOREIGN = "the file is UTF-16"
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingMemory:
+    """One memory, with the text between it and the next one."""
+
+    slug: str
+    text: str
+    after: str = "\n"
+    place: str = ""
+    """Its origin, as shown to people."""
+    line: int = 1
+    """Its first line there."""
+
+    @property
+    def digest(self) -> str:
+        return text_digest(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingFile:
+    """A file: the text before its first memory, and its memories."""
+
+    path: str
+    head: str
+    items: tuple[IncomingMemory, ...]
+    exact: bytes | None = None
+    """The exact bytes, if they are not plain UTF-8."""
+    modified: float = 0.0
+    title: str = ""
+    """The heading for a text without one, when it goes into an existing file."""
+
+    @property
+    def data(self) -> bytes:
+        if self.exact is not None:
+            return self.exact
+        text = self.head + "".join(item.text + item.after for item in self.items)
+        return text.encode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """The merged bytes (None: no file), and what happened to each memory."""
+
+    data: bytes | None
+    added: tuple[IncomingMemory, ...] = ()
+    replaced: tuple[IncomingMemory, ...] = ()
+    same: int = 0
+    rejected: tuple[tuple[IncomingMemory, str], ...] = ()
+    """Memories that were not merged, and why."""
+
+
+def text_digest(text: str) -> str:
+    return digest_of(text.encode("utf-8", "surrogatepass"))
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def split(path: str, text: str, day: str = "") -> tuple[str, list[tuple[Memory, str]]]:
+    """The text before the first memory, and each memory with the text behind it: together the whole text."""
+    memories = parse(path, text, day).memories
+    if not memories:
+        return text, []
+    lines = LineOffsets(text)
+    starts = [lines.offset(memory.start_line - 1) for memory in memories]
+    ends = [*starts[1:], len(text)]
+    pairs = [
+        (memory, text[start + len(memory.text) : end])
+        for memory, start, end in zip(memories, starts, ends, strict=True)
+    ]
+    return text[: starts[0]], pairs
+
+
+def read_incoming(path: str, data: bytes, place: str = "", modified: float = 0.0) -> IncomingFile:
+    """A file's bytes as an incoming file for `path`."""
+    text = decode(data)
+    head, pairs = split(path, text)
+    items = tuple(IncomingMemory(memory.slug, memory.text, after, place, memory.start_line) for memory, after in pairs)
+    return IncomingFile(path, head, items, None if text.encode("utf-8", "replace") == data else data, modified)
+
+
+def without_known(incoming: IncomingFile, known: Container[str]) -> IncomingFile:
+    """The incoming file without the memories whose digest is known."""
+    left = tuple(item for item in incoming.items if item.digest not in known)
+    return incoming if len(left) == len(incoming.items) else replace(incoming, items=left, exact=None)
+
+
+def sectioned(incoming: IncomingFile) -> IncomingFile:
+    """The incoming file with its preamble as a section of its own, if it has a title for that."""
+    if not incoming.title or is_topic(incoming.path) or all(item.slug for item in incoming.items):
+        return incoming
+    items = (item if item.slug else _as_section(item, incoming.title) for item in incoming.items)
+    return replace(incoming, items=tuple(items), exact=None)
+
+
+def _as_section(item: IncomingMemory, title: str) -> IncomingMemory:
+    body = re.sub(r"\A\s*#[ \t][^\n]*\n+", "", item.text)
+    return replace(item, slug=slug_of(title), text=f"## {title}\n\n{body}")
+
+
+# --- merging an import ---------------------------------------------------------------------------------------
+
+
+def merge_incoming(incoming: IncomingFile, data: bytes | None, overwrite: bool = False) -> MergeResult:
+    """Merge into a file's bytes: new memories are added, different ones rejected or overwritten."""
+    if data is None:
+        return MergeResult(incoming.data, added=incoming.items)
+    first = _merge_once(incoming, data, overwrite)
+    if first.data in (data, None) or _merge_once(incoming, first.data, overwrite).data == first.data:
+        return first
+    # An addition can change the meaning of the rest: a file that was one memory gets sections, for example.
+    return _rejected(data, incoming.items, NO_PLACE)
+
+
+def _merge_once(incoming: IncomingFile, data: bytes, overwrite: bool) -> MergeResult:
+    if data == incoming.data:
+        return MergeResult(data, same=len(incoming.items))
+    if data.startswith(UTF_16):
+        return _rejected(data, incoming.items, FOREIGN)
+    existing = parse(incoming.path, decode(data)).memories
+    texts, slugs = {_plain(memory.text) for memory in existing}, {memory.slug for memory in existing}
+    missing = [item for item in incoming.items if _plain(item.text) not in texts]
+    same = len(incoming.items) - len(missing)
+    clashing = tuple(item for item in missing if item.slug in slugs or not item.slug)
+    new = tuple(item for item in missing if item not in clashing)
+    if clashing and overwrite and is_topic(incoming.path):
+        return MergeResult(incoming.data, replaced=clashing, same=same)
+    result = _combined(incoming.path, data, new, clashing if overwrite else (), slugs)
+    rejected = () if overwrite else tuple((item, DIFFERENT) for item in clashing)
+    return replace(result, same=same, rejected=(*rejected, *result.rejected))
+
+
+Items = tuple[IncomingMemory, ...]
+
+
+def _combined(path: str, data: bytes, new: Items, replaced: Items, slugs: Container[str]) -> MergeResult:
+    def edit(text: str | None) -> str:
+        text = text or ""
+        for item in replaced:
+            body = _text_for(text, item)
+            if item.slug in slugs:
+                text = sections.with_section(path, text, item.slug, body)
+            else:
+                text = sections.with_preamble(path, text, body)
+        for item in new:
+            text = sections.with_new_section(text, _text_for(text, item))
+        return text
+
+    try:
+        merged = sections.in_bytes(edit)(data) or b""
+    except KeyError:
+        # Replacing one memory made something else of the next: front matter, for example.
+        return _rejected(data, (*new, *replaced), NO_PLACE)
+    # A file that ends within a code block, for example, swallows what is added to it.
+    texts = {_plain(memory.text) for memory in parse(path, decode(merged)).memories}
+    if any(_plain(item.text) not in texts for item in (*new, *replaced)):
+        return _rejected(data, (*new, *replaced), NO_PLACE)
+    return MergeResult(merged, new, replaced)
+
+
+def _rejected(data: bytes, items: Items, why: str) -> MergeResult:
+    return MergeResult(data, rejected=tuple((item, why) for item in items))
+
+
+def _plain(text: str) -> str:
+    """A text regardless of its line ends."""
+    return text.replace("\r\n", "\n").rstrip()
+
+
+def _text_for(text: str, item: IncomingMemory) -> str:
+    """A memory's text with the line ends of the file it goes to, encodable as UTF-8."""
+    return with_line_ends(_plain(item.text).encode("utf-8", "replace").decode(), text)
+
+
+# --- two versions of one note -------------------------------------------------------------------------------
+
 
 COPIES = (
     re.compile(r"(?P<stem>.+)\.sync-conflict-\d{8}-\d{6}(?:-\w+)?(?P<suffix>\.[^.]+)?"),
@@ -18,9 +204,6 @@ COPIES = (
     re.compile(r"(?P<stem>.+\.md)\.orig(?P<suffix>)"),
 )
 """Names of copies: Syncthing's, Dropbox's and Nextcloud's, memd's own, and those of merge tools."""
-
-CODE = re.compile(r"(?ms)^[ \t]*(```|~~~)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)")
-"""A fenced code block; one that is not closed goes on to the end."""
 
 
 def original_of(path: str) -> str | None:
@@ -72,41 +255,30 @@ def merge(path: str, ours: str, theirs: str, base: Base, both: Callable[[str, st
     mine, others, before = (_sections(path, text.replace("\r\n", "\n")) for text in (ours, theirs, base.text))
     parts, clashes, taken = dict[str, str](), list[Clash](), list[str]()
     for slug in _order(list(mine), list(others), before):
-        one, other, was = (side.get(slug, _NOTHING) for side in (mine, others, before))
-        kept, clash = _merge_texts(one.text, other.text, Base(was.text, base.certain))
+        (heading, one), (elsewhere, other), (_, was) = (side.get(slug, ("", "")) for side in (mine, others, before))
+        kept, clash = _merge_texts(one, other, Base(was, base.certain))
         if clash:
-            clashes.append(Clash(one.heading or other.heading, one.text.strip("\n"), other.text.strip("\n")))
-            kept = both(one.text, other.text) if both else kept
-        elif kept != one.text:
-            taken.append(one.heading or other.heading)
+            clashes.append(Clash(heading or elsewhere, one.strip("\n"), other.strip("\n")))
+            kept = both(one, other) if both else kept
+        elif kept != one:
+            taken.append(heading or elsewhere)
         parts[slug] = kept
-    text = _joined(parts, {slug: section.text for slug, section in mine.items()})
+    text = _joined(parts, {slug: section for slug, (_, section) in mine.items()})
     return Merged(with_line_ends(text, ours or theirs), tuple(clashes), tuple(taken))
 
 
 def in_markers(ours: str, theirs: str) -> str:
     """Two versions of a section as git writes them down."""
-    lines = (f"{markers.OURS} ours", ours.strip("\n"), markers.MIDDLE, theirs.strip("\n"), f"{markers.THEIRS} theirs")
+    lines = (f"{read.OURS} ours", ours.strip("\n"), read.MIDDLE, theirs.strip("\n"), f"{read.THEIRS} theirs")
     return "\n".join(lines) + "\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A section with the blank lines behind it."""
-
-    heading: str = ""
-    text: str = ""
-
-
-_NOTHING = _Part()
-
-
-def _sections(path: str, text: str) -> dict[str, _Part]:
-    """The sections by their slugs; what stands before the first one has none."""
+def _sections(path: str, text: str) -> dict[str, tuple[str, str]]:
+    """Heading and text, with the blank lines behind it, of each section; what stands before the first has no slug."""
     head, pairs = split(path, text)
-    parts = {memory.slug: _Part(memory.heading, memory.text + after) for memory, after in pairs}
-    first = parts.pop("", _NOTHING)
-    return ({"": _Part(first.heading, head + first.text)} if head or first.text else {}) | parts
+    parts = {memory.slug: (memory.heading, memory.text + after) for memory, after in pairs}
+    heading, first = parts.pop("", ("", ""))
+    return ({"": (heading, head + first)} if head or first else {}) | parts
 
 
 def _order(mine: Sequence[str], others: Sequence[str], before: Collection[str]) -> list[str]:
@@ -196,7 +368,7 @@ def _code(lines: Sequence[str]) -> dict[int, str]:
     """The code blocks, by the numbers of their lines."""
     text, found = "\n".join(lines), dict[int, str]()
     offsets = LineOffsets(text)
-    for block in CODE.finditer(text):
+    for block in CODE_BLOCK.finditer(text):
         found |= dict.fromkeys(range(offsets.number(block.start()) - 1, offsets.number(block.end())), block[0])
     return found
 

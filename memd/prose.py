@@ -1,0 +1,64 @@
+"""Prose as every floor reads it: lines, sentences, code blocks, rough tokens, and what was said in a transcript."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
+"""A line with its end; only a line feed ends one."""
+SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|(?<=[。！？；])\s*|\n+")
+"""The gap behind a sentence."""
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+CODE_BLOCK = re.compile(r"(?ms)^[ \t]*(```|~~~)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)")
+"""A fenced code block; one that is not closed goes on to the end."""
+CHARACTERS_PER_TOKEN = 4
+"""On average."""
+
+
+class CodeFence:
+    """Follows a text line by line, into its code blocks and out of them."""
+
+    def __init__(self) -> None:
+        self.open = ""
+        """The fence of the block that is open."""
+
+    def holds(self, line: str) -> bool:
+        """Whether the next line belongs to a code block."""
+        edge = FENCE.match(line)
+        if not self.open:
+            self.open = edge[1] if edge else ""
+            return bool(edge)
+        if edge and edge[1].startswith(self.open) and not line[edge.end() :].strip():
+            self.open = ""
+        return True
+
+
+def flat_line(text: str) -> str:
+    """The words of a text on one line, one space between two."""
+    return " ".join(text.split())
+
+
+def estimate_tokens(text: str) -> int:
+    """Roughly how many tokens a text is to a language model."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+# --- messages of a transcript ---------------------------------------------------------------------------------
+
+ASIDE = ("isMeta", "isSidechain", "isApiErrorMessage", "isCompactSummary")
+"""Marks of lines that neither the person nor this agent wrote."""
+INSERTED = re.compile(
+    r"<(system-reminder|memd-memory|environment_context|user_instructions|permissions[\w -]*|local-command-[a-z]+"
+    r"|command-[a-z]+|task-notification)>.*?(?:</\1>|\Z)"
+    r"|\A# AGENTS\.md instructions for .*|\ACaveat: The messages below.*",
+    re.DOTALL,
+)
+"""What programs put into a person's messages."""
+
+
+def said(content: Any, kind: str = "text") -> str:
+    """The words of a message, without tool calls, thoughts and what programs put in."""
+    blocks = content if isinstance(content, list) else [{"type": kind, "text": content}]
+    texts = (block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == kind)
+    return INSERTED.sub("", "\n\n".join(text for text in texts if isinstance(text, str))).strip()
