@@ -17,9 +17,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from corpus import DEEDS, THINGS
-from figures import Figure, percentile, table
+from figures import Figure, noise, percentile, table
 from home import workplace
-from run import noise
 from store import Store, prepare, say
 
 from memd import AsyncClient

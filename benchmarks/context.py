@@ -16,10 +16,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from figures import Figure, median, percentile, table
+from figures import Figure, median, noise, percentile, table
 from home import workplace
 from queries import WARMING
-from run import noise
 from store import Store, prepare, say
 
 from memd.protocol.client import Client

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from figures import Figure, median, percentile, spread, table
+from figures import Figure, median, noise, percentile, spread, table
 from home import workplace
-from run import noise
 from store import Store, prepare, say
 
 from memd.protocol.client import Client

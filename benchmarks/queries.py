@@ -16,9 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import corpus
-from figures import Figure, median, percentile, table
+from figures import Figure, median, noise, percentile, table
 from home import workplace
-from run import noise
 from store import Store, prepare, say
 from whoosh_scorer import query_terms, search, search_by_whoosh
 

@@ -166,7 +166,7 @@ def _judged(collections: list[Collection]) -> list[tuple[Collection, list[Haysta
     """Each collection with whose questions its workspaces are asked: the next workspace's, one place on."""
     for one in collections:
         if len(one.haystacks) == 1:
-            say(f"no verdict for {one.name}: it has one workspace; benchmarks/halves.py makes two of it")
+            say(f"no verdict for {one.name}: it has one workspace; `benchmarks/convert.py halves` makes two of it")
     return [(one, [*one.haystacks[1:], one.haystacks[0]]) for one in collections if len(one.haystacks) > 1]
 
 

@@ -1,6 +1,6 @@
 """Asks for every word of the notes, alone and with its neighbour: is it found, and does a hit have it.
 
-python benchmarks/words_found.py FOLDER... [--modes hybrid,text] [--words N] [--pairs N] [--keep DIR] [--show N]
+python benchmarks/words.py FOLDER... [--modes hybrid,text] [--words N] [--pairs N] [--keep DIR] [--show N]
 """
 
 from __future__ import annotations
