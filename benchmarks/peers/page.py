@@ -13,17 +13,17 @@ Record = dict[str, Any]
 
 HEAD = """# Comparison
 
-memd and others on the same notes, the same questions and the same machine. This page is generated: `make bench-peers`
-installs each program into an environment of its own, runs the parts below and writes this page and
-[comparison.json](comparison.json), which has every figure. `PEERS=` and `PARTS=` cut the run, `ARGS="--runs 3"` repeats
-the timed parts; a cut run renews only what it measured. The whole is meant for less than an hour on two free cores;
-`ARGS="--haystacks 0 --kilobytes 9999 --chunks 10000"` takes all questions and the larger workspace, and hours.
+memd and others on the same notes, the same questions and the same machine. This page is generated:
+`make bench PARTS=peers` installs each program into an environment of its own, runs the parts below and writes this page
+and [comparison.json](comparison.json), which has every figure. `ARGS="--peers memd,qmd --parts found,scale"` cuts the
+run, `--runs 3` repeats the timed parts; a cut run renews only what it measured. The whole takes less than an hour on
+two free cores; `ARGS="--haystacks 0 --kilobytes 9999 --chunks 10000"` takes all questions and the larger workspace, and
+hours.
 
-How to read it: behind a figure stands its ratio to memd's (× 2.0 is twice memd's figure). Where a part was run more
-than once, the median stands first and the least and the greatest follow in brackets. “–” means not measured, or that
-there is no such thing. Every program has its own chunks and the settings that its documentation recommends. Programs
-that take an OpenAI-compatible embedder get one on loopback that serves memd's own English model, so that engines are
-compared and not downloads.
+Behind a figure stands its ratio to memd's (× 2.0 is twice memd's figure). Where a part was run more than once, the
+median stands first and the least and the greatest follow in brackets. “–” means not measured, or that there is no such
+thing. Every program has its own chunks and the settings that its documentation recommends. Programs that take an
+OpenAI-compatible embedder get one on loopback that serves memd's own English model, so that engines are compared.
 """
 
 
@@ -50,8 +50,7 @@ def _quality(how: str) -> list[Column]:
     return [
         Column("any@2k", (how, "turns", "any@2k"), more=True), Column("any@5", (how, "turns", "any@5"), more=True),
         Column("MRR", (how, "turns", "mrr"), more=True),
-        Column("sessions any@5", (how, "sessions", "any@5"), more=True),
-        Column("sessions frac@5", (how, "sessions", "frac@5"), more=True), LENGTH, QUESTIONS,
+        Column("sessions any@5", (how, "sessions", "any@5"), more=True), *([LENGTH] if how == "any_length" else []),
     ]  # fmt: skip
 
 
@@ -109,15 +108,20 @@ def _found(peers: Record) -> str:
 
 Questions whose answer is known to stand in some lines of the notes. **any@2k**: a line that answers stands in the hits
 that fit into the first 2,000 characters, which is what an agent reads; **any@5**: in the first five hits; **MRR**: of
-the first hit that covers one. **Sessions**: whole sections, hits of one section folded into one; **frac@5**: which
-share of them. More is better, but for the length. Longer hits cover more by luck, which only any@2k makes up for; so
-there are two tables: hits of any length, and as memd scores itself, where a hit of more than 1,200 characters covers
-nothing.
+the first hit that covers one. **Sessions**: whole sections, hits of one section folded into one. More is better, but
+for the length. Longer hits cover more by luck, which only any@2k makes up for; so there are two tables: hits of any
+length, and as memd scores itself, where a hit of more than 1,200 characters covers nothing.
 """
     for name in names:
         for how, words in HOW.items():
-            text += f"\n### {name}, {words}\n\n{_figures(peers, 'found', _quality(how), name)}\n"
+            text += f"\n### {name}, {_asked(peers, name)}{words}\n\n{_figures(peers, 'found', _quality(how), name)}\n"
     return text if names else ""
+
+
+def _asked(peers: Record, name: str) -> str:
+    """How many questions of a collection memd was asked; every rival is asked the same ones."""
+    asked = _value(peers.get("memd", {}), "found", (name, "questions"))
+    return f"{asked:,.0f} questions, " if asked else ""
 
 
 def _languages(peers: Record) -> str:
@@ -198,7 +202,7 @@ def _needs(peers: Record) -> str:
     note = (
         "Index and question ran in a namespace without network; what names were looked up there was written down.\n\n"
     )
-    return f"## What it needs\n\n{note}{_table(head, rows)}\n" if rows else ""
+    return f"## Needs\n\n{note}{_table(head, rows)}\n" if rows else ""
 
 
 def _faults(peers: Record) -> str:
@@ -281,20 +285,33 @@ def _features() -> str:
 
 def _how(record: Record, peers: Record) -> str:
     machine = record["machine"]
+    parts: dict[str, list[Record]] = {}
+    for entry in peers.values():
+        for part, told in entry["parts"].items():
+            parts.setdefault(part, []).append(told)
     rows = [
-        [name, part, told["date"], told["version"] or "–", told.get("size", "–"), str(len(told["runs"])),
-         f"{told['seconds']:,}", " → ".join(map(str, told["load"]))]
-        for name, entry in peers.items()
-        for part, told in sorted(entry["parts"].items())
+        [
+            part, _span([told["date"] for told in measured]),
+            ", ".join(sorted({told.get("size", "–") for told in measured})),
+            _span([len(told["runs"]) for told in measured]), f"{sum(told['seconds'] for told in measured):,}",
+            _span([load for told in measured for load in told["load"]]),
+        ]
+        for part, measured in sorted(parts.items())
     ]  # fmt: skip
-    head = ["", "part", "date", "version", "size", "runs", "seconds", "load average"]
+    head = ["part", "date", "size", "runs", "seconds in all", "load average"]
     return f"""## How it was measured
 
 {machine["system"]}, {machine["machine"]}, {machine["cores"]} cores. A load above the number of cores means that others
-used the machine too.
+used the machine too. comparison.json has the version and the load of each program and part.
 
 {_table(head, rows)}
 """
+
+
+def _span(values: list[Any]) -> str:
+    """The least and the greatest, or the one that all share."""
+    least, greatest = min(values), max(values)
+    return str(least) if least == greatest else f"{least} to {greatest}"
 
 
 # --- cells ----------------------------------------------------------------------------------------------------
