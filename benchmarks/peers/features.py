@@ -67,9 +67,9 @@ SOURCES = {
     "ripgrep": "user guide of 15, `rg --help`",
 }
 
-NO_INDEX = "ripgrep reads every file for each question and BM25 keeps words in memory; both embed nothing"
-SMALLER = "memd's chunks have about 400 characters; rivals with longer ones have fewer to embed and to keep"
-LONGER = "longer hits cover more lines each; any@2k counts what they cost to read"
+NO_INDEX = "ripgrep and BM25 embed nothing"
+SMALLER = "rivals with longer chunks have fewer to embed"
+LONGER = "longer hits cover more lines each"
 
 CAUSES: dict[str, str] = {
     "scale/cold shell p50, ms": "ripgrep is a small native program; memd starts Python to ask its daemon",

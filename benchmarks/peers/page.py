@@ -21,9 +21,10 @@ two free cores; `ARGS="--haystacks 0 --kilobytes 9999 --chunks 10000"` takes all
 hours.
 
 Behind a figure stands its ratio to memd's (× 2.0 is twice memd's figure). Where a part was run more than once, the
-median stands first and the least and the greatest follow in brackets. “–” means not measured, or that there is no such
-thing. Every program has its own chunks and the settings that its documentation recommends. Programs that take an
-OpenAI-compatible embedder get one on loopback that serves memd's own English model, so that engines are compared.
+median is shown, and in brackets the least and the greatest where these are more than a tenth apart. “–” means not
+measured, or that there is no such thing. Every program has its own chunks and the settings that its documentation
+recommends. Programs that take an OpenAI-compatible embedder get one on loopback that serves memd's own English model,
+so that engines are compared.
 """
 
 
@@ -39,11 +40,12 @@ class Column:
     """Whether more is better."""
 
 
-SAID = 110
+SAID = 80
+APART = 1.1
+"""The least and the greatest of some runs are told where they differ by more than this."""
 FEW_QUESTIONS = 50
 HOW = {"any_length": "hits of any length", "scored": "hits of at most 1,200 characters"}
 LENGTH = Column("length of hits", ("mean_length",), "{:,.0f}", False)
-QUESTIONS = Column("questions", ("questions",), "{:,}", False)
 
 
 def _quality(how: str) -> list[Column]:
@@ -56,20 +58,17 @@ def _quality(how: str) -> list[Column]:
 
 LANGUAGE = [
     Column("found in the first five", ("any_length", "sessions", "any@5"), "{:.2f}", more=True),
-    Column("by hits of at most 1,200 characters", ("scored", "sessions", "any@5"), "{:.2f}", more=True),
-    LENGTH, QUESTIONS,
+    LENGTH,
 ]  # fmt: skip
 ASKED = [
     Column("cold shell p50, ms", ("cold_p50_ms",), "{:,.0f}"), Column("p95", ("cold_p95_ms",), "{:,.0f}", False),
-    Column("asked", ("cold_asked",), "{:,}", False), Column("warm p50, ms", ("warm_p50_ms",), "{:,.1f}"),
-    Column("p95", ("warm_p95_ms",), "{:,.1f}", False), Column("asked", ("warm_asked",), "{:,}", False),
+    Column("warm p50, ms", ("warm_p50_ms",), "{:,.1f}"), Column("p95", ("warm_p95_ms",), "{:,.1f}", False),
     Column("memory while asked, MB", ("memory_mb",), "{:,.0f}"),
 ]  # fmt: skip
 INDEXED = [
     Column("time, s", ("index_s",), "{:,.1f}"), Column("processor, s", ("index_cpu_s",), "{:,.1f}"),
     Column("memory at its height, MB", ("index_memory_mb",), "{:,.0f}"), Column("disk, MB", ("disk_mb",), "{:,.1f}"),
     Column("start to first answer, ms", ("start_ms",), "{:,.0f}"),
-    Column("chunks, as memd cuts", ("chunks",), "{:,}", False),
 ]  # fmt: skip
 
 
@@ -132,7 +131,7 @@ def _languages(peers: Record) -> str:
             "xquad-zh": "Chinese notes, Chinese questions",
             "xquad-cross": "English notes, questions in four languages",
         }
-        text += f"\n### {what.get(name, name)}\n\n" + _figures(peers, "languages", LANGUAGE, name) + "\n"
+        text += f"\n### {what.get(name, name)}\n\n{_figures(peers, 'languages', LANGUAGE, name)}\n"
     return text if names else ""
 
 
@@ -248,10 +247,17 @@ def _behind(peers: Record) -> str:
                 if base is not None and value is not None and (value > base if column.more else value < base)
             }
             if base is not None and better:
-                told = ", ".join(f"{peer} {column.form.format(value)}" for peer, value in better.items())
+                told = _best(better, column)
                 why = features.CAUSES.get(f"{part}/{column.title}", "–") + _doubt(peers["memd"], part, name)
                 rows.append([f"{title}: {column.title}", column.form.format(base), told, why])
     return f"## Where memd is behind\n\n{_table(['', 'memd', 'better', 'why'], rows)}\n" if rows else ""
+
+
+def _best(better: dict[str, float], column: Column) -> str:
+    """The best of the better ones, and how many more there are."""
+    peer, value = (max if column.more else min)(better.items(), key=lambda item: item[1])
+    others = f", and {len(better) - 1} more" if len(better) > 1 else ""
+    return f"{peer} {column.form.format(value)}{others}"
 
 
 def _doubt(memd: Record, part: str, collection: str | None) -> str:
@@ -356,7 +362,7 @@ def _cell(values: list[Any], form: str, base: float | None, ratio: bool) -> str:
         return "–"
     middle = median(known)
     text = form.format(middle) if len(known) < 2 or isinstance(middle, float) else form.format(int(middle))
-    if len(known) > 1:
+    if known[-1] > known[0] * APART:
         text += f" ({form.format(known[0])}–{form.format(known[-1])})"
     times = middle / base if ratio and base else 0.0
     return text + (f" × {times:,.0f}" if times >= 100 else f" × {times:.2g}" if ratio and base else "")
