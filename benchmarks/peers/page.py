@@ -44,18 +44,15 @@ SAID = 80
 APART = 1.1
 """The least and the greatest of some runs are told where they differ by more than this."""
 FEW_QUESTIONS = 50
-HOW = {"any_length": "hits of any length", "scored": "hits of at most 1,200 characters"}
 LENGTH = Column("length of hits", ("mean_length",), "{:,.0f}", False)
 
 
-def _quality(how: str) -> list[Column]:
-    return [
-        Column("any@2k", (how, "turns", "any@2k"), more=True), Column("any@5", (how, "turns", "any@5"), more=True),
-        Column("MRR", (how, "turns", "mrr"), more=True),
-        Column("sessions any@5", (how, "sessions", "any@5"), more=True), *([LENGTH] if how == "any_length" else []),
-    ]  # fmt: skip
-
-
+QUALITY = [
+    Column("any@2k", ("any_length", "turns", "any@2k"), more=True),
+    Column("any@5", ("any_length", "turns", "any@5"), more=True),
+    Column("MRR", ("any_length", "turns", "mrr"), more=True),
+    Column("sessions any@5", ("any_length", "sessions", "any@5"), more=True), LENGTH,
+]  # fmt: skip
 LANGUAGE = [
     Column("found in the first five", ("any_length", "sessions", "any@5"), "{:.2f}", more=True),
     LENGTH,
@@ -108,19 +105,18 @@ def _found(peers: Record) -> str:
 Questions whose answer is known to stand in some lines of the notes. **any@2k**: a line that answers stands in the hits
 that fit into the first 2,000 characters, which is what an agent reads; **any@5**: in the first five hits; **MRR**: of
 the first hit that covers one. **Sessions**: whole sections, hits of one section folded into one. More is better, but
-for the length. Longer hits cover more by luck, which only any@2k makes up for; so there are two tables: hits of any
-length, and as memd scores itself, where a hit of more than 1,200 characters covers nothing.
+for the length: longer hits cover more by luck, which only any@2k makes up for. comparison.json also has the figures as
+memd scores itself, where a hit of more than 1,200 characters covers nothing (`scored`).
 """
     for name in names:
-        for how, words in HOW.items():
-            text += f"\n### {name}, {_asked(peers, name)}{words}\n\n{_figures(peers, 'found', _quality(how), name)}\n"
+        text += f"\n### {name}{_asked(peers, name)}\n\n{_figures(peers, 'found', QUALITY, name)}\n"
     return text if names else ""
 
 
 def _asked(peers: Record, name: str) -> str:
     """How many questions of a collection memd was asked; every rival is asked the same ones."""
     asked = _value(peers.get("memd", {}), "found", (name, "questions"))
-    return f"{asked:,.0f} questions, " if asked else ""
+    return f", {asked:,.0f} questions" if asked else ""
 
 
 def _languages(peers: Record) -> str:
@@ -269,9 +265,7 @@ def _doubt(memd: Record, part: str, collection: str | None) -> str:
 def _compared(peers: Record) -> list[tuple[str, str, list[Column], str | None]]:
     """Every table of figures: its title, its part, its columns, its collection."""
     tables: list[tuple[str, str, list[Column], str | None]] = [
-        (f"{name}, {words}", "found", _quality(how), name)
-        for name in _collections(peers, "found")
-        for how, words in HOW.items()
+        (name, "found", QUALITY, name) for name in _collections(peers, "found")
     ]
     tables += [(name, "languages", LANGUAGE[:1], name) for name in _collections(peers, "languages")]
     saved = [Column("saved, then found, ms", ("saved_p50_ms",), "{:,.0f}")]
