@@ -87,7 +87,13 @@ def write(record: Record) -> str:
 
 def _who(record: Record, peers: Record) -> str:
     rows = [
-        [name, entry["version"] or "–", entry["mode"] or "–", entry["embeds"] or "–", entry["asked"] or "–"]
+        [
+            name,
+            entry["version"] or "–",
+            entry["mode"] or "–",
+            entry["embeds"].partition(";")[0] or "–",
+            entry["asked"] or "–",
+        ]
         for name, entry in peers.items()
         if "unavailable" not in entry
     ]
