@@ -59,9 +59,9 @@ config file there, or `systemctl --user edit memd`.
 | state: ledger, text index, vectors, log | `$XDG_STATE_HOME/memd/`, else `~/.local/state/memd/` | `DIR/state/` |
 | socket | `$XDG_RUNTIME_DIR/memd/memd.sock`, else `run/memd.sock` in the state directory | `DIR/run/memd.sock` |
 
-A relative path in an XDG variable is ignored, as its specification wants. `MEMD_HOME` is for trial runs and tests; the
+A relative path in an XDG variable is ignored. `MEMD_HOME` is for trial runs and tests; the
 systemd service does not use it. The directories of state and socket must belong to you and be closed to others
-(mode 0700), and the socket's path may have 107 bytes; memd refuses to start otherwise and says how to mend it.
+(mode 0700), and the socket's path may have 107 bytes.
 """
 
 WORKSPACES = """\
@@ -127,7 +127,7 @@ def _row(spec: Field[Any]) -> str:
     cells = [
         f"`{spec.name}`",
         f"`{toml_value(spec.default)}`",
-        "; ".join(_allowed(spec)) or "any",
+        "; ".join(_allowed(spec)),
         spec.metadata["doc"],
     ]
     return "| " + " | ".join(cells) + " |"

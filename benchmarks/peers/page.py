@@ -63,7 +63,7 @@ ASKED = [
     Column("memory while asked, MB", ("memory_mb",), "{:,.0f}"),
 ]  # fmt: skip
 INDEXED = [
-    Column("time, s", ("index_s",), "{:,.1f}"), Column("processor, s", ("index_cpu_s",), "{:,.1f}"),
+    Column("time, s", ("index_s",), "{:,.1f}"),
     Column("memory at its height, MB", ("index_memory_mb",), "{:,.0f}"), Column("disk, MB", ("disk_mb",), "{:,.1f}"),
     Column("start to first answer, ms", ("start_ms",), "{:,.0f}"),
 ]  # fmt: skip
@@ -87,18 +87,12 @@ def write(record: Record) -> str:
 
 def _who(record: Record, peers: Record) -> str:
     rows = [
-        [
-            name,
-            entry["version"] or "–",
-            entry["mode"] or "–",
-            entry["embeds"].partition(";")[0] or "–",
-            entry["asked"] or "–",
-        ]
+        [name, entry["version"] or "–", entry["mode"] or "–", entry["asked"] or "–"]
         for name, entry in peers.items()
         if "unavailable" not in entry
     ]
     missing = [[name, entry["unavailable"]] for name, entry in peers.items() if "unavailable" in entry]
-    text = "## Who\n\n" + _table(["", "version", "settings and mode", "embeds with", "asked warm"], rows)
+    text = "## Who\n\n" + _table(["", "version", "settings and mode", "asked warm"], rows)
     if missing:
         text += "\n\nNot compared:\n\n" + _table(["", "why"], missing)
     return text + "\n"
@@ -164,8 +158,6 @@ ones were asked for half a minute.
 {_figures(peers, "scale", ASKED)}
 
 ## First index
-
-Processor time is that of the program and of the embedder that it called.
 
 {_figures(peers, "scale", INDEXED)}
 """
@@ -285,8 +277,7 @@ def _compared(peers: Record) -> list[tuple[str, str, list[Column], str | None]]:
 
 def _features() -> str:
     rows = [[what, *(cells[nth] for cells in features.FACTS.values())] for nth, what in enumerate(features.WHAT)]
-    sources = "\n".join(f"- {name}: {where}" for name, where in features.SOURCES.items())
-    return f"## Features\n\n{_table(['', *features.FACTS], rows)}\n\nWhere this is documented:\n\n{sources}\n"
+    return f"## Features\n\n{_table(['', *features.FACTS], rows)}\n\nDocumented in {features.SOURCES}.\n"
 
 
 def _how(record: Record, peers: Record) -> str:
