@@ -39,7 +39,7 @@ PROMISES: dict[str, tuple[str, Callable[[Store], list[Figure]]]] = {
 
 PROGRAMS = {
     **{name: HERE / f"{name}.py" for name in (
-        "queries", "steps", "stall", "note", "context", "embedding", "agents", "workspaces", "memory",
+        "queries", "steps", "stall", "context", "embedding", "agents", "workspaces", "memory",
         "hooks", "sessions", "hub", "web", "chroma_server", "outline",
         "retrieval", "ablation", "words", "tasks", "likeness", "lifecycle",
     )},
