@@ -52,7 +52,7 @@ def weave(store: Store) -> int:
 
 
 def tasks(store: Store, count: int) -> list[str]:
-    """What someone might be about to do: words that stand together in the notes, drawn from a seed, no two alike.
+    """Tasks that someone might have: words that stand together in the notes, drawn from a seed, no two alike.
 
     Questions made up of any words would often find nothing, since the vectors say nothing here, and nothing is quick.
     """

@@ -27,7 +27,7 @@ from memd.protocol.client import Client
 
 WORDS = " ".join(FACTS).split()
 KINDS = {"reader_process": "readers", "chroma_process": "chroma"}
-"""Of the daemon's children, by a word of their command line."""
+"""The kinds of the daemon's children, by a word of their command line."""
 MOST_GROWTH = 1.1
 """How much larger each may be at the end than half-way."""
 PER_CONNECTION = 8
@@ -41,7 +41,7 @@ WIDTH, HEIGHT, EDGE = 640, 150, 50
 
 @dataclass(frozen=True)
 class Row:
-    """What memd holds after so many edits and questions."""
+    """The memory of memd after so many edits and questions."""
 
     edits: int
     questions: int

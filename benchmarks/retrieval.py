@@ -34,7 +34,7 @@ CONFIDENCE = (0.0, 0.02, 0.1, 0.3, 0.6, 0.8, 0.95, 1.01)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What came of one question in one mode."""
+    """The outcome of one question in one mode."""
 
     question: Question
     hits: list[ScoredHit]

@@ -45,8 +45,8 @@ PROGRAMS = {
     )},
     "peers": HERE / "peers" / "compare.py",
 }  # fmt: skip
-DATA_AS_OPTION = ("peers",)
-"""The programs that take the labelled collections as `--data`; the others take the folders themselves."""
+TAKES_DATA = {"retrieval": [], "ablation": [], "words": [], "likeness": [], "peers": ["--data"]}
+"""The programs that take the folders of DATA, and what they want before them."""
 
 
 def main() -> int:
@@ -81,7 +81,7 @@ def _list() -> int:
 def _program(part: str, data: list[str], rest: list[str]) -> int:
     """Run one program, with the folder of the benchmarks and the repository to import from."""
     paths = os.pathsep.join(filter(None, (str(HERE), str(HERE.parent), os.environ.get("PYTHONPATH"))))
-    folders = ["--data", *data] if data and part in DATA_AS_OPTION else data
+    folders = [*TAKES_DATA[part], *data] if data and part in TAKES_DATA else []
     command = [sys.executable, str(PROGRAMS[part]), *folders, *rest]
     return subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, check=False).returncode
 

@@ -1,4 +1,4 @@
-"""What questions wait for while the daemon works: imports, fills its collection, indexes boilerplate, reflects.
+"""How long questions wait while the daemon works: imports, fills its collection, indexes boilerplate, reflects.
 
 python benchmarks/stall.py [import fill equal reflect] [--chunks 20000] [--large 100000] [--keep DIR] [--json FILE]
 """

@@ -1,4 +1,4 @@
-"""What a hybrid question is made of: the time of each part, in the daemon's order.
+"""The steps of a hybrid question: the time of each, in the daemon's order.
 
 python benchmarks/steps.py [--chunks 10000] [--questions 200] [--keep DIR] [--json FILE]
 """

@@ -40,7 +40,7 @@ MOST_BYTES = 10_000_000
 
 @dataclass(slots=True)
 class Tally:
-    """What came of the questions of one sort to one workspace in one mode."""
+    """The outcome of the questions of one sort to one workspace in one mode."""
 
     asked: int = 0
     found: int = 0

@@ -255,7 +255,7 @@ def _best(better: dict[str, float], column: Column) -> str:
 
 
 def _doubt(memd: Record, part: str, collection: str | None) -> str:
-    """What few questions leave open."""
+    """The doubt that few questions leave."""
     asked = _value(memd, part, (collection, "questions")) if collection else None
     return f"; only {asked:.0f} questions, one of which is {1 / asked:.3f}" if asked and asked < FEW_QUESTIONS else ""
 
