@@ -33,7 +33,7 @@ class Rival:
 
     title: ClassVar[str] = ""
     packages: ClassVar[Sequence[str]] = ()
-    """The packages that are installed for it, pinned; the first one's version is the rival's. Empty: nothing needs installing."""
+    """Installed for it, pinned; the first one's version is the rival's. Empty: nothing needs installing."""
     npm: ClassVar[Sequence[str]] = ()
     python: ClassVar[str] = "3.12"
     overrides: ClassVar[Sequence[str]] = ()
