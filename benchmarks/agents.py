@@ -17,9 +17,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from corpus import DEEDS, THINGS
-from figures import Figure, percentile, table
+from figures import Figure, noise, percentile, table
 from home import workplace
-from run import noise
 from store import Store, prepare, say
 
 from memd import AsyncClient
@@ -47,13 +46,13 @@ class Life:
 
 @dataclass
 class Tally:
-    """What some agents did."""
+    """The calls of some agents."""
 
     asked: list[float] = field(default_factory=list)
     written: list[float] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)
     markers: list[str] = field(default_factory=list)
-    """What stood in the notes that were answered."""
+    """The markers in the notes that were acknowledged."""
 
     def add(self, other: Tally) -> None:
         self.asked += other.asked

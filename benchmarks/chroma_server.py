@@ -100,7 +100,7 @@ def exact(vectors: Vectors, question: Vectors) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What the ledger would say that the collection should hold."""
+    """The rows that the ledger would want in the collection."""
 
     held: Vectors
     name: str = "ws-2-model-1"

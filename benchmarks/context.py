@@ -16,10 +16,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from figures import Figure, median, percentile, table
+from figures import Figure, median, noise, percentile, table
 from home import workplace
 from queries import WARMING
-from run import noise
 from store import Store, prepare, say
 
 from memd.protocol.client import Client
@@ -53,7 +52,7 @@ def weave(store: Store) -> int:
 
 
 def tasks(store: Store, count: int) -> list[str]:
-    """What someone might be about to do: words that stand together in the notes, drawn from a seed, no two alike.
+    """Tasks that someone might have: words that stand together in the notes, drawn from a seed, no two alike.
 
     Questions made up of any words would often find nothing, since the vectors say nothing here, and nothing is quick.
     """

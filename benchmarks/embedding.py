@@ -1,6 +1,6 @@
 """How many chunks a second the daemon embeds, beside the bare model in a process of its own on the same texts.
 
-The two take turns, so that what else the machine does meanwhile slows both. `make bench-embedding`
+The two take turns, so that what else the machine does meanwhile slows both. `make bench PARTS=embedding`
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""What a benchmark hands back: figures with their targets, and the plain table of them."""
+"""Figures with their targets, the plain table of them, and how quiet the machine is."""
 
 from __future__ import annotations
 
 import math
+import os
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -62,3 +64,14 @@ def table(title: str, figures: Iterable[Figure]) -> str:
         cells = [what.ljust(widths[0]), value.rjust(widths[1]), target.rjust(widths[2]), verdict.ljust(widths[3]), note]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def noise() -> str:
+    """How quiet the machine is: the load, and how evenly it runs one short loop again and again."""
+    times = []
+    for _ in range(60):
+        started = time.perf_counter()
+        sum(range(200_000))
+        times.append((time.perf_counter() - started) * 1000)
+    steady = f"p50 {median(times) / min(times):.1f}, p95 {percentile(times, 0.95) / min(times):.1f} times the best"
+    return f"load {os.getloadavg()[0]:.1f}, a short loop {steady}"

@@ -123,13 +123,13 @@ def _vector_times(trial: Trial) -> list[Figure]:
 
 
 def append(file: Path, text: str) -> None:
-    """What an agent does with its note of the day."""
+    """An agent adds to its note of the day."""
     with file.open("a", encoding="utf-8") as note:
         note.write(f"\n{text}\n")
 
 
 def in_place(file: Path, text: str) -> None:
-    """What an editor does: a paragraph in the middle becomes another, and the whole file is written again."""
+    """An editor changes a paragraph in the middle and writes the whole file again."""
     blocks = file.read_text(encoding="utf-8").split("\n\n")
     prose = [place for place, block in enumerate(blocks) if block[:1].isalpha()]
     place = prose[len(prose) // 2] if prose else len(blocks) // 2

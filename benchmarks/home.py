@@ -164,7 +164,7 @@ class Home:
         return family
 
     def cpu_seconds(self) -> float:
-        """What all of them used."""
+        """The sum over all of them."""
         total = 0
         for pid in self.processes():
             with suppress(OSError):

@@ -28,7 +28,7 @@ REQUESTS = (
     " and then the counters are wrong. Last week we changed something there.",
     "yes, go on",
 )
-"""What people type that no note answers."""
+"""Prompts that no note answers."""
 
 
 def main() -> int:
@@ -70,7 +70,7 @@ def measure(store: Store, rounds: int) -> list[Figure]:
 
 
 class Taken:
-    """What was measured, by what it was."""
+    """The figures, by their names."""
 
     def __init__(self) -> None:
         self.walls: dict[str, list[float]] = {}
@@ -109,7 +109,7 @@ def _spoken(home: Home, prompt: str) -> bytes:
 
 
 def _prompts(workspace: Path, count: int, seed: int = SEED) -> list[str]:
-    """What notes say, one or two sentences of it, and each third time a request."""
+    """The text of notes, one or two sentences of it, and each third time a request."""
     notes = sorted((workspace / "memory").glob("2*.md"))
     lines = [line for note in notes for line in note.read_text().splitlines() if line[:1].isalpha() and len(line) > 60]
     chosen = random.Random(seed).sample(lines, count)

@@ -60,7 +60,7 @@ class Hub:
         return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmRSS:"))
 
     def cpu_ms(self) -> float:
-        """What it has taken of the processors so far."""
+        """Its processor time so far."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 

@@ -177,7 +177,7 @@ def _replaced(replay: Replay, now: datetime) -> Figures:
 
 
 def _context(replay: Replay, now: datetime) -> Figures:
-    """What a context is made of: the share of its tokens that tell what is true of the task's subject."""
+    """The parts of a context: the share of its tokens that tell what is true of the task's subject."""
     subjects = sorted({fact.subject for fact in replay.year.facts if len(replay.year.current(fact.subject)) >= 4})
     chosen = random.Random(7).sample(subjects, min(TASKS, len(subjects)))
     good = stale = tokens = known = wanted = 0

@@ -1,5 +1,6 @@
-"""How near memories are to each other that say the same, nearly the same, or nothing in common: what the thresholds
-for linking, merging and laying aside are read from.
+"""How near memories are to each other that say the same, nearly the same, or nothing in common.
+
+The thresholds for linking, merging and laying aside are read from it.
 
 python benchmarks/likeness.py [FOLDER] [--pairs 300] [--seed 5] [--json FILE]
 

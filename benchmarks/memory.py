@@ -1,10 +1,11 @@
-"""Whether memory stays flat while notes are edited and questions asked: a table by the edits, and the bounds.
+"""Whether memory stays flat while notes are edited and questions asked: a table by the edits, the bounds, a picture.
 
-python benchmarks/memory.py [--files 200] [--edits 12000] [--minutes 10] [--model]
+python benchmarks/memory.py [--files 200] [--edits 12000] [--minutes 10] [--model] [--picture FILE.svg]
 
-A fifth of the edits are `put`, the others files that an editor saves; meanwhile somebody asks without a pause. In the
-first half caches fill up and what is loaded late is loaded; in the second half nothing may grow. `--model` runs the
-real model instead of the hash embedder.
+A fifth of the edits are `put`, the others files that an editor saves; meanwhile somebody asks without a pause, over
+connections that come and go. In the first half caches fill up and what is loaded late is loaded; in the second half
+nothing may grow. `--model` runs the real model instead of the hash embedder. `--picture` draws memory, open descriptors
+and segments of the text index over the time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from figures import Figure, table
@@ -25,31 +27,49 @@ from memd.protocol.client import Client
 
 WORDS = " ".join(FACTS).split()
 KINDS = {"reader_process": "readers", "chroma_process": "chroma"}
-"""Of the daemon's children, by a word of their command line."""
+"""The kinds of the daemon's children, by a word of their command line."""
 MOST_GROWTH = 1.1
 """How much larger each may be at the end than half-way."""
+PER_CONNECTION = 8
 ROUND = 50
 PUTS = 10
 ROWS = 24
 
-Row = tuple[int, int, float, dict[str, float]]
-"""How many edits and questions, after how many seconds, and the MB of each kind of process."""
+WIDTH, HEIGHT, EDGE = 640, 150, 50
+"""The size of a picture's panel."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The memory of memd after so many edits and questions."""
+
+    edits: int
+    questions: int
+    seconds: float
+    memory: dict[str, float]
+    """The MB of each kind of process."""
+    descriptors: int
+    """Those of the process that has most."""
+    segments: int
+    """Those of the text index."""
 
 
 class Asker(threading.Thread):
-    """Asks until it is told to end."""
+    """Asks until it is told to end, with a new connection now and then."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, home: Home) -> None:
         super().__init__(daemon=True)
-        self.client = client
+        self.home = home
         self.asked = 0
         self.ends = threading.Event()
 
     def run(self) -> None:
         rng = random.Random(8)
         while not self.ends.is_set():
-            self.client.query(" ".join(rng.sample(WORDS, 3)), ns="notes", observe=False)
-            self.asked += 1
+            with self.home.client() as client:
+                for _ in range(PER_CONNECTION):
+                    client.query(" ".join(rng.sample(WORDS, 3)), ns="notes", observe=False)
+                    self.asked += 1
 
 
 def main() -> int:
@@ -61,11 +81,13 @@ def main() -> int:
             _write(home, nth, rng)
         client = home.start(**({} if options.model else {"MEMD_TEST_EMBEDDER": "hash"}))
         client.sync(vectors=True)
-        asker = Asker(home.client())
+        asker = Asker(home)
         asker.start()
         rows = measure(home, client, rng, asker, options)
         asker.ends.set()
         asker.join()
+    if options.picture:
+        options.picture.write_text(picture(rows))
     figures = _figures(rows)
     print("\n" + table("Memory under edits", figures))
     return 0 if all(figure.met is not False for figure in figures) else 1
@@ -74,7 +96,7 @@ def main() -> int:
 def measure(home: Home, client: Client, rng: random.Random, asker: Asker, options: argparse.Namespace) -> list[Row]:
     rows: list[Row] = []
     began, edits, every = time.monotonic(), 0, max(ROUND, options.edits // ROWS)
-    print("    edits  questions  seconds  daemon MB readers MB  chroma MB")
+    print("    edits  questions  seconds  daemon MB readers MB  chroma MB descriptors segments")
     while edits < options.edits and time.monotonic() - began < options.minutes * 60:
         for _ in range(ROUND - PUTS):
             _write(home, rng.randrange(options.files), rng)
@@ -84,9 +106,18 @@ def measure(home: Home, client: Client, rng: random.Random, asker: Asker, option
         edits += ROUND
         if edits % every < ROUND:
             assert asker.is_alive(), "a question failed"
-            rows.append((edits, asker.asked, time.monotonic() - began, memory_by_kind(home)))
+            rows.append(look(home, edits, asker.asked, time.monotonic() - began))
             print(_line(rows[-1]), flush=True)
     return rows
+
+
+def look(home: Home, edits: int, questions: int, seconds: float) -> Row:
+    descriptors = 0
+    for pid in home.processes():
+        with suppress(OSError):
+            descriptors = max(descriptors, len(list(Path(f"/proc/{pid}/fd").iterdir())))
+    segments = len(list((home.state / "text").glob("*/*.trm")))
+    return Row(edits, questions, seconds, memory_by_kind(home), descriptors, segments)
 
 
 def memory_by_kind(home: Home) -> dict[str, float]:
@@ -102,21 +133,20 @@ def memory_by_kind(home: Home) -> dict[str, float]:
 
 
 def _figures(rows: list[Row]) -> list[Figure]:
-    half = next(row for row in rows if row[0] >= rows[-1][0] / 2)
+    last = rows[-1]
+    half = next(row for row in rows if row.edits >= last.edits / 2)
     return [
         Figure(
-            f"{kind}, {rows[-1][0]:,} edits over {half[0]:,}", rows[-1][-1][kind] / max(1.0, half[-1][kind]),
-            unit="×", most=MOST_GROWTH, note=f"{half[-1][kind]:.0f} → {rows[-1][-1][kind]:.0f} MB",
+            f"{kind}, {last.edits:,} edits over {half.edits:,}", last.memory[kind] / max(1.0, half.memory[kind]),
+            unit="×", most=MOST_GROWTH, note=f"{half.memory[kind]:.0f} → {last.memory[kind]:.0f} MB",
         )
         for kind in ("daemon", "readers")
     ]  # fmt: skip
 
 
 def _line(row: Row) -> str:
-    edits, questions, seconds, memory = row
-    return f"{edits:9,} {questions:10,} {seconds:8.0f} " + " ".join(
-        f"{memory[kind]:10.1f}" for kind in ("daemon", "readers", "chroma")
-    )
+    held = " ".join(f"{row.memory[kind]:10.1f}" for kind in ("daemon", "readers", "chroma"))
+    return f"{row.edits:9,} {row.questions:10,} {row.seconds:8.0f} {held} {row.descriptors:11} {row.segments:8}"
 
 
 def _write(home: Home, nth: int, rng: random.Random) -> None:
@@ -136,7 +166,47 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--edits", type=int, default=12_000)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--model", action="store_true", help="the real model")
+    parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw what memd held over the time")
     return parser.parse_args()
+
+
+# --- the picture ------------------------------------------------------------------------------------------------
+
+
+def panel(title: str, points: list[tuple[float, float]], top: int) -> str:
+    """One line over time, from zero."""
+    last, most = points[-1][0], max(value for _, value in points)
+    line = " ".join(
+        f"{EDGE + x / last * (WIDTH - 2 * EDGE):.1f},{top + HEIGHT - 30 - y / most * (HEIGHT - 60):.1f}"
+        for x, y in points
+    )
+    low, right = top + HEIGHT - 30, WIDTH - EDGE
+    return (
+        f'<text x="{EDGE}" y="{top + 18}">{title}</text>'
+        f'<path d="M{EDGE} {top + 25}V{low}H{right}" fill="none" stroke="#888"/>'
+        f'<text x="{EDGE - 6}" y="{top + 34}" text-anchor="end">{most:.0f}</text>'
+        f'<text x="{EDGE - 6}" y="{low}" text-anchor="end">0</text>'
+        f'<text x="{right}" y="{low + 15}" text-anchor="end">{last:.0f} min</text>'
+        f'<polyline points="{line}" fill="none" stroke="#06c" stroke-width="1.5"/>'
+    )
+
+
+def picture(rows: list[Row]) -> str:
+    panels: dict[str, list[float]] = {
+        "memory of the daemon, MB": [row.memory["daemon"] for row in rows],
+        "memory of the readers, MB": [row.memory["readers"] for row in rows],
+        "open descriptors of the process that has most": [row.descriptors for row in rows],
+        "segments of the text index": [row.segments for row in rows],
+    }
+    minutes = [row.seconds / 60 for row in rows]
+    drawn = [
+        panel(title, list(zip(minutes, values, strict=True)), nth * HEIGHT)
+        for nth, (title, values) in enumerate(panels.items())
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {len(drawn) * HEIGHT}" font-family="sans-serif" '
+        f'font-size="12"><rect width="100%" height="100%" fill="#fff"/>{"".join(drawn)}</svg>\n'
+    )
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from figures import Figure, median, percentile, spread, table
+from figures import Figure, median, noise, percentile, spread, table
 from home import Home, workplace
-from run import noise
 from store import say
 
 from memd.protocol.client import Client

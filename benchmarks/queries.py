@@ -16,9 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import corpus
-from figures import Figure, median, percentile, table
+from figures import Figure, median, noise, percentile, table
 from home import workplace
-from run import noise
 from store import Store, prepare, say
 from whoosh_scorer import query_terms, search, search_by_whoosh
 
@@ -93,7 +92,7 @@ def _latency(client: Client, mode: str, asked: list[str], chunks: int) -> list[F
 
 
 def _refusals(client: Client) -> list[Figure]:
-    """What no note knows: the files are looked at before it is said."""
+    """Questions that no note answers: the files are looked at before that is said."""
     times = [_timed(lambda nth=nth: client.query(f"xqzwv{nth} jkvbq{nth}")) for nth in range(50)]
     return [
         Figure("a checked “no”, p50", median(times), note=f"p95 {percentile(times, 0.95):.1f}; every file looked at")

@@ -34,7 +34,7 @@ CONFIDENCE = (0.0, 0.02, 0.1, 0.3, 0.6, 0.8, 0.95, 1.01)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What came of one question in one mode."""
+    """The outcome of one question in one mode."""
 
     question: Question
     hits: list[ScoredHit]
@@ -166,7 +166,7 @@ def _judged(collections: list[Collection]) -> list[tuple[Collection, list[Haysta
     """Each collection with whose questions its workspaces are asked: the next workspace's, one place on."""
     for one in collections:
         if len(one.haystacks) == 1:
-            say(f"no verdict for {one.name}: it has one workspace; benchmarks/halves.py makes two of it")
+            say(f"no verdict for {one.name}: it has one workspace; `benchmarks/convert.py halves` makes two of it")
     return [(one, [*one.haystacks[1:], one.haystacks[0]]) for one in collections if len(one.haystacks) > 1]
 
 

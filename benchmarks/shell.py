@@ -1,4 +1,4 @@
-"""What `memd query` costs from a shell: a new process each time, against `python -c pass` of the same Python."""
+"""The cost of `memd query` from a shell: a new process each time, against `python -c pass` of the same Python."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def measure(store: Store) -> list[Figure]:
 
 
 def commands() -> dict[str, list[str]]:
-    """What is compared; the console script only where memd is installed."""
+    """The commands that are compared; the console script only where memd is installed."""
     script = Path(sys.executable).with_name("memd")
     found = {"python -c pass": [sys.executable, "-c", "pass"]}
     if script.exists():

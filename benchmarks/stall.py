@@ -1,4 +1,4 @@
-"""What questions wait for while the daemon works: imports, fills its collection, indexes boilerplate, reflects.
+"""How long questions wait while the daemon works: imports, fills its collection, indexes boilerplate, reflects.
 
 python benchmarks/stall.py [import fill equal reflect] [--chunks 20000] [--large 100000] [--keep DIR] [--json FILE]
 """
@@ -8,19 +8,19 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sqlite3
 import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import corpus
-from figures import Figure, median, percentile, table
+from figures import Figure, median, noise, percentile, table
 from home import Home, workplace
 from queries import questions
-from reflect import age
-from run import noise
 from store import Store, prepare, say
 
 from memd.protocol.client import Client
@@ -156,13 +156,37 @@ def equal(store: Store, chunks: int) -> list[Figure]:
 def reflecting(store: Store, chunks: int) -> list[Figure]:
     """A thousand memories of a large workspace have changed."""
     home = store.home
-    age(home, 1_000)
+    memories = age(home, 1_000)
+    took: list[Figure] = []
+
+    def work(client: Client) -> None:
+        began = time.perf_counter()
+        (report,) = client.reflect()["workspaces"]
+        told = ", ".join(f"{report[what]:,} {what}" for what in ("faded", "moved", "linked"))
+        took.append(
+            Figure("a reflection meanwhile", time.perf_counter() - began, "s", 30, f"{memories:,} memories; {told}")
+        )
+
     try:
         home.start()
         rest = at_rest(home)
-        return meanwhile(home, f"reflecting over {chunks:,}", lambda client: client.reflect(), rest)
+        return meanwhile(home, f"reflecting over {chunks:,}", work, rest) + took
     finally:
         home.stop()
+
+
+def age(home: Home, changed: int) -> int:
+    """Let everything be a hundred days old and compared but for a few; says how many memories there are."""
+    before = (datetime.now(UTC) - timedelta(100)).isoformat(timespec="milliseconds")
+    with sqlite3.connect(home.state / "state.db") as ledger:
+        ledger.execute("UPDATE memories SET first_seen = ?, compared = digest, importance = 0.5", (before,))
+        ledger.execute(
+            "UPDATE memories SET compared = '' WHERE id IN (SELECT id FROM memories ORDER BY digest LIMIT ?)",
+            (changed,),
+        )
+        (count,) = ledger.execute("SELECT COUNT(*) FROM memories WHERE gone IS NULL").fetchone()
+    ledger.close()
+    return int(count)
 
 
 PARTS = {"import": importing, "fill": filling, "equal": equal, "reflect": reflecting}
@@ -178,8 +202,9 @@ def main() -> int:
             store = prepare(place / ("large" if large else "home"), chunks, real_vectors=False)
             say(f"measuring: {name}")
             before = noise()
-            figures += PARTS[name](store, chunks)
-            print("\n" + table(f"Questions meanwhile ({store.title})", figures[-4 * len(MODES) :]))
+            measured = PARTS[name](store, chunks)
+            figures += measured
+            print("\n" + table(f"Questions meanwhile ({store.title})", measured))
             print(f"The machine before: {before}; after: {noise()}.\n", flush=True)
     if options.json:
         options.json.write_text(json.dumps([asdict(figure) | {"met": figure.met} for figure in figures], indent=1))

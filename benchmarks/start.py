@@ -60,7 +60,7 @@ def _first_answer(home: Home) -> float:
 
 
 def _counters(home: Home) -> list[Figure]:
-    """What goes through the model: nothing without a change, little after a small one."""
+    """The texts that go through the model: none without a change, few after a small one."""
     spawned = time.monotonic()
     client = home.start()
     told = home.ready(client)

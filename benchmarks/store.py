@@ -32,7 +32,7 @@ class Store:
     chunks: int
     real_vectors: bool
     figures: list[Figure]
-    """What making it measured; empty when it was there already."""
+    """The figures of making it; empty when it was there already."""
 
     @property
     def title(self) -> str:

@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def score(needs: set[str], answer: dict[str, Any]) -> dict[str, float]:
-    """What of a task's needs is there, whether one of them comes first, and their share of what is not pinned."""
+    """Which of a task's needs are there, whether one of them comes first, and their share of what is not pinned."""
     memories = answer["memories"]
     about = [one for one in memories if one["phase"] != "pinned" or one["key"] in needs]
     tokens = sum(one["tokens"] for one in about)

@@ -97,7 +97,7 @@ def whoosh_idf(n_docs: int, df: int) -> float:
 def bm25(
     docs: NDArray[np.integer], tf: NDArray[np.number], lengths: NDArray[np.floating], mean: float, n_docs: int, df: int
 ) -> Doubles:
-    """What each of `docs` earns from a term that it holds `tf` times; `lengths` are by document, `mean` is theirs."""
+    """The score of each of `docs` for a term that it holds `tf` times; `lengths` are by document, `mean` is theirs."""
     often = tf.astype(np.float64)
     long = lengths[docs].astype(np.float64)
     # Step by step as Whoosh has it, so that every bit of the result is the same.

@@ -14,9 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import corpus
-from figures import Figure, median, percentile, table
+from figures import Figure, median, noise, percentile, table
 from home import Home, workplace
-from run import noise
 from store import count_chunks, say, synthetic_vectors
 
 from memd.errors import MemdError

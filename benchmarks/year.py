@@ -82,18 +82,18 @@ class Fact:
 
 @dataclass(slots=True)
 class Year:
-    """What is noted, by day, and what is asked, by day."""
+    """The notes and the questions, by day."""
 
     facts: list[Fact] = field(default_factory=list)
     notes: dict[int, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     """By day: the files that are written, whole."""
     topics: dict[str, str] = field(default_factory=dict)
-    """What is known for good of some subjects: the file of each."""
+    """Lasting knowledge of some subjects: the file of each."""
     questions: dict[int, list[Fact]] = field(default_factory=lambda: defaultdict(list))
     """By day: the facts that are asked for."""
 
     def current(self, subject: str) -> list[Fact]:
-        """What is still true of a subject, each fact as it was first noted."""
+        """The facts of a subject that are still true, each as it was first noted."""
         gone = {fact.replaces for fact in self.facts}
         return [fact for fact in self.facts
                 if fact.subject == subject and fact.number not in gone and fact.repeats is None]  # fmt: skip
@@ -170,7 +170,7 @@ def _write(year: Year, rng: random.Random) -> None:
 
 
 def _topics(year: Year, rng: random.Random, subjects: list[str]) -> None:
-    """What is known of some subjects for good; nobody asks for most of it."""
+    """Lasting knowledge of some subjects; nobody asks for most of it."""
     for subject in rng.sample(subjects, TOPICS):
         name = subject.lower().replace(" ", "-")
         text = f"{subject} is one of our services. It was begun in {rng.randint(1998, 2020)} by {rng.choice(PEOPLE)}.\n"
@@ -196,7 +196,7 @@ def _append(year: Year, day: int, section: str) -> None:
 
 
 def _ask(year: Year, rng: random.Random) -> None:
-    """What is asked each day: some facts every week, some once; after a change, for the new fact."""
+    """The questions of each day: some facts every week, some once; after a change, for the new fact."""
     until = {fact.replaces: fact.day for fact in year.facts if fact.replaces is not None}
     for fact in year.facts:
         last = until.get(fact.number, DAYS) - 1

@@ -18,7 +18,6 @@ from memd.cli import man_page
 from memd.cli.app import app
 from memd.cli.method_command import UNBOUNDED
 from memd.config.edit import toml_value
-from memd.config.load import ENV_PREFIX, TYPE_NAMES
 from memd.config.schema import SECTIONS, WORKSPACE_KEYS, settings_of
 from memd.models import DEFAULT_GLOBS
 from memd.protocol.methods import GROUPS, METHODS
@@ -35,19 +34,19 @@ HEAD = """\
 # Configuration
 
 Every setting has a default that works; memd needs no config file. `memd config init` writes one that shows every
-setting commented out with its default, `memd config show` tells what is in force and where each value comes from,
-`memd config check` lists everything that is wrong with it, each problem with file and line.
+setting commented out with its default, `memd config show` tells which values hold and where each comes from,
+`memd config check` lists every mistake with file and line.
 
 `memd config set embedding.provider ollama` writes one setting and has a running daemon follow it; after a change by
-hand: `memd reload`. What is in `[embedding]`, `[search]` and `[rules]` holds at once, and both name what needs
-`memd restart`. Workspaces that `memd add` and `memd remove` change, and rules that `memd rule` changes, are taken up at
-once.
+hand: `memd reload`. `[embedding]`, `[search]` and `[rules]` hold at once, and both commands name the settings that need
+`memd restart`.
 
 ## Which value counts
 
 Defaults < config file < environment < flags; the later one wins. A setting `name` in `[section]` is
 `MEMD_SECTION__NAME` in the environment, with two underscores: `MEMD_WATCH__SETTLE_MS=200`. Truth is `true`, `1` or
-`yes`, and `false`, `0` or `no`. An unknown name or a value out of bounds is refused, never ignored.
+`yes`, and `false`, `0` or `no`. A default in quotes means text, one without a point a whole number. An unknown name or
+a value out of bounds is refused, never ignored.
 
 The environment that counts is the daemon's. A daemon that runs as a service does not see what a shell exports; use the
 config file there, or `systemctl --user edit memd`.
@@ -60,9 +59,9 @@ config file there, or `systemctl --user edit memd`.
 | state: ledger, text index, vectors, log | `$XDG_STATE_HOME/memd/`, else `~/.local/state/memd/` | `DIR/state/` |
 | socket | `$XDG_RUNTIME_DIR/memd/memd.sock`, else `run/memd.sock` in the state directory | `DIR/run/memd.sock` |
 
-A relative path in an XDG variable is ignored, as its specification wants. `MEMD_HOME` is for trial runs and tests; the
+A relative path in an XDG variable is ignored. `MEMD_HOME` is for trial runs and tests; the
 systemd service does not use it. The directories of state and socket must belong to you and be closed to others
-(mode 0700), and the socket's path may have 107 bytes; memd refuses to start otherwise and says how to mend it.
+(mode 0700), and the socket's path may have 107 bytes.
 """
 
 WORKSPACES = """\
@@ -75,9 +74,9 @@ leave every other byte of the file as it was.
 RULES = """\
 ## Rules
 
-`[rules]` holds what you decide about the [rules by which memories age](lifecycle.md#rules): `name = "rule"` is a rule
+`[rules]` holds the [rules by which memories age](lifecycle.md#rules) that you changed: `name = "rule"` is a rule
 of your own, or a built-in one with another text; `name = "off"` and `name = "on"` switch a built-in one, and `off`
-before a rule switches that one off. Your own are looked at before the built-in ones, in the order in which they stand.
+before a rule switches that one off.
 
 ```toml
 [rules]
@@ -87,8 +86,7 @@ prune-low-utility = "off"
 ```
 
 `memd rule set` and `memd rule rm` write this table, leave every other byte of the file as it was, and hold at once.
-After a change by hand: `memd restart`. A rule that cannot be read does not keep the daemon from starting: it is not
-followed, and `memd status` and `memd config check` say so. Rules cannot be given in the environment.
+Rules cannot be given in the environment.
 """
 
 TAIL = """\
@@ -120,19 +118,17 @@ def configuration() -> str:
 
 
 def _section(name: str, section: type[Any]) -> str:
-    rows = "\n".join(_row(name, spec) for spec in settings_of(section))
-    head = "| setting | type | default | allowed | meaning | environment |\n|---|---|---|---|---|---|"
+    rows = "\n".join(map(_row, settings_of(section)))
+    head = "| setting | default | allowed | meaning |\n|---|---|---|---|"
     return f"### `[{name}]`\n\n{section.__doc__}\n\n{head}\n{rows}\n"
 
 
-def _row(section: str, spec: Field[Any]) -> str:
+def _row(spec: Field[Any]) -> str:
     cells = [
         f"`{spec.name}`",
-        TYPE_NAMES[str(spec.type)],
         f"`{toml_value(spec.default)}`",
-        "; ".join(_allowed(spec)) or "any",
+        "; ".join(_allowed(spec)),
         spec.metadata["doc"],
-        f"`{ENV_PREFIX}{section}__{spec.name}`".upper(),
     ]
     return "| " + " | ".join(cells) + " |"
 

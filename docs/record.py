@@ -34,7 +34,7 @@ PROMPT = "\x1b[2m$\x1b[0m \x1b[1m{}\x1b[0m\n"
 
 
 def shown(command: str, folder: Path, environment: dict[str, str]) -> str:
-    """What a command prints on a terminal."""
+    """The output of a command on a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         shlex.split(command), cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs

@@ -1,4 +1,4 @@
-"""What memd stands on: compares what is installed with release/requirements.lock, and writes it down as an SBOM.
+"""memd's dependencies: compares what is installed with release/requirements.lock, and writes it down as an SBOM.
 
 python release/dependencies.py check    every version is the locked one, and every file is as its package recorded it
 python release/dependencies.py sbom     CycloneDX 1.6 on standard output, the same bytes for the same packages
@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 LOCK = Path(__file__).with_name("requirements.lock")
 OWN = "memd-daemon"
 TOOLS = {"pip", "setuptools", "wheel"}
-"""What makes an environment, and is not in the lock."""
+"""The packages that make an environment, and are not in the lock."""
 
 
 def name_of(text: str) -> str:

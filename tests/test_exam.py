@@ -259,7 +259,7 @@ def bench(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def test_the_yardstick_measures_a_converted_collection(tmp_path: Path):
     (tmp_path / "locomo10.json").write_text(json.dumps([sample(name) for name in TALKS]))
     data = tmp_path / "data"
-    made = bench("locomo.py", tmp_path / "locomo10.json", data)
+    made = bench("convert.py", "locomo", tmp_path / "locomo10.json", data)
     assert made.returncode == 0, made.stderr
     assert "4 questions, 2 of them with an answer" in made.stdout
     note = (data / "conv-1" / "memory" / "2023-05-08.md").read_text().split("\n")

@@ -199,7 +199,7 @@ def test_every_word_of_the_example_notes_is_found(tmp_path: Path):
     made.add({})
     words = [question for question in asked_of(notes) if " " not in question]
     assert len(words) > 1_000
-    # `make bench-words` asks for each of them.
+    # `make bench PARTS=words` asks for each of them.
     assert not_found(made, words[::9], "hybrid") == []
     made.close()
 

@@ -144,7 +144,7 @@ def _measured(part: str, peer: Peer, context: Context, runs: int) -> Record:
 
 
 def _renewed(part: str, before: Record | None, measured: Record) -> Record:
-    """What was measured of some collections leaves the figures of the others as they are."""
+    """New figures of some collections leave those of the others as they are."""
     if part not in BY_COLLECTION or before is None or any("failed" in one["runs"][0] for one in (before, measured)):
         return measured
     return measured | {"runs": [before["runs"][0] | measured["runs"][0]]}

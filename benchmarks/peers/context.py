@@ -1,4 +1,4 @@
-"""What every part of the comparison is given: data, cuts, patience, and a place to work."""
+"""The input of every part of the comparison: data, cuts, patience, and a place to work."""
 
 from __future__ import annotations
 

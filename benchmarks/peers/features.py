@@ -55,28 +55,21 @@ FACTS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Program → a cell for each line of WHAT."""
 
-SOURCES = {
-    "memd": "[architecture](architecture.md), [mcp](mcp.md), [web](web.md), [lifecycle](lifecycle.md)",
-    "memtomem": "README of 0.6.12, `mm --help`, `mm init --help`, `memtomem/config.py`",
-    "MemPalace": "README of 3.11.0, `mempalace --help`, `mempalace/embedding.py`",
-    "memsearch": "README of 0.4.23, `memsearch --help`",
-    "memweave": "README of 0.2.1, `memweave --help`, `memweave/config.py`",
-    "mcp-memory-service": "README of 12.4.0, `memory --help`, `/api/docs` of its server",
-    "basic-memory": "README of 0.24.1, `basic-memory --help`",
-    "qmd": "README of 2.8.3, `qmd --help`",
-    "ripgrep": "user guide of 15, `rg --help`",
-}
+SOURCES = (
+    "memd's own pages, and the README, `--help` and configuration of memtomem 0.6.12, MemPalace 3.11.0, memsearch "
+    "0.4.23, memweave 0.2.1, mcp-memory-service 12.4.0, basic-memory 0.24.1, qmd 2.8.3 and ripgrep 15"
+)
+"""Where these facts are documented."""
 
-NO_INDEX = "ripgrep reads every file for each question and BM25 keeps words in memory; both embed nothing"
-SMALLER = "memd's chunks have about 400 characters; rivals with longer ones have fewer to embed and to keep"
-LONGER = "longer hits cover more lines each; any@2k counts what they cost to read"
+NO_INDEX = "ripgrep and BM25 embed nothing"
+SMALLER = "rivals with longer chunks have fewer to embed"
+LONGER = "longer hits cover more lines each"
 
 CAUSES: dict[str, str] = {
     "scale/cold shell p50, ms": "ripgrep is a small native program; memd starts Python to ask its daemon",
     "scale/warm p50, ms": "memd's answer passes a daemon, a reader and an embedder, each a process; others one or two",
     "scale/memory while asked, MB": "memd keeps its models and stores loaded; the rivals' embedder is not counted",
     "scale/time, s": f"{NO_INDEX}; {SMALLER}",
-    "scale/processor, s": f"{NO_INDEX}; {SMALLER}",
     "scale/memory at its height, MB": "memd runs the model itself; the embedder that rivals call is not counted",
     "scale/disk, MB": "97 MB are the prepared models, 65 of them for other languages; then history, vectors, indexes",
     "scale/start to first answer, ms": "memd starts a daemon with its stores; others have less to start",

@@ -65,7 +65,7 @@ def environment(name: str, rival: type[Rival]) -> Environment:
 
 
 def _wanted(rival: type[Rival]) -> str:
-    """What tells one installation from another; for a folder of source code, its commit."""
+    """The identity of an installation; for a folder of source code, its commit."""
     parts = [rival.python, *rival.packages, *rival.npm, *rival.overrides, NODE, SQLITE, str(rival.extensions)]
     for package in rival.packages:
         if Path(package).is_dir():

@@ -13,17 +13,18 @@ Record = dict[str, Any]
 
 HEAD = """# Comparison
 
-memd and others on the same notes, the same questions and the same machine. This page is generated: `make bench-peers`
-installs each program into an environment of its own, runs the parts below and writes this page and
-[comparison.json](comparison.json), which has every figure. `PEERS=` and `PARTS=` cut the run, `ARGS="--runs 3"` repeats
-the timed parts; a cut run renews only what it measured. The whole is meant for less than an hour on two free cores;
-`ARGS="--haystacks 0 --kilobytes 9999 --chunks 10000"` takes all questions and the larger workspace, and hours.
+memd and others on the same notes, the same questions and the same machine. This page is generated:
+`make bench PARTS=peers` installs each program into an environment of its own, runs the parts below and writes this page
+and [comparison.json](comparison.json), which has every figure. `ARGS="--peers memd,qmd --parts found,scale"` cuts the
+run, `--runs 3` repeats the timed parts; a cut run renews only what it measured. The whole takes less than an hour on
+two free cores; `ARGS="--haystacks 0 --kilobytes 9999 --chunks 10000"` takes all questions and the larger workspace, and
+hours.
 
-How to read it: behind a figure stands its ratio to memd's (× 2.0 is twice memd's figure). Where a part was run more
-than once, the median stands first and the least and the greatest follow in brackets. “–” means not measured, or that
-there is no such thing. Every program has its own chunks and the settings that its documentation recommends. Programs
-that take an OpenAI-compatible embedder get one on loopback that serves memd's own English model, so that engines are
-compared and not downloads.
+Behind a figure stands its ratio to memd's (× 2.0 is twice memd's figure). Where a part was run more than once, the
+median is shown, and in brackets the least and the greatest where these are more than a tenth apart. “–” means not
+measured, or that there is no such thing. Every program has its own chunks and the settings that its documentation
+recommends. Programs that take an OpenAI-compatible embedder get one on loopback that serves memd's own English model,
+so that engines are compared.
 """
 
 
@@ -39,38 +40,32 @@ class Column:
     """Whether more is better."""
 
 
-SAID = 110
+SAID = 80
+APART = 1.1
+"""The least and the greatest of some runs are told where they differ by more than this."""
 FEW_QUESTIONS = 50
-HOW = {"any_length": "hits of any length", "scored": "hits of at most 1,200 characters"}
 LENGTH = Column("length of hits", ("mean_length",), "{:,.0f}", False)
-QUESTIONS = Column("questions", ("questions",), "{:,}", False)
 
 
-def _quality(how: str) -> list[Column]:
-    return [
-        Column("any@2k", (how, "turns", "any@2k"), more=True), Column("any@5", (how, "turns", "any@5"), more=True),
-        Column("MRR", (how, "turns", "mrr"), more=True),
-        Column("sessions any@5", (how, "sessions", "any@5"), more=True),
-        Column("sessions frac@5", (how, "sessions", "frac@5"), more=True), LENGTH, QUESTIONS,
-    ]  # fmt: skip
-
-
+QUALITY = [
+    Column("any@2k", ("any_length", "turns", "any@2k"), more=True),
+    Column("any@5", ("any_length", "turns", "any@5"), more=True),
+    Column("MRR", ("any_length", "turns", "mrr"), more=True),
+    Column("sessions any@5", ("any_length", "sessions", "any@5"), more=True), LENGTH,
+]  # fmt: skip
 LANGUAGE = [
     Column("found in the first five", ("any_length", "sessions", "any@5"), "{:.2f}", more=True),
-    Column("by hits of at most 1,200 characters", ("scored", "sessions", "any@5"), "{:.2f}", more=True),
-    LENGTH, QUESTIONS,
+    LENGTH,
 ]  # fmt: skip
 ASKED = [
     Column("cold shell p50, ms", ("cold_p50_ms",), "{:,.0f}"), Column("p95", ("cold_p95_ms",), "{:,.0f}", False),
-    Column("asked", ("cold_asked",), "{:,}", False), Column("warm p50, ms", ("warm_p50_ms",), "{:,.1f}"),
-    Column("p95", ("warm_p95_ms",), "{:,.1f}", False), Column("asked", ("warm_asked",), "{:,}", False),
+    Column("warm p50, ms", ("warm_p50_ms",), "{:,.1f}"), Column("p95", ("warm_p95_ms",), "{:,.1f}", False),
     Column("memory while asked, MB", ("memory_mb",), "{:,.0f}"),
 ]  # fmt: skip
 INDEXED = [
-    Column("time, s", ("index_s",), "{:,.1f}"), Column("processor, s", ("index_cpu_s",), "{:,.1f}"),
+    Column("time, s", ("index_s",), "{:,.1f}"),
     Column("memory at its height, MB", ("index_memory_mb",), "{:,.0f}"), Column("disk, MB", ("disk_mb",), "{:,.1f}"),
     Column("start to first answer, ms", ("start_ms",), "{:,.0f}"),
-    Column("chunks, as memd cuts", ("chunks",), "{:,}", False),
 ]  # fmt: skip
 
 
@@ -92,12 +87,12 @@ def write(record: Record) -> str:
 
 def _who(record: Record, peers: Record) -> str:
     rows = [
-        [name, entry["version"] or "–", entry["mode"] or "–", entry["embeds"] or "–", entry["asked"] or "–"]
+        [name, entry["version"] or "–", entry["mode"] or "–", entry["asked"] or "–"]
         for name, entry in peers.items()
         if "unavailable" not in entry
     ]
     missing = [[name, entry["unavailable"]] for name, entry in peers.items() if "unavailable" in entry]
-    text = "## Who\n\n" + _table(["", "version", "settings and mode", "embeds with", "asked warm"], rows)
+    text = "## Who\n\n" + _table(["", "version", "settings and mode", "asked warm"], rows)
     if missing:
         text += "\n\nNot compared:\n\n" + _table(["", "why"], missing)
     return text + "\n"
@@ -109,15 +104,19 @@ def _found(peers: Record) -> str:
 
 Questions whose answer is known to stand in some lines of the notes. **any@2k**: a line that answers stands in the hits
 that fit into the first 2,000 characters, which is what an agent reads; **any@5**: in the first five hits; **MRR**: of
-the first hit that covers one. **Sessions**: whole sections, hits of one section folded into one; **frac@5**: which
-share of them. More is better, but for the length. Longer hits cover more by luck, which only any@2k makes up for; so
-there are two tables: hits of any length, and as memd scores itself, where a hit of more than 1,200 characters covers
-nothing.
+the first hit that covers one. **Sessions**: whole sections, hits of one section folded into one. More is better, but
+for the length: longer hits cover more by luck, which only any@2k makes up for. comparison.json also has the figures as
+memd scores itself, where a hit of more than 1,200 characters covers nothing (`scored`).
 """
     for name in names:
-        for how, words in HOW.items():
-            text += f"\n### {name}, {words}\n\n{_figures(peers, 'found', _quality(how), name)}\n"
+        text += f"\n### {name}{_asked(peers, name)}\n\n{_figures(peers, 'found', QUALITY, name)}\n"
     return text if names else ""
+
+
+def _asked(peers: Record, name: str) -> str:
+    """How many questions of a collection memd was asked; every rival is asked the same ones."""
+    asked = _value(peers.get("memd", {}), "found", (name, "questions"))
+    return f", {asked:,.0f} questions" if asked else ""
 
 
 def _languages(peers: Record) -> str:
@@ -128,7 +127,7 @@ def _languages(peers: Record) -> str:
             "xquad-zh": "Chinese notes, Chinese questions",
             "xquad-cross": "English notes, questions in four languages",
         }
-        text += f"\n### {what.get(name, name)}\n\n" + _figures(peers, "languages", LANGUAGE, name) + "\n"
+        text += f"\n### {what.get(name, name)}\n\n{_figures(peers, 'languages', LANGUAGE, name)}\n"
     return text if names else ""
 
 
@@ -159,8 +158,6 @@ ones were asked for half a minute.
 {_figures(peers, "scale", ASKED)}
 
 ## First index
-
-Processor time is that of the program and of the embedder that it called.
 
 {_figures(peers, "scale", INDEXED)}
 """
@@ -198,7 +195,7 @@ def _needs(peers: Record) -> str:
     note = (
         "Index and question ran in a namespace without network; what names were looked up there was written down.\n\n"
     )
-    return f"## What it needs\n\n{note}{_table(head, rows)}\n" if rows else ""
+    return f"## Needs\n\n{note}{_table(head, rows)}\n" if rows else ""
 
 
 def _faults(peers: Record) -> str:
@@ -244,14 +241,21 @@ def _behind(peers: Record) -> str:
                 if base is not None and value is not None and (value > base if column.more else value < base)
             }
             if base is not None and better:
-                told = ", ".join(f"{peer} {column.form.format(value)}" for peer, value in better.items())
+                told = _best(better, column)
                 why = features.CAUSES.get(f"{part}/{column.title}", "–") + _doubt(peers["memd"], part, name)
                 rows.append([f"{title}: {column.title}", column.form.format(base), told, why])
     return f"## Where memd is behind\n\n{_table(['', 'memd', 'better', 'why'], rows)}\n" if rows else ""
 
 
+def _best(better: dict[str, float], column: Column) -> str:
+    """The best of the better ones, and how many more there are."""
+    peer, value = (max if column.more else min)(better.items(), key=lambda item: item[1])
+    others = f", and {len(better) - 1} more" if len(better) > 1 else ""
+    return f"{peer} {column.form.format(value)}{others}"
+
+
 def _doubt(memd: Record, part: str, collection: str | None) -> str:
-    """What few questions leave open."""
+    """The doubt that few questions leave."""
     asked = _value(memd, part, (collection, "questions")) if collection else None
     return f"; only {asked:.0f} questions, one of which is {1 / asked:.3f}" if asked and asked < FEW_QUESTIONS else ""
 
@@ -259,9 +263,7 @@ def _doubt(memd: Record, part: str, collection: str | None) -> str:
 def _compared(peers: Record) -> list[tuple[str, str, list[Column], str | None]]:
     """Every table of figures: its title, its part, its columns, its collection."""
     tables: list[tuple[str, str, list[Column], str | None]] = [
-        (f"{name}, {words}", "found", _quality(how), name)
-        for name in _collections(peers, "found")
-        for how, words in HOW.items()
+        (name, "found", QUALITY, name) for name in _collections(peers, "found")
     ]
     tables += [(name, "languages", LANGUAGE[:1], name) for name in _collections(peers, "languages")]
     saved = [Column("saved, then found, ms", ("saved_p50_ms",), "{:,.0f}")]
@@ -275,26 +277,38 @@ def _compared(peers: Record) -> list[tuple[str, str, list[Column], str | None]]:
 
 def _features() -> str:
     rows = [[what, *(cells[nth] for cells in features.FACTS.values())] for nth, what in enumerate(features.WHAT)]
-    sources = "\n".join(f"- {name}: {where}" for name, where in features.SOURCES.items())
-    return f"## Features\n\n{_table(['', *features.FACTS], rows)}\n\nWhere this is documented:\n\n{sources}\n"
+    return f"## Features\n\n{_table(['', *features.FACTS], rows)}\n\nDocumented in {features.SOURCES}.\n"
 
 
 def _how(record: Record, peers: Record) -> str:
     machine = record["machine"]
+    parts: dict[str, list[Record]] = {}
+    for entry in peers.values():
+        for part, told in entry["parts"].items():
+            parts.setdefault(part, []).append(told)
     rows = [
-        [name, part, told["date"], told["version"] or "–", told.get("size", "–"), str(len(told["runs"])),
-         f"{told['seconds']:,}", " → ".join(map(str, told["load"]))]
-        for name, entry in peers.items()
-        for part, told in sorted(entry["parts"].items())
+        [
+            part, _span([told["date"] for told in measured]),
+            ", ".join(sorted({told.get("size", "–") for told in measured})),
+            _span([len(told["runs"]) for told in measured]), f"{sum(told['seconds'] for told in measured):,}",
+            _span([load for told in measured for load in told["load"]]),
+        ]
+        for part, measured in sorted(parts.items())
     ]  # fmt: skip
-    head = ["", "part", "date", "version", "size", "runs", "seconds", "load average"]
+    head = ["part", "date", "size", "runs", "seconds in all", "load average"]
     return f"""## How it was measured
 
 {machine["system"]}, {machine["machine"]}, {machine["cores"]} cores. A load above the number of cores means that others
-used the machine too.
+used the machine too. comparison.json has the version and the load of each program and part.
 
 {_table(head, rows)}
 """
+
+
+def _span(values: list[Any]) -> str:
+    """The least and the greatest, or the one that all share."""
+    least, greatest = min(values), max(values)
+    return str(least) if least == greatest else f"{least} to {greatest}"
 
 
 # --- cells ----------------------------------------------------------------------------------------------------
@@ -339,7 +353,7 @@ def _cell(values: list[Any], form: str, base: float | None, ratio: bool) -> str:
         return "–"
     middle = median(known)
     text = form.format(middle) if len(known) < 2 or isinstance(middle, float) else form.format(int(middle))
-    if len(known) > 1:
+    if known[-1] > known[0] * APART:
         text += f" ({form.format(known[0])}–{form.format(known[-1])})"
     times = middle / base if ratio and base else 0.0
     return text + (f" × {times:,.0f}" if times >= 100 else f" × {times:.2g}" if ratio and base else "")

@@ -72,7 +72,7 @@ class Worker:
         self.kill()
 
     def call(self, do: str, *given: Any, patience: float | None = None) -> Any:
-        """What the adapter answers; `Failed` when it fails, dies or takes too long."""
+        """The adapter's answer; `Failed` when it fails, dies or takes too long."""
         pipe_in, pipe_out = self.process.stdin, self.process.stdout
         assert pipe_in is not None and pipe_out is not None
         limit = patience or self.patience
@@ -132,7 +132,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 class Meter:
-    """What a family of processes uses while it is looked at: processor time, and memory at its height."""
+    """The processor time of a family of processes while it is looked at, and its memory at its height."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker, self._done = worker, threading.Event()
@@ -183,7 +183,7 @@ def pss(pid: int) -> int:
 
 
 def disk_mb(folder: Path) -> float:
-    """What a folder takes on the disk."""
+    """The size of a folder on the disk."""
     files = (os.path.join(where, file) for where, _, names in os.walk(folder) for file in names)
     total = 0
     for file in files:

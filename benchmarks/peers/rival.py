@@ -1,4 +1,4 @@
-"""What an adapter is: one program that indexes a folder of notes and answers questions from it.
+"""An adapter: one program that indexes a folder of notes and answers questions from it.
 
 Adapters run inside the environment of their rival, so this file and they import nothing but the standard library and
 the rival. A hit is `{"path", "start_line", "end_line"}` where the rival tells lines, else `{"text"}` with `"path"`
@@ -33,7 +33,7 @@ class Rival:
 
     title: ClassVar[str] = ""
     packages: ClassVar[Sequence[str]] = ()
-    """What is installed for it, pinned; the first one's version is the rival's. Empty: nothing needs installing."""
+    """Installed for it, pinned; the first one's version is the rival's. Empty: nothing needs installing."""
     npm: ClassVar[Sequence[str]] = ()
     python: ClassVar[str] = "3.12"
     overrides: ClassVar[Sequence[str]] = ()
@@ -107,7 +107,7 @@ class Rival:
             time.sleep(0.05)
 
     def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """What an async call gives, on one loop that goes on between calls."""
+        """The result of an async call, on one loop that goes on between calls."""
         if not hasattr(self, "_loop"):
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=self._loop.run_forever, daemon=True).start()

@@ -1,6 +1,6 @@
 """Asks for every word of the notes, alone and with its neighbour: is it found, and does a hit have it.
 
-python benchmarks/words_found.py FOLDER... [--modes hybrid,text] [--words N] [--pairs N] [--keep DIR] [--show N]
+python benchmarks/words.py FOLDER... [--modes hybrid,text] [--words N] [--pairs N] [--keep DIR] [--show N]
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MOST_BYTES = 10_000_000
 
 @dataclass(slots=True)
 class Tally:
-    """What came of the questions of one sort to one workspace in one mode."""
+    """The outcome of the questions of one sort to one workspace in one mode."""
 
     asked: int = 0
     found: int = 0

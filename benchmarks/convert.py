@@ -1,12 +1,15 @@
-"""Turns LoCoMo's `locomo10.json` into a collection that retrieval.py can score: one workspace a conversation.
+"""Makes collections that the part `retrieval` can score.
 
-python benchmarks/locomo.py locomo10.json FOLDER
+python benchmarks/convert.py locomo locomo10.json TARGET    LoCoMo: one workspace a conversation
+python benchmarks/convert.py halves FOLDER TARGET           a collection of one workspace, split in two, so that each
+                                                            half can be asked what only the other one knows
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -14,19 +17,26 @@ from typing import Any
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 TURN = re.compile(r"D\d+:\d+")
+HALVES = ("first", "second")
 
 Place = dict[str, Any]
 
 
 def main() -> int:
-    source, target = map(Path, sys.argv[1:])
+    makers = {"locomo": locomo, "halves": halves}
+    if len(sys.argv) != 4 or sys.argv[1] not in makers:
+        raise SystemExit(__doc__)
+    makers[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))
+    return 0
+
+
+def locomo(source: Path, target: Path) -> None:
     questions = []
     for sample in json.loads(source.read_text(encoding="utf-8")):
         questions += convert(sample, target / sample["sample_id"])
     lines = [json.dumps(question, ensure_ascii=False) for question in questions]
     (target / "all_questions.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"{len(questions)} questions, {sum(question['scorable'] for question in questions)} of them with an answer")
-    return 0
 
 
 def convert(sample: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
@@ -80,6 +90,31 @@ def _question(haystack: str, nth: int, entry: dict[str, Any], places: dict[str, 
         "gold_turns": turns,
         "gold_sessions": sessions,
     }
+
+
+def halves(source: Path, target: Path) -> None:
+    [root] = [entry.parent for entry in source.glob("*/map.json")]
+    half_of = {
+        path.relative_to(root).as_posix(): HALVES[nth % 2] for nth, path in enumerate(sorted(root.rglob("*.md")))
+    }
+    sessions = json.loads((root / "map.json").read_text(encoding="utf-8"))["sessions"]
+    for path, half in half_of.items():
+        (target / half / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(root / path, target / half / path)
+    for half in HALVES:
+        known = {name: place for name, place in sessions.items() if half_of[place["file"]] == half}
+        (target / half / "map.json").write_text(json.dumps({"sessions": known}, ensure_ascii=False), encoding="utf-8")
+    lines = (source / "all_questions.jsonl").read_text(encoding="utf-8").splitlines()
+    kept = [placed for line in lines if (placed := _placed(json.loads(line), half_of))]
+    text = "".join(json.dumps(question, ensure_ascii=False) + "\n" for question in kept)
+    (target / "all_questions.jsonl").write_text(text, encoding="utf-8")
+    print(f"{len(kept)} of {len(lines)} questions have their answer in one half")
+
+
+def _placed(question: dict[str, Any], half_of: dict[str, str]) -> dict[str, Any] | None:
+    """The question to the half that has its whole answer; None if both have a part of it, or none has any."""
+    halves = {half_of[place["file"]] for place in question["gold_sessions"]}
+    return {**question, "haystack": halves.pop()} if question["scorable"] and len(halves) == 1 else None
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What a hybrid question is made of: the time of each part, in the daemon's order.
+"""The steps of a hybrid question: the time of each, in the daemon's order.
 
-python benchmarks/parts.py [--chunks 10000] [--questions 200] [--keep DIR] [--json FILE]
+python benchmarks/steps.py [--chunks 10000] [--questions 200] [--keep DIR] [--json FILE]
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from figures import Figure, median, percentile, table
+from figures import Figure, median, noise, percentile, table
 from home import Home, workplace
 from queries import questions
-from run import noise
 from store import prepare, say
 
 from memd.config.schema import EmbeddingSettings
