@@ -12,7 +12,7 @@ import pytest
 
 from memd.errors import NotFound, UsageError
 from memd.outline import languages, queries, render, sources
-from memd.outline.languages.python import annotation_types
+from memd.outline.python_source import annotation_types
 from memd.outline.outline import Outline
 from memd.outline.queries import TreeOptions
 from memd.outline.relations import relations_of

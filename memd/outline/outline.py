@@ -12,7 +12,7 @@ from memd.models import FileStat
 from memd.outline import languages, sources
 from memd.outline.cache import CacheRow, FactsCache
 from memd.outline.facts import Facts, decode, no_facts
-from memd.outline.language import Language
+from memd.outline.languages import Language
 from memd.outline.parse_files import ParsedSource, bytes_at, digest_of, parse_files
 from memd.outline.project import Project
 from memd.outline.project_map import RankedSymbol, rank_symbols
@@ -171,7 +171,7 @@ class Outline:
         return CacheRow(path, stamp, digest, _suffix(path), body if digest else None)
 
     def _put(self, path: str, stamp: FileStat, digest: str, facts: Facts) -> None:
-        family = languages.known()[facts.language].family_name
+        family = languages.known()[facts.language].family
         if self._family_of.get(path, family) != family:
             self.families[self._family_of[path]].project.drop(path)
         self.families.setdefault(family, LanguageFamily()).project.put(path, facts)
@@ -203,7 +203,7 @@ class Outline:
         return Counter(facts.language for family in families for facts in family.project.files.values())
 
     def family(self, language: Language) -> LanguageFamily:
-        family = self.families.get(language.family_name)
+        family = self.families.get(language.family)
         if family is None or not any(self.in_language(path, language) for path in family.project.files):
             hint = f"there are: {self._languages() or 'none'}"
             raise NotFound(f"there are no {language.name} sources in this workspace", hint)

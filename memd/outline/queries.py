@@ -9,7 +9,7 @@ from typing import Any
 from memd.errors import NotFound, Refused, UsageError, did_you_mean
 from memd.outline import grammar, languages
 from memd.outline.facts import MODULE
-from memd.outline.language import Language, Parts
+from memd.outline.languages import Language, Parts
 from memd.outline.outline import LanguageFamily, Outline
 from memd.outline.project import Project, SymbolId
 from memd.outline.project_map import render_map, within_budget

@@ -1,16 +1,11 @@
-"""Python: imports, modules, annotations."""
+"""Python sources: the types in an annotation, and a source that the grammar cannot parse, rewritten."""
 
 import ast
-import builtins
 import io
 import re
-import sys
 import tokenize
 from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import PurePosixPath
-
-from memd.outline.language import ImportedName, Language, Parts
 
 CONTINUED = re.compile(r"\\\r?\n")
 ESCAPE = re.compile(r"\\.", re.DOTALL)
@@ -18,28 +13,6 @@ MAX_NESTED = 8
 """How deep strings within strings are followed."""
 PARTS = (ast.Tuple, ast.List, ast.Starred)
 """Nodes that group types: arguments of a generic or of a callable."""
-COMMENT = re.compile(r"#[^\n]*")
-FROM = re.compile(r"from\b(.*?)\bimport\b(.*)", re.DOTALL)
-BUILTIN_TYPES = (
-    str, bytes, bytearray, list, dict, set, frozenset, tuple, int, float, object, type(iter("")), Exception,
-)  # fmt: skip
-METHODS = frozenset(name for kind in BUILTIN_TYPES for name in dir(kind))
-FILE_METHODS = frozenset("read write close flush readline readlines seek tell open fileno writelines".split())
-
-
-def imports(statement: str) -> Iterator[ImportedName]:
-    text = COMMENT.sub("", statement).replace("\\\n", " ").replace("\\\r\n", " ")
-    origin = FROM.match(text)
-    if origin is None:
-        for clause in text.removeprefix("import").split(","):
-            module, _, alias = (part.strip() for part in " ".join(clause.split()).partition(" as "))
-            yield ImportedName(module.replace(" ", ""), "", alias)
-        return
-    module = "".join(origin[1].split())
-    for clause in origin[2].strip().strip("()").split(","):
-        name, _, alias = (part.strip() for part in " ".join(clause.split()).partition(" as "))
-        if name:
-            yield ImportedName(module, name, alias)
 
 
 def repair(source: bytes) -> bytes:
@@ -55,21 +28,6 @@ def repair(source: bytes) -> bytes:
     except (tokenize.TokenError, SyntaxError):
         return source
     return b"".join(b" " * 80 + line if nth in within else line for nth, line in enumerate(lines))
-
-
-def module_name(path: str, package: str) -> Parts:
-    parts = PurePosixPath(path).with_suffix("").parts
-    return parts[:-1] if parts[-1] == "__init__" else parts
-
-
-def import_target(module: str, path: str, package: str) -> Parts:
-    """`..a.b` is relative to the folder of the file."""
-    name = module.lstrip(".")
-    dots, named = len(module) - len(name), tuple(name.split(".")) if name else ()
-    if not dots:
-        return named
-    folder = PurePosixPath(path).parent.parts
-    return folder[: len(folder) - dots + 1] + named
 
 
 # --- annotations --------------------------------------------------------------------------------------------
@@ -146,20 +104,3 @@ def _dotted(node: ast.AST) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
-
-
-TABLE = Language(
-    name="python",
-    aliases=("py", "python3"),
-    grammars={".py": ("tree_sitter_python", "language"), ".pyi": ("tree_sitter_python", "language")},
-    imports=imports,
-    module_name=module_name,
-    import_target=import_target,
-    repair=repair,
-    annotation_types=annotation_types,
-    self_words=frozenset({"self", "cls"}),
-    super_words=frozenset({"super()"}),
-    builtins=frozenset(dir(builtins)),
-    methods=METHODS | FILE_METHODS,
-    is_native=lambda parts: bool(parts) and parts[0] in sys.stdlib_module_names,
-)
