@@ -16,8 +16,7 @@ from typing import NamedTuple
 from memd.outline import grammar
 from memd.outline.facts import MODULE, Facts, ImportFact, Reference, Symbol
 from memd.outline.grammar import SIGNATURE, Captures, Definition, NodeSpan
-from memd.outline.languages import Language, Parts
-from memd.outline.python_source import annotation_types, repair
+from memd.outline.languages import Language, Parts, annotation_types, repair
 
 CLASSES = frozenset({"class", "interface", "type"})
 CALLABLE = frozenset({"function", "method"})
