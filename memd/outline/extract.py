@@ -94,7 +94,8 @@ class _Extraction:
             for one in names:
                 if name := self.language.bound_name(one):
                     region.scope.bind(_normalized(name), Meaning("import", len(self.imports)))
-                self.imports.append(ImportFact(*map(_normalized, one), line, region.symbol))
+                named = (_normalized(one.module), _normalized(one.name), _normalized(one.alias))
+                self.imports.append(ImportFact(*named, line, region.symbol))
         for how, name, start, kind in sorted(self.captures.bindings, key=lambda one: one.how == "part"):
             region = self.regions.in_node(start)
             if how == "part":

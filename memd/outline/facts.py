@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from sys import intern
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memd.models import FileStat
 
@@ -85,16 +85,24 @@ def encode(facts: Facts) -> str:
 
 def decode(text: str) -> Facts:
     """Decode facts; names are interned, since a project repeats them thousands of times."""
-    language, package, symbols, imports, references, problem = _interned(json.loads(text))
-    rows = (tuple(map(Symbol._make, symbols)), tuple(map(ImportFact._make, imports)))
-    return Facts(language, package, *rows, tuple(map(Reference._make, references)), problem)
-
-
-def _interned(value: Any) -> Any:
-    """The same with tuples for lists, and each text once in memory."""
-    if isinstance(value, list):
-        return tuple(map(_interned, value))
-    return intern(value) if isinstance(value, str) else value
+    language, package, symbols, imports, references, problem = json.loads(text)
+    return Facts(
+        intern(language),
+        package,
+        tuple(
+            Symbol(intern(name), intern(kind), parent, line, end, signature, tuple(map(intern, owner)))
+            for name, kind, parent, line, end, signature, owner in symbols
+        ),
+        tuple(
+            ImportFact(intern(module), intern(name), intern(alias), line, source)
+            for module, name, alias, line, source in imports
+        ),
+        tuple(
+            Reference(intern(kind), source, intern(via), target, tuple(map(intern, chain)), line, typed)
+            for kind, source, via, target, chain, line, typed in references
+        ),
+        problem,
+    )
 
 
 def no_facts(language: str, problem: str) -> Facts:
