@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from memd.errors import NotFound, UsageError
-from memd.outline import languages, queries, render, sources
-from memd.outline.languages.python import annotation_types
+from memd.outline import languages, queries, relations, sources
+from memd.outline.languages import annotation_types
 from memd.outline.outline import Outline
 from memd.outline.queries import TreeOptions
 from memd.outline.relations import relations_of
@@ -110,7 +110,7 @@ def test_what_could_be_several_is_said_to_be(tmp_path: Path) -> None:
     assert "to" not in fetch
     assert store["to"]["name"] == "b.B.store" and store["how"] == "name"
     assert append["native"] and "to" not in append
-    text = render.render([entry.node])
+    text = relations.render([entry.node])
     assert "calls fetch  c.py:2  ? ambiguous: a.A.fetch a.py:2, b.B.fetch b.py:2" in text
     assert "calls method b.B.store  b.py:3  ~ the only one of its name" in text
     (back,) = queries.symbol(outline, TreeOptions("python", relations=("called_by",)), "A.fetch").trees
@@ -269,9 +269,9 @@ def test_text_never_floods_and_values_are_whole(tmp_path: Path) -> None:
     assert len(whole.trees) == 702
     lines = whole.text().splitlines()
     few = queries.project(outline, TreeOptions("python", whole=False))
-    assert len(few.trees) == render.MAX_LINES and few.text().splitlines()[:-1] == lines[:-1]
+    assert len(few.trees) == relations.MAX_LINES and few.text().splitlines()[:-1] == lines[:-1]
     assert "and 302 more symbols" in few.text().splitlines()[-1]
-    assert len(lines) == render.MAX_LINES + 1 and lines[-1].startswith("… ") and "more lines" in lines[-1]
+    assert len(lines) == relations.MAX_LINES + 1 and lines[-1].startswith("… ") and "more lines" in lines[-1]
 
 
 # --- finding a symbol ---------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.outline import parse_files
 from memd.outline.project import Project, SymbolId, Use
 from memd.outline.resolve import Resolver
+from memd.outline.sources import facts_of
 from tests.faults.agreement import SOAK
 from tests.outline_oracle import Module
 
@@ -54,7 +54,7 @@ class Read:
 
     def __init__(self, file: Path) -> None:
         self.project = Project()
-        self.facts = parse_files.facts_of(".py", file.read_bytes(), HUGE)
+        self.facts = facts_of(".py", file.read_bytes(), HUGE)
         self.project.put("m.py", self.facts)
 
     def name(self, number: int) -> str:

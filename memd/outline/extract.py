@@ -16,10 +16,11 @@ from typing import NamedTuple
 from memd.outline import grammar
 from memd.outline.facts import MODULE, Facts, ImportFact, Reference, Symbol
 from memd.outline.grammar import SIGNATURE, Captures, Definition, NodeSpan
-from memd.outline.language import Language, Parts
+from memd.outline.languages import Language, Parts, annotation_types, repair
 
 CLASSES = frozenset({"class", "interface", "type"})
 CALLABLE = frozenset({"function", "method"})
+Span = tuple[int, int]
 UNKNOWN = "?"
 """Stands for a first part that is no name, as in `make().run`."""
 
@@ -43,8 +44,8 @@ def extract(language: Language, suffix: str, source: bytes) -> Facts:
     """The facts of one file, given as UTF-8."""
     lines = max(1, source.count(b"\n") + (not source.endswith(b"\n")))
     captures = grammar.capture(language, suffix, source)
-    if captures.error_line and language.repair is not None:
-        repaired = grammar.capture(language, suffix, language.repair(source))
+    if captures.error_line and language.name == "python":
+        repaired = grammar.capture(language, suffix, repair(source))
         captures = captures if repaired.error_line else repaired
     return _Extraction(language, captures, lines).facts()
 
@@ -88,17 +89,13 @@ class _Extraction:
     # --- names ----------------------------------------------------------------------------------------------
 
     def _bind(self) -> None:
-        for span in self.captures.imports:
-            region = self.regions.in_node(span.start)
-            for one in self.language.imports(span.text):
-                number = len(self.imports)
+        for start, _, _, line, names in self.captures.imports:
+            region = self.regions.in_node(start)
+            for one in names:
+                if name := self.language.bound_name(one):
+                    region.scope.bind(_normalized(name), Meaning("import", len(self.imports)))
                 named = (_normalized(one.module), _normalized(one.name), _normalized(one.alias))
-                self.imports.append(ImportFact(*named, span.line, region.symbol))
-                name = one.alias or one.name or one.module.partition(".")[0]
-                if self.language.module_alias is not None and not one.alias and not one.name:
-                    name = self.language.module_alias(one.module)
-                if name and name != "*":
-                    region.scope.bind(_normalized(name), Meaning("import", number))
+                self.imports.append(ImportFact(*named, line, region.symbol))
         for how, name, start, kind in sorted(self.captures.bindings, key=lambda one: one.how == "part"):
             region = self.regions.in_node(start)
             if how == "part":
@@ -141,9 +138,9 @@ class _Extraction:
         """The references with their names; an annotation is one reference, and nothing inside it is another."""
         done = 0
         for kind, span in self.captures.references:
-            if kind != "types" or self.language.annotation_types is None:
+            if kind != "types":
                 yield kind, span, _names(kind, span.text)
-            elif span.end > done and (types := self.language.annotation_types(span.text)) is not None:
+            elif span.end > done and (types := annotation_types(span.text)) is not None:
                 done = span.end
                 yield "uses_type", span, [tuple(_normalized(part) for part in name.split(".")) for name in types]
 
@@ -231,31 +228,6 @@ def _normalized(name: str) -> str:
 # --- regions and scopes ------------------------------------------------------------------------------------
 
 
-class NestedSpans:
-    """Finds the innermost of the spans around a position; spans are nested or disjoint."""
-
-    def __init__(self, spans: Iterable[tuple[int, int, int]]) -> None:
-        """Each span is start, end and a number of the caller's."""
-        ordered = sorted(spans, key=lambda span: (span[0], -span[1]))
-        self._starts = [start for start, _, _ in ordered]
-        self._ends = [end for _, end, _ in ordered]
-        self._numbers = [number for _, _, number in ordered]
-        self._around: list[int] = []
-        open_: list[int] = []
-        for index, start in enumerate(self._starts):
-            while open_ and self._ends[open_[-1]] <= start:
-                open_.pop()
-            self._around.append(open_[-1] if open_ else -1)
-            open_.append(index)
-
-    def innermost(self, position: int) -> int:
-        """The number of the innermost span around a position; -1 for none."""
-        index = bisect_right(self._starts, position) - 1
-        while index >= 0 and self._ends[index] <= position:
-            index = self._around[index]
-        return self._numbers[index] if index >= 0 else -1
-
-
 class Meaning(NamedTuple):
     """What a name stands for in a scope: a symbol, an import, or a value with or without a known type."""
 
@@ -327,47 +299,55 @@ class Regions:
     """All regions of a file, outer ones first; a position can be looked up in nodes (with their heads) or in bodies."""
 
     def __init__(self, captures: Captures, bare_members: bool) -> None:
-        spans: list[tuple[int, int, tuple[int, int], Definition | None]]
-        spans = [(one.node.start, one.node.end, _body(one), one) for one in _distinct_definitions(captures.definitions)]
-        spans += [(one.start, one.end, (one.start, one.end), None) for one in captures.scopes]
-        spans.sort(key=lambda one: (one[0], -one[1]))
-        self._nodes = NestedSpans((start, end, nth) for nth, (start, end, _, _) in enumerate(spans))
-        self._bodies = NestedSpans((*body, nth) for nth, (_, _, body, _) in enumerate(spans) if body[0] < body[1])
-        self.starts = [start for start, _, _, _ in spans]
+        known: list[tuple[Span, Span, Definition | None]]
+        known = [((one.node.start, one.node.end), _body(one), one) for one in _distinct(captures.definitions)]
+        known += [((one.start, one.end), (one.start, one.end), None) for one in captures.scopes]
+        known.sort(key=lambda one: (one[0][0], -one[0][1]))
+        self._nodes = [node for node, _, _ in known]
+        self._bodies = [body for _, body, _ in known]
+        self._around: list[int] = []
+        """The number of the node around each, -1 for none; nodes are nested or disjoint."""
+        self.starts = [start for start, _ in self._nodes]
         self.file = Region("module", Scope(None))
         self.all: list[Region] = []
-        around: list[int] = []
-        for nth, (start, end, body, definition) in enumerate(spans):
-            while around and spans[around[-1]][1] <= start:
-                around.pop()
+        for nth, ((start, end), body, definition) in enumerate(known):
+            self._around.append(next(self._holding(self._nodes, nth - 1, (start, start + 1)), -1))
             # A head is not part of the body: a lambda among the defaults, for example.
-            holding = (one for one in reversed(around) if spans[one][2][0] <= start and end <= spans[one][2][1])
-            holder = next(holding, -1)
-            self._add(definition, body, self.all[holder] if holder >= 0 else self.file, bare_members)
-            around.append(nth)
+            holder = next(self._holding(self._bodies, self._around[nth], (start, end)), -1)
+            self._add(definition, body, self._region(holder), bare_members)
 
-    def _add(self, definition: Definition | None, body: tuple[int, int], parent: Region, bare_members: bool) -> None:
+    def _add(self, definition: Definition | None, body: Span, parent: Region, bare_members: bool) -> None:
         kind = definition.kind if definition else "scope"
         own = body[0] < body[1] and kind != "impl"
         scope = Scope(parent.scope, kind not in CLASSES or bare_members) if own else parent.scope
         self.all.append(Region(kind, scope, parent, definition))
 
-    def in_body(self, position: int) -> Region:
-        """The innermost region whose body contains a position."""
-        nth = self._bodies.innermost(position)
+    def _holding(self, spans: list[Span], nth: int, span: Span) -> Iterator[int]:
+        """The numbers of those that contain a span, from the one at `nth` outwards."""
+        while nth >= 0:
+            if spans[nth][0] <= span[0] and span[1] <= spans[nth][1]:
+                yield nth
+            nth = self._around[nth]
+
+    def _region(self, nth: int) -> Region:
         return self.all[nth] if nth >= 0 else self.file
 
     def in_node(self, position: int) -> Region:
         """The innermost region that contains a position, in its head or its body."""
-        nth = self._nodes.innermost(position)
-        return self.all[nth] if nth >= 0 else self.file
+        nth = bisect_right(self.starts, position) - 1
+        return self._region(next(self._holding(self._nodes, nth, (position, position + 1)), -1))
+
+    def in_body(self, position: int) -> Region:
+        """The region with the shortest body that contains a position: an arrow is around the body of its function."""
+        holding = self._holding(self._bodies, bisect_right(self.starts, position) - 1, (position, position + 1))
+        return self._region(min(holding, key=lambda nth: self._bodies[nth][1] - self._bodies[nth][0], default=-1))
 
 
-def _body(one: Definition) -> tuple[int, int]:
+def _body(one: Definition) -> Span:
     return (one.body.start, one.body.end) if one.body else (one.node.end, one.node.end)
 
 
-def _distinct_definitions(definitions: list[Definition]) -> list[Definition]:
+def _distinct(definitions: list[Definition]) -> list[Definition]:
     """If two patterns match one name, the first in the query wins, unless only the other has a body."""
     found: dict[tuple[int, str], Definition] = {}
     for one in definitions:

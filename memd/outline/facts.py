@@ -1,8 +1,20 @@
-"""The facts of one source file, independent of its path: symbols, imports, references."""
+"""The facts of source files, independent of their paths: symbols, imports, references; and the cache of them.
+
+The cache is by the digest of a file's bytes, in an SQLite file that may be deleted at any time.
+"""
 
 import json
+import logging
+import sqlite3
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
 from sys import intern
 from typing import NamedTuple
+
+from memd.models import FileStat
+
+log = logging.getLogger("memd.outline")
 
 FORMAT = 3
 """Grows when the same bytes give other facts, so that cached ones are discarded."""
@@ -96,3 +108,93 @@ def decode(text: str) -> Facts:
 def no_facts(language: str, problem: str) -> Facts:
     """The facts of a file that could not be read."""
     return Facts(language, "", (Symbol("", "module", -1, 1, 1, ""),), (), (), problem)
+
+
+# --- the cache ----------------------------------------------------------------------------------------------
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS files (
+    path TEXT PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode INTEGER, digest TEXT, suffix TEXT
+);
+CREATE TABLE IF NOT EXISTS facts (
+    id INTEGER PRIMARY KEY, digest TEXT NOT NULL, suffix TEXT NOT NULL, body BLOB NOT NULL, UNIQUE (digest, suffix)
+);
+"""
+SPARE = 2_000
+"""Facts kept although no file has them now: a branch may come back."""
+
+
+class CacheRow(NamedTuple):
+    """One file for the cache; `body` has its encoded facts if they are new."""
+
+    path: str
+    stamp: FileStat
+    digest: str
+    suffix: str
+    body: str | None
+
+
+class FactsCache:
+    """The facts of one workspace on disk. Used by one thread at a time."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self._open()
+        except sqlite3.DatabaseError as error:
+            log.warning("the outline's cache is recreated: %s", error)
+            self._recreate()
+
+    def _open(self) -> None:
+        self._connection = sqlite3.connect(self.file, check_same_thread=False)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        (known,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if known not in (0, FORMAT):
+            self._connection.executescript("DROP TABLE IF EXISTS files; DROP TABLE IF EXISTS facts;")
+        self._connection.executescript(SCHEMA)
+        self._connection.execute(f"PRAGMA user_version = {FORMAT}")
+        self._connection.execute("SELECT COUNT(*) FROM files").fetchone()
+
+    def _recreate(self) -> None:
+        self._connection.close()
+        for ending in ("", "-wal", "-shm"):
+            self.file.with_name(self.file.name + ending).unlink(missing_ok=True)
+        self._open()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def files(self) -> dict[str, tuple[FileStat, str]]:
+        """Every cached file: its stat and the digest of its bytes."""
+        rows = self._connection.execute("SELECT path, size, mtime_ns, ctime_ns, inode, digest FROM files")
+        return {path: (FileStat(*rest), digest) for path, *rest, digest in rows}
+
+    def facts(self, digest: str, suffix: str) -> Facts | None:
+        select = "SELECT body FROM facts WHERE digest = ? AND suffix = ?"
+        row = self._connection.execute(select, (digest, suffix)).fetchone()
+        return decode(zlib.decompress(row[0]).decode()) if row else None
+
+    def save(self, rows: Iterable[CacheRow], gone: Iterable[str] = ()) -> None:
+        """Store rows, and forget the files that are gone."""
+        with self._connection:
+            for path, stamp, digest, suffix, body in rows:
+                self._connection.execute(
+                    "INSERT OR REPLACE INTO files VALUES (?,?,?,?,?,?,?)", (path, *stamp, digest, suffix)
+                )
+                if body is not None:
+                    self._connection.execute(
+                        "INSERT OR REPLACE INTO facts (digest, suffix, body) VALUES (?,?,?)",
+                        (digest, suffix, zlib.compress(body.encode("utf-8", "replace"), 1)),
+                    )
+            self._connection.executemany("DELETE FROM files WHERE path = ?", ((path,) for path in gone))
+
+    def tidy(self) -> None:
+        """Delete the oldest facts that no file has now, beyond the spare ones."""
+        with self._connection:
+            self._connection.execute(
+                "DELETE FROM facts WHERE id IN (SELECT c.id FROM facts c WHERE NOT EXISTS"
+                " (SELECT 1 FROM files f WHERE f.digest = c.digest AND f.suffix = c.suffix) ORDER BY c.id DESC LIMIT -1"
+                f" OFFSET {SPARE})"
+            )

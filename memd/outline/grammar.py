@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memd import installation
 from memd.errors import Refused
-from memd.outline.language import Language
+from memd.outline.languages import ImportedName, Language, rust_imports
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
 
-QUERIES = Path(__file__).parent / "languages" / "queries"
+QUERIES = Path(__file__).parent / "captures"
+BLANKS = re.compile(r"\\?\s+")
 SIGNATURE = 200
 """Characters kept of a signature."""
 
@@ -48,6 +50,16 @@ class Binding(NamedTuple):
     type: str
 
 
+class Import(NamedTuple):
+    """What a statement imports, in the order of the query's patterns; `start` and `line` are those of the statement."""
+
+    start: int
+    pattern: int
+    place: int
+    line: int
+    names: list[ImportedName]
+
+
 class Captures(NamedTuple):
     """Everything that the query captured in one file."""
 
@@ -55,7 +67,7 @@ class Captures(NamedTuple):
     references: list[tuple[str, NodeSpan]]
     bindings: list[Binding]
     scopes: list[NodeSpan]
-    imports: list[NodeSpan]
+    imports: list[Import]
     package: str
     error_line: int
     """The line of the first syntax error; 0 for none."""
@@ -78,8 +90,7 @@ def _tools(language: Language, suffix: str) -> tuple[Parser, Query]:
     except ImportError as error:
         how = f"install what it needs: {installation.extra('outline')}; then: memd restart"
         raise Refused(f"the outline of {language.name} needs {error.name}, which is not installed", how) from None
-    names = language.queries or (language.name,)
-    query = "\n".join((QUERIES / f"{name}.scm").read_text(encoding="utf-8") for name in names)
+    query = "\n".join((QUERIES / f"{name}.scm").read_text(encoding="utf-8") for name in language.queries)
     return tree_sitter.Parser(grammar), tree_sitter.Query(grammar, query)
 
 
@@ -91,12 +102,28 @@ def capture(language: Language, suffix: str, source: bytes) -> Captures:
     root = parser.parse(source).root_node
     captures = Captures([], [], [], [], [], "", _first_error(root) if root.has_error else 0)
     package = ""
-    for _, captured in tree_sitter.QueryCursor(query).matches(root):
-        if "package" in captured:
-            package = _text(source, captured["package"][0])
+    for pattern, captured in tree_sitter.QueryCursor(query).matches(root):
+        nodes = {name: nodes[0] for name, nodes in captured.items()}
+        if "package" in nodes:
+            package = _text(source, nodes["package"])
+        elif "import" in nodes:
+            captures.imports.append(_import(source, nodes, pattern, query.pattern_settings(pattern)))
         else:
-            _collect(captures, source, {name: nodes[0] for name, nodes in captured.items()})
-    return captures._replace(package=package)
+            _collect(captures, source, nodes)
+    return captures._replace(package=package, imports=sorted(captures.imports))
+
+
+def _import(source: bytes, nodes: dict[str, Node], pattern: int, settings: dict[str, str | None]) -> Import:
+    statement, parts = nodes["import"], {name: setting or "" for name, setting in settings.items()}
+    for name, node in nodes.items():
+        text = _text(source, node)
+        parts[name] = text if "string" in node.type else BLANKS.sub("", text)
+    if "tree" in nodes:
+        names = list(rust_imports(_text(source, nodes["tree"])))
+    else:
+        names = [ImportedName(parts.get("module", ""), parts.get("name", ""), parts.get("alias", ""))]
+    place = next(nodes[name].start_byte for name in ("name", "alias", "module", "tree") if name in nodes)
+    return Import(statement.start_byte, pattern, place, statement.start_point[0] + 1, names)
 
 
 def _collect(captures: Captures, source: bytes, captured: dict[str, Node]) -> None:
@@ -123,8 +150,6 @@ def _collect(captures: Captures, source: bytes, captured: dict[str, Node]) -> No
             captures.bindings.append(Binding(rest, _text(source, node), node.start_byte, text("type")))
         elif what == "scope":
             captures.scopes.append(_span(source, node))
-        elif what == "import":
-            captures.imports.append(_span(source, node, whole=True))
 
 
 def _text(source: bytes, node: Node) -> str:

@@ -1,29 +1,29 @@
 """The outline of one workspace: its sources, parsed once and kept in step with the files."""
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from memd.errors import NotFound, UsageError
 from memd.models import FileStat
 from memd.outline import languages, sources
-from memd.outline.cache import CacheRow, FactsCache
-from memd.outline.facts import Facts, decode, no_facts
-from memd.outline.language import Language
-from memd.outline.parse_files import ParsedSource, bytes_at, digest_of, parse_files
-from memd.outline.project import Project
-from memd.outline.project_map import RankedSymbol, rank_symbols
+from memd.outline.facts import CacheRow, Facts, FactsCache, decode, no_facts
+from memd.outline.languages import Language
+from memd.outline.project import Project, SymbolId, Use
 from memd.outline.resolve import Resolver
-from memd.outline.sources import SourceListing
+from memd.outline.sources import ParsedSource, SourceListing, bytes_at, digest_of, parse_files
 
 RACY_NS = 100_000_000
 """A file that changed this recently before it was read may change again with the same stamp."""
 UNSURE = FileStat(-1, -1, -1, -1)
 BATCH = 50
 """Files per transaction, so that a first run that is stopped keeps most of its work."""
+RANKED = frozenset({"class", "interface", "function", "method", "type"})
+"""Kinds of symbols that are ranked."""
 Progress = Callable[[int, int], None]
 """Called with the number of files done and the total; it may raise to stop."""
 
@@ -37,6 +37,14 @@ class RefreshResult:
     listed: bool = False
     """Whether the folders were listed again."""
     took_ms: float = 0.0
+
+
+class RankedSymbol(NamedTuple):
+    """A symbol with the weight of the references to it."""
+
+    id: SymbolId
+    weight: float
+    referrers: int
 
 
 @dataclass(slots=True, eq=False)
@@ -57,6 +65,35 @@ class LanguageFamily:
             symbols = rank_symbols(self.resolver, lambda path: within(path, language))
             self._ranked[language.name] = self.project.changes, symbols
         return symbols
+
+
+def rank_symbols(resolver: Resolver, within: Callable[[str], bool]) -> list[RankedSymbol]:
+    """Every symbol that another one refers to, the most important first."""
+    weights: dict[SymbolId, float] = defaultdict(float)
+    referrers: dict[SymbolId, int] = defaultdict(int)
+    for target, source, share in _links(resolver):
+        # A symbol used from another file is more of a landmark than a helper within its own.
+        weights[target] += share * (1.0 if source.path != target.path else 0.25)
+        referrers[target] += 1
+    ranked = (
+        RankedSymbol(one, round(weight, 3), referrers[one])
+        for one, weight in weights.items()
+        if within(one.path) and resolver.project.symbol(one).kind in RANKED
+    )
+    return sorted(ranked, key=lambda one: (-one.weight, one.id))
+
+
+def _links(resolver: Resolver) -> Iterator[tuple[SymbolId, SymbolId, float]]:
+    """Each pair of target and source once; candidates of an ambiguous reference share its weight."""
+    seen: set[tuple[SymbolId, SymbolId]] = set()
+    for path, facts in resolver.project.files.items():
+        for number, reference in enumerate(facts.references):
+            targets = resolver.reference(Use(path, number)).targets
+            source = SymbolId(path, reference.source)
+            for target in targets:
+                if target != source and (target, source) not in seen:
+                    seen.add((target, source))
+                    yield target, source, 1 / len(targets)
 
 
 class Outline:
@@ -171,7 +208,7 @@ class Outline:
         return CacheRow(path, stamp, digest, _suffix(path), body if digest else None)
 
     def _put(self, path: str, stamp: FileStat, digest: str, facts: Facts) -> None:
-        family = languages.known()[facts.language].family_name
+        family = languages.known()[facts.language].family
         if self._family_of.get(path, family) != family:
             self.families[self._family_of[path]].project.drop(path)
         self.families.setdefault(family, LanguageFamily()).project.put(path, facts)
@@ -203,7 +240,7 @@ class Outline:
         return Counter(facts.language for family in families for facts in family.project.files.values())
 
     def family(self, language: Language) -> LanguageFamily:
-        family = self.families.get(language.family_name)
+        family = self.families.get(language.family)
         if family is None or not any(self.in_language(path, language) for path in family.project.files):
             hint = f"there are: {self._languages() or 'none'}"
             raise NotFound(f"there are no {language.name} sources in this workspace", hint)

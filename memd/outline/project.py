@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from memd.outline import languages
 from memd.outline.facts import MODULE, Facts, ImportFact, Reference, Symbol
-from memd.outline.language import Language, Parts
+from memd.outline.languages import Language, Parts
 
 
 class SymbolId(NamedTuple):

@@ -1,20 +1,21 @@
 """The questions to an outline: a symbol, a file, a whole project, a map."""
 
 import difflib
+import heapq
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from memd.errors import NotFound, Refused, UsageError, did_you_mean
 from memd.outline import grammar, languages
 from memd.outline.facts import MODULE
-from memd.outline.language import Language, Parts
-from memd.outline.outline import LanguageFamily, Outline
+from memd.outline.languages import Language, Parts
+from memd.outline.outline import LanguageFamily, Outline, RankedSymbol
 from memd.outline.project import Project, SymbolId
-from memd.outline.project_map import render_map, within_budget
-from memd.outline.relations import DEPTH, RELATIONS, Node, relation_trees
-from memd.outline.render import MAX_LINES, render
+from memd.outline.relations import DEPTH, MAX_LINES, RELATIONS, Node, relation_trees, render
+from memd.outline.resolve import Resolver
+from memd.prose import estimate_tokens
 
 KINDS = (*RELATIONS, "mentioned_in")
 MAX_SKIPPED = 50
@@ -151,6 +152,32 @@ def skipped_files(skipped: dict[str, str], first: str = "") -> list[dict[str, st
 # --- the map ------------------------------------------------------------------------------------------------
 
 
+MAX_SIGNATURE = 160
+"""Characters of a signature on the map."""
+
+
+class MapEntry(NamedTuple):
+    """A symbol on the map, with the resolver of its family."""
+
+    resolver: Resolver
+    symbol: RankedSymbol
+
+    def line(self) -> str:
+        """Where the symbol is, and its signature."""
+        project, of = self.resolver.project, self.symbol.id
+        symbol = project.symbol(of)
+        owner = f"{project.segments(of)[-2]}: " if symbol.kind == "method" else ""
+        long = len(symbol.signature) > MAX_SIGNATURE
+        shown = f"{symbol.signature[: MAX_SIGNATURE - 1]}…" if long else symbol.signature
+        return f"  {symbol.line}: {owner}{shown}"
+
+    def row(self) -> Node:
+        project, of = self.resolver.project, self.symbol.id
+        symbol = project.symbol(of)
+        return {"name": project.qualified(of), "kind": symbol.kind, "path": of.path, "line": symbol.line,
+                "signature": symbol.signature, "referrers": self.symbol.referrers}  # fmt: skip
+
+
 def project_map(outline: Outline, name: str, budget: int) -> dict[str, Any]:
     """The most important symbols within a budget of tokens, of one language or of all."""
     wanted = [languages.named(name)] if name else [languages.known()[one] for one in sorted(outline.counts())]
@@ -183,6 +210,34 @@ def _require_any(wanted: list[Language]) -> None:
             refused.append(error)
     if wanted and len(refused) == len(wanted):
         raise refused[0]
+
+
+def within_budget(ranked: list[tuple[Resolver, list[RankedSymbol]]], budget: int) -> tuple[list[MapEntry], int]:
+    """The most important symbols that fit, with the paths of their files, and the tokens that they take."""
+    entries: list[MapEntry] = []
+    files: set[str] = set()
+    spent = 0
+    streams = [[(-one.weight, one.id, nth, one) for one in symbols] for nth, (_, symbols) in enumerate(ranked)]
+    for _, _, nth, symbol in heapq.merge(*streams):
+        entry, path = MapEntry(ranked[nth][0], symbol), symbol.id.path
+        cost = estimate_tokens(entry.line() + "\n") + (0 if path in files else estimate_tokens(path + "\n"))
+        if spent + cost > budget:
+            break
+        files.add(path)
+        entries.append(entry)
+        spent += cost
+    return entries, spent
+
+
+def render_map(entries: list[MapEntry]) -> str:
+    """The map as text: the most important file first, its symbols in the order of their lines."""
+    files: dict[str, list[MapEntry]] = {}
+    for entry in entries:
+        files.setdefault(entry.symbol.id.path, []).append(entry)
+    lines = []
+    for path, symbols in files.items():
+        lines += [path, *(entry.line() for entry in sorted(symbols, key=lambda entry: entry.symbol.id.number))]
+    return "\n".join(lines)
 
 
 # --- names of symbols ---------------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
-"""The relations of symbols: what each contains, uses and inherits, who uses it; and the tree of them."""
+"""The relations of symbols: what each contains, uses and inherits, who uses it; the tree of them, and its text."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from memd.outline.facts import MODULE
@@ -203,3 +204,65 @@ def node_of(resolver: Resolver, of: SymbolId) -> Node:
         "end_line": symbol.end_line,
         "signature": symbol.signature,
     }
+
+
+# --- the text -----------------------------------------------------------------------------------------------
+
+PER_KIND = 25
+"""Relations of one kind shown per symbol."""
+MAX_LINES = 400
+MARKS = {"cycle": "  ↻ a cycle", "above": "  ↑ see above"}
+"""A symbol with its own tree in the same text needs no mark."""
+MAX_CANDIDATES = 4
+
+
+def render(nodes: list[Node], more_symbols: int = 0, problem: str = "") -> str:
+    """The trees one after the other; `more_symbols` have none, `problem` is why a file was not completely read."""
+    lines = [line for node in nodes for line in _shown_tree(node)]
+    if problem:
+        lines.insert(1, f"  not wholly read: {problem}")
+    if len(lines) > MAX_LINES or more_symbols:
+        symbols = f" and {more_symbols:,} more symbols" if more_symbols else ""
+        more = f"{max(len(lines) - MAX_LINES, 0):,} more lines{symbols}"
+        lines = [*lines[:MAX_LINES], f"… {more}; ask for fewer relations, less depth, or JSON, which is whole"]
+    return "\n".join(lines)
+
+
+def _shown_tree(node: Node) -> Iterator[str]:
+    yield _shown_symbol(node)
+    if node["signature"] and node["kind"] != "module":
+        yield f"  {node['signature']}"
+    yield from _shown_relations(node, "  ")
+    for memory in node.get("mentioned_in", ()):
+        yield f"  mentioned_in {memory['key']}  {memory['path']}:{memory['line']}"
+
+
+def _shown_relations(node: Node, indent: str) -> Iterator[str]:
+    for kind, group in groupby(node.get("relations", ()), key=lambda row: str(row["relation"])):
+        rows = list(group)
+        for row in rows[:PER_KIND]:
+            yield f"{indent}{_shown_relation(row)}"
+            if "to" in row:
+                yield from _shown_relations(row["to"], f"{indent}  ")
+        if len(rows) > PER_KIND:
+            yield f"{indent}{kind} … {len(rows) - PER_KIND:,} more"
+
+
+def _shown_relation(row: Node) -> str:
+    """`calls function a.b  a.py:3`: the place of the definition, or of the use if the target is not in the project."""
+    times = f"  ×{row['times']}" if "times" in row else ""
+    if "to" in row:
+        guess = "  ~ the only one of its name" if row.get("how") == "name" else ""
+        guess = "  ? one of several it could be" if row.get("ambiguous") else guess
+        return f"{row['relation']} {_shown_symbol(row['to'])}{times}{guess}{MARKS.get(row['to'].get('cut', ''), '')}"
+    use = f"{row['relation']} {row['name']}  {row['path']}:{row['line']}{times}"
+    if "candidates" in row:
+        shown = [f"{one['name']} {one['path']}:{one['line']}" for one in row["candidates"][:MAX_CANDIDATES]]
+        more = len(row["candidates"]) - len(shown)
+        return f"{use}  ? ambiguous: {', '.join(shown)}" + (f", … {more:,} more" if more else "")
+    where = "native" if row.get("native") else "not in this project" if row.get("external") else "not found"
+    return f"{use}  ({where})"
+
+
+def _shown_symbol(node: Node) -> str:
+    return f"{node['kind']} {node['name']}  {node['path']}:{node['line']}"

@@ -5,7 +5,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from memd.outline.facts import HOLDERS, MODULE, ImportFact, Reference
-from memd.outline.language import Language, Parts
+from memd.outline.languages import Language, Parts
 from memd.outline.project import Project, SymbolId, Use, original_name, stem
 
 MAX_HOPS = 8
@@ -161,7 +161,7 @@ class Resolver:
     def _through_import(self, path: str, reference: Reference) -> Resolution:
         imported = self.project.files[path].imports[reference.target]
         target = self._target(path, imported)
-        if not imported.name and not imported.alias and self.project.language(path).module_alias is None:
+        if not imported.name and not imported.alias and self.project.language(path).whole_module == "first":
             # `import a.b` binds `a`, and `a.c` may be another module.
             target = target[:1]
         ids, origin = self._lookup(path, target + reference.chain)
@@ -229,7 +229,7 @@ class Resolver:
 
     def _target(self, path: str, fact: ImportFact) -> Parts:
         """The qualified name that an import of a file means."""
-        module = self.project.language(path).import_target(fact.module, path, self.project.files[path].package)
+        module = self.project.language(path).import_target(fact.module, path)
         return (*module, original_name(fact)) if fact.name and fact.name != "*" else module
 
     def _lookup(self, path: str, target: Parts, hops: int = MAX_HOPS) -> tuple[Ids, str]:

@@ -1,15 +1,34 @@
-"""Lists the sources of a workspace by suffix, without what git ignores and what builds make."""
+"""The sources of a workspace: lists them, without what git ignores and what builds make, and reads them into facts.
 
+Files are parsed in child processes, which run this file: a parser that crashes or hangs harms nobody.
+"""
+
+import codecs
+import hashlib
+import io
+import json
 import os
+import queue
 import re
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
 
+from memd.errors import Refused
+from memd.failpoints import failpoint
 from memd.models import FileStat
-from memd.outline import languages
+from memd.outline import facts, languages
+from memd.outline.extract import extract
+from memd.outline.facts import Facts, no_facts
 
 NEVER = frozenset("node_modules bower_components site-packages __pycache__ jspm_packages Pods".split())
 BUILDS = frozenset("build dist target out obj vendor third_party coverage htmlcov venv env _build".split())
@@ -158,3 +177,154 @@ def _stamp_at(place: str) -> FileStat | None:
         return FileStat.of(os.lstat(place))
     except OSError:
         return None
+
+
+# --- parsing ------------------------------------------------------------------------------------------------
+
+CHILDREN = 2
+NICENESS = 2
+SECONDS = 20
+"""Time limit per file."""
+CRASHED = f"the parser crashed on it, or took more than {SECONDS} seconds"
+FEW = 8
+SMALL = 512 * 1024
+"""No more files than this, and no more bytes, are parsed in this process."""
+LONGEST_LINE = 20_000
+"""A file with a longer line is generated: minified, or data."""
+
+
+class ParsedSource(NamedTuple):
+    """One parsed file: the digest of its bytes and its encoded facts; `problem` if it could not be read."""
+
+    path: str
+    digest: str
+    body: str
+    problem: str = ""
+
+
+def parse_files(root: Path, sizes: dict[str, int], max_bytes: int) -> Iterator[ParsedSource]:
+    """Parse files, given with their sizes; the results come in any order."""
+    if len(sizes) <= FEW and sum(sizes.values()) <= SMALL:
+        yield from (_parse(root, path, max_bytes) for path in sizes)
+        return
+    # Large files first, so that no child is left with one at the end.
+    ordered = sorted(sizes, key=lambda path: (-sizes[path], path))
+    results: queue.Queue[ParsedSource | None] = queue.Queue()
+    shares = [ordered[nth::CHILDREN] for nth in range(CHILDREN)]
+    for share in shares:
+        threading.Thread(target=_feed, args=(root, share, max_bytes, results), daemon=True).start()
+    for _ in shares:
+        yield from iter(results.get, None)
+
+
+def _parse(root: Path, path: str, max_bytes: int) -> ParsedSource:
+    try:
+        data = bytes_at(root / path, max_bytes)
+        found = facts_of(PurePosixPath(path).suffix.lower(), data, max_bytes)
+    except OSError as error:
+        return ParsedSource(path, "", "", f"it cannot be read: {error.strerror or error}")
+    except RecursionError:
+        return ParsedSource(path, "", "", "it is nested too deep")
+    except Refused as error:
+        # Without a digest it is not cached, and is read again once the grammar is installed.
+        return ParsedSource(path, "", "", error.message)
+    # Facts that depend on a setting, not on the bytes alone, are not cached.
+    return ParsedSource(path, digest_of(data) if len(data) <= max_bytes else "", facts.encode(found))
+
+
+def digest_of(data: bytes) -> str:
+    """The key of these bytes' facts in the cache."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _feed(root: Path, share: list[str], max_bytes: int, results: queue.Queue[ParsedSource | None]) -> None:
+    """Parse a share of the files; after a file that kills its child, another child goes on with the next."""
+    try:
+        while share:
+            for source in _in_child(root, share, max_bytes):
+                results.put(source)
+                share = share[1:]
+            if share:
+                lost = no_facts(languages.of_path(share[0])[-1].name, CRASHED)
+                results.put(ParsedSource(share[0], "", facts.encode(lost), CRASHED))
+                share = share[1:]
+    finally:
+        results.put(None)
+
+
+def _in_child(root: Path, share: list[str], max_bytes: int) -> Iterator[ParsedSource]:
+    command = [sys.executable, "-P", "-W", "ignore", "-m", "memd.outline.sources", os.fspath(root), str(max_bytes)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdin is not None and child.stdout is not None
+        try:
+            child.stdin.write(json.dumps(share).encode())
+            child.stdin.close()
+        except BrokenPipeError:
+            return
+        for line in child.stdout:
+            if line.endswith(b"\n"):
+                yield ParsedSource(*json.loads(line))
+
+
+def main(root: str, max_bytes: str) -> None:
+    """The child: reads all paths, then writes a line for each; it ends with its parent, when the pipe closes."""
+    os.nice(NICENESS)
+    # The default action ends the process, even in the middle of the parser.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    for path in json.load(sys.stdin):
+        signal.alarm(SECONDS)
+        failpoint("outline-parse")
+        line = json.dumps(_parse(Path(root), path, int(max_bytes)))
+        signal.alarm(0)
+        print(line, flush=True)
+
+
+# --- one file -----------------------------------------------------------------------------------------------
+
+
+def bytes_at(file: Path, max_bytes: int) -> bytes:
+    """A file's bytes, at most one more than `max_bytes`; OSError for a pipe or a link."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("it is not a regular file")
+        return opened.read(max_bytes + 1)
+
+
+def facts_of(suffix: str, data: bytes, max_bytes: int) -> Facts:
+    """The facts of a file's bytes."""
+    language = languages.of_source(suffix, data)
+    if len(data) > max_bytes:
+        return no_facts(language.name, f"it is larger than outline.max_file_kb = {max_bytes // 1024:,}")
+    if b"\0" in data:
+        return no_facts(language.name, "it is binary")
+    source, problem = _as_utf8(data, language.name)
+    if any(len(line) > LONGEST_LINE for line in source.splitlines()):
+        return no_facts(language.name, f"it has a line of more than {LONGEST_LINE:,} bytes")
+    extracted = extract(language, suffix, source)
+    return extracted._replace(problem="; ".join(filter(None, (problem, extracted.problem))))
+
+
+def _as_utf8(data: bytes, language: str) -> tuple[bytes, str]:
+    """The source as UTF-8, and what was wrong with its encoding."""
+    plain = data.removeprefix(codecs.BOM_UTF8)
+    encoding = _declared_encoding(data) if language == "python" else "utf-8"
+    try:
+        text = plain.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        return plain.decode("latin-1").encode(), "it is not UTF-8 and was read as Latin-1"
+    if encoding.lower().replace("_", "-") in ("utf-8", "utf-8-sig", "ascii"):
+        return plain, ""
+    return text.encode("utf-8", "replace"), f"it is not UTF-8 but says so: {encoding}"
+
+
+def _declared_encoding(data: bytes) -> str:
+    """The encoding that a Python file declares."""
+    try:
+        return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
+    except SyntaxError:
+        return "utf-8"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

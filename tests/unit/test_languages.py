@@ -47,7 +47,9 @@ def test_days_are_named_in_ten_languages(text: str, days: tuple[str, str]) -> No
     assert (span.first.isoformat(), span.last.isoformat()) == days
 
 
-@pytest.mark.parametrize("text", ["Mars rover landed", "the mes module", "三个人", "天気がいい", "die Tagung"])
+@pytest.mark.parametrize(
+    "text", ["Mars rover landed", "the mes module", "三个人", "天気がいい", "die Tagung", "二五天前"]
+)
 def test_what_only_looks_like_a_time_is_none(text: str) -> None:
     assert spans(text, TODAY) == []
 

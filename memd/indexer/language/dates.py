@@ -1,46 +1,42 @@
-"""The expressions of time that memd knows: their patterns, and the days that they mean.
+"""The expressions of time that memd knows, in any language: what times.toml says of them, and the days that they mean.
 
 Weeks begin on Monday, seasons are those of the north and a winter is named after the year it begins in.
 "Last week" is the calendar week before this one; "the past week" and "the last week" begin seven days ago and end now.
 A day ago is a day; weeks and months ago reach half a unit to either side; years ago are calendar years. A month or day
 without a year is the latest that has begun, and matches in any year. 03/05/2023 is ambiguous and is not read.
+Words that mean something else in another language ("hier") are read only in a text that is in that language.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from calendar import monthrange
+from collections import ChainMap
 from collections.abc import Callable
 from datetime import date, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from memd.indexer.language.tongues import foreign_language
 
 Period = tuple[date, date]
 Reading = tuple[Period, bool] | None
-"""What an expression means, and whether it matches in any year."""
+"""The days that an expression means, and whether it matches in any year."""
+Reader = Callable[[re.Match[str], str, date], Reading]
+"""Takes a match in the lower-cased text, the text as it was, and now."""
+Rule = tuple[tuple[str, ...], Reader, re.Pattern[str]]
+"""Cues of which one must occur (none for always), the reader of a match, and the pattern."""
 
 DAY = timedelta(days=1)
-
-
-def _numbered(names: str, first: int = 0) -> dict[str, int]:
-    return {name: nth for nth, same in enumerate(names.split("|"), first) for name in same.split()}
-
-
-MONTHS = _numbered(
-    "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep|october oct"
-    "|november nov|december dec",
-    first=1,
-)
-SURE_MONTHS = frozenset(["january", "february", "july", "september", "october", "november", "december"])
-"""The others are also verbs, names or abbreviations, and need a number or a preposition beside them."""
-WEEKDAYS = _numbered(
-    "monday mon|tuesday tues tue|wednesday wed|thursday thurs thur thu|friday fri|saturday sat|sunday sun"
-)
-SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-NUMBERS = _numbered("a an one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve", first=1)
-ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": 4}
 UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
-STEPS = {"this": 0, "current": 0, "next": 1, "coming": 1}
-"""The others mean the one before."""
-PARTS = {"early": 0, "beginning": 0, "start": 0, "mid": 1, "middle": 1, "late": 2, "end": 2}
+TABLES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("times.toml").read_text(encoding="utf-8"))
+ORDERED = {"months": 1, "weekdays": 0, "numbers": 1, "ordinals": 1, "parts": 0}
+"""Tables of words in order, and the meaning of the first."""
+PLACE = re.compile(r"\{([a-z_]+)\}")
+DAYS = ("d0", "d1", "d2", "d3")
+"""The groups of a date that may have a day, in their order."""
 
 
 # --- the calendar -------------------------------------------------------------------------------------------
@@ -111,63 +107,20 @@ def third(period: Period, part: int | None) -> Period:
     return thirds[part]
 
 
-def nearest(make: Callable[[int], Period], which: str | None, now: date) -> Reading:
-    """The period in the year that is meant: "last", "this" or "next" June, else the latest that has begun."""
-    if which == "this":
+def nearest(make: Callable[[int], Period], step: int | None, now: date) -> Reading:
+    """The period in the year that is meant: the last (-1), this or the next June, else the latest that has begun."""
+    if step == 0:
         return make(now.year), False
-    if which == "next":
+    if step == 1:
         return next(period for year in (now.year, now.year + 1) if (period := make(year))[0] > now), False
     for year in range(now.year, now.year - 9, -1):  # Eight years back, for the 29th of February.
         try:
             period = make(year)
         except ValueError:
             continue
-        if (period[1] if which else period[0]) < now + DAY * (not which):
-            return period, not which
+        if (period[1] < now) if step else (period[0] <= now):
+            return period, not step
     return None
-
-
-# --- words and numbers --------------------------------------------------------------------------------------
-
-YEAR = r"(?:19|20)[0-9]{2}"
-COUNT = rf"(?P<count>[0-9]{{1,3}}|(?:a\s+)?couple(?:\s+of)?|(?:a\s+)?few|several|{'|'.join(NUMBERS)})"
-UNIT = r"(?P<unit>minute|hour|day|week|month|year)s?"
-PART = (
-    r"(?:(?P<part>early|mid|late|(?:beginning|start|middle|end)(?=\s+of\b))(?:\s+(?:in|of))?(?:\s+the)?"
-    r"(?:\s+|(?<=mid)-))?"
-)
-WHICH = r"(?:(?P<which>last|past|previous|this|next)\s+)?"
-TH = r"(?:st|nd|rd|th)?"
-NO_MORE = rf"(?![0-9:%]|\.[0-9]|,(?!{YEAR})[0-9])"
-
-IN = re.compile(
-    r"\b(in|since|during|until|till|before|after|from|between|throughout|on|by|(?:day|week|weekend|half)s?\s+of)"
-    r"\s+(?:the\s+)?$"
-)
-RANGE = re.compile(r"\b(?:between|from)\s+[a-z]+(?:\s+[0-9,]+)*\s+(?:and|to|until|till|through)\s+$")
-
-
-def _before(match: re.Match[str]) -> str:
-    """The preposition before an expression."""
-    lead = IN.search(match.string, max(0, match.start() - 16), match.start())
-    return lead[1].split()[-1] if lead else ""
-
-
-def _in_range(match: re.Match[str]) -> bool:
-    """Whether it is the second of "from March to May"."""
-    return bool(RANGE.search(match.string, max(0, match.start() - 40), match.start()))
-
-
-def count_of(words: str) -> tuple[int, int]:
-    """The least and the most that a number in digits or words may mean."""
-    if "couple" in words:
-        return 2, 3
-    if "few" in words:
-        return 2, 5
-    if words == "several":
-        return 3, 8
-    number = NUMBERS.get(words) or int(words)
-    return number, number
 
 
 def units_on(day: date, count: int, unit: str) -> date:
@@ -179,179 +132,262 @@ def units_on(day: date, count: int, unit: str) -> date:
     return days_on(day, count * UNIT_DAYS[unit])
 
 
-def away(words: str, unit: str, day: date, way: int) -> Period:
-    """About "two weeks" before (-1) or after (1) a day."""
-    near, far = (units_on(day, count * way, unit) for count in count_of(words))
+def about(counts: tuple[int, int], unit: str, day: date, way: int) -> Period:
+    """About so many units before (-1) or after (1) a day."""
+    near, far = (units_on(day, count * way, unit) for count in counts)
     slack = {"week": 3, "month": 15, "year": 182}.get(unit, 0)
     return days_on(min(near, far), -slack), days_on(max(near, far), slack)
 
 
-def ago(words: str, unit: str, now: date) -> Reading:
-    """About "two weeks" before now; years ago are calendar years."""
-    if unit == "year":
-        least, most = count_of(words)
-        return year_of(now.year - most, most - least + 1), False
-    first, last = away(words, unit, now, -1)
-    return (first, min(last, now)), False
+# --- the grammar of a language ------------------------------------------------------------------------------
 
 
-# --- the readers: each takes a match in the lower-cased text, the text as it was, and now --------------------
+class Grammar:
+    """The words of a language for times, and its rules, of which each names a method that reads a match."""
 
-Reader = Callable[[re.Match[str], str, date], Reading]
+    def __init__(self, *names: str) -> None:
+        """`names` are tables of times.toml; what the first does not have is in the next."""
+        self._tables = ChainMap(*(TABLES[name] for name in names))
+        self._words: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+        self.english = names == ("en",)
+        self.rules: tuple[Rule, ...] = tuple(
+            (tuple(cues.split()), getattr(self, read), re.compile(self._expanded(pattern)))
+            for read, cues, pattern in self._tables["rules"]
+        )
 
+    def pattern(self, name: str) -> re.Pattern[str]:
+        return re.compile(self._source(name))
 
-def _iso(match: re.Match[str], text: str, now: date) -> Reading:
-    year = int(match["year"])
-    if match["alone"]:
-        return month_of(year, int(match["alone"])), False
-    day = date(year, int(match["month"]), int(match["day"]))
-    return (day, day), False
+    def _source(self, name: str) -> str:
+        """A pattern, or one for any word of a table."""
+        if name in ORDERED or isinstance(self._tables[name], dict):
+            return "(?:" + "|".join(pattern.pattern for _, pattern in self._table(name)) + ")"
+        return self._expanded(self._tables[name])
 
+    def _expanded(self, pattern: str) -> str:
+        return PLACE.sub(lambda place: self._source(place[1]), pattern)
 
-def _numeric(match: re.Match[str], text: str, now: date) -> Reading:
-    year = int(match["year"])
-    if match["month"]:
-        return month_of(year, int(match["month"])), False
-    one, two = int(match["one"]), int(match["two"])
-    if match["mark"] != "." and one <= 12 and two <= 12 and one != two:
+    def _table(self, name: str) -> list[tuple[str, re.Pattern[str]]]:
+        """The words of a table: what each means, and its pattern."""
+        if name not in self._words:
+            entries = self._tables.get(name, {})
+            if isinstance(entries, str):
+                entries = {str(nth): pattern for nth, pattern in enumerate(entries.split(), ORDERED[name])}
+            self._words[name] = [(meaning, re.compile(self._expanded(said))) for meaning, said in entries.items()]
+        return self._words[name]
+
+    # --- words and numbers ----------------------------------------------------------------------------------
+
+    def meaning(self, table: str, word: str) -> str:
+        """The meaning of a word; empty if the table does not have it."""
+        return next((meaning for meaning, pattern in self._table(table) if pattern.fullmatch(word)), "")
+
+    def value(self, table: str, word: str) -> int:
+        return int(self.meaning(table, word))
+
+    def number(self, word: str) -> int:
+        """A number in digits, words or signs; ValueError for what is none."""
+        if word.isdigit():
+            return int(word)
+        tens, ten, ones = word.partition("十")
+        if not ten:
+            return self.value("numbers", word)
+        return 10 * (self.number(tens) if tens else 1) + (self.number(ones) if ones else 0)
+
+    def counts(self, words: str) -> tuple[int, int]:
+        """The least and the most that a number may mean: "a few" are two to five."""
+        if vague := self.meaning("counts", words):
+            least, most = vague.split()
+            return int(least), int(most)
+        number = self.number(words)
+        return number, number
+
+    def _unit(self, word: str) -> str:
+        unit = self.meaning("units", word)
+        return "week" if unit == "weekend" else unit
+
+    def _step(self, said: dict[str, str | None]) -> int | None:
+        """The last (-1), this (0) or the next (1) one; None without a word for it."""
+        word = said.get("step") or said.get("step2")
+        return self.value("steps", word) if word else None
+
+    def _part(self, said: dict[str, str | None]) -> int | None:
+        return self.value("parts", said["part"]) if said["part"] else None
+
+    # --- readers: expressions of every language -------------------------------------------------------------
+
+    def day(self, match: re.Match[str], text: str, now: date) -> Reading:
+        return period_of("day", self.value("days", match.group()), now), False
+
+    def ago(self, match: re.Match[str], text: str, now: date) -> Reading:
+        """About "two weeks" before now; years ago are calendar years."""
+        count, word = (group for group in match.groups() if group is not None)
+        counts, unit = self.counts(count), self._unit(word)
+        if unit == "year":
+            return year_of(now.year - counts[1], counts[1] - counts[0] + 1), False
+        first, last = about(counts, unit, now, -1)
+        return (first, min(last, now)), False
+
+    def rolling(self, match: re.Match[str], text: str, now: date) -> Reading:
+        *ahead, count, unit = (group for group in match.groups() if group is not None)
+        far = units_on(now, self.counts(count)[1] * (1 if ahead else -1), self._unit(unit))
+        return (min(now, far), max(now, far)), False
+
+    def near(self, match: re.Match[str], text: str, now: date) -> Reading:
+        """Last, this or next Monday, May or month."""
+        said = match.groupdict()
+        step, noun = self._step(said) or 0, said["noun"] or said["noun2"]
+        if weekday := self.meaning("weekdays", noun):
+            return on_weekday(int(weekday), step, now)
+        if month := self.meaning("months", noun):
+            return nearest(lambda year: month_of(year, int(month)), step, now)
+        return period_of(self.meaning("units", noun), step, now), False
+
+    def near_sign(self, match: re.Match[str], text: str, now: date) -> Reading:
+        """Last, this or next week, month or year, and the Monday or May in it."""
+        unit, step = self.meaning("near", match["near"]).split()
+        if match["weekday"] and unit == "week":
+            on = week_of(now + 7 * DAY * int(step))[0] + DAY * self.value("weekdays", match["weekday"])
+            return (on, on), False
+        if match["month"] and unit == "year":
+            return self._date(match.groupdict(), now.year + int(step), now)
+        return period_of(unit, int(step), now), False
+
+    def on_date(self, match: re.Match[str], text: str, now: date) -> Reading:
+        said = match.groupdict()
+        if self.english and not self._is_month(match, text):
+            return None
+        return self._date(said, int(said["year"]) if said.get("year") else None, now)
+
+    def _date(self, said: dict[str, str | None], year: int | None, now: date) -> Reading:
+        """A year, a month, the beginning, the middle or the end of one, a day, or several."""
+        if said["month"] is None:
+            return year_of(year or now.year), False
+        month = int(self.meaning("months", said["month"]) or self.number(said["month"]))
+        days, part = [self.number(day) for name in DAYS if (day := said.get(name))], self._part(said)
+
+        def make(of: int) -> Period:
+            if days:
+                return date(of, month, days[0]), date(of, month, days[-1])
+            return third(month_of(of, month), part)
+
+        return (make(year), False) if year else nearest(make, self._step(said), now)
+
+    def weekday(self, match: re.Match[str], text: str, now: date) -> Reading:
+        said = match.groupdict()
+        if self.english and not self._is_weekday(match, text):
+            return None
+        return on_weekday(self.value("weekdays", said["weekday"] or said["weekday2"]), self._step(said), now)
+
+    # --- readers: digits and English ------------------------------------------------------------------------
+
+    def iso(self, match: re.Match[str], text: str, now: date) -> Reading:
+        year = int(match["year"])
+        if match["alone"]:
+            return month_of(year, int(match["alone"])), False
+        day = date(year, int(match["month"]), int(match["day"]))
+        return (day, day), False
+
+    def numeric(self, match: re.Match[str], text: str, now: date) -> Reading:
+        year = int(match["year"])
+        if match["month"]:
+            return month_of(year, int(match["month"])), False
+        one, two = int(match["one"]), int(match["two"])
+        if match["mark"] != "." and one <= 12 and two <= 12 and one != two:
+            return None
+        day_first = match["mark"] == "." or one > 12
+        day = date(year, two, one) if day_first else date(year, one, two)
+        return (day, day), False
+
+    def in_year(self, match: re.Match[str], text: str, now: date) -> Reading:
+        year, part = int(match["year"]), self._part(match.groupdict())
+        if match["decade"]:
+            return (third(year_of(year, 10), part), False) if year % 10 == 0 else None
+        in_range = "-" in match.string[max(0, match.start() - 1) : match.end() + 1]
+        # A number of this size that nothing marks as a year is more likely to be one when notes could be of it.
+        if match["part"] or in_range or self._before(match) or 1990 <= year <= now.year + 1:
+            return third(year_of(year), part), False
         return None
-    day_first = match["mark"] == "." or one > 12
-    day = date(year, two, one) if day_first else date(year, one, two)
-    return (day, day), False
 
+    def unit(self, match: re.Match[str], text: str, now: date) -> Reading:
+        """This, last and next week, weekend, month, quarter and year."""
+        said, unit = match.groupdict(), match["unit"]
+        the_last = said["step"] == "last" and match.string.endswith("the ", 0, match.start())
+        if (the_last or said["step"] == "past") and unit in UNIT_DAYS:
+            return (units_on(now, -1, unit), now), False
+        period = period_of(unit, self._step(said) or 0, now)
+        return third(period, self._part(said) if unit != "weekend" else None), False
 
-def _named_month(match: re.Match[str], text: str, now: date) -> Reading:
-    if not _is_month(match, text):
+    def season(self, match: re.Match[str], text: str, now: date) -> Reading:
+        said = match.groupdict()
+        first, part = self.value("seasons", match["season"]), self._part(said)
+
+        def make(year: int) -> Period:
+            return third(month_of(year, first, 3), part)
+
+        if match["year"]:
+            return make(int(match["year"])), False
+        # With a capital it may be a framework, and a fall may be one from a ladder.
+        small = text[match.start("season")].islower()
+        if match["step"] or (small and self._before(match) in ("in", "during", "since")):
+            return nearest(make, self._step(said), now)
         return None
-    month, days = MONTHS[match["month"]], [int(match[name]) for name in ("d0", "d1", "d2", "d3") if match[name]]
 
-    def make(year: int) -> Period:
-        if days:
-            return date(year, month, days[0]), date(year, month, days[-1])
-        return third(month_of(year, month), PARTS.get(match["part"]))
-
-    return (make(int(match["year"])), False) if match["year"] else nearest(make, match["which"], now)
-
-
-def _is_month(match: re.Match[str], text: str) -> bool:
-    """A month rather than a verb, a name or a syllable."""
-    if match["month"] in SURE_MONTHS or match["year"]:
-        return True
-    capital = text[match.start("month")].isupper()
-    if match["d1"] or match["d2"]:
-        return capital
-    if match["part"] or match["which"] == "last" or _in_range(match):
-        return True
-    before = _before(match)
-    if capital:
-        return bool(match["which"]) or before not in ("", "on", "by")
-    return before in ("in", "since", "during", "until", "till", "between", "throughout", "of")
-
-
-def _named_day(match: re.Match[str], text: str, now: date) -> Reading:
-    word = match.group()
-    past = 2 if "before" in word else int(word.startswith(("yesterday", "last")))
-    return period_of("day", int(word.startswith("tomorrow")) - past, now), False
-
-
-def _unit(match: re.Match[str], text: str, now: date) -> Reading:
-    """This, last and next week, weekend, month, quarter and year."""
-    which, unit, part = match["which"], match["unit"], match["part"]
-    rolling = which == "past" or (which == "last" and match.string.endswith("the ", 0, match.start()))
-    if rolling and unit in UNIT_DAYS:
-        return (units_on(now, -1, unit), now), False
-    period = period_of(unit, STEPS.get(which, -1), now)
-    return third(period, PARTS.get(part) if unit != "weekend" else None), False
-
-
-def _weekday(match: re.Match[str], text: str, now: date) -> Reading:
-    name, which = match["weekday"], match["which"]
-    if not (which or match["hour"] or _before(match) or _in_range(match)):
+    def quarter(self, match: re.Match[str], text: str, now: date) -> Reading:
+        nth = int(match["nth"] or match["nth2"] or self.value("ordinals", match["word"]))
+        if year := match["year"] or match["year2"] or match["year3"]:
+            return month_of(int(year), 3 * nth - 2, 3), False
+        if match["step"] or self._before(match):
+            return nearest(lambda year: month_of(year, 3 * nth - 2, 3), self._step(match.groupdict()), now)
         return None
-    if not name.endswith("day") and not text[match.start("weekday")].isupper():
-        return None
-    return on_weekday(WEEKDAYS[name], STEPS.get(which, -1) if which else None, now)
+
+    def _is_month(self, match: re.Match[str], text: str) -> bool:
+        """A month rather than a verb, a name or a syllable."""
+        if SURE_MONTH.fullmatch(match["month"]) or match["year"]:
+            return True
+        capital = text[match.start("month")].isupper()
+        if match["d1"] or match["d2"]:
+            return capital
+        if match["part"] or match["step"] == "last" or self._in_range(match):
+            return True
+        before = self._before(match)
+        if capital:
+            return bool(match["step"]) or before not in ("", "on", "by")
+        return before in ("in", "since", "during", "until", "till", "between", "throughout", "of")
+
+    def _is_weekday(self, match: re.Match[str], text: str) -> bool:
+        """A day rather than a verb or a syllable."""
+        if not (match["step"] or match["hour"] or self._before(match) or self._in_range(match)):
+            return False
+        return match["weekday"].endswith("day") or text[match.start("weekday")].isupper()
+
+    def _before(self, match: re.Match[str]) -> str:
+        """The preposition before an expression."""
+        lead = PREPOSITION.search(match.string, max(0, match.start() - 16), match.start())
+        return lead[1].split()[-1] if lead else ""
+
+    def _in_range(self, match: re.Match[str]) -> bool:
+        """Whether it is the second of "from March to May"."""
+        return bool(RANGE.search(match.string, max(0, match.start() - 40), match.start()))
 
 
-def _ago(match: re.Match[str], text: str, now: date) -> Reading:
-    return ago(match["count"], match["unit"], now)
+ENGLISH = Grammar("en")
+SURE_MONTH, PREPOSITION, RANGE = map(ENGLISH.pattern, ("sure_month", "preposition", "range"))
+IN_DIGITS = tuple(rule for rule in ENGLISH.rules if rule[0] == ("19", "20"))
+"""Rules for every language."""
+CUES = tuple(TABLES["spaced"]["cues"].split())
 
 
-def _rolling(match: re.Match[str], text: str, now: date) -> Reading:
-    if match["count"] in ("a", "an"):
-        return None  # "Does it last a week?"
-    far = units_on(now, count_of(match["count"])[1] * (1 if match["which"] == "next" else -1), match["unit"])
-    return (min(now, far), max(now, far)), False
+@lru_cache
+def _rules_of(language: str) -> tuple[Rule, ...]:
+    if language in ("zh", "ja", "ko"):
+        return Grammar("signs", "en").rules + IN_DIGITS
+    return (Grammar(language, "spaced", "en").rules if language in TABLES else ()) + IN_DIGITS
 
 
-def _season(match: re.Match[str], text: str, now: date) -> Reading:
-    def make(year: int) -> Period:
-        return third(month_of(year, SEASONS[match["season"]], 3), PARTS.get(match["part"]))
-
-    if match["year"]:
-        return make(int(match["year"])), False
-    # With a capital it may be a framework, and a fall may be one from a ladder.
-    small = text[match.start("season")].islower()
-    if match["which"] or (small and _before(match) in ("in", "during", "since")):
-        return nearest(make, match["which"], now)
-    return None
-
-
-def _quarter(match: re.Match[str], text: str, now: date) -> Reading:
-    nth = int(match["nth"] or match["nth2"] or ORDINALS[match["word"]])
-    if year := match["year"] or match["year2"] or match["year3"]:
-        return month_of(int(year), 3 * nth - 2, 3), False
-    if match["which"] or _before(match):
-        return nearest(lambda year: month_of(year, 3 * nth - 2, 3), match["which"], now)
-    return None
-
-
-def _year(match: re.Match[str], text: str, now: date) -> Reading:
-    year = int(match["year"])
-    if match["decade"]:
-        return (third(year_of(year, 10), PARTS.get(match["part"])), False) if year % 10 == 0 else None
-    in_range = "-" in match.string[max(0, match.start() - 1) : match.end() + 1]
-    # A number of this size that nothing marks as a year is more likely to be one when notes could be of it.
-    if match["part"] or in_range or _before(match) or 1990 <= year <= now.year + 1:
-        return third(year_of(year), PARTS.get(match["part"])), False
-    return None
-
-
-# --- the rules ----------------------------------------------------------------------------------------------
-
-
-def _any(names: dict[str, int]) -> str:
-    return "|".join(sorted(names, key=len, reverse=True))
-
-
-def _rule(cues: str, read: Reader, pattern: str) -> tuple[tuple[str, ...], Reader, re.Pattern[str]]:
-    return tuple(cues.split()), read, re.compile(pattern)
-
-
-DAYS_BEFORE = rf"(?:(?:(?P<d0>[0-9]{{1,2}}){TH}\s*(?:-|–|to|and)\s*)?(?P<d1>[0-9]{{1,2}}){TH}\s+(?:of\s+)?)?"
-DAYS_AFTER = rf"(?:\s+(?P<d2>[0-9]{{1,2}}){TH}{NO_MORE}(?:\s*(?:-|–|to)\s*(?P<d3>[0-9]{{1,2}}){TH}{NO_MORE})?)?"
-RULES = (
-    _rule("19 20", _iso, rf"(?<![0-9])(?<![0-9][-./])(?P<year>{YEAR})(?:(?P<mark>[-/.])(?P<month>[0-9]{{2}})(?P=mark)"
-          r"(?P<day>[0-9]{2})(?![0-9])|[-/](?P<alone>[0-9]{2})(?!\w|[-/.][0-9]))"),
-    _rule("19 20", _numeric, r"(?<![\w./-])(?:(?P<one>[0-9]{1,2})(?P<mark>[./-])(?P<two>[0-9]{1,2})(?P=mark)"
-          rf"|(?P<month>[0-9]{{1,2}})/)(?P<year>{YEAR})(?![\w/])"),
-    _rule("jan feb mar apr may jun jul aug sep oct nov dec", _named_month,
-          rf"\b{PART}{WHICH}{DAYS_BEFORE}(?P<month>{_any(MONTHS)})\b(?:\.(?=\s*[0-9]))?{DAYS_AFTER}"
-          rf"(?:(?:,\s*|\s+)(?:of\s+)?(?P<year>{YEAR})(?!\w))?"),
-    _rule("day night tomorrow this", _named_day, r"\b(?:(?:the\s+)?day\s+before\s+yesterday|yesterday|today|tonight"
-          r"|tomorrow|last\s+night|this\s+(?:morning|afternoon|evening))\b"),
-    _rule("last past previous next", _rolling, rf"\b(?P<which>last|past|previous|next)\s+{COUNT}\s+{UNIT}\b"),
-    _rule("ago back", _ago, rf"\b{COUNT}\s+{UNIT}\s+(?:ago|back(?!\s+to))\b"),
-    _rule("q1 q2 q3 q4 quarter", _quarter, rf"\b{WHICH}(?:q(?P<nth>[1-4])(?:[\s/-]*(?:of\s+)?(?P<year>{YEAR}))?"
-          rf"|(?P<year2>{YEAR})[\s/-]*q(?P<nth2>[1-4])"
-          rf"|(?P<word>first|second|third|fourth|last)\s+quarter\s+of\s+(?P<year3>{YEAR}))\b"),
-    _rule("spring summer autumn fall winter", _season,
-          rf"\b{PART}{WHICH}(?P<season>{_any(SEASONS)})(?:\s+(?:of\s+)?(?P<year>{YEAR}))?\b"),
-    _rule("week month quarter year", _unit, rf"\b{PART}(?P<which>last|past|previous|this|current|next|coming)\s+"
-          r"(?P<unit>weekend|week|month|quarter|year)\b(?!\s+of\b)"),
-    _rule("mon tue wed thu fri sat sun", _weekday, r"\b(?<!every )(?<!each )(?:(?P<which>last|past|previous|this|next"
-          rf"|coming)\s+)?(?P<weekday>{_any(WEEKDAYS)})\b(?:\s+(?P<hour>morning|afternoon|evening|night)\b)?"),
-    _rule("19 20", _year, rf"(?:(?<![\w.,:/$#€£+=-])|(?<=(?:19|20)[0-9]{{2}}-)){PART}(?P<year>{YEAR})(?P<decade>s)?"
-          rf"(?![\w%]|[.,:/][0-9]|-(?!{YEAR}))"),
-)  # fmt: skip
-"""Cues of which one must occur, the reader of a match, and the pattern; a later rule does not match there again."""
+def rules_for(text: str, low: str) -> tuple[Rule, ...]:
+    """The expressions of the language that a text is in."""
+    if text.isascii() and not any(cue in low for cue in CUES):
+        return ENGLISH.rules
+    language = foreign_language(text)
+    return _rules_of(language) if language else ENGLISH.rules

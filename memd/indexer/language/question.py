@@ -18,7 +18,7 @@ from datetime import date, timedelta
 
 from memd.indexer.language import dates, times
 from memd.indexer.language.times import QuestionTimes, TimeSpan
-from memd.indexer.language.tongues import foreign_language, speaks_of_self
+from memd.indexer.language.tongues import TABLES, foreign_language, speaks_of_self
 from memd.indexer.language.words import STOPWORDS, Word, distinct_terms, is_small, telling_words, words
 from memd.models import KINDS, PINNED, TIERS, Filters
 
@@ -38,24 +38,12 @@ DEFINED = 3
 
 ASKS_WHAT_HOLDS = re.compile(r"\b(?:is|are|do|does|has|have|can|should|must)\b|['’]s\b", re.IGNORECASE)
 ASKS_WHAT_WAS = re.compile(r"\b(?:did|was|were|had|happened|been|ago)\b", re.IGNORECASE)
-ASKING = re.compile(
-    "我们|我|你|做了|做|发生过|发生了|發生了|发生|發生|有什么事情?|有哪些事情?|什么事情?|什么|什麼事|什麼|怎么样|怎么|了|吗|呢|的"
-    "|何がありました|何があった|何が起きました|何が起きた|何が起こった|どんなことがあった|どうだった"
-    "|何を|何が|しました|した|でした|ですか|っけ|か|は|を|の|が|に"
-    r"|우리는?|우리가|무엇을|무엇|뭐|했어요?|했나요?|했지|무슨 일이?|있었어요?|있었나요?|있었지|에(?=\s|$)"
-)
-"""What asks and says nothing, where words have no spaces between them."""
-DOING = frozenset(
-    "happen happens happened happening occurred going on up done doing anything something everything things stuff note"
-    " notes gemacht getan passiert passierte geschah geschehen los fait passé sest sest-il quest-ce quoi en"
-    " quavons-nous hicimos hice pasó ocurrió sucedió hubo hecho fizemos fiz aconteceu houve fatto cosa abbiamo"
-    " successo a gedaan gebeurd gebeurde er op hebben делали делал было произошло случилось что мы в на".split()
-)
-"""In "what did we do yesterday" and "what happened in March" nothing is sought but the time."""
+ASKING = re.compile(TABLES["asking"])
+DOING = frozenset(TABLES["doing"].split())
 
 OPENING = " \"'“‘„«(¿¡"
 SENTENCE_ENDS = ("", ".", "!", "?", ":", "…")
-CALENDAR = frozenset((*dates.WEEKDAYS, *dates.MONTHS))
+CALENDAR = dates.ENGLISH.pattern("calendar")
 
 Words = tuple[Word, ...]
 
@@ -240,7 +228,7 @@ def _is_name(text: str, word: Word) -> bool:
     """Whether it has a capital that no sentence begins with, and is no day or month."""
     written, before = text[word.start : word.end], text[: word.start].rstrip(OPENING)
     capital = written[0].isupper() and written[1:2].islower()
-    return capital and before[-1:] not in SENTENCE_ENDS and word.exact[0] not in CALENDAR
+    return capital and before[-1:] not in SENTENCE_ENDS and not CALENDAR.fullmatch(word.exact[0])
 
 
 def _undated(text: str, language: str) -> Words:

@@ -1,6 +1,6 @@
 """Finds the times that a question or a note names, as spans of days, and says how near a note is to them. Pure.
 
-The expressions are in `dates.py`, by hand, since no library fits: those that know "last week" answer with a moment
+The expressions are in `times.toml`, by hand, since no library fits: those that know "last week" answer with a moment
 rather than with its days, take "may" and "sat" for dates and are slow (dateparser: 270 ms to import, 3 ms a question;
 parsedatetime: 40 ms and 0.15 ms, unmaintained); datefinder and fast-parse-time know neither "last week" nor "in June".
 """
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from memd.indexer.language import dates, dates_abroad
-from memd.indexer.language.dates import Period, days_on, years_on
+from memd.indexer.language import dates
+from memd.indexer.language.dates import ENGLISH, Period, days_on, years_on
 
-SATURDAY, SUNDAY = dates.WEEKDAYS["saturday"], dates.WEEKDAYS["sunday"]
+SATURDAY, SUNDAY = 5, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def spans(text: str, now: date) -> list[TimeSpan]:
     if len(low) != len(text):  # "İ" grows when lowered, and places must stay.
         low = "".join(char.lower() if char.isascii() else char for char in text)
     atoms: list[TimeSpan] = []
-    for cues, read, pattern in dates_abroad.rules_for(text, low):
+    for cues, read, pattern in dates.rules_for(text, low):
         if not cues or any(cue in low for cue in cues):
             atoms += _read(pattern, read, text, low, now, atoms)
     return _joined(sorted(atoms, key=lambda span: span.start), text, low, now) if atoms else []
@@ -70,23 +70,7 @@ def single(text: str, now: date) -> TimeSpan | None:
 
 # --- questions about time ------------------------------------------------------------------------------------------
 
-ASKS_WHEN = re.compile(
-    r"\bwhen(?:['’]s|\s+(?:exactly|did|do|does|is|are|was|were|will|would|has|have|had|can|should))\b"
-    r"|^\W*when\b(?!\s+(?:i|we|you|he|she|it|they)\b)|\b(?:since|until)\s+when\b"
-    r"|\bhow\s+(?:long\s+ago|recent)\b|\bcurrent\b|\bwhat\s+time\s+(?:did|do|does|is|was|will)\b"
-    r"|\b(?:what|which)\s+(?:exact\s+)?(?:day|date|week|weekend|month|year)\b"
-    r"|\b(?:wann|quand|cuándo|quando|wanneer|когда)\b|什么时候|什麼時候|何时|いつ|언제"
-)
-NEWEST = re.compile(
-    r"\b(?:latest|newest|neue?ste[nmrs]?|allerneueste[nmrs]?|nieuwste|más recientes?|mais recentes?|più recent[ei]"
-    r"|les? plus récent(?:e?s)?)\b|最新|최신",
-    re.IGNORECASE,
-)
-"""What asks for the newest and is no word that a note need have."""
-ASKS_NEWEST = re.compile(
-    r"\b(?:recent|recently|lately|currently|now|nowadays|last\s+time)\b"
-    r"|(?:\b(?:the|my|our|your|his|her|their|its)|['’]s)\s+current\s+(?!in\b|of\b|through\b|flow)[a-z]"
-)
+ASKS_WHEN, NEWEST, ASKS_NEWEST = (re.compile(dates.TABLES["questions"][name]) for name in ("when", "newest", "recent"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +132,7 @@ def _read(
     return atoms
 
 
-LEAD = re.compile(
-    rf"(?:\b(?:{dates.COUNT}\s+{dates.UNIT}|(?P<beside>weekend|week|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)?day))\s+)?"
-    r"\b(?P<word>since|before|after|until|till|from|between)\s+(?:the\s+)?$"
-)
-NTH = re.compile(
-    rf"\b(?P<nth>first|second|third|fourth|last)\s+(?:{dates.COUNT}\s+)?(?P<unit>day|weekend|week|half)s?\s+of\s+(?:the\s+)?$"
-)
-JOINT = re.compile(r",?\s+(?:to|through|until|till)\s+(?:the\s+)?|\s*[-–—]\s*")
-AND = re.compile(r",?\s+(?:and|to)\s+(?:the\s+)?|\s*[-–—]\s*")
+LEAD, NTH, JOINT, AND = map(ENGLISH.pattern, ("lead", "nth", "joint", "and"))
 
 
 def _joined(atoms: list[TimeSpan], text: str, low: str, now: date) -> list[TimeSpan]:
@@ -202,7 +178,7 @@ def _open(lead: re.Match[str], atom: TimeSpan, now: date) -> Period:
     if word in ("before", "after"):
         way, edge = (-1, atom.first) if word == "before" else (1, atom.last)
         if lead["count"]:
-            return dates.away(lead["count"], lead["unit"], edge, way)
+            return dates.about(ENGLISH.counts(lead["count"]), lead["unit"], edge, way)
         edge = days_on(edge, way)
         if lead["beside"]:
             return _beside(lead["beside"], edge, way)
@@ -219,8 +195,8 @@ def _beside(unit: str, edge: date, way: int) -> Period:
     if unit == "weekend":
         day = _nearest(SUNDAY, edge, -1) if way < 0 else days_on(_nearest(SATURDAY, edge, 1), 1)
         return days_on(day, -1), day
-    if unit in dates.WEEKDAYS:
-        day = _nearest(dates.WEEKDAYS[unit], edge, way)
+    if weekday := ENGLISH.meaning("weekdays", unit):
+        day = _nearest(int(weekday), edge, way)
         return day, day
     far = days_on(edge, way * (dates.UNIT_DAYS.get(unit, 1) - 1))
     return min(edge, far), max(edge, far)
@@ -228,15 +204,15 @@ def _beside(unit: str, edge: date, way: int) -> Period:
 
 def _nth(lead: re.Match[str], atom: TimeSpan) -> Period:
     """The first week, the last two days, the second half of a period."""
-    nth, many, unit = lead["nth"], dates.count_of(lead["count"] or "one")[1], lead["unit"]
+    nth, many, unit = lead["nth"], ENGLISH.counts(lead["count"] or "one")[1], lead["unit"]
     if unit == "weekend":
         nearest = _nearest(SUNDAY, atom.last, -1) if nth == "last" else _nearest(SATURDAY, atom.first, 1)
-        saturday = days_on(nearest, -1 if nth == "last" else 7 * (dates.ORDINALS[nth] - 1))
+        saturday = days_on(nearest, -1 if nth == "last" else 7 * (ENGLISH.value("ordinals", nth) - 1))
         return saturday, days_on(saturday, 1)
     size = (atom.last.toordinal() - atom.first.toordinal() + 2) // 2 if unit == "half" else dates.UNIT_DAYS[unit]
     if nth == "last":
         return max(atom.first, days_on(atom.last, 1 - size * many)), atom.last
-    first = min(atom.last, days_on(atom.first, size * (dates.ORDINALS[nth] - 1)))
+    first = min(atom.last, days_on(atom.first, size * (ENGLISH.value("ordinals", nth) - 1)))
     return first, min(atom.last, days_on(first, size * many - 1))
 
 

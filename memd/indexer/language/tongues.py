@@ -14,19 +14,6 @@ from typing import Any
 
 ENGLISH = "en"
 
-SCRIPTS = (
-    ("ja", "\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f"),
-    ("ko", "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"),
-    ("zh", "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"),
-    ("ru", "\u0400-\u052f"),
-    ("ar", "\u0600-\u06ff\u0750-\u077f\ufb50-\ufdff\ufe70-\ufeff"),
-    ("th", "\u0e00-\u0e7f"),
-    ("el", "\u0370-\u03ff\u1f00-\u1fff"),
-    ("he", "\u0590-\u05ff"),
-    ("hi", "\u0900-\u0dff"),
-)
-"""A language for each script, the first that is found: Japanese mixes its own letters with Chinese ones."""
-
 TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
 SMALL_WORDS: dict[str, str] = TABLES["small_words"]
 _LANGUAGES: dict[str, list[str]] = {}
@@ -38,13 +25,8 @@ for _language, _words in SMALL_WORDS.items():
 WORD = re.compile(r"[^\W\d_]+")
 ASCII_WORD = re.compile(r"[A-Za-z]+")
 CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|<!--.*?-->", re.DOTALL)
-_SCRIPT = tuple((language, re.compile(f"[{letters}]+")) for language, letters in SCRIPTS)
-OWN_LETTERS = {
-    "ß": "de", "ä": "de", "ö": "de", "ü": "de",
-    "ñ": "es", "ã": "pt", "õ": "pt", "ł": "pl", "ę": "pl", "ğ": "tr", "ı": "tr",
-    "ș": "ro", "ț": "ro", "ă": "ro", "ř": "cs", "ě": "cs", "ư": "vi", "ơ": "vi",
-}  # fmt: skip
-"""Letters that mostly one of these languages has; they stand in names too."""
+SCRIPTS = {language: re.compile(f"[{letters}]+") for language, letters in TABLES["scripts"].items()}
+OWN_LETTERS = {letter: language for language, letters in TABLES["own_letters"].items() for letter in letters}
 OWN_SIGNS = frozenset("¿¡")
 LETTER_WORTH = 0.5
 """What a word with such a letter is worth: one alone is a name or a loan ("jalapeño")."""
@@ -59,12 +41,7 @@ READ = 2_000
 """Characters that are looked at."""
 SURE, SHORT = 1.0, 100
 """Small words of another language that show it, in a text of up to so many characters; a longer one must have more."""
-IN_ENGLISH = frozenset(
-    "la le les los las el de del della der den di da das do du dos van von al san st"
-    " ai ben chi cine come comment dan door dove had han hay hoe hun kim man met mia mis mon non os par pro sen ska"
-    " sus till ve im über são".split()
-)
-"""Small words that English has too, in names ("Los Angeles") or with another meaning ("door code"): they count half."""
+IN_ENGLISH = frozenset(TABLES["in_english"].split())
 
 
 @lru_cache(maxsize=1_000)
@@ -91,7 +68,7 @@ def _by_script(text: str) -> str:
     """The language whose script a good part of the letters has."""
     if text.isascii():
         return ""
-    runs = {language: _count(letters.findall(text), LETTERS.get(language, 1)) for language, letters in _SCRIPT}
+    runs = {language: _count(letters.findall(text), LETTERS.get(language, 1)) for language, letters in SCRIPTS.items()}
     other = sum(runs.values())
     if not other or other * PART < sum(map(len, WORD.findall(text))):
         return ""
@@ -128,15 +105,7 @@ def _by_small_words(text: str) -> str:
     return best if score[best] and (best == ENGLISH or score[best] >= sure) else ""
 
 
-FIRST_PERSON = re.compile(
-    # The capital letter tells "I" from a counter, and small letters tell "us" from a country.
-    r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself|[Ww]e|[Oo]ur|[Oo]urs|us"
-    r"|[Ii]ch|[Mm]ein(?:e[nmrs]?)?|[Mm]ir|[Mm]ich|[Ww]ir|[Uu]ns(?:er(?:e[nmrs]?)?)?"
-    r"|[Jj]e|[Jj]['’](?=\w)|[Mm]oi|mon|mes|[Nn]ous|[Nn]otre|[Yy]o|mis?|[Nn]osotr[oa]s|[Nn]uestr[oa]s?"
-    r"|eu|[Mm]eus?|[Mm]inhas?|[Nn][oó]s|io|mio|mia|[Nn]oi|ik|[Mm]ijn|[Ww]ij"
-    r"|[Яя]|[Мм]не|[Мм]еня|[Мм]о(?:й|я|и|ё)|[Мм]ы|[Нн]ас|[Нн]аш(?:а|и|е)?)\b"
-    r"|我|私|僕|俺|나는|내가|저는|제가|우리"
-)
+FIRST_PERSON = re.compile(TABLES["first_person"])
 
 
 def speaks_of_self(text: str) -> bool:

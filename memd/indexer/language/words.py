@@ -17,15 +17,9 @@ from typing import NamedTuple
 
 import Stemmer
 
-from memd.indexer.language.tongues import SMALL_WORDS
+from memd.indexer.language.tongues import SMALL_WORDS, TABLES
 
-UNSPACED = (
-    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-)
-MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
-"""Marks that belong to the letter before them; `\\w` does not match them."""
-
+UNSPACED, MARKS = TABLES["unspaced"], TABLES["marks"]
 LETTER = rf"(?:(?![{UNSPACED}])[\w{MARKS}])"
 TOKEN = re.compile(rf"[{UNSPACED}]+|{LETTER}+(?:[-.'’]{LETTER}+)*")
 ASCII_TOKEN = re.compile(r"\w+(?:[-.']\w+)*", re.ASCII)
@@ -37,11 +31,7 @@ POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
 MAX_WORD = 120
 """Longer runs are data (base64, hashes), cut so that the lexicon stays small."""
 
-STOPWORDS = frozenset(
-    "a about an and are as at be been but by can did do does for from had has have he her his how i if in into is it "
-    "its me my of on or our she so that the their them there they this to was we were what when where which who why "
-    "will with would you your".split()
-)
+STOPWORDS = frozenset(TABLES["stopwords"].split())
 
 
 class Word(NamedTuple):
@@ -94,11 +84,7 @@ def only_terms(text: str) -> list[str]:
     return list(chain.from_iterable(map(TERMS, map(_forms, ASCII_TOKEN.findall(text)))))
 
 
-STEMMERS = {
-    "ar": "arabic", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "es": "spanish", "fr": "french",
-    "hi": "hindi", "id": "indonesian", "it": "italian", "nl": "dutch", "pl": "polish", "pt": "portuguese",
-    "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
-}  # fmt: skip
+STEMMERS: dict[str, str] = TABLES["stemmers"]
 STEM_OF = "ǀ"
 """Between a language and a stem in it: a letter, so that it stays one word, which no text has."""
 

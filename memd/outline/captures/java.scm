@@ -1,4 +1,4 @@
-; Java. memd/outline/language.py explains the captures.
+; Java. memd/outline/languages.py explains the captures.
 
 (package_declaration [(identifier) (scoped_identifier)] @package)
 (class_declaration name: (identifier) @name body: (_) @body) @def.class
@@ -42,4 +42,5 @@
 (inferred_parameters (identifier) @bind)
 (lambda_expression parameters: (identifier) @bind)
 
-(import_declaration) @import
+(import_declaration [(identifier) @name (scoped_identifier scope: (_) @module name: (identifier) @name)] . ";") @import
+(import_declaration [(identifier) (scoped_identifier)] @module (asterisk) @name) @import

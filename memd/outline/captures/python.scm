@@ -1,4 +1,4 @@
-; Python. memd/outline/language.py explains the captures.
+; Python. memd/outline/languages.py explains the captures.
 
 (class_definition name: (identifier) @name body: (_) @body) @def.class
 (class_definition superclasses: (argument_list [(identifier) (attribute)] @ref.inherits))
@@ -46,5 +46,11 @@
 (global_statement (identifier) @bind.global)
 (nonlocal_statement (identifier) @bind.global)
 
-[(import_statement) (import_from_statement) (future_import_statement)] @import
-(ERROR "from" "__future__" "import" "*") @import
+(import_statement name: [(dotted_name) @module
+  (aliased_import name: (dotted_name) @module alias: (identifier) @alias)]) @import
+(import_from_statement module_name: (_) @module name: [(dotted_name) @name
+  (aliased_import name: (dotted_name) @name alias: (identifier) @alias)]) @import
+(import_from_statement module_name: (_) @module (wildcard_import) @name) @import
+(future_import_statement "__future__" @module name: [(dotted_name) @name
+  (aliased_import name: (dotted_name) @name alias: (identifier) @alias)]) @import
+(ERROR "from" "__future__" @module "import" "*" @name) @import

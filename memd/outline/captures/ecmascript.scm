@@ -1,4 +1,4 @@
-; What JavaScript and TypeScript share. memd/outline/language.py explains the captures.
+; What JavaScript and TypeScript share. memd/outline/languages.py explains the captures.
 
 (function_declaration name: (identifier) @name body: (_) @body) @def.function
 (generator_function_declaration name: (identifier) @name body: (_) @body) @def.function
@@ -26,6 +26,20 @@
 (catch_clause parameter: (identifier) @bind)
 (arrow_function parameter: (identifier) @bind)
 
-(import_statement) @import
-(export_statement source: (string)) @import
-(variable_declarator value: (call_expression function: (identifier) @_require (#eq? @_require "require"))) @import
+(import_statement (import_clause (named_imports (import_specifier name: _ @name alias: (_)? @alias)))
+  source: (string (string_fragment) @module)) @import
+(import_statement (import_clause (namespace_import (identifier) @alias)) source: (string (string_fragment) @module)) @import
+(import_statement (import_clause (identifier) @alias)
+  source: (string (string_fragment) @module) (#set! name "default")) @import
+(import_statement . "import" . source: (string (string_fragment) @module)) @import
+(export_statement (export_clause (export_specifier name: _ @name alias: _? @alias))
+  source: (string (string_fragment) @module)) @import
+(export_statement "*" @name source: (string (string_fragment) @module)) @import
+(export_statement (namespace_export (_) @alias) source: (string (string_fragment) @module)) @import
+(variable_declarator
+  name: [(identifier) @alias (array_pattern) @alias
+    (object_pattern [(shorthand_property_identifier_pattern) @name (rest_pattern) @name
+      (object_assignment_pattern left: (_) @name) (pair_pattern key: (_) @name value: (_) @alias)])]
+  value: (call_expression function: (identifier) @_require
+    arguments: (arguments . [(string (string_fragment) @module) (template_string (string_fragment) @module)]))
+  (#eq? @_require "require")) @import

@@ -1,4 +1,4 @@
-; Rust. memd/outline/language.py explains the captures.
+; Rust. memd/outline/languages.py explains the captures.
 
 (struct_item name: (type_identifier) @name body: (_)? @body) @def.class
 (enum_item name: (type_identifier) @name body: (_) @body) @def.class
@@ -38,5 +38,5 @@
 (match_pattern (identifier) @bind)
 (tuple_struct_pattern type: (_) (identifier) @bind)
 
-(use_declaration) @import
-(mod_item !body) @import
+(use_declaration argument: (_) @tree) @import
+(mod_item !body name: (identifier) @name (#set! module "self")) @import

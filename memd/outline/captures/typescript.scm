@@ -35,3 +35,5 @@
 (optional_parameter pattern: (identifier) @bind)
 (optional_parameter pattern: (identifier) @bind type: (type_annotation (type_identifier) @type))
 (variable_declarator name: (identifier) @bind type: (type_annotation (type_identifier) @type))
+
+(import_statement (import_require_clause (identifier) @alias source: (string (string_fragment) @module))) @import

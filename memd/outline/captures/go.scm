@@ -1,4 +1,4 @@
-; Go. memd/outline/language.py explains the captures.
+; Go. memd/outline/languages.py explains the captures.
 
 (package_clause (package_identifier) @package)
 (function_declaration name: (identifier) @name body: (block)? @body) @def.function
@@ -39,4 +39,6 @@
   (pointer_type [(type_identifier) (qualified_type)] @type)])
 (range_clause left: (expression_list (identifier) @bind))
 
-(import_spec) @import
+(import_spec !name path: (_ (_) @module)) @import
+(import_spec name: [(package_identifier) (blank_identifier)] @alias path: (_ (_) @module)) @import
+(import_spec name: (dot) path: (_ (_) @module) (#set! name "*")) @import

@@ -1,4 +1,4 @@
-; What C and C++ share. memd/outline/language.py explains the captures.
+; What C and C++ share. memd/outline/languages.py explains the captures.
 
 (struct_specifier name: (type_identifier) @name body: (_) @body) @def.class
 (union_specifier name: (type_identifier) @name body: (_) @body) @def.class
@@ -21,4 +21,4 @@
 (declaration type: (type_identifier) @type
   declarator: (init_declarator declarator: [(identifier) @bind (pointer_declarator (identifier) @bind)]))
 
-(preproc_include) @import
+(preproc_include path: [(system_lib_string) @module (string_literal (string_content) @module)]) @import
