@@ -6,9 +6,9 @@ docs/configuration.md, the tables of docs/protocol.md, and in `memd/` the light 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
-from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,14 @@ import typer
 from memd.cli import man_page
 from memd.cli.app import app
 from memd.cli.method_command import UNBOUNDED
+from memd.config.declared import Parameter, docs_of, fields_of, wire_name
 from memd.config.edit import toml_value
-from memd.config.load import ENV_PREFIX, TYPE_NAMES
-from memd.config.schema import SECTIONS, WORKSPACE_KEYS, settings_of
+from memd.config.load import ENV_PREFIX
+from memd.config.schema import SECTIONS, WORKSPACE_KEYS
 from memd.models import DEFAULT_GLOBS
 from memd.protocol.methods import GROUPS, METHODS
-from memd.protocol.methods.base import Method, wire_name
-from memd.protocol.methods.parameters import Parameter, parameters_of, signature
+from memd.protocol.methods.base import Method
+from memd.protocol.methods.parameters import parameters_of, signature
 
 DOCS = Path(__file__).parent
 PACKAGE = DOCS.parent / "memd"
@@ -120,30 +121,31 @@ def configuration() -> str:
 
 
 def _section(name: str, section: type[Any]) -> str:
-    rows = "\n".join(_row(name, spec) for spec in settings_of(section))
+    docs = docs_of(section)
+    rows = "\n".join(_row(name, spec, docs[setting]) for setting, spec in fields_of(section).items())
     head = "| setting | type | default | allowed | meaning | environment |\n|---|---|---|---|---|---|"
     return f"### `[{name}]`\n\n{section.__doc__}\n\n{head}\n{rows}\n"
 
 
-def _row(section: str, spec: Field[Any]) -> str:
+def _row(section: str, spec: Parameter, doc: str) -> str:
     cells = [
         f"`{spec.name}`",
-        TYPE_NAMES[str(spec.type)],
+        spec.noun,
         f"`{toml_value(spec.default)}`",
         "; ".join(_allowed(spec)) or "any",
-        spec.metadata["doc"],
+        doc,
         f"`{ENV_PREFIX}{section}__{spec.name}`".upper(),
     ]
     return "| " + " | ".join(cells) + " |"
 
 
-def _allowed(spec: Field[Any]) -> Iterator[str]:
-    if spec.metadata["choices"]:
-        yield ", ".join(f"`{toml_value(choice)}`" for choice in spec.metadata["choices"])
-    if spec.metadata["allowed"]:
-        yield spec.metadata["allowed"]
-    if spec.metadata["low"] is not None:
-        yield f"{spec.metadata['low']:,} to {spec.metadata['high']:,}"
+def _allowed(spec: Parameter) -> Iterator[str]:
+    if spec.choices:
+        yield ", ".join(f"`{toml_value(choice)}`" for choice in spec.choices)
+    if spec.allowed:
+        yield spec.allowed
+    if spec.low is not None:
+        yield f"{spec.low:,} to {spec.high:,}"
 
 
 # --- the tables of docs/protocol.md -------------------------------------------------------------------------------
@@ -198,27 +200,26 @@ def _default(one: Parameter) -> str:
 
 # --- the light table and the stub of the clients ------------------------------------------------------------------
 
-TABLE = """What a call needs to know of each method. {note}
-
-Light on purpose: `memd query` loads it.
-"""
 FACTS = ("reads", "writes", "signed", "slow", "notifies")
 
 
 def method_table() -> str:
-    rows = "".join(f'    "{name}": LightMethod({_light(method)}),\n' for name, method in METHODS.items())
-    return (
-        f'"""{TABLE.format(note=GENERATED)}"""\n\nfrom __future__ import annotations\n\n'
-        f"from memd.protocol.light_method import LightMethod\n\nMETHODS = {{\n{rows}}}\n"
-    )
+    """What a call needs to know of each method, a line each."""
+    return _json_lines({name: _light(method) for name, method in METHODS.items()})
 
 
-def _light(method: Method) -> str:
+def _light(method: Method) -> dict[str, str]:
     paths = [one.name for one in parameters_of(method.name).values() if one.place and one.name != "cwd"]
     facts = [fact for fact in FACTS if getattr(method, fact)]
     names = [wire_name(name) for name in method.args]
-    values = [("args", names), ("paths", paths), ("facts", facts)]
-    return ", ".join([f'"{method.python_name}"', *(f'{name}="{" ".join(found)}"' for name, found in values if found)])
+    values = {"args": names, "paths": paths, "facts": facts}
+    return {"python_name": method.python_name, **{name: " ".join(found) for name, found in values.items() if found}}
+
+
+def _json_lines(table: dict[str, Any]) -> str:
+    """A table as JSON with a line for each entry."""
+    rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in table.items())
+    return f"{{\n{rows}\n}}\n"
 
 
 def client_stub() -> str:
@@ -259,43 +260,36 @@ FAST_COMMANDS = {"query": "query", "grep": "grep", "mcp": "mcp.open", "hook": ""
 def flag_table() -> str:
     """The flags of each command that memd/cli/flags.py reads, as Typer has them."""
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    tables = "\n".join(f"{name.upper()} = {_flags(commands[name], method)}" for name, method in FAST_COMMANDS.items())
-    return (
-        '"""The flags of the commands that must be quick. Generated by `make docs` from memd/protocol/methods and\n'
-        "memd/cli/commands: change those, not this.\n\n"
-        'Light on purpose: `memd query` loads it.\n"""\n\n'
-        f"from __future__ import annotations\n\nfrom memd.cli.flags import Flags\n\n{tables}\n"
-        f"BUS_PARAMS = {_shared_params(commands['query'], 'bus')}\n"
-    )
+    tables = {name: _flags(commands[name], method) for name, method in FAST_COMMANDS.items()}
+    return _json_lines({**tables, "bus": _shared_params(commands["query"], "bus")})
 
 
-def _flags(command: Any, method: str) -> str:
+def _flags(command: Any, method: str) -> dict[str, Any]:
     options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
     valued = [one for one in options if not one.is_flag]
-    facts = {
+    return {
         "values": {flag: one.name for one in valued for flag in one.opts},
         "switches": {flag: one.name for one in options if one.is_flag for flag in one.opts},
-        "choices": {one.name: tuple(one.type.choices) for one in valued if hasattr(one.type, "choices")},
+        "choices": {one.name: list(one.type.choices) for one in valued if hasattr(one.type, "choices")},
         "numbers": {one.name: int(one.type.max or UNBOUNDED) for one in valued if hasattr(one.type, "max")},
-        "lists": tuple(one.name for one in valued if one.multiple),
+        "lists": [one.name for one in valued if one.multiple],
         "params": _shared_params(command, method),
     }
-    return "Flags(\n" + "".join(f"    {name}={fact!r},\n" for name, fact in facts.items()) + ")"
 
 
-def _shared_params(command: Any, method: str) -> tuple[str, ...]:
+def _shared_params(command: Any, method: str) -> list[str]:
     """The options that are parameters of a method; the workspace is found by other means."""
     known = [name for name in parameters_of(method) if name not in ("ns", "cwd")] if method else []
     typed = {one.name for one in command.params if one.param_type_name == "option"}
-    return tuple(name for name in known if name in typed)
+    return [name for name in known if name in typed]
 
 
 GENERATED_FILES = {
     DOCS / "configuration.md": configuration,
     DOCS / "protocol.md": protocol,
-    PACKAGE / "protocol" / "method_table.py": method_table,
+    PACKAGE / "protocol" / "method_table.json": method_table,
     PACKAGE / "protocol" / "remote_methods.pyi": client_stub,
-    PACKAGE / "cli" / "flag_table.py": flag_table,
+    PACKAGE / "cli" / "flag_table.json": flag_table,
     DOCS.parent / "share" / "man" / "memd.1": man_page.page,
 }
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from memd.cli import fast_search, hits
-from memd.cli.flag_table import QUERY
+from memd.cli.flags import QUERY
 from memd.errors import UsageError
 from memd.indexer.views.inventory import body_of
 from memd.protocol.client import Client

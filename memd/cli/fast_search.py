@@ -6,7 +6,7 @@ Loads neither Typer nor anything that Typer needs; tests/test_light_imports.py g
 from __future__ import annotations
 
 from memd.cli import console, daemon_calls, hits
-from memd.cli.flag_table import BUS_PARAMS, GREP, QUERY
+from memd.cli.flags import BUS_PARAMS, GREP, QUERY
 from memd.errors import MemdError, UsageError
 from memd.protocol.safe_text import one_line
 

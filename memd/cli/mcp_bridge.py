@@ -12,7 +12,7 @@ import select
 import time
 
 from memd.cli import console, daemon_calls
-from memd.cli.flag_table import MCP
+from memd.cli.flags import MCP
 from memd.config.paths import socket_path_str
 from memd.errors import Busy, MemdError, NoDaemon, TooLarge, UnknownMethod
 from memd.protocol import wire

@@ -25,9 +25,9 @@ from memd.cli import completions, console, daemon_calls
 from memd.errors import UsageError
 
 if TYPE_CHECKING:
+    from memd.config.declared import Parameter
     from memd.protocol.client import Client
     from memd.protocol.methods import Method
-    from memd.protocol.methods.parameters import Parameter
 
 Args = dict[str, Any]
 """What a person typed, by the names of the parameters; None, or False, where nothing was."""
@@ -49,7 +49,6 @@ HELP = {
 """Help for parameters whose declarations speak of the protocol."""
 UNSPLIT = ("files", "globs")
 """Lists whose entries may hold commas."""
-TYPES = {"text": str, "whole number": int, "number": float, "true or false": bool, "list of texts": list[str]}
 UNBOUNDED = 10**9
 EVIDENT = ("any", "none")
 """What need not be said of an option that is left out."""
@@ -277,6 +276,8 @@ class DeclaredCommand:
         return info
 
     def _type(self, parameter: Parameter) -> Any:
+        from memd.config.declared import TYPES
+
         if parameter.name == self._words:
             return list[str] | None
         chosen = parameter.choices and not parameter.is_list

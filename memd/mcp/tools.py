@@ -1,18 +1,18 @@
 """What a tool is: its arguments, which are parameters of its method, and its reply: text for the model, data for its
 program, or a typed failure."""
 
-import difflib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
-from memd.errors import ConfigError, MemdError, Proposed, UnknownMethod, UnknownWorkspace, UsageError
+from memd.config.declared import TYPES, Parameter, checked, wire_name
+from memd.errors import ConfigError, MemdError, Proposed, UnknownMethod, UnknownWorkspace, UsageError, did_you_mean
 from memd.mcp.tool_text import degraded_note, sanitize, truncate, with_notes
 from memd.protocol.methods import METHODS
-from memd.protocol.methods.base import MAX_NUMBER, wire_name
-from memd.protocol.methods.parameters import Parameter, parameters_of
+from memd.protocol.methods.base import MAX_NUMBER
+from memd.protocol.methods.parameters import parameters_of
 from memd.protocol.safe_text import one_line
 
 Arguments = dict[str, Any]
@@ -25,20 +25,6 @@ Run = Callable[[Call, Arguments], Awaitable[Result]]
 NOT_ABOUT_ARGUMENTS = (UnknownWorkspace, UnknownMethod, ConfigError)
 """Usage errors that other arguments would not avoid."""
 
-TYPES: dict[str, tuple[Any, Schema]] = {
-    "text": (str, {"type": "string"}),
-    "whole number": (int, {"type": "integer"}),
-    "number": (float, {"type": "number"}),
-    "true or false": (bool, {"type": "boolean"}),
-    "list of texts": (
-        list[Annotated[str, msgspec.Meta(min_length=1)]],
-        {"type": "array", "items": {"type": "string"}},
-    ),
-}
-"""Each type of a parameter, for msgspec and in JSON Schema."""
-SHOWN_CHARS = 60
-"""How much of a wrong value an error message repeats."""
-
 
 @dataclass(frozen=True, slots=True)
 class Argument:
@@ -48,12 +34,12 @@ class Argument:
     parameter: str
     """Its name in the method; empty where the argument has the same."""
     changes: dict[str, Any]
-    """Fields of `Parameter`; `low` of a list is the number of entries that it must have."""
+    """Fields of `Parameter`."""
 
     def declare(self, method: str, name: str) -> Parameter:
         """The parameter with its changes; a text where the method has none of this name."""
         parameter = parameters_of(method).get(self.parameter or name, Parameter(name, "text", ""))
-        return replace(parameter, name=name, about=self.about, **self.changes)
+        return replace(parameter, name=name, about=self.about, declared=None, **self.changes)
 
 
 def takes(about: str, parameter: str = "", **changes: Any) -> Argument:
@@ -167,51 +153,19 @@ def _schema(parameter: Parameter) -> Schema:
         "default": parameter.default or None,
     }
     known = {name: value for name, value in optional.items() if value is not None}
-    return {**TYPES[parameter.type][1], **known, "description": parameter.about}
+    return {**msgspec.json.schema(TYPES[parameter.type]), **known, "description": parameter.about}
 
 
 def check(tool: str, parameters: dict[str, Parameter], arguments: Arguments) -> Arguments:
     """The arguments with their defaults; UsageError for the first that is wrong. Null means left out."""
     for name in arguments:
         if name not in parameters:
-            raise UsageError(f"`{tool}` has no argument `{name}`", _suggestion(name, parameters))
-    given = {name: value for name, value in arguments.items() if value is not None}
-    for parameter in parameters.values():
-        value = given.get(parameter.name)
-        if parameter.required and (value is None or (isinstance(value, str) and not value.strip())):
-            raise UsageError(f"`{tool}` needs `{parameter.name}`", parameter.about)
+            meant = did_you_mean(name, parameters).removeprefix("; ")
+            raise UsageError(
+                f"`{tool}` has no argument `{name}`", meant or f"it takes: {', '.join(parameters) or 'nothing'}"
+            )
+    # JSON has one type of number, and some clients write 5.0.
+    whole = {name for name, one in arguments.items() if isinstance(one, float) and one.is_integer()}
+    given = {name: int(value) if name in whole else value for name, value in arguments.items()}
     defaults = {name: parameter.default for name, parameter in parameters.items() if parameter.default}
-    return {**defaults, **{name: _convert(parameters[name], value) for name, value in given.items()}}
-
-
-def _suggestion(name: str, parameters: dict[str, Parameter]) -> str:
-    similar = difflib.get_close_matches(name, parameters, n=1, cutoff=0.5)
-    return f"did you mean `{similar[0]}`?" if similar else f"it takes: {', '.join(parameters) or 'nothing'}"
-
-
-def _convert(parameter: Parameter, value: Any) -> Any:
-    """The value in the parameter's type."""
-    if parameter.type == "whole number" and isinstance(value, float) and value.is_integer():
-        # JSON has one type of number, and some clients write 5.0.
-        value = int(value)
-    try:
-        converted = msgspec.convert(value, TYPES[parameter.type][0])
-    except msgspec.ValidationError:
-        raise _wrong(parameter, value) from None
-    if parameter.is_list and len(converted) < (parameter.low or 0):
-        raise UsageError(f"`{parameter.name}` must have {parameter.low} or more entries")
-    if not parameter.is_list and not _allowed(parameter, converted):
-        raise _wrong(parameter, value)
-    return converted
-
-
-def _allowed(parameter: Parameter, value: Any) -> bool:
-    if parameter.choices:
-        return value in parameter.choices
-    return (parameter.low is None or value >= parameter.low) and (parameter.high is None or value <= parameter.high)
-
-
-def _wrong(parameter: Parameter, value: Any) -> UsageError:
-    shown = repr(value)
-    shown = shown if len(shown) <= SHOWN_CHARS else f"{shown[:SHOWN_CHARS]}…"
-    return UsageError(f"`{parameter.name}` must be {parameter.meaning}, not {shown}")
+    return {**defaults, **checked(tool, parameters, given, explain=True)}

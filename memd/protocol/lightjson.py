@@ -86,3 +86,9 @@ def loads(text: str) -> Any:
 def dumps(value: Any) -> str:
     """`value` as JSON on one line."""
     return "".join(_write(value, 0))
+
+
+def read_beside(module: str, name: str) -> Any:
+    """The value in a file that lies beside a module, given that module's `__file__`."""
+    with open(f"{module.rpartition('/')[0]}/{name}", encoding="utf-8") as file:  # noqa: PTH123
+        return loads(file.read())

@@ -13,8 +13,7 @@ from memd.config.paths import socket_path_str
 from memd.errors import MemdError, NoDaemon
 from memd.protocol import wire
 from memd.protocol.connection import Closed, Connection
-from memd.protocol.light_method import LightMethod
-from memd.protocol.method_table import METHODS
+from memd.protocol.method_table import METHODS, LightMethod
 from memd.version import __version__
 
 TYPE_CHECKING = False

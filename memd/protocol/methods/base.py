@@ -10,12 +10,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar, dataclass_transform
 
 from msgspec import Meta
 
+from memd.config.declared import python_name, wire_name
 from memd.errors import UsageError
 from memd.models import Filters, Kind, Tier
 
@@ -43,7 +44,7 @@ def unset(about: str) -> Meta:
 
 def place(*, opened: bool = False, unset: str = "") -> Meta:
     """A path on this machine, as the caller's system spells it; `opened` if the daemon opens it wherever it is."""
-    return Meta(extra={"place": True, "opened": opened, **({"unset": unset} if unset else {})})
+    return Meta(extra={"place": True, "local": True, "opened": opened, **({"unset": unset} if unset else {})})
 
 
 def local() -> Meta:
@@ -302,7 +303,7 @@ class Method:
     @property
     def parameters(self) -> tuple[str, ...]:
         """Their names on the wire."""
-        return tuple(wire_name(one.name) for one in fields(self.request))  # type: ignore[arg-type]
+        return tuple(map(wire_name, self.request.__dataclass_fields__))  # type: ignore[attr-defined]
 
     @property
     def writes(self) -> bool:
@@ -334,15 +335,6 @@ def method(
         return request
 
     return declare
-
-
-def python_name(name: str) -> str:
-    """A name that is a word of Python's own gets an underscore."""
-    return f"{name}_" if name in ("from", "import", "self") else name
-
-
-def wire_name(name: str) -> str:
-    return name.removesuffix("_")
 
 
 def check_date(name: str, value: str) -> None:
