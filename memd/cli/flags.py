@@ -6,7 +6,7 @@ writes from memd/protocol/methods and memd/cli/commands.
 
 from __future__ import annotations
 
-from memd.protocol.lightjson import read_beside
+from memd.protocol.wire import read_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from memd.errors import NotFound, UsageError
-from memd.mcp.search_tools import memory_results
+from memd.mcp.profiles import memory_results
 from memd.mcp.tool_text import MAX_ANSWER, degraded_note, sanitize, truncate, with_notes
 from memd.mcp.tools import Call
 from memd.protocol.safe_text import neutralise, one_line

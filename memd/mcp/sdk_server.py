@@ -1,15 +1,19 @@
-"""What an MCP client can ask of memd: the SDK's requests, answered by tools, resources and the prompt."""
+"""What an MCP client can ask of memd: the SDK's requests, answered by tools, resources and the prompt; in a session, or
+over streamable HTTP."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 
 from memd.errors import Busy, MemdError, NotFound, UsageError
@@ -30,17 +34,23 @@ RESOURCE_NOT_FOUND = -32002
 """The code of older versions of the protocol."""
 
 Context = ServerRequestContext[Any, Any]
-CallFor = Callable[[str, str], Call]
-"""The way to the daemon for one request, by the client's name and the request's id."""
+ToolsFor = Callable[[Context], dict[str, Tool]]
+CallFor = Callable[[Context], Call]
+"""The tools that a request may use, and its way to the daemon."""
+HttpScope = dict[str, Any]
+"""What the front door knows of a request."""
 T = TypeVar("T")
 
 
 class SdkServer:
-    """The SDK's server of one session, and what its client subscribed to."""
+    """The SDK's server of one session, and what its client subscribed to; or of all requests that come by HTTP, which
+    are told of no changes: one that listens would hold a connection for as long as its client likes."""
 
-    def __init__(self, tools: dict[str, Tool], call_for: CallFor, structured_content: bool) -> None:
-        self._tools = tools
-        self._call_for = call_for
+    def __init__(
+        self, tools_for: ToolsFor, call_for: CallFor, *, structured_content: bool, announces: bool = True
+    ) -> None:
+        self._tools_for = tools_for
+        self._call = call_for
         self._structured_content = structured_content
         self._bus = InMemorySubscriptionBus()
         self._listener = ListenHandler(self._bus, max_subscriptions=MAX_STREAMS)
@@ -52,9 +62,9 @@ class SdkServer:
         self._changed: dict[str, None] = {}
         """Resources to notify of, in order; one that changes again before that is notified once."""
         self._wake = asyncio.Event()
-        self.sdk = self._create()
+        self.sdk = self._create(self._subscription_handlers() if announces else {})
 
-    def _create(self) -> Server[dict[str, Any]]:
+    def _create(self, subscriptions: dict[str, Any]) -> Server[dict[str, Any]]:
         server: Server[dict[str, Any]] = Server(
             NAME,
             version=__version__,
@@ -66,7 +76,7 @@ class SdkServer:
             on_read_resource=self._read_resource,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
-            **self._subscription_handlers(),
+            **subscriptions,
         )
         # It would report every message to a tracer; memd reports to nobody.
         server.middleware.clear()
@@ -78,14 +88,6 @@ class SdkServer:
             "on_unsubscribe_resource": self._unsubscribe,
             "on_subscriptions_listen": self._listen,
         }
-
-    def _tools_for(self, context: Context) -> dict[str, Tool]:
-        """The tools that a request may use."""
-        return self._tools
-
-    def _call(self, context: Context) -> Call:
-        params = context.session.client_params
-        return self._call_for(params.client_info.name if params else "", str(context.request_id))
 
     # --- tools and the prompt -----------------------------------------------------------------------------
 
@@ -216,3 +218,35 @@ async def _or_error(work: Awaitable[T]) -> T:
         hint = f" ({error.hint})" if error.hint else ""
         data = {"code": error.code, "hint": error.hint, "retryable": error.retryable}
         raise MCPError(code, f"{error.message}{hint}", data) from error
+
+
+# --- over HTTP --------------------------------------------------------------------------------------------------------
+
+
+class HttpEndpoint:
+    """`/mcp`: the SDK's session manager without sessions, each request with its own tools and workspaces. `answer` is
+    an ASGI application that answers while `running` is entered."""
+
+    def __init__(
+        self, tools_for: Callable[[HttpScope], dict[str, Tool]], call_for: Callable[[HttpScope], Call], *,
+        structured_content: bool, max_bytes: int,
+    ) -> None:  # fmt: skip
+        server = SdkServer(
+            lambda context: tools_for(_scope(context)), lambda context: call_for(_scope(context)),
+            structured_content=structured_content, announces=False,
+        )  # fmt: skip
+        manager = StreamableHTTPSessionManager(
+            server.sdk,
+            json_response=True,
+            stateless=True,
+            # The front door has compared host and origin.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=max_bytes,
+        )
+        self.answer = manager.handle_request
+        self.running: Callable[[], AbstractAsyncContextManager[None]] = manager.run
+
+
+def _scope(context: Context) -> HttpScope:
+    assert context.request is not None
+    return dict(context.request.scope)

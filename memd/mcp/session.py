@@ -6,7 +6,7 @@ the first agent connects.
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 import anyio
@@ -16,8 +16,8 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from memd.errors import BadJson, BadRequest, Busy, MemdError, TooLarge
-from memd.mcp.sdk_server import CallFor, SdkServer
-from memd.mcp.tools import Tool
+from memd.mcp.sdk_server import Context, SdkServer
+from memd.mcp.tools import Call, Tool
 from memd.protocol import wire
 
 log = logging.getLogger("memd.mcp")
@@ -30,6 +30,8 @@ LISTEN = "subscriptions/listen"
 """A request whose answer comes when the session ends."""
 
 Incoming = SessionMessage | Exception
+CallAs = Callable[[str, str], Call]
+"""The way to the daemon for one request, by the client's name and the request's id."""
 
 
 class CallLimit(Protocol):
@@ -62,9 +64,13 @@ class McpSession:
     """One client, from its first line to its last."""
 
     def __init__(
-        self, tools: dict[str, Tool], call_for: CallFor, connection: SessionConnection, *, structured_content: bool
+        self, tools: dict[str, Tool], call_as: CallAs, connection: SessionConnection, *, structured_content: bool
     ) -> None:
-        self._server = SdkServer(tools, call_for, structured_content)
+        def call_for(context: Context) -> Call:
+            params = context.session.client_params
+            return call_as(params.client_info.name if params else "", str(context.request_id))
+
+        self._server = SdkServer(lambda context: tools, call_for, structured_content=structured_content)
         self.files_changed = self._server.files_changed
         self._connection = connection
         self._open: set[str | int] = set()

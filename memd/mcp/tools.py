@@ -1,13 +1,15 @@
 """What a tool is: its arguments, which are parameters of its method, and its reply: text for the model, data for its
 program, or a typed failure."""
 
+import tomllib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from memd.config.declared import TYPES, Parameter, checked, wire_name
+from memd.config.declared import TYPES, Parameter, checked
 from memd.errors import ConfigError, MemdError, Proposed, UnknownMethod, UnknownWorkspace, UsageError, did_you_mean
 from memd.mcp.tool_text import degraded_note, sanitize, truncate, with_notes
 from memd.protocol.methods import METHODS
@@ -25,12 +27,13 @@ Run = Callable[[Call, Arguments], Awaitable[Result]]
 NOT_ABOUT_ARGUMENTS = (UnknownWorkspace, UnknownMethod, ConfigError)
 """Usage errors that other arguments would not avoid."""
 
+DECLARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:
     """A parameter as a tool takes it: what is not changed here is as the method declares it."""
 
-    about: str
     parameter: str
     """Its name in the method; empty where the argument has the same."""
     changes: dict[str, Any]
@@ -39,11 +42,7 @@ class Argument:
     def declare(self, method: str, name: str) -> Parameter:
         """The parameter with its changes; a text where the method has none of this name."""
         parameter = parameters_of(method).get(self.parameter or name, Parameter(name, "text", ""))
-        return replace(parameter, name=name, about=self.about, declared=None, **self.changes)
-
-
-def takes(about: str, parameter: str = "", **changes: Any) -> Argument:
-    return Argument(about, parameter, changes)
+        return replace(parameter, name=name, declared=None, **self.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,7 @@ class Tool:
     title: str
     about: str
     """Written for the model: when to call it, and what it returns."""
+    profile: str
     method: str
     takes: dict[str, Argument]
     reply: Callable[[Result], Reply]
@@ -113,19 +113,33 @@ class Tool:
         return Reply(f"{code}: {message}{f' ({hint})' if hint else ''}", {"error": data}, failed=True)
 
 
-def tool(
-    method: str, title: str, /, run: Run | None = None, *, destroys: bool = False, repeatable: bool = False,
-    **takes: Argument,
-) -> Callable[[Callable[[Result], Reply]], Tool]:  # fmt: skip
-    """Declare a tool: the function that follows has its name, and its docstring tells the model when to call it. The
-    other keywords are its arguments, in the order in which a model sees them."""
+def tool(run: Run | None = None) -> Callable[[Callable[[Result], Reply]], Tool]:
+    """Make a tool of the function that follows, which has its name and makes its reply."""
+    return lambda reply: declared_tool(reply.__name__, reply, run)
 
-    def declare(reply: Callable[[Result], Reply]) -> Tool:
-        about = " ".join((reply.__doc__ or "").split())
-        named = {wire_name(name): argument for name, argument in takes.items()}
-        return Tool(reply.__name__, title, about, method, named, reply, run, destroys, repeatable)
 
-    return declare
+def declared_tool(name: str, reply: Callable[[Result], Reply], run: Run | None = None) -> Tool:
+    """A tool of which tools.toml has what a model sees."""
+    row = DECLARED["tools"][name]
+    return Tool(
+        name=name,
+        title=row["title"],
+        about=" ".join(row["about"].split()),
+        profile=row["profile"],
+        method=row["method"],
+        takes={name: _argument(declared) for name, declared in row.get("takes", {}).items()},
+        reply=reply,
+        run=run,
+        destroys=row.get("destroys", False),
+        repeatable=row.get("repeatable", False),
+    )
+
+
+def _argument(declared: str | dict[str, Any]) -> Argument:
+    """An argument as it is declared, or one that several tools have, by its name."""
+    known = DECLARED["arguments"][declared] if isinstance(declared, str) else declared
+    changes = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
+    return Argument(changes.pop("parameter", ""), changes)
 
 
 def pick(row: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -6,7 +6,10 @@ Light on purpose: `memd query` loads it.
 
 from __future__ import annotations
 
-from memd.protocol.lightjson import read_beside
+from memd.protocol.wire import read_beside
+
+LONG_TIMEOUT = 900.0
+"""Seconds of silence to bear in calls that read every file; the daemon reports progress long before that."""
 
 
 class LightMethod:

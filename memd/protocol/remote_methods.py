@@ -6,8 +6,7 @@ Light on purpose: `memd query` loads it.
 
 from __future__ import annotations
 
-from memd.protocol.method_table import METHODS
-from memd.protocol.rpc_session import LONG_TIMEOUT
+from memd.protocol.method_table import LONG_TIMEOUT, METHODS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
