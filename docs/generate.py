@@ -23,8 +23,7 @@ from memd.config.load import ENV_PREFIX
 from memd.config.schema import SECTIONS, WORKSPACE_KEYS
 from memd.models import DEFAULT_GLOBS
 from memd.protocol.methods import GROUPS, METHODS
-from memd.protocol.methods.base import Method
-from memd.protocol.methods.parameters import parameters_of, signature
+from memd.protocol.methods.base import Method, parameters_of, signature
 
 DOCS = Path(__file__).parent
 PACKAGE = DOCS.parent / "memd"

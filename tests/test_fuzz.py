@@ -33,7 +33,7 @@ from memd.notes.parse import parse, reparse
 from memd.notes.secrets import masked, secrets_in
 from memd.protocol import wire
 from memd.protocol.methods import METHODS
-from memd.protocol.methods.parameters import parse as parse_params
+from memd.protocol.methods.base import parse as parse_params
 
 EXAMPLES = 2_500 if os.environ.get("MEMD_SOAK") else 25
 fuzzed = settings(

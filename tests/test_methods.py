@@ -16,8 +16,7 @@ from memd.cli.method_command import method_command
 from memd.daemon.handlers import HANDLERS
 from memd.errors import TooLarge, UsageError
 from memd.protocol.methods import METHODS, Request
-from memd.protocol.methods.base import Fresh, Scoped, Text, doc, method
-from memd.protocol.methods.parameters import help_text, parameters_of, parse, signature
+from memd.protocol.methods.base import Fresh, Scoped, Text, doc, help_text, method, parameters_of, parse, signature
 from tests.conftest import ROOT
 from tests.result_types import wrong
 from tests.test_docs import commands

@@ -123,7 +123,7 @@ def method_command(
 
 def wire_params(client: Client, method: str, args: Args) -> Args:
     """What goes to the daemon: what was typed, the workspace that is meant, and the time of day here."""
-    from memd.protocol.methods.parameters import parameters_of
+    from memd.protocol.methods.base import parameters_of
 
     declared = parameters_of(method)
     params = {
@@ -210,7 +210,7 @@ class DeclaredCommand:
     @cached_property
     def _parameters(self) -> dict[str, Parameter]:
         """The parameters of the method that are typed, arguments before options."""
-        from memd.protocol.methods.parameters import parameters_of
+        from memd.protocol.methods.base import parameters_of
 
         filled_in = {*FILLED_IN, *self._leave_out, *(["who"] if self._method.signed else [])}
         if self._has_scope:
@@ -319,7 +319,7 @@ def _flags(parameter: Parameter) -> tuple[str, ...]:
 
 def _about(parameter: Parameter) -> str:
     """What a parameter means; where it says `as in` another method, what it means there."""
-    from memd.protocol.methods.parameters import parameters_of
+    from memd.protocol.methods.base import parameters_of
 
     other = re.fullmatch(r"as in `(.+)`", parameter.about)
     return parameters_of(other[1])[parameter.name].about if other else parameter.about

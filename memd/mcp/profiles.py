@@ -1,5 +1,7 @@
-"""The tools by profile, under the names that their users know, and how each shows its result. A model chooses better from
-a short list; tools.toml has what it sees of them."""
+"""The tools by profile, under the names that their users know, and how each shows its result.
+
+tools.toml has what a model sees of them; it chooses better from a short list.
+"""
 
 import json
 from collections.abc import Iterable

@@ -157,13 +157,12 @@ class RpcSession:
 
     async def _ask_and_greet(self, asked: Call) -> dict[str, Any]:
         """The first call: `hello` goes along in the same write, to learn the daemon's version."""
-        hello_id, hello = self._line("hello", self._greeting())
         if not asked.known.reads or self._bind:
             # Not to a daemon that is about to be restarted, nor where the binding may be refused.
-            await self._send(hello)
-            self.daemon = await self._receive(hello_id)
+            await self._greet()
             await self._replace_outdated()
             return await self._once(asked)
+        hello_id, hello = self._line("hello", self._greeting())
         call_id, line = self._line(asked.method, asked.params)
         await self._send(hello + line)
         self.daemon = await self._receive(hello_id)
@@ -248,19 +247,20 @@ class RpcSession:
         from memd.protocol import start
 
         await self._do(start.restart)
-        await self._greet_new_daemon()
+        await self._open()
+        if (version := await self._greet()) != __version__:
+            self._notice(
+                f"it came back as memd {version}: another installation of memd starts it; "
+                "to make it this one: memd service install"
+            )
         return True
 
-    async def _greet_new_daemon(self) -> None:
-        await self._open()
+    async def _greet(self) -> str:
+        """The version of the daemon."""
         hello_id, hello = self._line("hello", self._greeting())
         await self._send(hello)
         self.daemon = await self._receive(hello_id)
-        if self.daemon.get("version") != __version__:
-            self._notice(
-                f"it came back as memd {self.daemon.get('version')}: another installation of memd starts it; "
-                "to make it this one: memd service install"
-            )
+        return str(self.daemon.get("version"))
 
     def _asked(
         self, method: str, params: dict[str, Any] | None, on_progress: Progress | None, timeout: float | None

@@ -36,13 +36,13 @@ class RemoteMethod:
 
     @property
     def __signature__(self) -> Any:
-        from memd.protocol.methods.parameters import signature
+        from memd.protocol.methods.base import signature
 
         return signature(self.wire)
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
-        from memd.protocol.methods.parameters import help_text
+        from memd.protocol.methods.base import help_text
 
         return help_text(self.wire)
 

@@ -7,6 +7,8 @@ question would spend half of its time there. Pythons whose `json` is built diffe
 
 from __future__ import annotations
 
+import time
+
 from memd.errors import BY_CODE, BadJson, BadRequest, MemdError, TooLarge, UsageError
 
 TYPE_CHECKING = False
@@ -34,6 +36,27 @@ class RpcRequest:
         self.params = params
         self.id = request_id
         self.wants_answer = wants_answer
+
+
+class RateLimit:
+    """How fast one caller may call, a connection to the daemon or a token of the hub: an allowance that fills up by
+    the second and is used up by calls."""
+
+    def __init__(self, per_second: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._clock = clock
+        self._left = float(per_second)
+        self._seen = clock()
+
+    def allows(self) -> bool:
+        """Whether one more call is within the pace; it counts as made then."""
+        now = self._clock()
+        self._left = min(self._per_second, self._left + (now - self._seen) * self._per_second)
+        self._seen = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
 
 
 def decode(line: bytes) -> Any:
