@@ -195,5 +195,4 @@ def _id_of(message: Any) -> str | float | None:
     if not isinstance(message, dict) or ("method" not in message and message.keys() & {"result", "error"}):
         # A broken answer has one of our own ids, which may also be that of another request of the client.
         return None
-    number = message.get("id")
-    return number if isinstance(number, str | int | float) and not isinstance(number, bool) else None
+    return wire.as_id(message.get("id"))

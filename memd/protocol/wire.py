@@ -88,9 +88,14 @@ def decode_request(line: bytes) -> RpcRequest:
         raise BadRequest("`method` must be text, such as `ping`")
     if not (params is None or isinstance(params, dict)):
         raise BadRequest("`params` must be an object with named parameters")
-    if isinstance(request_id, bool) or not isinstance(request_id, str | int | float | None):
+    if request_id is not None and as_id(request_id) is None:
         raise BadRequest("`id` must be text or a number")
     return RpcRequest(method, params or {}, request_id, "id" in value)
+
+
+def as_id(value: Any) -> str | float | None:
+    """The id of a request; None for what can be none."""
+    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else None
 
 
 def _depth(value: Any) -> int:
