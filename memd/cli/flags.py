@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Flags:
-    """What a command takes beside its words."""
+    """The flags of a command."""
 
     def __init__(
         self, values: dict[str, str], switches: dict[str, str], choices: dict[str, list[str]],
@@ -30,7 +30,7 @@ class Flags:
         self.lists = lists
         """Flags that may be given again, or have several values with commas between."""
         self.params = params
-        """What of it goes to the daemon."""
+        """Those that go to the daemon."""
 
     def read(self, args: list[str]) -> tuple[list[str], dict[str, Any]] | None:
         """The words and the values of the flags; None when something is not understood."""

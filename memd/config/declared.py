@@ -48,7 +48,7 @@ class Parameter:
     default: Any = None
     """None where there is none."""
     unset: str = ""
-    """What holds when it is left out, where that is no plain value."""
+    """The value that holds when it is left out, where that is no plain one."""
     choices: tuple[str, ...] = ()
     low: float | None = None
     """The lowest number; of a list, the number of entries that it must have."""
@@ -65,7 +65,7 @@ class Parameter:
     problem: Callable[[str], str] | None = None
     """Returns what a text must be instead, or nothing if it is right; for what types cannot say."""
     allowed: str = ""
-    """What `problem` lets pass, as the documentation says it."""
+    """The texts that `problem` lets pass, as the documentation says it."""
     private: bool = False
     """A wrong value is not repeated, since it may hold a key or a password."""
     declared: Any = None
@@ -86,7 +86,7 @@ class Parameter:
 
     @property
     def meaning(self) -> str:
-        """What it must be, in words: `a whole number from 0 to 200`."""
+        """Its type and bounds in words: `a whole number from 0 to 200`."""
         if self.choices and not self.is_list:
             return f"one of {', '.join(self.choices)}"
         bounded = self.low is not None and self.high is not None

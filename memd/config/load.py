@@ -189,7 +189,7 @@ def _set(
 
 
 def _required(setting: Parameter, value: Any) -> str:
-    """What a value must be instead and is not, in words that follow "must be"."""
+    """The type, the choices or the bounds that a value does not have, in words that follow "must be"."""
     try:
         msgspec.convert(value, TYPES[setting.type])
     except msgspec.ValidationError:

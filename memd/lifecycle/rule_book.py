@@ -44,7 +44,7 @@ EXAMPLE = "such as: tier=stm age>48h access<10 → decay 0.95 floor 0.1"
 
 
 class RuleMistake(Exception):
-    """What is wrong with the text of a rule, and at which character of it."""
+    """A mistake in the text of a rule, and the character at which it stands."""
 
     def __init__(self, message: str, at: int = -1) -> None:
         super().__init__(f", character {at + 1}: {message}" if at >= 0 else f": {message}")
@@ -374,7 +374,7 @@ def find(rules: Sequence[Rule], name: str) -> Rule:
 
 
 def text_for(rules: Sequence[Rule], name: str, wanted: str) -> str:
-    """What the config file must say to get the wanted rule: a text, or `on` or `off`, which keep its text."""
+    """The text of the config file that makes the wanted rule: a rule, or `on` or `off`, which keep its text."""
     if wanted.strip() not in SWITCH:
         parse(name, wanted)
         return " ".join(wanted.split())
@@ -391,7 +391,7 @@ def choose(rules: Sequence[Rule], wanted: str) -> tuple[Rule, ...]:
 
 
 def origin(rule: Rule) -> str:
-    """Whose rule it is: built-in, a built-in one that was changed, or the user's own."""
+    """The owner of a rule: built-in, a built-in one that was changed, or the user's own."""
     if not rule.built_in:
         return "own"
     return "built-in" if replace(rule, enabled=ORIGINAL[rule.name].enabled) == ORIGINAL[rule.name] else "changed"

@@ -215,7 +215,7 @@ def ghost_consolidate(result: Result) -> Reply:
 
 @tool()
 def ghost_curate(result: Result) -> Reply:
-    """What was changed, from what to what."""
+    """The field that was changed, from what to what."""
     before, after = str(result["before"]), str(result["after"])
     change = f"{before} → {after}" if result["changed"] else f"stays {before}"
     data = {**pick(result, "key", "what", "changed", "action"), "op": result["verb"], "before": before, "after": after}
@@ -224,7 +224,7 @@ def ghost_curate(result: Result) -> Reply:
 
 @tool()
 def ghost_reflect(result: Result) -> Reply:
-    """What moved and what needs attention, a line each."""
+    """The memories that moved or need attention, a line each."""
     lines = [line for report in result["workspaces"] for line in _report_lines(report)]
     head = "What would change:" if result["dry_run"] else "What changed:"
     reports = [{name: _first_rows(value) for name, value in report.items()} for report in result["workspaces"]]
@@ -237,7 +237,7 @@ def _first_rows(value: Any) -> Any:
 
 
 def _report_lines(report: dict[str, Any]) -> list[str]:
-    """What a report says, without zeros: a line for each fact, and one for each entry of a list."""
+    """A report without zeros: a line for each fact, and one for each entry of a list."""
     lines = []
     for name, value in report.items():
         if isinstance(value, list):
@@ -454,7 +454,7 @@ PROFILES = {
     "all": _tools_in("search", "ghost", "knowledge"),
 }
 EXPERIMENTAL = dict.fromkeys(("knowledge", "all"), _tools_in("experimental"))
-"""What `--experimental` adds to a profile; to the others it adds nothing."""
+"""The tools that `--experimental` adds to a profile; to the others it adds none."""
 
 
 def tools_of(profile: str, experimental: bool) -> dict[str, Tool]:

@@ -1,4 +1,4 @@
-"""What a person attaches or sends: memory as resources (`memory://file/<path>`, `memory://topic/<name>`, the lists of
+"""Memory that a person attaches or sends: resources (`memory://file/<path>`, `memory://topic/<name>`, the lists of
 both) and the prompt `recall`, a question with what memory says to it."""
 
 from dataclasses import dataclass

@@ -46,7 +46,7 @@ ToolsFor = Callable[[Context], dict[str, Tool]]
 CallFor = Callable[[Context], Call]
 """The tools that a request may use, and its way to the daemon."""
 HttpScope = dict[str, Any]
-"""What the front door knows of a request."""
+"""A request as the front door knows it."""
 T = TypeVar("T")
 
 
@@ -63,7 +63,7 @@ class SdkServer:
         self._bus = InMemorySubscriptionBus()
         self._listener = ListenHandler(self._bus, max_subscriptions=MAX_STREAMS)
         self._listened: Counter[tuple[str, str]] = Counter()
-        """What open streams listen for: a resource, and how its client spells it."""
+        """The resources that open streams listen for, each with its client's spelling."""
         self._subscribed: dict[str, str] = {}
         """The same for the protocol's older versions."""
         self._client: ServerSession | None = None

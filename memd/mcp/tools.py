@@ -1,4 +1,4 @@
-"""What a tool is: its arguments, which are parameters of its method, and its reply: text for the model, data for its
+"""A tool: its arguments, which are parameters of its method, and its reply: text for the model, data for its
 program, or a typed failure."""
 
 import tomllib
@@ -46,7 +46,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a tool answers: text for the model, and the same as data."""
+    """The answer of a tool: text for the model, and the same as data."""
 
     text: str
     data: dict[str, Any]
@@ -150,7 +150,7 @@ def pick(row: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def input_schema(parameters: dict[str, Parameter]) -> Schema:
-    """What a tool takes, in JSON Schema."""
+    """The arguments of a tool, in JSON Schema."""
     properties = {name: _schema(parameter) for name, parameter in parameters.items()}
     schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
     required = [name for name, parameter in parameters.items() if parameter.required]

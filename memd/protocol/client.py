@@ -377,7 +377,7 @@ def _at_once(work: Coroutine[Any, Any, R]) -> R:
 
 
 class Call:
-    """What was asked, for when it must be asked again."""
+    """A call, for when it must be made again."""
 
     __slots__ = ("in_doubt", "known", "method", "on_progress", "params", "patience")
 

@@ -1,8 +1,8 @@
-"""What a declaration is made of: a request class per method, fields that several methods share, and the registry.
+"""The parts of a declaration: a request class per method, fields that several methods share, the registry, and the
+parameters as plain values.
 
-A request is a dataclass: its fields are the parameters, with their types, bounds and defaults, and a docstring under
-each; its own docstring is the method's sentence. msgspec validates while it converts. A field whose name is a word of
-Python's own ends with an underscore, which the wire does not have: `from_`.
+A request is a declaration as in `config/declared.py`: its fields are the parameters, its docstring is the method's
+sentence. msgspec validates while it converts.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ R = TypeVar("R", bound="Request")
 
 
 def doc(about: str, *, unset: str = "", **bounds: Any) -> Meta:
-    """What a shared type means wherever it is a parameter; a docstring under the parameter itself counts more."""
+    """The meaning of a shared type wherever it is a parameter; a docstring under the parameter itself counts more."""
     return Meta(description=about, extra={"unset": unset} if unset else None, **bounds)
 
 
 def unset(about: str) -> Meta:
-    """What holds when a parameter is left out, where that is no plain value."""
+    """The value that holds when a parameter is left out, where that is no plain one."""
     return Meta(extra={"unset": about})
 
 
@@ -285,7 +285,7 @@ class Method:
     about_daemon: bool
     """It is about the daemon or the list of workspaces, not about what a workspace holds."""
     for_bound: bool
-    """Of those about the daemon: one that a connection bound to a workspace may call too."""
+    """It is about the daemon, and a connection bound to a workspace may call it too."""
     slow: bool
     """It may take minutes."""
     notifies: bool
@@ -416,7 +416,7 @@ def annotation(parameter: Parameter) -> str:
 
 
 def client_parameters(method: str) -> list[Parameter]:
-    """What a client's method takes; progress is a callback there."""
+    """The parameters of a client's method; progress is a callback there."""
     return [one for one in parameters_of(method).values() if one.name != "progress"]
 
 
