@@ -242,17 +242,11 @@ CallAs = Callable[[str, str], Call]
 """The way to the daemon for one request, by the client's name and the request's id."""
 
 
-class CallLimit(Protocol):
-    """How fast the connection may call."""
-
-    def allows(self) -> bool: ...
-
-
 class SessionConnection(Protocol):
     """The connection to the client."""
 
     @property
-    def pace(self) -> CallLimit: ...
+    def pace(self) -> wire.RateLimit: ...
 
     @property
     def too_fast(self) -> MemdError: ...
