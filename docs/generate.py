@@ -6,6 +6,7 @@ docs/configuration.md, the tables of docs/protocol.md, and in `memd/` the light 
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from memd.config.load import ENV_PREFIX
 from memd.config.schema import SECTIONS, WORKSPACE_KEYS
 from memd.models import DEFAULT_GLOBS
 from memd.protocol.methods import GROUPS, METHODS
-from memd.protocol.methods.base import Method, parameters_of, signature
+from memd.protocol.methods.base import Method, client_parameters, parameters_of
 
 DOCS = Path(__file__).parent
 PACKAGE = DOCS.parent / "memd"
@@ -231,14 +232,57 @@ def client_stub() -> str:
         for name, prefix in (("RemoteMethods", ""), ("AsyncRemoteMethods", "async "))
     ]
     return (
-        f"# {GENERATED}\n\nfrom collections.abc import Callable, Sequence\nfrom os import PathLike\n"
+        f"# {GENERATED}\n\nfrom __future__ import annotations\n\nfrom collections.abc import Callable, Sequence\n"
+        "from os import PathLike\n"
         f"from typing import Any, Literal\n\n{imports}\nProgress = Callable[[dict[str, Any]], None]\n\n"
         + "\n".join(bodies)
     )
 
 
+PYTHON_TYPES = {
+    "text": "str", "whole number": "int", "number": "float", "true or false": "bool",
+    "list of texts": "str | Sequence[str]", "list of objects": "Sequence[dict[str, Any]]",
+}  # fmt: skip
+PROGRESS = "on_progress"
+
+
+def annotation(parameter: Parameter) -> str:
+    """The type of a parameter as Python writes it."""
+    if parameter.place and parameter.name != "cwd":
+        path = "str | PathLike[str]"
+        return f"Sequence[{path}]" if parameter.is_list else path
+    if parameter.choices:
+        choices = f"Literal[{', '.join(repr(choice) for choice in parameter.choices)}]"
+        return f"{choices} | Sequence[{choices}]" if parameter.is_list else choices
+    return PYTHON_TYPES[parameter.type]
+
+
+def client_signature(method: str) -> inspect.Signature:
+    """The signature of a client's method."""
+    positional = METHODS[method].args
+    found = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    for one in client_parameters(method):
+        kind = (
+            inspect.Parameter.POSITIONAL_OR_KEYWORD if one.python_name in positional else inspect.Parameter.KEYWORD_ONLY
+        )
+        default = inspect.Parameter.empty if one.required else None
+        shown = annotation(one) + ("" if one.required else " | None")
+        found.append(inspect.Parameter(one.python_name, kind, default=default, annotation=shown))
+    if "progress" in parameters_of(method):
+        found.append(inspect.Parameter(PROGRESS, inspect.Parameter.KEYWORD_ONLY, default=None))
+    return inspect.Signature(_positional_required(found), return_annotation=METHODS[method].result.__name__)
+
+
+def _positional_required(found: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """Python wants no default before a parameter without one: `edge_add(from_, rel, to)`."""
+    last = max(
+        (nth for nth, one in enumerate(found) if one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty)
+    )
+    return [one.replace(default=one.empty) if nth < last else one for nth, one in enumerate(found)]
+
+
 def _stub(method: str, prefix: str) -> str:
-    made = signature(method)
+    made = client_signature(method)
     parts, keywords = [], False
     for one in made.parameters.values():
         if one.kind is one.KEYWORD_ONLY and not keywords:

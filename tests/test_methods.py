@@ -16,7 +16,7 @@ from memd.cli.method_command import method_command
 from memd.daemon.handlers import HANDLERS
 from memd.errors import TooLarge, UsageError
 from memd.protocol.methods import METHODS, Request
-from memd.protocol.methods.base import Fresh, Scoped, Text, doc, help_text, method, parameters_of, parse, signature
+from memd.protocol.methods.base import Fresh, Scoped, Text, doc, help_text, method, parameters_of, parse
 from tests.conftest import ROOT
 from tests.result_types import wrong
 from tests.test_docs import commands
@@ -98,7 +98,7 @@ def test_a_new_parameter_is_one_edit(echo: str) -> None:
         parse(METHODS[echo], {"text": " "})
     with pytest.raises(TooLarge, match="may have 20 characters"):
         parse(METHODS[echo], {"text": "a" * 21})
-    assert list(signature(echo).parameters) == ["self", "text", "times", "ns", "cwd"]
+    assert list(generate.client_signature(echo).parameters) == ["self", "text", "times", "ns", "cwd"]
     assert "`times`: how often" in help_text(echo)
     assert "def test_echo(self, text: str, *, times: int | None = None" in generate._stub(echo, "")
     assert "| `times` | whole number | `1` | how often |" in generate._table(echo)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import inspect
 import re
+import runpy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar, dataclass_transform
 
 import msgspec
@@ -397,51 +399,20 @@ def parse(method: Method, params: dict[str, Any]) -> Any:
 # --- signatures and help of the clients' methods --------------------------------------------------------------
 
 
-PYTHON_TYPES = {
-    "text": "str", "whole number": "int", "number": "float", "true or false": "bool",
-    "list of texts": "str | Sequence[str]", "list of objects": "Sequence[dict[str, Any]]",
-}  # fmt: skip
-PROGRESS = "on_progress"
+@cache
+def _client_stub() -> Any:
+    """The methods of a client as type checkers see them."""
+    return runpy.run_path(str(Path(__file__).parents[1] / "remote_methods.pyi"))["RemoteMethods"]
 
 
-def annotation(parameter: Parameter) -> str:
-    """The type of a parameter as Python writes it."""
-    if parameter.place and parameter.name != "cwd":
-        path = "str | PathLike[str]"
-        return f"Sequence[{path}]" if parameter.is_list else path
-    if parameter.choices:
-        choices = f"Literal[{', '.join(repr(choice) for choice in parameter.choices)}]"
-        return f"{choices} | Sequence[{choices}]" if parameter.is_list else choices
-    return PYTHON_TYPES[parameter.type]
+def signature(method: str) -> inspect.Signature:
+    """The signature of a client's method, as `help()` shows it."""
+    return inspect.signature(getattr(_client_stub(), METHODS[method].python_name))
 
 
 def client_parameters(method: str) -> list[Parameter]:
     """The parameters of a client's method; progress is a callback there."""
     return [one for one in parameters_of(method).values() if one.name != "progress"]
-
-
-def signature(method: str) -> inspect.Signature:
-    """The signature of a client's method, as `help()` shows it."""
-    positional = METHODS[method].args
-    found = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
-    for one in client_parameters(method):
-        kind = (
-            inspect.Parameter.POSITIONAL_OR_KEYWORD if one.python_name in positional else inspect.Parameter.KEYWORD_ONLY
-        )
-        default = inspect.Parameter.empty if one.required else None
-        shown = annotation(one) + ("" if one.required else " | None")
-        found.append(inspect.Parameter(one.python_name, kind, default=default, annotation=shown))
-    if "progress" in parameters_of(method):
-        found.append(inspect.Parameter(PROGRESS, inspect.Parameter.KEYWORD_ONLY, default=None))
-    return inspect.Signature(_positional_required(found), return_annotation=METHODS[method].result.__name__)
-
-
-def _positional_required(found: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    """Python wants no default before a parameter without one: `edge_add(from_, rel, to)`."""
-    last = max(
-        (nth for nth, one in enumerate(found) if one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty)
-    )
-    return [one.replace(default=one.empty) if nth < last else one for nth, one in enumerate(found)]
 
 
 def help_text(method: str) -> str:
