@@ -282,17 +282,17 @@ class Method:
     """A TypedDict of what is answered."""
     args: tuple[str, ...]
     """The parameters that clients and the command line take by position."""
-    reads: bool
+    reads: bool = False
     """It changes nothing, so a client may send it twice."""
-    about_daemon: bool
+    about_daemon: bool = False
     """It is about the daemon or the list of workspaces, not about what a workspace holds."""
-    for_bound: bool
+    for_bound: bool = False
     """It is about the daemon, and a connection bound to a workspace may call it too."""
-    slow: bool
+    slow: bool = False
     """It may take minutes."""
-    notifies: bool
+    notifies: bool = False
     """Notifications follow its answer for as long as the connection lasts."""
-    local: bool
+    local: bool = False
     """It is left to callers on this machine, although it is about a workspace."""
 
     @property
@@ -328,14 +328,11 @@ METHODS: dict[str, Method] = {}
 """Every method by its name, in the order of the documentation."""
 
 
-def method(
-    name: str, result: Any, *args: str, reads: bool = False, about_daemon: bool = False, for_bound: bool = False,
-    slow: bool = False, notifies: bool = False, local: bool = False,
-) -> Callable[[type[R]], type[R]]:  # fmt: skip
-    """Declare a method: its parameters are the fields of the class that follows."""
+def method(name: str, result: Any, *args: str, **facts: bool) -> Callable[[type[R]], type[R]]:
+    """Declare a method: its parameters are the fields of the class that follows, `facts` are those of `Method`."""
 
     def declare(request: type[R]) -> type[R]:
-        METHODS[name] = Method(name, request, result, args, reads, about_daemon, for_bound, slow, notifies, local)
+        METHODS[name] = Method(name, request, result, args, **facts)
         return request
 
     return declare
