@@ -126,7 +126,7 @@ def checked(
     owner: str, known: Mapping[str, Parameter], given: Mapping[str, Any], *, explain: bool = False
 ) -> dict[str, Any]:
     """The values that were given, each in its type; UsageError for the first that is wrong, else for one that is
-    missing, with `explain` and what that is. None means left out."""
+    missing; `explain` adds a hint that says what that is. None means left out."""
     filled = {name: value for name, value in given.items() if not (known[name].required and _is_blank(value))}
     values = {name: known[name].check(value) for name, value in filled.items() if value is not None}
     for name, parameter in known.items():

@@ -68,9 +68,9 @@ class Tool:
     reply: Callable[[Result], Reply]
     run: Run | None
     """Makes the result where that takes more than one call of the method."""
-    destroys: bool
+    destroys: bool = False
     """It may replace or remove text."""
-    repeatable: bool
+    repeatable: bool = False
     """It writes, and a second call with the same arguments changes nothing more."""
 
     @property
@@ -120,18 +120,9 @@ def tool(run: Run | None = None) -> Callable[[Callable[[Result], Reply]], Tool]:
 def declared_tool(name: str, reply: Callable[[Result], Reply], run: Run | None = None) -> Tool:
     """A tool of which tools.toml has what a model sees."""
     row = DECLARED["tools"][name]
-    return Tool(
-        name=name,
-        title=row["title"],
-        about=" ".join(row["about"].split()),
-        profile=row["profile"],
-        method=row["method"],
-        takes={name: _argument(declared) for name, declared in row.get("takes", {}).items()},
-        reply=reply,
-        run=run,
-        destroys=row.get("destroys", False),
-        repeatable=row.get("repeatable", False),
-    )
+    takes = {argument: _argument(declared) for argument, declared in row.get("takes", {}).items()}
+    seen = {**row, "about": " ".join(row["about"].split()), "takes": takes}
+    return Tool(name=name, reply=reply, run=run, **seen)
 
 
 def _argument(declared: str | dict[str, Any]) -> Argument:
