@@ -21,7 +21,7 @@ GREP_RESULTS = 10
 NOTHING, NOTHING_WHILE_DEGRADED = 1, 4
 
 
-def _typed(args: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _typed(args: dict[str, Any], names: list[str]) -> dict[str, Any]:
     return {name: args[name] for name in names if args.get(name) is not None and args[name] is not False}
 
 

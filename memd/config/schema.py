@@ -6,8 +6,8 @@ generated from it. Precedence: defaults < config file < `MEMD_SECTION__NAME` env
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Literal, dataclass_transform
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -31,15 +31,8 @@ VariableName = Annotated[str, Meta(extra={"problem": addresses.variable_problem,
 """The name of an environment variable, never what it holds."""
 
 
-@dataclass_transform(frozen_default=True)
-class Section:
-    """One section of the config file: each field is a setting. Every subclass is a frozen dataclass."""
-
-    def __init_subclass__(cls) -> None:
-        dataclass(frozen=True)(cls)
-
-
-class WatchSettings(Section):
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
     """How changes are noticed."""
 
     mode: Literal["auto", "poll"] = "auto"
@@ -52,7 +45,8 @@ class WatchSettings(Section):
     """How often files are compared while polling."""
 
 
-class IndexSettings(Section):
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
     """What is indexed."""
 
     max_file_kb: Annotated[int, between(1, 1_000_000)] = 4_096
@@ -67,7 +61,8 @@ SERVERS = ("ollama", "openai")
 """The providers of vectors that are asked over the network."""
 
 
-class EmbeddingSettings(Section):
+@dataclass(frozen=True, slots=True)
+class EmbeddingSettings:
     """How texts become vectors."""
 
     provider: Literal["local", "ollama", "openai", "none"] = "local"
@@ -105,7 +100,8 @@ class EmbeddingSettings(Section):
     languages."""
 
 
-class VectorsSettings(Section):
+@dataclass(frozen=True, slots=True)
+class VectorsSettings:
     """Where the collections of vectors are kept; the ledger has all vectors in any case."""
 
     engine: Literal["embedded", "server"] = "embedded"
@@ -122,7 +118,8 @@ class VectorsSettings(Section):
     """Send vectors and headers to another machine over `http://`, where others can read them."""
 
 
-class SearchSettings(Section):
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
     """How queries are answered."""
 
     limit: Annotated[int, between(1, 200)] = 8
@@ -135,7 +132,8 @@ class SearchSettings(Section):
     """Search what rests (dormant memories, raw captures) as what is awake, always."""
 
 
-class ContextSettings(Section):
+@dataclass(frozen=True, slots=True)
+class ContextSettings:
     """How a context is filled."""
 
     memory_tokens: Annotated[int, between(-1, 200_000)] = 400
@@ -154,14 +152,16 @@ class ContextSettings(Section):
     """The most that a memory gains from its edges, as a share of its own score."""
 
 
-class LinksSettings(Section):
+@dataclass(frozen=True, slots=True)
+class LinksSettings:
     """Which memories are linked by themselves."""
 
     similarity: Annotated[float, between(0.5, 1)] = 0.8
     """How much alike two memories must be, from 0.5 to 1; see docs/lifecycle.md."""
 
 
-class HistorySettings(Section):
+@dataclass(frozen=True, slots=True)
+class HistorySettings:
     """What is kept of the past."""
 
     keep_days: Annotated[int, between(0, 36_500)] = 0
@@ -169,7 +169,8 @@ class HistorySettings(Section):
     the previous text always stay. 0 keeps all: a note that is edited every day is some hundred KB a year."""
 
 
-class JobsSettings(Section):
+@dataclass(frozen=True, slots=True)
+class JobsSettings:
     """What runs by the clock: an interval, five cron fields in local time, or `off`."""
 
     reflect: Schedule = "1h"
@@ -190,7 +191,8 @@ class JobsSettings(Section):
     """Seconds by which a run is put off at random, and never more than a tenth of its interval."""
 
 
-class OutlineSettings(Section):
+@dataclass(frozen=True, slots=True)
+class OutlineSettings:
     """The outline of the source code around the notes."""
 
     enabled: bool = False
@@ -199,7 +201,8 @@ class OutlineSettings(Section):
     """Larger sources are left out and listed by `memd outline project`."""
 
 
-class ServerSettings(Section):
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
     """The socket."""
 
     max_clients: Annotated[int, between(1, 100_000)] = 1_024
@@ -222,7 +225,8 @@ class ServerSettings(Section):
     instead of the text."""
 
 
-class HubSettings(Section):
+@dataclass(frozen=True, slots=True)
+class HubSettings:
     """The hub, `memd serve`: how other machines reach this memory. Flags of the command count more."""
 
     listen: str = "127.0.0.1:8428"
@@ -243,7 +247,8 @@ class HubSettings(Section):
     """Connections beyond this are refused."""
 
 
-class DaemonSettings(Section):
+@dataclass(frozen=True, slots=True)
+class DaemonSettings:
     """The daemon's processes."""
 
     readers: Annotated[int, between(-1, 64)] = -1
@@ -251,7 +256,8 @@ class DaemonSettings(Section):
     means one, and more while it is busy: one for each core, four at the most."""
 
 
-class HooksSettings(Section):
+@dataclass(frozen=True, slots=True)
+class HooksSettings:
     """What `memd hook` does inside an agent; read by each hook anew, so that no restart is needed."""
 
     timeout_ms: Annotated[int, between(*BOUNDS["timeout_ms"])] = DEFAULTS["timeout_ms"]
@@ -271,7 +277,8 @@ class HooksSettings(Section):
     """Seconds after which that command is stopped."""
 
 
-class LogSettings(Section):
+@dataclass(frozen=True, slots=True)
+class LogSettings:
     """What is written down. Never the text of a memory or a query."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
@@ -284,7 +291,7 @@ class LogSettings(Section):
     """Rotated log files that are kept."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything the user can decide."""
 
@@ -313,8 +320,8 @@ class Settings:
         return self.embedding.provider in SERVERS or self.vectors.engine == "server"
 
 
-SECTIONS: dict[str, type[Section]] = {
-    name: type(section) for name, section in vars(Settings()).items() if isinstance(section, Section)
+SECTIONS: dict[str, type[Any]] = {
+    spec.name: type(value) for spec in fields(Settings) if is_dataclass(value := getattr(Settings(), spec.name))
 }
 
 RULES = "rules"
