@@ -98,7 +98,7 @@ class Parameter:
         if self.declared is not None:
             return self.declared
         if self.is_list:
-            return Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=self.low or 0)]  # type: ignore[arg-type]
+            return Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=int(self.low or 0))]
         kind = Literal[self.choices] if self.choices else TYPES[self.type]
         return Annotated[kind, Meta(ge=self.low, le=self.high, max_length=self.max_length)]
 
@@ -217,8 +217,8 @@ def _choices(hint: Any) -> Iterator[str]:
 
 def docs_of(declaration: type[Any]) -> dict[str, str]:
     """The docstrings under the fields, as they stand in the source; none where that was not installed."""
-    kinds = (kind for kind in reversed(declaration.__mro__) if kind.__module__.startswith("memd."))
-    return {name: text for kind in kinds for name, text in _module_docs(kind.__module__).get(kind.__name__, {}).items()}
+    ours = [one for one in reversed(declaration.__mro__) if one.__module__.startswith("memd.")]
+    return {name: text for one in ours for name, text in _module_docs(one.__module__).get(one.__name__, {}).items()}
 
 
 @cache
