@@ -6,9 +6,10 @@ docs/configuration.md, the tables of docs/protocol.md, and in `memd/` the light 
 
 from __future__ import annotations
 
+import inspect
+import json
 import re
 from collections.abc import Iterator
-from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ import typer
 from memd.cli import man_page
 from memd.cli.app import app
 from memd.cli.method_command import UNBOUNDED
+from memd.config.declared import Parameter, docs_of, fields_of, wire_name
 from memd.config.edit import toml_value
-from memd.config.schema import SECTIONS, WORKSPACE_KEYS, settings_of
+from memd.config.schema import SECTIONS, WORKSPACE_KEYS
 from memd.models import DEFAULT_GLOBS
 from memd.protocol.methods import GROUPS, METHODS
-from memd.protocol.methods.base import Method, wire_name
-from memd.protocol.methods.parameters import Parameter, parameters_of, signature
+from memd.protocol.methods.base import Method, client_parameters, parameters_of
 
 DOCS = Path(__file__).parent
 PACKAGE = DOCS.parent / "memd"
@@ -118,28 +119,29 @@ def configuration() -> str:
 
 
 def _section(name: str, section: type[Any]) -> str:
-    rows = "\n".join(map(_row, settings_of(section)))
+    docs = docs_of(section)
+    rows = "\n".join(_row(spec, docs[setting]) for setting, spec in fields_of(section).items())
     head = "| setting | default | allowed | meaning |\n|---|---|---|---|"
     return f"### `[{name}]`\n\n{section.__doc__}\n\n{head}\n{rows}\n"
 
 
-def _row(spec: Field[Any]) -> str:
+def _row(spec: Parameter, doc: str) -> str:
     cells = [
         f"`{spec.name}`",
         f"`{toml_value(spec.default)}`",
         "; ".join(_allowed(spec)),
-        spec.metadata["doc"],
+        doc,
     ]
     return "| " + " | ".join(cells) + " |"
 
 
-def _allowed(spec: Field[Any]) -> Iterator[str]:
-    if spec.metadata["choices"]:
-        yield ", ".join(f"`{toml_value(choice)}`" for choice in spec.metadata["choices"])
-    if spec.metadata["allowed"]:
-        yield spec.metadata["allowed"]
-    if spec.metadata["low"] is not None:
-        yield f"{spec.metadata['low']:,} to {spec.metadata['high']:,}"
+def _allowed(spec: Parameter) -> Iterator[str]:
+    if spec.choices:
+        yield ", ".join(f"`{toml_value(choice)}`" for choice in spec.choices)
+    if spec.allowed:
+        yield spec.allowed
+    if spec.low is not None:
+        yield f"{spec.low:,} to {spec.high:,}"
 
 
 # --- the tables of docs/protocol.md -------------------------------------------------------------------------------
@@ -194,27 +196,26 @@ def _default(one: Parameter) -> str:
 
 # --- the light table and the stub of the clients ------------------------------------------------------------------
 
-TABLE = """What a call needs to know of each method. {note}
-
-Light on purpose: `memd query` loads it.
-"""
 FACTS = ("reads", "writes", "signed", "slow", "notifies")
 
 
 def method_table() -> str:
-    rows = "".join(f'    "{name}": LightMethod({_light(method)}),\n' for name, method in METHODS.items())
-    return (
-        f'"""{TABLE.format(note=GENERATED)}"""\n\nfrom __future__ import annotations\n\n'
-        f"from memd.protocol.light_method import LightMethod\n\nMETHODS = {{\n{rows}}}\n"
-    )
+    """What a call needs to know of each method, a line each."""
+    return _json_lines({name: _light(method) for name, method in METHODS.items()})
 
 
-def _light(method: Method) -> str:
+def _light(method: Method) -> dict[str, str]:
     paths = [one.name for one in parameters_of(method.name).values() if one.place and one.name != "cwd"]
     facts = [fact for fact in FACTS if getattr(method, fact)]
     names = [wire_name(name) for name in method.args]
-    values = [("args", names), ("paths", paths), ("facts", facts)]
-    return ", ".join([f'"{method.python_name}"', *(f'{name}="{" ".join(found)}"' for name, found in values if found)])
+    values = {"args": names, "paths": paths, "facts": facts}
+    return {"python_name": method.python_name, **{name: " ".join(found) for name, found in values.items() if found}}
+
+
+def _json_lines(table: dict[str, Any]) -> str:
+    """A table as JSON with a line for each entry."""
+    rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in table.items())
+    return f"{{\n{rows}\n}}\n"
 
 
 def client_stub() -> str:
@@ -227,14 +228,57 @@ def client_stub() -> str:
         for name, prefix in (("RemoteMethods", ""), ("AsyncRemoteMethods", "async "))
     ]
     return (
-        f"# {GENERATED}\n\nfrom collections.abc import Callable, Sequence\nfrom os import PathLike\n"
+        f"# {GENERATED}\n\nfrom __future__ import annotations\n\nfrom collections.abc import Callable, Sequence\n"
+        "from os import PathLike\n"
         f"from typing import Any, Literal\n\n{imports}\nProgress = Callable[[dict[str, Any]], None]\n\n"
         + "\n".join(bodies)
     )
 
 
+PYTHON_TYPES = {
+    "text": "str", "whole number": "int", "number": "float", "true or false": "bool",
+    "list of texts": "str | Sequence[str]", "list of objects": "Sequence[dict[str, Any]]",
+}  # fmt: skip
+PROGRESS = "on_progress"
+
+
+def annotation(parameter: Parameter) -> str:
+    """The type of a parameter as Python writes it."""
+    if parameter.place and parameter.name != "cwd":
+        path = "str | PathLike[str]"
+        return f"Sequence[{path}]" if parameter.is_list else path
+    if parameter.choices:
+        choices = f"Literal[{', '.join(repr(choice) for choice in parameter.choices)}]"
+        return f"{choices} | Sequence[{choices}]" if parameter.is_list else choices
+    return PYTHON_TYPES[parameter.type]
+
+
+def client_signature(method: str) -> inspect.Signature:
+    """The signature of a client's method."""
+    positional = METHODS[method].args
+    found = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    for one in client_parameters(method):
+        kind = (
+            inspect.Parameter.POSITIONAL_OR_KEYWORD if one.python_name in positional else inspect.Parameter.KEYWORD_ONLY
+        )
+        default = inspect.Parameter.empty if one.required else None
+        shown = annotation(one) + ("" if one.required else " | None")
+        found.append(inspect.Parameter(one.python_name, kind, default=default, annotation=shown))
+    if "progress" in parameters_of(method):
+        found.append(inspect.Parameter(PROGRESS, inspect.Parameter.KEYWORD_ONLY, default=None))
+    return inspect.Signature(_positional_required(found), return_annotation=METHODS[method].result.__name__)
+
+
+def _positional_required(found: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """Python wants no default before a parameter without one: `edge_add(from_, rel, to)`."""
+    last = max(
+        (nth for nth, one in enumerate(found) if one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty)
+    )
+    return [one.replace(default=one.empty) if nth < last else one for nth, one in enumerate(found)]
+
+
 def _stub(method: str, prefix: str) -> str:
-    made = signature(method)
+    made = client_signature(method)
     parts, keywords = [], False
     for one in made.parameters.values():
         if one.kind is one.KEYWORD_ONLY and not keywords:
@@ -255,43 +299,36 @@ FAST_COMMANDS = {"query": "query", "grep": "grep", "mcp": "mcp.open", "hook": ""
 def flag_table() -> str:
     """The flags of each command that memd/cli/flags.py reads, as Typer has them."""
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    tables = "\n".join(f"{name.upper()} = {_flags(commands[name], method)}" for name, method in FAST_COMMANDS.items())
-    return (
-        '"""The flags of the commands that must be quick. Generated by `make docs` from memd/protocol/methods and\n'
-        "memd/cli/commands: change those, not this.\n\n"
-        'Light on purpose: `memd query` loads it.\n"""\n\n'
-        f"from __future__ import annotations\n\nfrom memd.cli.flags import Flags\n\n{tables}\n"
-        f"BUS_PARAMS = {_shared_params(commands['query'], 'bus')}\n"
-    )
+    tables = {name: _flags(commands[name], method) for name, method in FAST_COMMANDS.items()}
+    return _json_lines({**tables, "bus": _shared_params(commands["query"], "bus")})
 
 
-def _flags(command: Any, method: str) -> str:
+def _flags(command: Any, method: str) -> dict[str, Any]:
     options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
     valued = [one for one in options if not one.is_flag]
-    facts = {
+    return {
         "values": {flag: one.name for one in valued for flag in one.opts},
         "switches": {flag: one.name for one in options if one.is_flag for flag in one.opts},
-        "choices": {one.name: tuple(one.type.choices) for one in valued if hasattr(one.type, "choices")},
+        "choices": {one.name: list(one.type.choices) for one in valued if hasattr(one.type, "choices")},
         "numbers": {one.name: int(one.type.max or UNBOUNDED) for one in valued if hasattr(one.type, "max")},
-        "lists": tuple(one.name for one in valued if one.multiple),
+        "lists": [one.name for one in valued if one.multiple],
         "params": _shared_params(command, method),
     }
-    return "Flags(\n" + "".join(f"    {name}={fact!r},\n" for name, fact in facts.items()) + ")"
 
 
-def _shared_params(command: Any, method: str) -> tuple[str, ...]:
+def _shared_params(command: Any, method: str) -> list[str]:
     """The options that are parameters of a method; the workspace is found by other means."""
     known = [name for name in parameters_of(method) if name not in ("ns", "cwd")] if method else []
     typed = {one.name for one in command.params if one.param_type_name == "option"}
-    return tuple(name for name in known if name in typed)
+    return [name for name in known if name in typed]
 
 
 GENERATED_FILES = {
     DOCS / "configuration.md": configuration,
     DOCS / "protocol.md": protocol,
-    PACKAGE / "protocol" / "method_table.py": method_table,
+    PACKAGE / "protocol" / "method_table.json": method_table,
     PACKAGE / "protocol" / "remote_methods.pyi": client_stub,
-    PACKAGE / "cli" / "flag_table.py": flag_table,
+    PACKAGE / "cli" / "flag_table.json": flag_table,
     DOCS.parent / "share" / "man" / "memd.1": man_page.page,
 }
 

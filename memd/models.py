@@ -130,7 +130,6 @@ RELATIONS: dict[str, float] = {
     "contains": 0.6, "relates_to": 0.5, "merged_into": 0.0,
 }  # fmt: skip
 """Every relation with the weight that an edge has unless someone gives another."""
-FUSIONS = ("scores", "rrf")
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,18 +60,14 @@ VENDORS = {
     "sentencepiece": {"indexer/model/multilingual.py"},
     "tree_sitter": {"outline/grammar.py"},
     "pathspec": {"outline/sources.py"},
-    "mcp": {"mcp/sdk_server.py", "mcp/session.py", "mcp/http_server.py"},
-    "mcp_types": {"mcp/sdk_server.py", "mcp/session.py"},
-    "anyio": {"mcp/session.py"},
-    "pydantic": {"mcp/session.py"},
+    "mcp": {"mcp/sdk_server.py"},
+    "mcp_types": {"mcp/sdk_server.py"},
+    "anyio": {"mcp/sdk_server.py"},
+    "pydantic": {"mcp/sdk_server.py"},
     "jinja2": {"web/rendering.py"},
     "uvicorn": {"web/server.py", "hub/server.py"},
     # Requests and answers are its words for them, all over the page and the hub and nowhere else.
-    "starlette": {
-        str(file.relative_to(PACKAGE))
-        for file in FILES
-        if {"web", "hub"} & set(file.parts) or file.stem == "http_server"
-    },
+    "starlette": {str(file.relative_to(PACKAGE)) for file in FILES if {"web", "hub"} & set(file.parts)},
 }
 
 BROAD = {

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memd.config import edit, paths
+from memd.config.declared import docs_of, fields_of
 from memd.config.load import ENV_PREFIX, load
-from memd.config.schema import SECTIONS, Settings, settings_of
+from memd.config.schema import SECTIONS, Settings
 from memd.errors import AlreadyExists, ConfigError, Refused, UnsafePlace
 from memd.models import DEFAULT_GLOBS, Workspace
 
@@ -131,11 +132,11 @@ def test_each_kind_of_mistake_is_named(config: Path, line: str, expected: str) -
     assert expected in found
 
 
-@pytest.mark.parametrize(("section", "name"), [(s, f.name) for s, c in SECTIONS.items() for f in settings_of(c)])
+@pytest.mark.parametrize(("section", "name"), [(s, f) for s, c in SECTIONS.items() for f in fields_of(c)])
 def test_every_setting_takes_its_bounds_and_nothing_beyond(config: Path, section: str, name: str) -> None:
-    spec = next(spec for spec in settings_of(SECTIONS[section]) if spec.name == name)
-    low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
-    assert spec.metadata["doc"].endswith(".")
+    spec = fields_of(SECTIONS[section])[name]
+    low, high, choices = spec.low, spec.high, spec.choices
+    assert docs_of(SECTIONS[section])[name].endswith(".")
     for value in [spec.default, *choices, *(bound for bound in (low, high) if bound is not None)]:
         config.write_text(f"[{section}]\n{name} = {edit.toml_value(value)}\n")
         assert getattr(getattr(load(environ={}), section), name) == value
@@ -272,7 +273,7 @@ def test_the_sample_shows_every_setting_and_changes_nothing(config: Path) -> Non
     uncommented = [line.removeprefix("# ") if " = " in line else line for line in lines]
     parsed = tomllib.loads("\n".join(line for line in uncommented if not line.startswith("#")).partition("[[")[0])
     for section, kind in SECTIONS.items():
-        known = {spec.name: spec.default for spec in settings_of(kind)}
+        known = {name: spec.default for name, spec in fields_of(kind).items()}
         assert {name: parsed[section].get(name) for name in known} == known
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from memd.cli import fast_search, hits
-from memd.cli.flag_table import QUERY
+from memd.cli.flags import QUERY
 from memd.errors import UsageError
 from memd.indexer.views.inventory import body_of
 from memd.protocol.client import Client
-from memd.protocol.methods.parameters import parameters_of
+from memd.protocol.methods.base import parameters_of
 from tests.conftest import Home, write_notes
 
 SHARED = """# Shared

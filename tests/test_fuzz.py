@@ -24,7 +24,7 @@ from memd.config.schema import Settings
 from memd.errors import ConfigError, MemdError, Refused, UsageError
 from memd.indexer.language.question import parse as parse_question
 from memd.indexer.transfer import import_plan, import_sources
-from memd.mcp import session
+from memd.mcp import sdk_server
 from memd.mcp.profiles import PROFILES
 from memd.mcp.tools import check
 from memd.notes import merging, metadata, sessions, topics
@@ -33,7 +33,7 @@ from memd.notes.parse import parse, reparse
 from memd.notes.secrets import masked, secrets_in
 from memd.protocol import wire
 from memd.protocol.methods import METHODS
-from memd.protocol.methods.parameters import parse as parse_params
+from memd.protocol.methods.base import parse as parse_params
 
 EXAMPLES = 2_500 if os.environ.get("MEMD_SOAK") else 25
 fuzzed = settings(
@@ -92,8 +92,8 @@ def test_any_parameters_are_a_request_or_a_usage_error(
 @fuzzed
 @given(LINES)
 def test_a_line_of_mcp_is_a_message_or_refused_with_its_id(line: bytes) -> None:
-    if session._parse(line) is None:
-        refusal = wire.decode(session._refusal(line))
+    if sdk_server._parse(line) is None:
+        refusal = wire.decode(sdk_server._refusal(line))
         assert refusal["error"]["code"] and set(refusal) == {"jsonrpc", "id", "error"}
 
 

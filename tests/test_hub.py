@@ -31,8 +31,8 @@ from memd.hub.__main__ import check_safe, hosts_of, hub_options, main
 from memd.hub.access import Access, offered
 from memd.hub.guard import ACCESS, AT_ONCE, HubGuard
 from memd.protocol.methods import METHODS
-from memd.protocol.methods.parameters import parameters_of
-from memd.protocol.rate_limit import RateLimit
+from memd.protocol.methods.base import parameters_of
+from memd.protocol.wire import RateLimit
 from tests.agents import MODERN, played
 from tests.conftest import ROOT, Home, write_notes
 from tests.hub_door import Hub, call

@@ -14,7 +14,7 @@ from memd.mcp.profiles import EXPERIMENTAL as ADDED
 from memd.mcp.profiles import PROFILES
 from memd.mcp.tools import Tool
 from memd.protocol.methods import METHODS
-from memd.protocol.methods.parameters import parameters_of
+from memd.protocol.methods.base import parameters_of
 from tests.agents import MODERN, NAME, agent, code_of, played, structured, text_of  # noqa: F401 (a fixture)
 from tests.conftest import NOTES, Home, write_notes
 from tests.mcp_calls import CALLS, CODE, EXPERIMENTAL, OUTLINE, OUTLINE_CALLS, TOOLS, check_data

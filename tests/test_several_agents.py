@@ -14,7 +14,7 @@ import pytest
 from memd import AsyncClient, Client
 from memd.errors import MemdError, NotFound, Refused, UnknownWorkspace
 from memd.protocol.methods import METHODS
-from memd.protocol.rate_limit import RateLimit
+from memd.protocol.wire import RateLimit
 from tests.conftest import Home, write_notes
 from tests.test_docs import PROTOCOL_PAGE, Bare, documented_parameters, sections
 

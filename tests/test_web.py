@@ -14,8 +14,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
+from memd.config.declared import wire_name
 from memd.protocol.client import Client
-from memd.protocol.methods.base import METHODS, wire_name
+from memd.protocol.methods.base import METHODS
 from memd.web import admission, markdown
 from memd.web.rendering import excerpt, render
 from memd.web.views.actions import OFFERED

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memd import errors
 from memd.errors import BadJson, BadRequest, MemdError, TooLarge
-from memd.protocol import lightjson, wire
+from memd.protocol import wire
 from memd.protocol.safe_text import neutralise, one_line
 
 json_values = st.recursive(
@@ -33,8 +33,8 @@ def test_any_json_is_a_request_or_a_named_refusal(value):
 
 @given(json_values)
 def test_light_json_is_json(value):
-    assert lightjson.loads(json.dumps(value)) == value
-    assert json.loads(lightjson.dumps(value)) == value
+    assert wire.loads(json.dumps(value)) == value
+    assert json.loads(wire.dumps(value)) == value
 
 
 @given(st.text())
@@ -43,10 +43,10 @@ def test_light_json_refuses_what_json_refuses(text):
         expected = json.loads(text)
     except ValueError:
         with pytest.raises(ValueError):
-            lightjson.loads(text)
+            wire.loads(text)
     else:
         if expected == expected and expected not in (float("inf"), float("-inf")):
-            assert lightjson.loads(text) == expected
+            assert wire.loads(text) == expected
 
 
 @given(st.dictionaries(st.text(st.characters()), st.text(st.characters())))
@@ -177,8 +177,8 @@ def test_ordinary_text_stays_as_it_is():
 
 
 def test_a_python_without_the_built_in_parser_reads_and_writes_the_same():
-    scan, write = lightjson._package()
+    scan, write = wire._package()
     assert scan('{"a":[1.5,"é"]}', 0) == ({"a": [1.5, "é"]}, 15)
-    assert "".join(write({"a": [1.5, "é"]}, 0)) == lightjson.dumps({"a": [1.5, "é"]}) == '{"a":[1.5,"é"]}'
+    assert "".join(write({"a": [1.5, "é"]}, 0)) == wire.dumps({"a": [1.5, "é"]}) == '{"a":[1.5,"é"]}'
     with pytest.raises(ValueError, match="NaN is not JSON"):
         scan("NaN", 0)

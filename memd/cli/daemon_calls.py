@@ -40,8 +40,8 @@ def run_without_daemon(*flags: str) -> dict[str, Any]:
     """Run the daemon's own code under its lock, in a process of its own; what it answers."""
     import subprocess
 
-    from memd.protocol import lightjson
     from memd.protocol import start as process
+    from memd.protocol import wire
 
     command, environment = process.daemon_command(*flags), process.daemon_environment()
     done = subprocess.run(command, capture_output=True, env=environment, cwd="/", check=False)
@@ -49,7 +49,7 @@ def run_without_daemon(*flags: str) -> dict[str, Any]:
     if done.returncode == process.REFUSED:
         raise AlreadyRunning(f"{message}, and it does not answer", hint)
     try:
-        return dict(lightjson.loads(done.stdout.decode("utf-8").strip().rpartition("\n")[2]))
+        return dict(wire.loads(done.stdout.decode("utf-8").strip().rpartition("\n")[2]))
     except ValueError:
         raise MemdError(message, hint) from None
 

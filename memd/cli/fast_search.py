@@ -6,7 +6,7 @@ Loads neither Typer nor anything that Typer needs; tests/test_light_imports.py g
 from __future__ import annotations
 
 from memd.cli import console, daemon_calls, hits
-from memd.cli.flag_table import BUS_PARAMS, GREP, QUERY
+from memd.cli.flags import BUS_PARAMS, GREP, QUERY
 from memd.errors import MemdError, UsageError
 from memd.protocol.safe_text import one_line
 
@@ -21,7 +21,7 @@ GREP_RESULTS = 10
 NOTHING, NOTHING_WHILE_DEGRADED = 1, 4
 
 
-def _typed(args: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _typed(args: dict[str, Any], names: list[str]) -> dict[str, Any]:
     return {name: args[name] for name in names if args.get(name) is not None and args[name] is not False}
 
 

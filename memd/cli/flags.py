@@ -1,9 +1,12 @@
 """Reads the flags of the commands that must be quick; what it does not understand is for Typer to explain.
 
-Light on purpose: `memd query` and `memd grep` load it. flag_table.py has the flags of each command.
+Light on purpose: `memd query` and `memd grep` load it. flag_table.json has the flags of each command, which `make docs`
+writes from memd/protocol/methods and memd/cli/commands.
 """
 
 from __future__ import annotations
+
+from memd.protocol.wire import read_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Flags:
-    """What a command takes beside its words."""
+    """The flags of a command."""
 
     def __init__(
-        self, values: dict[str, str], switches: dict[str, str], choices: dict[str, tuple[str, ...]],
-        numbers: dict[str, int], lists: tuple[str, ...], params: tuple[str, ...],
+        self, values: dict[str, str], switches: dict[str, str], choices: dict[str, list[str]],
+        numbers: dict[str, int], lists: list[str], params: list[str],
     ) -> None:  # fmt: skip
         self.values = values
         """The name of each flag that has a value, of each switch without one."""
@@ -27,7 +30,7 @@ class Flags:
         self.lists = lists
         """Flags that may be given again, or have several values with commas between."""
         self.params = params
-        """What of it goes to the daemon."""
+        """Those that go to the daemon."""
 
     def read(self, args: list[str]) -> tuple[list[str], dict[str, Any]] | None:
         """The words and the values of the flags; None when something is not understood."""
@@ -63,3 +66,9 @@ class Flags:
         else:
             given[name] = text
         return True
+
+
+_TABLE = read_beside(__file__, "flag_table.json")
+QUERY, GREP, MCP, HOOK = (Flags(**_TABLE[command]) for command in ("query", "grep", "mcp", "hook"))
+BUS_PARAMS: list[str] = _TABLE["bus"]
+"""The flags of `memd query` that `bus` has too."""

@@ -12,12 +12,12 @@ import select
 import time
 
 from memd.cli import console, daemon_calls
-from memd.cli.flag_table import MCP
+from memd.cli.flags import MCP
 from memd.config.paths import socket_path_str
 from memd.errors import Busy, MemdError, NoDaemon, TooLarge, UnknownMethod
 from memd.protocol import wire
 from memd.protocol.connection import Closed, Connection
-from memd.protocol.wire import MAX_REQUEST
+from memd.protocol.wire import MAX_REQUEST, as_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -385,11 +385,6 @@ def _connected(start: bool) -> DaemonSession:
         return DaemonSession(socket_path_str(), OPEN_SECONDS)
 
 
-def as_id(value: Any) -> str | float | None:
-    """The id of a request; None for what can be none."""
-    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else None
-
-
 class TooLong:
     """Both ends of a line that is longer than allowed. What lies between is not kept."""
 
@@ -411,15 +406,7 @@ class TooLong:
         heads = (self._head[: at.end()] + b"}" for at in re.finditer(ID, self._head))
         tails = [b"{" + self._tail[at.start(1) :] for at in re.finditer(rb",\s*(" + ID + rb")", self._tail)]
         objects = (*heads, *reversed(tails))
-        return next((found for text in objects if (found := _id_of(text)) is not None), None)
-
-
-def _id_of(text: bytes) -> str | float | None:
-    try:
-        message = wire.decode(text)
-    except MemdError:
-        return None
-    return as_id(message.get("id")) if isinstance(message, dict) else None
+        return next((found for text in objects if (found := as_id(_read(text).get("id"))) is not None), None)
 
 
 class LineSplitter:

@@ -25,9 +25,9 @@ from memd.cli import completions, console, daemon_calls
 from memd.errors import UsageError
 
 if TYPE_CHECKING:
+    from memd.config.declared import Parameter
     from memd.protocol.client import Client
     from memd.protocol.methods import Method
-    from memd.protocol.methods.parameters import Parameter
 
 Args = dict[str, Any]
 """What a person typed, by the names of the parameters; None, or False, where nothing was."""
@@ -49,7 +49,6 @@ HELP = {
 """Help for parameters whose declarations speak of the protocol."""
 UNSPLIT = ("files", "globs")
 """Lists whose entries may hold commas."""
-TYPES = {"text": str, "whole number": int, "number": float, "true or false": bool, "list of texts": list[str]}
 UNBOUNDED = 10**9
 EVIDENT = ("any", "none")
 """What need not be said of an option that is left out."""
@@ -124,7 +123,7 @@ def method_command(
 
 def wire_params(client: Client, method: str, args: Args) -> Args:
     """What goes to the daemon: what was typed, the workspace that is meant, and the time of day here."""
-    from memd.protocol.methods.parameters import parameters_of
+    from memd.protocol.methods.base import parameters_of
 
     declared = parameters_of(method)
     params = {
@@ -211,7 +210,7 @@ class DeclaredCommand:
     @cached_property
     def _parameters(self) -> dict[str, Parameter]:
         """The parameters of the method that are typed, arguments before options."""
-        from memd.protocol.methods.parameters import parameters_of
+        from memd.protocol.methods.base import parameters_of
 
         filled_in = {*FILLED_IN, *self._leave_out, *(["who"] if self._method.signed else [])}
         if self._has_scope:
@@ -277,6 +276,8 @@ class DeclaredCommand:
         return info
 
     def _type(self, parameter: Parameter) -> Any:
+        from memd.config.declared import TYPES
+
         if parameter.name == self._words:
             return list[str] | None
         chosen = parameter.choices and not parameter.is_list
@@ -318,7 +319,7 @@ def _flags(parameter: Parameter) -> tuple[str, ...]:
 
 def _about(parameter: Parameter) -> str:
     """What a parameter means; where it says `as in` another method, what it means there."""
-    from memd.protocol.methods.parameters import parameters_of
+    from memd.protocol.methods.base import parameters_of
 
     other = re.fullmatch(r"as in `(.+)`", parameter.about)
     return parameters_of(other[1])[parameter.name].about if other else parameter.about

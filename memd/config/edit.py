@@ -11,7 +11,8 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT
 
 from memd.config import load, paths
-from memd.config.schema import RULES, RULES_DOC, SECTIONS, WORKSPACE_KEYS, settings_of
+from memd.config.declared import docs_of, fields_of
+from memd.config.schema import RULES, RULES_DOC, SECTIONS, WORKSPACE_KEYS
 from memd.errors import AlreadyExists, ConfigError, Refused
 from memd.models import DEFAULT_GLOBS, Workspace
 
@@ -26,8 +27,9 @@ def sample() -> str:
     ]
     for name, section in SECTIONS.items():
         lines += [f"# {section.__doc__}", f"[{name}]"]
-        for spec in settings_of(section):
-            lines += [f"# {spec.metadata['doc']}", f"# {spec.name} = {toml_value(spec.default)}"]
+        docs = docs_of(section)
+        for setting, spec in fields_of(section).items():
+            lines += [f"# {docs.get(setting, '')}", f"# {setting} = {toml_value(spec.default)}"]
         lines.append("")
     lines += [f"# {RULES_DOC}", f"[{RULES}]", '# decay-unaccessed = "off"']
     lines += ['# old-chatter = "tag=chat idle>30d → archive"', ""]

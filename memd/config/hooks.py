@@ -14,22 +14,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-DEFAULTS: dict[str, Any] = {
-    "timeout_ms": 300,
-    "start_ms": 1_000,
-    "limit": 3,
-    "confidence": 0.75,
-    "capture": False,
-    "extract": "",
-    "extract_s": 30,
+SETTINGS: dict[str, tuple[Any, ...]] = {
+    "timeout_ms": (300, 10, 60_000),
+    "start_ms": (1_000, 10, 60_000),
+    "limit": (3, 0, 20),
+    "confidence": (0.75, 0.6, 1.0),
+    "capture": (False,),
+    "extract": ("",),
+    "extract_s": (30, 1, 600),
 }
-BOUNDS: dict[str, tuple[float, float]] = {
-    "timeout_ms": (10, 60_000),
-    "start_ms": (10, 60_000),
-    "limit": (0, 20),
-    "confidence": (0.6, 1.0),
-    "extract_s": (1, 600),
-}
+"""The default of each setting, and the bounds of those that are numbers."""
+DEFAULTS = {name: default for name, (default, *_) in SETTINGS.items()}
+BOUNDS = {name: bounds for name, (_, *bounds) in SETTINGS.items() if bounds}
 ENV_PREFIX = "MEMD_HOOKS__"
 TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 

@@ -7,14 +7,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from memd.config import paths
+from memd.config.declared import TYPES, Parameter, fields_of
 from memd.config.hooks import value_from_text
-from memd.config.schema import RULES, SECTIONS, WORKSPACE_KEYS, Settings, settings_of
+from memd.config.schema import RULES, SECTIONS, WORKSPACE_KEYS, Settings
 from memd.errors import ConfigError, did_you_mean
 from memd.models import DEFAULT_GLOBS, Workspace
 
 ENV_PREFIX = "MEMD_"
-TYPE_NAMES = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
 NS = re.compile(r"[^\s/\\\x00-\x1f]{1,100}")
 
 
@@ -169,34 +171,33 @@ def _set(
     values: dict[str, Any], section: str, key: str, value: Any, place: str, problems: Problems, from_text: bool = False
 ) -> None:
     """Check one value against its setting and keep it if it is right."""
-    known = {spec.name: spec for spec in settings_of(SECTIONS[section])}
+    known = fields_of(SECTIONS[section])
     if key not in known:
         problems.add(place, f"unknown setting `{section}.{key}`{did_you_mean(key, known)}")
         return
-    kind = str(known[key].type)
+    setting = known[key]
     if from_text:
-        value = value_from_text(value, kind)
-    if kind == "float" and type(value) is int:
-        value = float(value)
-    if type(value).__name__ != kind:
-        problems.add(place, f"`{section}.{key}` must be {TYPE_NAMES[kind]}, not {value!r}")
-    elif wanted := _required(known[key].metadata, value):
-        problems.add(place, f"`{section}.{key}` must be {wanted}")
-    else:
-        values[key] = value
+        value = value_from_text(value, TYPES[setting.type].__name__)
+    try:
+        values[key] = msgspec.convert(value, setting.kind)
+    except msgspec.ValidationError:
+        problems.add(place, f"`{section}.{key}` must be {_required(setting, value)}")
+        return
+    if setting.problem and (wanted := setting.problem(value)):
+        shown = "" if setting.private else f", not {value!r}"
+        problems.add(place, f"`{section}.{key}` must be {wanted}{shown}")
 
 
-def _required(checks: Mapping[str, Any], value: Any) -> str:
-    """What a value must be instead, in words that follow "must be"; empty if it is right."""
-    if checks["choices"] and value not in checks["choices"]:
-        choices = " or ".join(f'"{choice}"' for choice in checks["choices"])
-        return f"{choices}, not {value!r}{did_you_mean(str(value), checks['choices'])}"
-    # Written this way round, it refuses what is not a number (`nan`) too.
-    if checks["low"] is not None and not checks["low"] <= value <= checks["high"]:
-        return f"between {checks['low']:g} and {checks['high']:g}, not {value!r}"
-    problem = checks["problem"](value) if checks["problem"] else ""
-    shown = "" if checks["private"] else f", not {value!r}"
-    return f"{problem}{shown}" if problem else ""
+def _required(setting: Parameter, value: Any) -> str:
+    """The type, the choices or the bounds that a value does not have, in words that follow "must be"."""
+    try:
+        msgspec.convert(value, TYPES[setting.type])
+    except msgspec.ValidationError:
+        return f"{setting.noun}, not {value!r}"
+    if setting.choices:
+        choices = " or ".join(f'"{choice}"' for choice in setting.choices)
+        return f"{choices}, not {value!r}{did_you_mean(value, setting.choices)}"
+    return f"between {setting.low:g} and {setting.high:g}, not {value!r}"
 
 
 def _workspaces(tables: Any, problems: Problems) -> tuple[Workspace, ...]:

@@ -8,8 +8,7 @@ from typing import Any
 from memd.daemon.handler_context import HandlerContext, Result
 from memd.daemon.server import ClientConnection
 from memd.errors import Refused
-from memd.protocol.methods.base import Method
-from memd.protocol.methods.parameters import parameters_of
+from memd.protocol.methods.base import Method, parameters_of
 
 
 def bind(ctx: HandlerContext, connection: ClientConnection, ns: str) -> None:

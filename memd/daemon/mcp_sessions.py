@@ -51,10 +51,10 @@ class McpSessions:
         self._all = {other: connection for other, connection in self._all.items() if other is not session}
 
     def load(self) -> ModuleType:
-        """The module `memd.mcp.session`; its import takes a second the first time, so never on the loop."""
+        """The module `memd.mcp.sdk_server`; its import takes a second the first time, so never on the loop."""
         try:
             with self._loading:
-                return importlib.import_module("memd.mcp.session")
+                return importlib.import_module("memd.mcp.sdk_server")
         except ImportError as error:
             raise MemdError(f"agents that speak MCP cannot be served: {error}", "install memd again") from error
 

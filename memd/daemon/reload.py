@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from memd.config.declared import fields_of
 from memd.config.load import load
-from memd.config.schema import SECTIONS, Settings, settings_of
+from memd.config.schema import SECTIONS, Settings
 from memd.daemon.handler_context import HandlerContext
 
 FOLLOWED = ("embedding", "search", "rules")
@@ -34,6 +35,6 @@ def _changes(before: Settings, after: Settings) -> Iterator[str]:
     """The names of the settings that differ."""
     for name, section in SECTIONS.items():
         old, new = getattr(before, name), getattr(after, name)
-        for one in settings_of(section):
-            if getattr(old, one.name) != getattr(new, one.name):
-                yield f"{name}.{one.name}"
+        for setting in fields_of(section):
+            if getattr(old, setting) != getattr(new, setting):
+                yield f"{name}.{setting}"

@@ -16,8 +16,7 @@ from memd.config.schema import ServerSettings
 from memd.daemon.system import peer_uid
 from memd.errors import Busy, MemdError, TooLarge
 from memd.protocol import wire
-from memd.protocol.rate_limit import RateLimit
-from memd.protocol.wire import MAX_REQUEST, RpcRequest
+from memd.protocol.wire import MAX_REQUEST, RateLimit, RpcRequest
 
 log = logging.getLogger("memd.server")
 

@@ -14,8 +14,7 @@ from memd.errors import Proposed, Refused
 from memd.indexer.record import actions
 from memd.indexer.record.history import PEOPLE
 from memd.notes import secrets
-from memd.protocol.methods.base import Method, Signed
-from memd.protocol.methods.parameters import parameters_of
+from memd.protocol.methods.base import Method, Signed, parameters_of
 from memd.protocol.methods.proposals import Deciding
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from memd.config.tokens import AccessToken
 from memd.errors import Refused, UnknownMethod, UsageError
 from memd.protocol.methods import METHODS, Method
-from memd.protocol.methods.parameters import parameters_of
+from memd.protocol.methods.base import parameters_of
 
 HERE = "cwd"
 """The caller's directory: on another machine it says nothing."""

@@ -18,13 +18,12 @@ from memd.config.schema import Settings
 from memd.errors import MemdError, NoDaemon, UsageError, did_you_mean
 from memd.hub.access import Access
 from memd.hub.guard import ACCESS, HEADERS, HEALTH, MCP, RETRY, HubGuard, Rejected
-from memd.mcp.http_server import HttpEndpoint, HttpServer
 from memd.mcp.profiles import PROFILES, tools_of
+from memd.mcp.sdk_server import HttpEndpoint
 from memd.mcp.tools import Call, Tool
 from memd.protocol import wire
 from memd.protocol.async_client import RETRIES, AsyncClient, ClientPool
-from memd.protocol.method_table import METHODS
-from memd.protocol.rpc_session import LONG_TIMEOUT
+from memd.protocol.method_table import LONG_TIMEOUT, METHODS
 
 CONNECTIONS = 32
 """To the daemon, for people and programs; as many for models, whose answers have secrets masked."""
@@ -42,8 +41,10 @@ class Hub:
         self._look: asyncio.Task[bool] | None = None
         self._expressions: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Held while a regular expression of a token is looked for: one at a time, since one can fill a core."""
-        server = HttpServer(_tools_for, self._call_for, settings.server.structured_content)
-        self._mcp = HttpEndpoint(server, settings.hub.max_request_kb * 1024)
+        self._mcp = HttpEndpoint(
+            _tools_for, self._call_for, structured_content=settings.server.structured_content,
+            max_bytes=settings.hub.max_request_kb * 1024,
+        )  # fmt: skip
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

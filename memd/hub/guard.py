@@ -20,7 +20,7 @@ from memd.errors import Busy, MemdError, Refused, TooLarge
 from memd.hub.access import Access
 from memd.hub.connections import CONNECTION, GuestConnection
 from memd.protocol import wire
-from memd.protocol.rate_limit import RateLimit
+from memd.protocol.wire import RateLimit
 
 log = logging.getLogger("memd.hub")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any, NoReturn, cast
+from pathlib import Path
+from typing import Any, cast
 
 from memd.errors import NotFound, UsageError, did_you_mean
 from memd.lifecycle.rules import COMPARE, FLOOR, HOME, KEEP, PAIR_VERBS, Rule, RuleAction, RuleCondition, Value
@@ -21,10 +23,11 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 SYSTEM = "sys-"
 """The optional prefix of the names of built-in rules."""
 ARROW = re.compile(r"→|->|=>(?!\d)")
-GAP = re.compile(r"(?:[\s,]+|and(?=\s))*")
-CONDITION = re.compile(r"([^\W\d]+)\s*([<>=!≥≤≠~:]+)\s*([^\s,]+)")
+CONDITION = re.compile(
+    r"[\s,]+|and(?=\s)|(?P<field>[^\W\d]+)\s*(?P<op>[<>=!≥≤≠~:]+)\s*(?P<value>[^\s,]+)|(?P<other>[^\s,]+)"
+)
+"""A gap, a condition, or what is neither."""
 WORD = re.compile(r"[^\s,]+")
-DURATION = re.compile(r"(\d{1,6})([mhdw])")
 MINUTES = {"m": 1, "h": 60, "d": 1_440, "w": 10_080}
 EXACT = {"=", "!="}
 ORDER = {">", ">=", "<", "<="}
@@ -40,148 +43,159 @@ VERBS = {
 EXAMPLE = "such as: tier=stm age>48h access<10 → decay 0.95 floor 0.1"
 
 
-class RuleReader:
-    """Parses one rule; an error names the problem and its place."""
+class RuleMistake(Exception):
+    """A mistake in the text of a rule, and the character at which it stands."""
 
-    def __init__(self, name: str, text: str) -> None:
-        self.name = name
-        self.text = text
-
-    def refuse(self, message: str, at: int = -1) -> NoReturn:
-        place = f", character {at + 1}" if at >= 0 else ""
-        raise UsageError(f"rule `{self.name}`{place}: {message}", EXAMPLE)
-
-    def unknown(self, word: str, what: str, known: Iterable[str], at: int) -> NoReturn:
-        names = list(known)
-        meant = did_you_mean(word.lower(), names) or "."
-        self.refuse(f"`{word}` is no {what}{meant} There are: {', '.join(names)}", at)
-
-    def conditions(self, end: int, begin: int) -> Iterator[RuleCondition]:
-        """The part before the arrow."""
-        at = _after_gap(self.text, begin, end)
-        while at < end:
-            match = CONDITION.match(self.text, at, end)
-            if match is None:
-                word = WORD.match(self.text, at, end)
-                self.refuse(f"`{word[0] if word else ''}` is no condition: a field, an operator, a value", at)
-            yield self.condition(match)
-            at = _after_gap(self.text, match.end(), end)
-
-    def condition(self, match: re.Match[str]) -> RuleCondition:
-        field, op, text = match.groups()
-        if field not in FIELDS:
-            self.unknown(field, "field", FIELDS, match.start())
-        read, allowed = FIELDS[field]
-        if op not in allowed:
-            meant = f"; did you mean `{FOREIGN[op]}`?" if FOREIGN.get(op) in allowed else "."
-            known = " ".join(name for name in COMPARE if name in allowed)
-            self.refuse(f"`{field}` cannot be compared with `{op}`{meant} It takes: {known}", match.start(2))
-        return RuleCondition(field, op, read(self, text, match.start(3)))
-
-    def action(self, begin: int) -> RuleAction:
-        """The part after the arrow."""
-        words = [(word[0], word.start()) for word in WORD.finditer(self.text, begin)]
-        if not words:
-            self.refuse(f"nothing follows the arrow; it may be: {', '.join(VERBS.values())}", begin)
-        (verb, at), rest = words[0], words[1:]
-        if verb not in VERBS:
-            self.unknown(verb, "action", VERBS, at)
-        if verb in ("promote", "demote"):
-            return self.move(verb, rest, at)
-        if verb == "decay":
-            return self.decay(rest, at)
-        if verb == "dedup" and rest:
-            return self.dedup(rest, at)
-        if rest:
-            self.refuse(f"nothing can follow `{verb}`", rest[0][1])
-        return RuleAction(verb)
-
-    def move(self, verb: str, rest: list[tuple[str, int]], at: int) -> RuleAction:
-        if len(rest) != 1:
-            self.refuse(f"`{verb}` needs one tier: {', '.join(TIERS)}", rest[1][1] if rest else at)
-        (tier, where) = rest[0]
-        if tier == PINNED:
-            self.refuse("a rule cannot pin a memory: only a person can", where)
-        if tier not in TIERS and (tier, verb) != (HOME, "promote"):
-            self.unknown(tier, "tier", (*TIERS, HOME) if verb == "promote" else TIERS, where)
-        if (verb, tier) in (("promote", RANK[0]), ("demote", RANK[-1])):
-            self.refuse(f"nothing can be {verb}d to {tier}: {RISING}", where)
-        return RuleAction(verb, cast(Tier, tier))
-
-    def decay(self, rest: list[tuple[str, int]], at: int) -> RuleAction:
-        if len(rest) not in (1, 3) or (len(rest) == 3 and rest[1][0] != "floor"):
-            self.refuse(f"write it as `{VERBS['decay']}`", rest[1][1] if len(rest) > 1 else at)
-        factor = _share(self, *rest[0])
-        if not 0 < factor <= 1:
-            self.refuse("the factor must be over 0 and at most 1", rest[0][1])
-        return RuleAction("decay", factor=factor, floor=_share(self, *rest[2]) if rest[1:] else FLOOR)
-
-    def dedup(self, rest: list[tuple[str, int]], at: int) -> RuleAction:
-        if len(rest) != 2 or rest[0][0] != "keep":
-            self.refuse(f"write it as `{VERBS['dedup']}`", rest[0][1])
-        if rest[1][0] not in KEEP:
-            self.unknown(rest[1][0], "memory to keep", KEEP, rest[1][1])
-        return RuleAction("dedup", keep=rest[1][0])
+    def __init__(self, message: str, at: int = -1) -> None:
+        super().__init__(f", character {at + 1}: {message}" if at >= 0 else f": {message}")
 
 
-def _after_gap(text: str, at: int, end: int) -> int:
-    gap = GAP.match(text, at, end)
-    return gap.end() if gap else at
+def parse(name: str, text: str) -> Rule:
+    """The rule that a text describes; a leading `off` switches it off. An error names the problem and its place."""
+    plain = named(name)
+    try:
+        return _read(plain, text)
+    except RuleMistake as mistake:
+        raise UsageError(f"rule `{plain}`{mistake}", EXAMPLE) from None
+
+
+def named(name: str) -> str:
+    """A rule's name without the optional `sys-`, checked."""
+    plain = name.removeprefix(SYSTEM)
+    if not NAME.fullmatch(plain):
+        raise UsageError(f"{name!r} cannot be the name of a rule", "use small letters, digits and dashes, at most 64")
+    return plain
+
+
+def _read(name: str, text: str) -> Rule:
+    switch = re.match(r"\s*(off|on)\s+", text)
+    arrow = ARROW.search(text)
+    if arrow is None:
+        raise RuleMistake("there is no arrow (→, -> or =>) between the conditions and the action")
+    when = tuple(_conditions_in(text, switch.end() if switch else 0, arrow.start()))
+    rule = Rule(name, when, _action(text, arrow.end()), not (switch and switch[1] == OFF))
+    if problem := _impossible(rule):
+        raise RuleMistake(problem)
+    return rule
+
+
+def _conditions_in(text: str, begin: int, end: int) -> Iterator[RuleCondition]:
+    """The part before the arrow."""
+    for found in CONDITION.finditer(text, begin, end):
+        if found["other"]:
+            raise RuleMistake(f"`{found['other']}` is no condition: a field, an operator, a value", found.start())
+        if found["field"]:
+            yield _condition(found)
+
+
+def _condition(found: re.Match[str]) -> RuleCondition:
+    field, op = _one_of(found["field"], "field", FIELDS, found.start()), found["op"]
+    read, allowed = FIELDS[field]
+    if op not in allowed:
+        meant = f"; did you mean `{FOREIGN[op]}`?" if FOREIGN.get(op) in allowed else "."
+        known = " ".join(name for name in COMPARE if name in allowed)
+        raise RuleMistake(f"`{field}` cannot be compared with `{op}`{meant} It takes: {known}", found.start("op"))
+    return RuleCondition(field, op, read(found["value"], found.start("value")))
+
+
+def _action(text: str, begin: int) -> RuleAction:
+    """The part after the arrow."""
+    words = [(word[0], word.start()) for word in WORD.finditer(text, begin)]
+    if not words:
+        raise RuleMistake(f"nothing follows the arrow; it may be: {', '.join(VERBS.values())}", begin)
+    (verb, at), *rest = words
+    usage = f"write it as `{VERBS[_one_of(verb, 'action', VERBS, at)]}`"
+    match verb, rest:
+        case "promote" | "demote", [(tier, where)]:
+            return RuleAction(verb, _target(verb, tier, where))
+        case "promote" | "demote", _:
+            raise RuleMistake(f"`{verb}` needs one tier: {', '.join(TIERS)}", rest[1][1] if rest else at)
+        case "decay", [factor]:
+            return RuleAction(verb, factor=_factor(*factor), floor=FLOOR)
+        case "decay", [factor, ("floor", _), floor]:
+            return RuleAction(verb, factor=_factor(*factor), floor=_share(*floor))
+        case "decay", _:
+            raise RuleMistake(usage, rest[1][1] if rest else at)
+        case "dedup", [("keep", _), (which, where)]:
+            return RuleAction(verb, keep=_one_of(which, "memory to keep", KEEP, where))
+        case _, [(_, where), *_]:
+            raise RuleMistake(usage if verb == "dedup" else f"nothing can follow `{verb}`", where)
+    return RuleAction(verb)
+
+
+def _target(verb: str, tier: str, at: int) -> Tier:
+    """The tier that a memory is promoted or demoted to."""
+    if tier == PINNED:
+        raise RuleMistake("a rule cannot pin a memory: only a person can", at)
+    _one_of(tier, "tier", (*TIERS, HOME) if verb == "promote" else TIERS, at)
+    if (verb, tier) in (("promote", RANK[0]), ("demote", RANK[-1])):
+        raise RuleMistake(f"nothing can be {verb}d to {tier}: {RISING}", at)
+    return cast(Tier, tier)
+
+
+def _factor(text: str, at: int) -> float:
+    if not (factor := _share(text, at)):
+        raise RuleMistake("the factor must be over 0 and at most 1", at)
+    return factor
 
 
 # --- values -------------------------------------------------------------------------------------------------
 
+ReadValue = Callable[[str, int], Value]
+"""Reads a value that stands at some character."""
 
-def _one_of(what: str, known: tuple[str, ...]) -> Callable[[RuleReader, str, int], Value]:
-    def read(reader: RuleReader, text: str, at: int) -> Value:
+
+def _one_of(word: str, what: str, known: Iterable[str], at: int) -> str:
+    names = list(known)
+    if word not in names:
+        meant = did_you_mean(word.lower(), names) or "."
+        raise RuleMistake(f"`{word}` is no {what}{meant} There are: {', '.join(names)}", at)
+    return word
+
+
+def _choice(what: str, known: tuple[str, ...]) -> ReadValue:
+    def read(text: str, at: int) -> Value:
         if text == PINNED:
-            reader.refuse("rules do not apply to pinned memories: they never age", at)
-        if text not in known:
-            reader.unknown(text, what, known, at)
-        return text
+            raise RuleMistake("rules do not apply to pinned memories: they never age", at)
+        return _one_of(text, what, known, at)
 
     return read
 
 
-def _name(reader: RuleReader, text: str, at: int) -> Value:
-    name = text.lstrip("#")
-    if not name or re.search(r"[<>=!]", name):
-        reader.refuse(f"`{text}` is no name", at)
-    return name
+def _spelled(pattern: str, value: Callable[[re.Match[str]], Value], what: str) -> ReadValue:
+    def read(text: str, at: int) -> Value:
+        if (found := re.fullmatch(pattern, text)) is None:
+            raise RuleMistake(f"`{text}` is no {what}", at)
+        return value(found)
+
+    return read
 
 
-def _duration(reader: RuleReader, text: str, at: int) -> Value:
-    found = DURATION.fullmatch(text)
-    if found is None:
-        reader.refuse(f"`{text}` is no time: a whole number and m, h, d or w, such as 90m, 48h, 3d, 2w", at)
-    return timedelta(minutes=int(found[1]) * MINUTES[found[2]])
-
-
-def _count(reader: RuleReader, text: str, at: int) -> Value:
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        reader.refuse(f"`{text}` is no whole number", at)
-    return int(text)
-
-
-def _share(reader: RuleReader, text: str, at: int) -> float:
+def _share(text: str, at: int) -> float:
     try:
         number = float(text)
     except ValueError:
-        reader.refuse(f"`{text}` is no number", at)
+        raise RuleMistake(f"`{text}` is no number", at) from None
     if not 0 <= number <= 1:
-        reader.refuse(f"`{text}` is not from 0 to 1", at)
+        raise RuleMistake(f"`{text}` is not from 0 to 1", at)
     return abs(number)
 
 
-def _yes(reader: RuleReader, text: str, at: int) -> Value:
-    if text not in ("yes", "no"):
-        reader.unknown(text, "answer", ("yes", "no"), at)
-    return text == "yes"
+def _yes(text: str, at: int) -> Value:
+    return _one_of(text, "answer", ("yes", "no"), at) == "yes"
 
 
-FIELDS: dict[str, tuple[Callable[[RuleReader, str, int], Value], set[str]]] = {
-    "tier": (_one_of("tier", TIERS), EXACT),
-    "kind": (_one_of("kind", KINDS), EXACT),
+_name = _spelled(r"#*([^#<>=!][^<>=!]*)", lambda found: found[1], "name")
+_count = _spelled(r"[0-9]{1,9}", lambda found: int(found[0]), "whole number")
+_duration = _spelled(
+    r"(\d{1,6})([mhdw])",
+    lambda found: timedelta(minutes=int(found[1]) * MINUTES[found[2]]),
+    "time: a whole number and m, h, d or w, such as 90m, 48h, 3d, 2w",
+)
+
+FIELDS: dict[str, tuple[ReadValue, set[str]]] = {
+    "tier": (_choice("tier", TIERS), EXACT),
+    "kind": (_choice("kind", KINDS), EXACT),
     "role": (_name, EXACT),
     "tag": (_name, EXACT),
     "age": (_duration, ORDER),
@@ -198,29 +212,7 @@ FIELDS: dict[str, tuple[Callable[[RuleReader, str, int], Value], set[str]]] = {
 """The fields of a condition: how to parse the value, and which operators make sense."""
 
 
-# --- reading and writing ------------------------------------------------------------------------------------
-
-
-def named(name: str) -> str:
-    """A rule's name without the optional `sys-`, checked."""
-    plain = name.removeprefix(SYSTEM)
-    if not NAME.fullmatch(plain):
-        raise UsageError(f"{name!r} cannot be the name of a rule", "use small letters, digits and dashes, at most 64")
-    return plain
-
-
-def parse(name: str, text: str) -> Rule:
-    """The rule that a text describes; a leading `off` switches it off."""
-    reader = RuleReader(named(name), text)
-    switch = re.match(r"\s*(?:off|on)\s+", text)
-    arrow = ARROW.search(text)
-    if arrow is None:
-        reader.refuse("there is no arrow (→, -> or =>) between the conditions and the action")
-    when = tuple(reader.conditions(arrow.start(), switch.end() if switch else 0))
-    rule = Rule(reader.name, when, reader.action(arrow.end()), not (switch and switch[0].strip() == OFF))
-    if problem := _impossible(rule):
-        reader.refuse(problem)
-    return rule
+# --- what makes no sense, and writing ----------------------------------------------------------------------
 
 
 def _impossible(rule: Rule) -> str:
@@ -285,7 +277,7 @@ def _number(number: float) -> str:
 
 # --- conditions that exclude each other -----------------------------------------------------------------------
 
-CHOICES: dict[str, set[Any]] = {"tier": set(TIERS), "kind": set(KINDS), "returned": {True, False}}
+CHOICES: dict[str, tuple[Value, ...]] = {"tier": TIERS, "kind": KINDS, "returned": (True, False)}
 HIGHEST = {"utility": 1.0, "importance": 1.0, "similarity": 1.0}
 
 
@@ -298,73 +290,41 @@ def contradiction(when: Iterable[RuleCondition]) -> list[RuleCondition]:
 
 
 def _satisfiable(field: str, conditions: list[RuleCondition]) -> bool:
-    if field not in ("tag", "role", *CHOICES):
-        return _some_number(field, conditions)
-    required = {_folded(one) for one in conditions if one.op == "="}
-    excluded = {_folded(one) for one in conditions if one.op == "!="}
     if field == "tag":
-        # A memory may have many tags.
-        return required.isdisjoint(excluded)
-    choices = required or CHOICES.get(field)
-    return len(required) < 2 and (choices is None or bool(choices - excluded))
+        # A memory may have many tags, and their case does not count.
+        tags = {op: {str(one.value).casefold() for one in conditions if one.op == op} for op in EXACT}
+        return tags["="].isdisjoint(tags["!="])
+    candidates = _candidates(field, [one.value for one in conditions])
+    return any(all(COMPARE[one.op](value, one.value) for one in conditions) for value in candidates)
 
 
-def _folded(condition: RuleCondition) -> Value:
-    """A value as it is compared: tags are, whatever their case."""
-    return str(condition.value).casefold() if condition.field == "tag" else condition.value
-
-
-def _some_number(field: str, conditions: list[RuleCondition]) -> bool:
-    """Whether a number meets all: tries the numbers themselves, the ends, and one in each gap between them."""
-    least: Any = timedelta() if isinstance(conditions[0].value, timedelta) else 0
+def _candidates(field: str, values: list[Any]) -> Iterable[Value]:
+    """Values among which is one that meets all conditions, if any does: of numbers those that are compared with, the
+    ends, and one in each gap between them."""
+    if field == "role":
+        return (*values, "any other")
+    if field in CHOICES:
+        return CHOICES[field]
+    least: Any = timedelta() if isinstance(values[0], timedelta) else 0
     highest = HIGHEST.get(field)
-    numbers: list[Any] = sorted({least, *(one.value for one in conditions), *([] if highest is None else [highest])})
+    numbers = sorted({least, *values, *([] if highest is None else [highest])})
     if field in ("access", "days", "useful", "told"):
         # As many whole neighbours as conditions could exclude one by one.
         between = [number + step for number in numbers for step in range(1, len(numbers) + 1)]
     else:
         between = [low + (high - low) / 2 for low, high in pairwise(numbers)]
         between += [numbers[-1] + timedelta(days=1)] if highest is None else []
-    return any(
-        number >= least and all(COMPARE[one.op](number, one.value) for one in conditions)
-        for number in (*numbers, *between)
-    )
+    return [number for number in (*numbers, *between) if number >= least]
 
 
 # --- the rules in force ---------------------------------------------------------------------------------------
 
 
 BUILT_IN: tuple[Rule, ...] = tuple(
-    replace(parse(name, rule), built_in=True, doc=doc) for name, rule, doc in (
-        # Raw captures first, and attention before neglect: one that was asked for twice is kept however old it is.
-        ("promote-sensory", "tier=sensory age>1h access>1 → promote stm",
-         "A raw capture that was asked for becomes a memory."),
-        ("decay-sensory", "tier=sensory age>4h → delete",
-         "A raw capture that nobody asked for is laid aside."),
-        # Before `wake`: what it laid aside still matches it there, which is no move and ends the search.
-        # Before `promote-to-ltm`: being found often is no merit if it never helped.
-        ("prune-low-utility", "told>20 utility<0.05 → demote dormant",
-         "What is found often and never useful is laid aside, where someone says what is useful."),
-        ("wake", "tier=dormant returned=yes → promote home",
-         "What was asked for after a rule had laid it aside comes back."),
-        # Before `decay-unaccessed`: with other numbers both could match, and rising must win.
-        ("promote-to-ltm", "tier=stm age>72h access>50 → promote ltm",
-         "What is asked for again and again stays."),
-        ("demote-stale-ltm", "tier=ltm idle>168h → demote dormant",
-         "What nobody has asked for in a week is laid aside."),
-        ("decay-unaccessed", "tier=stm age>48h access<10 → decay 0.95 floor 0.1",
-         "What is hardly asked for weighs a little less each day."),
-        # Pair rules, the narrower one first: two memories that say the same are not merely linked.
-        ("dedup-all", "similarity>0.92 → dedup",
-         "Of memories that say the same, one stays and the others are laid aside."),
-        ("renew", "similarity>=0.8 → refine",
-         "Of two notes under one heading that say nearly the same, the later refines the earlier."),
-        ("merge-similar", "tier=stm similarity>0.9 → link",
-         "Memories that say nearly the same are linked."),
-    )
-)  # fmt: skip
-"""The rules that memd comes with, in the order in which they are tried, each as it did no harm in the replay of a year
-(docs/lifecycle.md)."""
+    replace(parse(name, row["rule"]), built_in=True, doc=row["doc"])
+    for name, row in tomllib.loads(Path(__file__).with_name("built_in_rules.toml").read_text(encoding="utf-8")).items()
+)
+"""The rules that memd comes with, in the order in which they are tried."""
 
 SWITCH = {"on": True, OFF: False}
 ORIGINAL = {rule.name: rule for rule in BUILT_IN}
@@ -414,7 +374,7 @@ def find(rules: Sequence[Rule], name: str) -> Rule:
 
 
 def text_for(rules: Sequence[Rule], name: str, wanted: str) -> str:
-    """What the config file must say to get the wanted rule: a text, or `on` or `off`, which keep its text."""
+    """The text of the config file that makes the wanted rule: a rule, or `on` or `off`, which keep its text."""
     if wanted.strip() not in SWITCH:
         parse(name, wanted)
         return " ".join(wanted.split())
@@ -431,7 +391,7 @@ def choose(rules: Sequence[Rule], wanted: str) -> tuple[Rule, ...]:
 
 
 def origin(rule: Rule) -> str:
-    """Whose rule it is: built-in, a built-in one that was changed, or the user's own."""
+    """The owner of a rule: built-in, a built-in one that was changed, or the user's own."""
     if not rule.built_in:
         return "own"
     return "built-in" if replace(rule, enabled=ORIGINAL[rule.name].enabled) == ORIGINAL[rule.name] else "changed"

@@ -1,18 +1,19 @@
-"""What a tool is: its arguments, which are parameters of its method, and its reply: text for the model, data for its
+"""A tool: its arguments, which are parameters of its method, and its reply: text for the model, data for its
 program, or a typed failure."""
 
-import difflib
+import tomllib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from memd.errors import ConfigError, MemdError, Proposed, UnknownMethod, UnknownWorkspace, UsageError
+from memd.config.declared import TYPES, Parameter, checked
+from memd.errors import ConfigError, MemdError, Proposed, UnknownMethod, UnknownWorkspace, UsageError, did_you_mean
 from memd.mcp.tool_text import degraded_note, sanitize, truncate, with_notes
 from memd.protocol.methods import METHODS
-from memd.protocol.methods.base import MAX_NUMBER, wire_name
-from memd.protocol.methods.parameters import Parameter, parameters_of
+from memd.protocol.methods.base import MAX_NUMBER, parameters_of
 from memd.protocol.safe_text import one_line
 
 Arguments = dict[str, Any]
@@ -25,44 +26,27 @@ Run = Callable[[Call, Arguments], Awaitable[Result]]
 NOT_ABOUT_ARGUMENTS = (UnknownWorkspace, UnknownMethod, ConfigError)
 """Usage errors that other arguments would not avoid."""
 
-TYPES: dict[str, tuple[Any, Schema]] = {
-    "text": (str, {"type": "string"}),
-    "whole number": (int, {"type": "integer"}),
-    "number": (float, {"type": "number"}),
-    "true or false": (bool, {"type": "boolean"}),
-    "list of texts": (
-        list[Annotated[str, msgspec.Meta(min_length=1)]],
-        {"type": "array", "items": {"type": "string"}},
-    ),
-}
-"""Each type of a parameter, for msgspec and in JSON Schema."""
-SHOWN_CHARS = 60
-"""How much of a wrong value an error message repeats."""
+DECLARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
     """A parameter as a tool takes it: what is not changed here is as the method declares it."""
 
-    about: str
     parameter: str
     """Its name in the method; empty where the argument has the same."""
     changes: dict[str, Any]
-    """Fields of `Parameter`; `low` of a list is the number of entries that it must have."""
+    """Fields of `Parameter`."""
 
     def declare(self, method: str, name: str) -> Parameter:
         """The parameter with its changes; a text where the method has none of this name."""
         parameter = parameters_of(method).get(self.parameter or name, Parameter(name, "text", ""))
-        return replace(parameter, name=name, about=self.about, **self.changes)
-
-
-def takes(about: str, parameter: str = "", **changes: Any) -> Argument:
-    return Argument(about, parameter, changes)
+        return replace(parameter, name=name, declared=None, **self.changes)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a tool answers: text for the model, and the same as data."""
+    """The answer of a tool: text for the model, and the same as data."""
 
     text: str
     data: dict[str, Any]
@@ -78,14 +62,15 @@ class Tool:
     title: str
     about: str
     """Written for the model: when to call it, and what it returns."""
+    profile: str
     method: str
     takes: dict[str, Argument]
     reply: Callable[[Result], Reply]
     run: Run | None
     """Makes the result where that takes more than one call of the method."""
-    destroys: bool
+    destroys: bool = False
     """It may replace or remove text."""
-    repeatable: bool
+    repeatable: bool = False
     """It writes, and a second call with the same arguments changes nothing more."""
 
     @property
@@ -127,19 +112,24 @@ class Tool:
         return Reply(f"{code}: {message}{f' ({hint})' if hint else ''}", {"error": data}, failed=True)
 
 
-def tool(
-    method: str, title: str, /, run: Run | None = None, *, destroys: bool = False, repeatable: bool = False,
-    **takes: Argument,
-) -> Callable[[Callable[[Result], Reply]], Tool]:  # fmt: skip
-    """Declare a tool: the function that follows has its name, and its docstring tells the model when to call it. The
-    other keywords are its arguments, in the order in which a model sees them."""
+def tool(run: Run | None = None) -> Callable[[Callable[[Result], Reply]], Tool]:
+    """Make a tool of the function that follows, which has its name and makes its reply."""
+    return lambda reply: declared_tool(reply.__name__, reply, run)
 
-    def declare(reply: Callable[[Result], Reply]) -> Tool:
-        about = " ".join((reply.__doc__ or "").split())
-        named = {wire_name(name): argument for name, argument in takes.items()}
-        return Tool(reply.__name__, title, about, method, named, reply, run, destroys, repeatable)
 
-    return declare
+def declared_tool(name: str, reply: Callable[[Result], Reply], run: Run | None = None) -> Tool:
+    """A tool of which tools.toml has what a model sees."""
+    row = DECLARED["tools"][name]
+    takes = {argument: _argument(declared) for argument, declared in row.get("takes", {}).items()}
+    seen = {**row, "about": " ".join(row["about"].split()), "takes": takes}
+    return Tool(name=name, reply=reply, run=run, **seen)
+
+
+def _argument(declared: str | dict[str, Any]) -> Argument:
+    """An argument as it is declared, or one that several tools have, by its name."""
+    known = DECLARED["arguments"][declared] if isinstance(declared, str) else declared
+    changes = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
+    return Argument(changes.pop("parameter", ""), changes)
 
 
 def pick(row: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -151,7 +141,7 @@ def pick(row: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def input_schema(parameters: dict[str, Parameter]) -> Schema:
-    """What a tool takes, in JSON Schema."""
+    """The arguments of a tool, in JSON Schema."""
     properties = {name: _schema(parameter) for name, parameter in parameters.items()}
     schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
     required = [name for name, parameter in parameters.items() if parameter.required]
@@ -167,51 +157,19 @@ def _schema(parameter: Parameter) -> Schema:
         "default": parameter.default or None,
     }
     known = {name: value for name, value in optional.items() if value is not None}
-    return {**TYPES[parameter.type][1], **known, "description": parameter.about}
+    return {**msgspec.json.schema(TYPES[parameter.type]), **known, "description": parameter.about}
 
 
 def check(tool: str, parameters: dict[str, Parameter], arguments: Arguments) -> Arguments:
     """The arguments with their defaults; UsageError for the first that is wrong. Null means left out."""
     for name in arguments:
         if name not in parameters:
-            raise UsageError(f"`{tool}` has no argument `{name}`", _suggestion(name, parameters))
-    given = {name: value for name, value in arguments.items() if value is not None}
-    for parameter in parameters.values():
-        value = given.get(parameter.name)
-        if parameter.required and (value is None or (isinstance(value, str) and not value.strip())):
-            raise UsageError(f"`{tool}` needs `{parameter.name}`", parameter.about)
+            meant = did_you_mean(name, parameters).removeprefix("; ")
+            raise UsageError(
+                f"`{tool}` has no argument `{name}`", meant or f"it takes: {', '.join(parameters) or 'nothing'}"
+            )
+    # JSON has one type of number, and some clients write 5.0.
+    whole = {name for name, one in arguments.items() if isinstance(one, float) and one.is_integer()}
+    given = {name: int(value) if name in whole else value for name, value in arguments.items()}
     defaults = {name: parameter.default for name, parameter in parameters.items() if parameter.default}
-    return {**defaults, **{name: _convert(parameters[name], value) for name, value in given.items()}}
-
-
-def _suggestion(name: str, parameters: dict[str, Parameter]) -> str:
-    similar = difflib.get_close_matches(name, parameters, n=1, cutoff=0.5)
-    return f"did you mean `{similar[0]}`?" if similar else f"it takes: {', '.join(parameters) or 'nothing'}"
-
-
-def _convert(parameter: Parameter, value: Any) -> Any:
-    """The value in the parameter's type."""
-    if parameter.type == "whole number" and isinstance(value, float) and value.is_integer():
-        # JSON has one type of number, and some clients write 5.0.
-        value = int(value)
-    try:
-        converted = msgspec.convert(value, TYPES[parameter.type][0])
-    except msgspec.ValidationError:
-        raise _wrong(parameter, value) from None
-    if parameter.is_list and len(converted) < (parameter.low or 0):
-        raise UsageError(f"`{parameter.name}` must have {parameter.low} or more entries")
-    if not parameter.is_list and not _allowed(parameter, converted):
-        raise _wrong(parameter, value)
-    return converted
-
-
-def _allowed(parameter: Parameter, value: Any) -> bool:
-    if parameter.choices:
-        return value in parameter.choices
-    return (parameter.low is None or value >= parameter.low) and (parameter.high is None or value <= parameter.high)
-
-
-def _wrong(parameter: Parameter, value: Any) -> UsageError:
-    shown = repr(value)
-    shown = shown if len(shown) <= SHOWN_CHARS else f"{shown[:SHOWN_CHARS]}…"
-    return UsageError(f"`{parameter.name}` must be {parameter.meaning}, not {shown}")
+    return {**defaults, **checked(tool, parameters, given, explain=True)}

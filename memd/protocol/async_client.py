@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from memd.errors import NoDaemon
 from memd.protocol import wire
+from memd.protocol.client import RpcSession
 from memd.protocol.connection import MAX_REPLY, Closed, connect, silent
 from memd.protocol.remote_methods import AsyncRemoteMethods
-from memd.protocol.rpc_session import RpcSession
 
 # --- the connection -------------------------------------------------------------------------------------------
 
@@ -139,11 +139,19 @@ class AsyncConnection(asyncio.Protocol):
 
 
 if TYPE_CHECKING:
-    from memd.protocol.rpc_session import Progress
+    from memd.protocol.client import Progress
 
 
-class AsyncSession(RpcSession):
-    """One connection to the daemon, for the tasks of one loop; calls are made one after the other."""
+class AsyncClient(RpcSession, AsyncRemoteMethods):
+    """A connection to the daemon for asyncio: the methods of `Client`, each to be awaited.
+
+    async with AsyncClient(autostart=True) as memory:
+        for hit in (await memory.query("ErsatzTV"))["hits"]: ...
+
+    `autostart`, `timeout`, `notice`, `bind`, `who`, `retries` and `token` are those of `Client`. Tasks of one loop may
+    share a client; their calls take turns. What `subscribe` and `watch` send comes from `async for event in
+    memory.events()`.
+    """
 
     _link: AsyncConnection | None
 
@@ -222,18 +230,6 @@ class AsyncSession(RpcSession):
 
     async def _do(self, work: Callable[[], None]) -> None:
         await asyncio.to_thread(work)
-
-
-class AsyncClient(AsyncSession, AsyncRemoteMethods):
-    """A connection to the daemon for asyncio: the methods of `Client`, each to be awaited.
-
-    async with AsyncClient(autostart=True) as memory:
-        for hit in (await memory.query("ErsatzTV"))["hits"]: ...
-
-    `autostart`, `timeout`, `notice`, `bind`, `who`, `retries` and `token` are those of `Client`. Tasks of one loop may
-    share a client; their calls take turns. What `subscribe` and `watch` send comes from `async for event in
-    memory.events()`.
-    """
 
 
 # --- several of them ------------------------------------------------------------------------------------------

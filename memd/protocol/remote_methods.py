@@ -6,8 +6,7 @@ Light on purpose: `memd query` loads it.
 
 from __future__ import annotations
 
-from memd.protocol.method_table import METHODS
-from memd.protocol.rpc_session import LONG_TIMEOUT
+from memd.protocol.method_table import LONG_TIMEOUT, METHODS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,13 +36,13 @@ class RemoteMethod:
 
     @property
     def __signature__(self) -> Any:
-        from memd.protocol.methods.parameters import signature
+        from memd.protocol.methods.base import signature
 
         return signature(self.wire)
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
-        from memd.protocol.methods.parameters import help_text
+        from memd.protocol.methods.base import help_text
 
         return help_text(self.wire)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import memd
 from memd.config import paths
 from memd.errors import BadJson, MemdError, NoDaemon
-from memd.protocol import lightjson, wire
+from memd.protocol import wire
 from memd.protocol.connection import Closed, Connection, connect
 
 START_SECONDS = 60.0
@@ -70,7 +70,7 @@ def restart() -> None:
 def lock_holder() -> int:
     """The process that holds the daemon's lock, as far as its lock file and the system tell; else 0."""
     try:
-        pid = int(lightjson.loads(paths.lock_file().read_text(encoding="utf-8"))["pid"])
+        pid = int(wire.loads(paths.lock_file().read_text(encoding="utf-8"))["pid"])
         command = _command_of(pid)
     except (OSError, ValueError, KeyError, TypeError):
         return 0

@@ -1,13 +1,19 @@
-"""JSON-RPC 2.0, one object a line: what client and daemon share, and all that they share."""
+"""JSON-RPC 2.0, one object a line: what client and daemon share, and all that they share.
+
+JSON is read and written by what is inside of the standard `json` package, without importing the package: that brings
+regular expressions and enums along, which takes longer than Python itself takes to start, and a command that asks one
+question would spend half of its time there. Pythons whose `json` is built differently get the package.
+"""
 
 from __future__ import annotations
 
+import time
+
 from memd.errors import BY_CODE, BadJson, BadRequest, MemdError, TooLarge, UsageError
-from memd.protocol import lightjson
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, NoReturn
 
 PROTOCOL = 1
@@ -32,10 +38,31 @@ class RpcRequest:
         self.wants_answer = wants_answer
 
 
+class RateLimit:
+    """How fast one caller may call, a connection to the daemon or a token of the hub: an allowance that fills up by
+    the second and is used up by calls."""
+
+    def __init__(self, per_second: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._clock = clock
+        self._left = float(per_second)
+        self._seen = clock()
+
+    def allows(self) -> bool:
+        """Whether one more call is within the pace; it counts as made then."""
+        now = self._clock()
+        self._left = min(self._per_second, self._left + (now - self._seen) * self._per_second)
+        self._seen = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
 def decode(line: bytes) -> Any:
     """The JSON value of one line; BadJson whatever is wrong with it."""
     try:
-        return lightjson.loads(line.decode("utf-8"))
+        return loads(line.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise BadJson(f"the line is not UTF-8: byte {error.start} is {line[error.start]:#04x}") from error
     except RecursionError:
@@ -61,9 +88,14 @@ def decode_request(line: bytes) -> RpcRequest:
         raise BadRequest("`method` must be text, such as `ping`")
     if not (params is None or isinstance(params, dict)):
         raise BadRequest("`params` must be an object with named parameters")
-    if isinstance(request_id, bool) or not isinstance(request_id, str | int | float | None):
+    if request_id is not None and as_id(request_id) is None:
         raise BadRequest("`id` must be text or a number")
     return RpcRequest(method, params or {}, request_id, "id" in value)
+
+
+def as_id(value: Any) -> str | float | None:
+    """The id of a request; None for what can be none."""
+    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else None
 
 
 def _depth(value: Any) -> int:
@@ -77,7 +109,7 @@ def _depth(value: Any) -> int:
 
 def encode(message: Mapping[str, Any]) -> bytes:
     """One message as one line."""
-    text = lightjson.dumps(message)
+    text = dumps(message)
     try:
         return text.encode("utf-8") + b"\n"
     except UnicodeEncodeError:
@@ -134,3 +166,87 @@ def raise_error(error: Any) -> NoReturn:
     data = data if isinstance(data, dict) else {}
     kind = BY_CODE.get(str(data.get("code")), MemdError)
     raise kind(str(sent.get("message") or "the daemon reported an error"), str(data.get("hint") or ""))
+
+
+# --- JSON ---------------------------------------------------------------------------------------------------------
+
+WHITESPACE = " \t\r\n"
+
+
+def _finite(text: str) -> float:
+    """A number, unless it is too large to be one: infinity has no place in JSON."""
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"the number {text[:40]} is too large")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _cannot_write(value: object) -> NoReturn:
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+class _Rules:
+    """What the parser of `json` reads its rules from."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    array_hook = None
+    parse_float = staticmethod(_finite)
+    parse_int = int
+    parse_constant = staticmethod(_no_constant)
+    memo: dict[str, str] = {}  # noqa: RUF012 (the parser keeps its own; this is the name it looks for)
+
+
+def _built_in() -> tuple[Callable[[str, int], tuple[Any, int]], Callable[[Any, int], Any]]:
+    from _json import encode_basestring, make_encoder, make_scanner
+
+    rules: Any = _Rules
+    return make_scanner(rules), make_encoder(
+        None, _cannot_write, encode_basestring, None, ":", ",", False, False, False
+    )
+
+
+def _package() -> tuple[Callable[[str, int], tuple[Any, int]], Callable[[Any, int], Any]]:
+    import json
+
+    reader: Any = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+    writer = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return reader.scan_once, lambda value, _: writer.encode(value)
+
+
+try:
+    _scan, _write = _built_in()
+except (ImportError, AttributeError, TypeError):
+    _scan, _write = _package()
+
+
+def loads(text: str) -> Any:
+    """The value that `text` spells. ValueError when it is not JSON, RecursionError when it is too deep."""
+    text = text.strip(WHITESPACE)
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration as nothing:
+        raise ValueError(f"no value at character {nothing.value}") from None
+    except SystemError:
+        # The parser wants to raise an error of the package, which was never imported; this imports it and raises that.
+        _package()
+        value, end = _scan(text, 0)
+    if end != len(text):
+        raise ValueError(f"more than one value (the first ends at character {end})")
+    return value
+
+
+def dumps(value: Any) -> str:
+    """`value` as JSON on one line."""
+    return "".join(_write(value, 0))
+
+
+def read_beside(module: str, name: str) -> Any:
+    """The value in a file that lies beside a module, given that module's `__file__`."""
+    with open(f"{module.rpartition('/')[0]}/{name}", encoding="utf-8") as file:  # noqa: PTH123
+        return loads(file.read())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from memd.config.declared import Parameter
 from memd.daemon.mcp_sessions import SessionIdentity, time_zone
 from memd.errors import Busy, NotFound, TooLarge, UnknownWorkspace, UsageError
+from memd.mcp.profiles import context_reply, memory_search
 from memd.mcp.resources import canonical, uris_of
-from memd.mcp.search_tools import context_reply, memory_search
 from memd.mcp.tool_text import MAX_ANSWER, quote, sanitize, truncate
 from memd.mcp.tools import check, input_schema
-from memd.protocol.methods.parameters import Parameter
 
 PARAMETERS = {
     one.name: one

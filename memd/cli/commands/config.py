@@ -9,7 +9,8 @@ import typer
 from memd.cli import console, daemon_calls, reports, service
 from memd.cli.method_command import Json, command_group
 from memd.config import edit, load, paths
-from memd.config.schema import RULES, SECTIONS, Settings, settings_of
+from memd.config.declared import fields_of
+from memd.config.schema import RULES, SECTIONS, Settings
 from memd.errors import ConfigError, NoDaemon
 
 app = typer.Typer()
@@ -97,11 +98,11 @@ def _as_json(settings: Settings) -> dict[str, Any]:
         "config": str(file),
         "settings": {
             section: {
-                spec.name: {
-                    "value": getattr(getattr(settings, section), spec.name),
-                    "source": _source(given, section, spec.name),
+                name: {
+                    "value": getattr(getattr(settings, section), name),
+                    "source": _source(given, section, name),
                 }
-                for spec in settings_of(kind)
+                for name in fields_of(kind)
             }
             for section, kind in SECTIONS.items()
         },

@@ -15,7 +15,7 @@ from memd.models import RELATIONS
 from memd.protocol import wire
 from memd.protocol.client import Client
 from memd.protocol.methods import METHODS
-from memd.protocol.methods.parameters import parse
+from memd.protocol.methods.base import parse
 from memd.protocol.safe_text import one_line
 
 RELATED = "relates_to"

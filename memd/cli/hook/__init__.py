@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from memd.cli.flag_table import HOOK
+from memd.cli.flags import HOOK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

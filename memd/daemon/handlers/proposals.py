@@ -11,7 +11,7 @@ from memd.daemon.trust import trusts
 from memd.errors import NotFound, Refused
 from memd.indexer.record import actions
 from memd.protocol.methods import METHODS
-from memd.protocol.methods.parameters import parse
+from memd.protocol.methods.base import parse
 from memd.protocol.methods.proposals import Deciding, ProposalAcceptRequest, ProposalListRequest, ProposalRejectRequest
 
 ADDED = ("ns", "cwd", "who", "now", "request_id")

@@ -20,7 +20,7 @@ from memd.daemon.server import IncomingCall
 from memd.errors import LedgerDamaged, MemdError, UnknownMethod
 from memd.notes.secrets import masked
 from memd.protocol.methods import METHODS, Request
-from memd.protocol.methods.parameters import parse
+from memd.protocol.methods.base import parse
 
 __all__ = ["HANDLERS", "HandlerContext", "IncomingCall", "Result", "dispatch", "from_view", "handles"]
 

@@ -10,26 +10,11 @@ import importlib
 
 from memd.protocol.methods.base import METHODS, Method, Request
 
-GROUPS = tuple(
-    importlib.import_module(f"{__name__}.{subject}")
-    for subject in (
-        *("server", "search", "context", "overview", "exam", "transfer", "maintenance", "workspaces"),
-        *(
-            "lifecycle",
-            "events",
-            "memories",
-            "history",
-            "notes",
-            "topics",
-            "edges",
-            "outline",
-            "proposals",
-            "conflicts",
-            "team",
-            "hub",
-        ),
-    )
+SUBJECTS = (
+    "server search context overview exam transfer maintenance workspaces lifecycle events memories history notes topics"
+    " edges outline proposals conflicts team hub"
 )
+GROUPS = tuple(importlib.import_module(f"{__name__}.{subject}") for subject in SUBJECTS.split())
 """The subjects, a module each, in the order of the documentation; importing one declares its methods."""
 
 __all__ = ["GROUPS", "METHODS", "Method", "Request"]

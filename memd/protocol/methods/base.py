@@ -1,22 +1,27 @@
-"""What a declaration is made of: a request class per method, fields that several methods share, and the registry.
+"""The parts of a declaration: a request class per method, fields that several methods share, the registry, and the
+parameters as plain values.
 
-A request is a dataclass: its fields are the parameters, with their types, bounds and defaults, and a docstring under
-each; its own docstring is the method's sentence. msgspec validates while it converts. A field whose name is a word of
-Python's own ends with an underscore, which the wire does not have: `from_`.
+A request is a declaration as in `config/declared.py`: its fields are the parameters, its docstring is the method's
+sentence. msgspec validates while it converts.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import runpy
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar, dataclass_transform
 
+import msgspec
 from msgspec import Meta
 
-from memd.errors import UsageError
+from memd.config.declared import Parameter, checked, docs_of, fields_of, is_unicode, python_name, wire_name
+from memd.errors import UsageError, did_you_mean
 from memd.models import Filters, Kind, Tier
 
 MAX_HITS = 200
@@ -32,18 +37,18 @@ R = TypeVar("R", bound="Request")
 
 
 def doc(about: str, *, unset: str = "", **bounds: Any) -> Meta:
-    """What a shared type means wherever it is a parameter; a docstring under the parameter itself counts more."""
+    """The meaning of a shared type wherever it is a parameter; a docstring under the parameter itself counts more."""
     return Meta(description=about, extra={"unset": unset} if unset else None, **bounds)
 
 
 def unset(about: str) -> Meta:
-    """What holds when a parameter is left out, where that is no plain value."""
+    """The value that holds when a parameter is left out, where that is no plain one."""
     return Meta(extra={"unset": about})
 
 
 def place(*, opened: bool = False, unset: str = "") -> Meta:
     """A path on this machine, as the caller's system spells it; `opened` if the daemon opens it wherever it is."""
-    return Meta(extra={"place": True, "opened": opened, **({"unset": unset} if unset else {})})
+    return Meta(extra={"place": True, "local": True, "opened": opened, **({"unset": unset} if unset else {})})
 
 
 def local() -> Meta:
@@ -277,17 +282,17 @@ class Method:
     """A TypedDict of what is answered."""
     args: tuple[str, ...]
     """The parameters that clients and the command line take by position."""
-    reads: bool
+    reads: bool = False
     """It changes nothing, so a client may send it twice."""
-    about_daemon: bool
+    about_daemon: bool = False
     """It is about the daemon or the list of workspaces, not about what a workspace holds."""
-    for_bound: bool
-    """Of those about the daemon: one that a connection bound to a workspace may call too."""
-    slow: bool
+    for_bound: bool = False
+    """It is about the daemon, and a connection bound to a workspace may call it too."""
+    slow: bool = False
     """It may take minutes."""
-    notifies: bool
+    notifies: bool = False
     """Notifications follow its answer for as long as the connection lasts."""
-    local: bool
+    local: bool = False
     """It is left to callers on this machine, although it is about a workspace."""
 
     @property
@@ -302,7 +307,7 @@ class Method:
     @property
     def parameters(self) -> tuple[str, ...]:
         """Their names on the wire."""
-        return tuple(wire_name(one.name) for one in fields(self.request))  # type: ignore[arg-type]
+        return tuple(map(wire_name, self.request.__dataclass_fields__))  # type: ignore[attr-defined]
 
     @property
     def writes(self) -> bool:
@@ -323,26 +328,14 @@ METHODS: dict[str, Method] = {}
 """Every method by its name, in the order of the documentation."""
 
 
-def method(
-    name: str, result: Any, *args: str, reads: bool = False, about_daemon: bool = False, for_bound: bool = False,
-    slow: bool = False, notifies: bool = False, local: bool = False,
-) -> Callable[[type[R]], type[R]]:  # fmt: skip
-    """Declare a method: its parameters are the fields of the class that follows."""
+def method(name: str, result: Any, *args: str, **facts: bool) -> Callable[[type[R]], type[R]]:
+    """Declare a method: its parameters are the fields of the class that follows, `facts` are those of `Method`."""
 
     def declare(request: type[R]) -> type[R]:
-        METHODS[name] = Method(name, request, result, args, reads, about_daemon, for_bound, slow, notifies, local)
+        METHODS[name] = Method(name, request, result, args, **facts)
         return request
 
     return declare
-
-
-def python_name(name: str) -> str:
-    """A name that is a word of Python's own gets an underscore."""
-    return f"{name}_" if name in ("from", "import", "self") else name
-
-
-def wire_name(name: str) -> str:
-    return name.removesuffix("_")
 
 
 def check_date(name: str, value: str) -> None:
@@ -357,3 +350,70 @@ def _exists(date: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+# --- parameters as plain values: for error messages, docs, options, flags and schemas --------------------------------
+
+SHARED = ("ns", "cwd", "now", "sync", "who", "observe", "request_id", "allow_secret", "progress")
+"""Parameters that many methods have; they come last wherever parameters are listed."""
+
+
+@cache
+def parameters_of(method: str) -> dict[str, Parameter]:
+    """The parameters of a method by name: first those that are its own, positional ones before the others."""
+    declared = METHODS[method]
+    docs = {wire_name(name): _inline(text) for name, text in docs_of(declared.request).items()}
+    found = {name: replace(one, about=docs.get(name) or one.about) for name, one in fields_of(declared.request).items()}
+    first = [wire_name(name) for name in declared.args]
+    order = [*first, *(name for name in found if name not in (*first, *SHARED)), *(n for n in SHARED if n in found)]
+    return {name: found[name] for name in order}
+
+
+def _inline(text: str) -> str:
+    """A docstring for tables and options, which go on in the middle of a line: no capital, no full stop."""
+    plain = text.removesuffix(".")
+    return plain if plain[1:2].isupper() else plain[0].lower() + plain[1:]
+
+
+def parse(method: Method, params: dict[str, Any]) -> Any:
+    """The request that a call makes; UsageError says which parameter is wrong and what it must be."""
+    known = parameters_of(method.name)
+    for name, value in params.items():
+        if name not in known:
+            raise UsageError(f"`{method.name}` has no parameter `{name}`{did_you_mean(name, sorted(known))}")
+        if not known[name].place and not is_unicode(value):
+            raise UsageError(f"`{name}` is not valid Unicode")
+    # A caller may give a single text where a list is asked for.
+    listed = {name: [one] if known[name].is_list and isinstance(one, str) else one for name, one in params.items()}
+    given = {known[name].python_name: value for name, value in listed.items() if value is not None}
+    try:
+        return msgspec.convert(given, method.request)
+    except msgspec.ValidationError:
+        # One parameter at a time, to say which is wrong; it would take too long for every call.
+        checked(method.name, known, listed)
+        raise
+
+
+# --- signatures and help of the clients' methods --------------------------------------------------------------
+
+
+@cache
+def _client_stub() -> Any:
+    """The methods of a client as type checkers see them."""
+    return runpy.run_path(str(Path(__file__).parents[1] / "remote_methods.pyi"))["RemoteMethods"]
+
+
+def signature(method: str) -> inspect.Signature:
+    """The signature of a client's method, as `help()` shows it."""
+    return inspect.signature(getattr(_client_stub(), METHODS[method].python_name))
+
+
+def client_parameters(method: str) -> list[Parameter]:
+    """The parameters of a client's method; progress is a callback there."""
+    return [one for one in parameters_of(method).values() if one.name != "progress"]
+
+
+def help_text(method: str) -> str:
+    """The method's sentence and a line for each parameter."""
+    lines = [f"`{one.python_name}`: {one.about}" for one in client_parameters(method)]
+    return "\n".join([METHODS[method].sentence, *([""] if lines else []), *lines])
