@@ -14,8 +14,8 @@ from typing import Any
 
 import typer
 
-from memd.cli import man_page
 from memd.cli.app import app
+from memd.cli.commands.help import man_page
 from memd.cli.method_command import UNBOUNDED
 from memd.config.edit import toml_value
 from memd.config.load import ENV_PREFIX, TYPE_NAMES
@@ -296,7 +296,7 @@ GENERATED_FILES = {
     PACKAGE / "protocol" / "method_table.py": method_table,
     PACKAGE / "protocol" / "remote_methods.pyi": client_stub,
     PACKAGE / "cli" / "flag_table.py": flag_table,
-    DOCS.parent / "share" / "man" / "memd.1": man_page.page,
+    DOCS.parent / "share" / "man" / "memd.1": man_page,
 }
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.cli import console, daemon_calls, fast_search, hits, reports, snippets
+from memd.cli import console, daemon_calls, fast_search, hits, reports
 
 HIT = {
     "id": 1, "ns": "agent", "key": "2026-02-15#tv", "path": "memory/2026-02-15.md", "start_line": 3, "end_line": 4,
@@ -65,8 +65,8 @@ def test_a_hit_shows_three_lines_around_its_words(monkeypatch, width):
 
 @given(st.text(max_size=400), st.integers(20, 100))
 def test_a_snippet_is_text_in_order_and_no_wider_than_it_may_be(text, width):
-    lines, _, _ = snippets.snippet(text, [], width)
-    assert len(lines) <= snippets.LINES and all(0 < end - start <= width for start, end in lines)
+    lines, _, _ = hits.snippet(text, [], width)
+    assert len(lines) <= hits.LINES and all(0 < end - start <= width for start, end in lines)
     assert all(one[1] <= other[0] for one, other in pairwise(lines))
 
 

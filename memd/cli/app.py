@@ -21,29 +21,21 @@ from memd.version import __version__
 
 MODULES = {
     "help": "help",
-    "search": "query search grep get show why-not list ls",
-    "notes": "note save write read recent",
+    "search": "query search grep get show why-not list ls eval",
+    "notes": "note save write read recent topic",
     "history": "history diff restore log undo trash",
     "memories": "put patch rm gc files tags",
     "lifecycle": "useful reflect sync-state curate rule",
-    "context": "context consolidate expand",
     "transfer": "export import ingest backup restore-backup",
     "events": "subscribe watch",
-    "edges": "edge link related clusters edge-candidates infer-edges",
-    "exam": "eval",
-    "overview": "peek stats tree timeline",
-    "topics": "topic",
-    "outline": "outline",
-    "proposals": "proposal",
-    "conflicts": "conflict conflicts merge-note",
-    "team": "propose",
-    "workspaces": "add remove workspaces workspace ns",
-    "maintenance": "sync rebuild doctor jobs",
-    "server": "status start stop restart reload daemon logs mcp web",
+    "edges": "edge link related clusters edge-candidates infer-edges context consolidate expand",
+    "overview": "peek stats tree timeline outline",
+    "proposals": "proposal propose conflict conflicts merge-note",
+    "workspaces": "add remove workspaces workspace ns sync rebuild doctor jobs",
+    "server": "status start stop restart reload daemon logs mcp web serve token",
     "connect": "connect disconnect hook",
     "config": "config",
     "service": "service",
-    "hub": "serve token",
 }
 """The modules of `memd.cli.commands` and the commands in each."""
 GROUPS = {
@@ -60,7 +52,7 @@ GROUPS = {
     " start stop restart reload daemon logs config service help",
 }
 """The commands as `memd help --all` shows them; `memd --help` has the first group."""
-OF_THIS_MACHINE = ("server", "connect", "config", "service", "hub")
+OF_THIS_MACHINE = ("server", "connect", "config", "service")
 """Modules whose commands, but for `status`, ask no hub."""
 FIRST = next(iter(GROUPS))
 ALL = "all"
