@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.cli import console, daemon_calls, fast_search, hits, reports
+from memd.timespans import duration
 
 HIT = {
     "id": 1, "ns": "agent", "key": "2026-02-15#tv", "path": "memory/2026-02-15.md", "start_line": 3, "end_line": 4,
@@ -166,7 +167,7 @@ def test_progress_and_durations_read_well():
     assert daemon_calls.progress_line("text", 5, 10, 4) == "indexing   [###############...............]  5/10  4 s left"
     assert daemon_calls.progress_line("text", 1, 10, 120).endswith("1/10  18 min left")
     assert daemon_calls.progress_line("vectors", 0, 0, 0).startswith("embedding  [####")
-    assert [reports.duration(s) for s in (0.25, 42, 600, 7200, 11100, 200_000)] == [
+    assert [duration(s) for s in (0.25, 42, 600, 7200, 11100, 200_000)] == [
         "0.2 s", "42 s", "10 min", "2 h", "3 h 5 min", "2 days",
     ]  # fmt: skip
 

@@ -157,6 +157,5 @@ def _show(result: Result, skipped: list[dict[str, Any]]) -> None:
     else:
         console.note("no symbols were found")
     if skipped:
-        first = [f"{source['path']}: {source['why']}" for source in skipped[:5]]
-        more = len(skipped) - len(first)
-        console.note("not wholly read: " + "; ".join(first) + (f"; … {more} more, which --json lists" if more else ""))
+        told = [f"{source['path']}: {source['why']}" for source in skipped]
+        console.note("not wholly read: " + "; ".join(console.first(told, 5, "… {} more, which --json lists")))

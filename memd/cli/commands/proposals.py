@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import console, reports
+from memd.cli import console
 from memd.cli.method_command import Args, Result, command_group, method_command
 from memd.protocol import start
 from memd.protocol.safe_text import neutralise, one_line
+from memd.timespans import local_time
 
 app = typer.Typer()
 
@@ -47,7 +48,7 @@ def _name(row: dict[str, Any]) -> str:
 
 def _proposal(row: dict[str, Any], several: bool) -> str:
     """A proposal whole: nobody should accept what they were not shown."""
-    head = [str(row["proposal"]), reports.minute(row["at"]), row["ns"] if several else "", row["who"], row["method"]]
+    head = [str(row["proposal"]), local_time(row["at"]), row["ns"] if several else "", row["who"], row["method"]]
     lines = [one_line("  ".join(part for part in head if part))]
     for name, value in row["params"].items():
         text = value if isinstance(value, str) else ", ".join(value) if isinstance(value, list) else str(value)

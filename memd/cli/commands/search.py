@@ -171,11 +171,9 @@ def evaluate(result: Result, args: Args) -> None:
     A question is a line of JSON: {"question": "Which port has ErsatzTV?", "expect": "memory/2026-02-15.md:6"}
     """
     console.out(report(result, args["self"], args["misses"]))
-    problems = result["problems"]
-    for problem in problems[:MANY]:
-        console.note(f"line {problem['line']} is left out: {problem['why']}")
-    if len(problems) > MANY:
-        console.note(f"and {len(problems) - MANY} more lines")
+    problems = [f"line {problem['line']} is left out: {problem['why']}" for problem in result["problems"]]
+    for problem in console.first(problems, MANY, "and {} more lines"):
+        console.note(problem)
 
 
 def report(result: Result, probes: bool, misses: bool) -> str:
@@ -212,8 +210,8 @@ def _missed(result: Result, what: str) -> str:
 
 def _misses(result: Result, what: str) -> str:
     blocks = [_miss(entry) for entry in result["misses"]]
-    left = result["missed"] - len(result["misses"])
-    return "\n".join([*blocks, *([f"and {left} more"] if left else [])]) if blocks else _missed(result, what)
+    more = console.first(blocks, len(blocks), "and {} more", result["missed"])
+    return "\n".join(more) if blocks else _missed(result, what)
 
 
 def _miss(entry: dict[str, Any]) -> str:

@@ -202,11 +202,8 @@ def _summary(result: Result) -> Iterator[str]:
 
 
 def _list(what: str, lines: list[str], count: int | None = None) -> None:
-    for line in lines[:MANY]:
+    for line in console.first(lines, MANY, "{} more", count or 0):
         console.note(f"{what}: {one_line(line)}")
-    left = (count or len(lines)) - MANY
-    if left > 0:
-        console.note(f"{what}: {left} more")
 
 
 # --- backups ------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from memd.errors import MemdError, NoDaemon, UnknownWorkspace, UsageError, did_y
 from memd.models import DEFAULT_GLOBS, TEAM_GLOB
 from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
+from memd.timespans import duration
 
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until its text is searchable.")]
 Name = typer.Option("--ns", "-n", metavar="NAME")
@@ -56,7 +57,7 @@ def _globs(place: Path, preset: str | None) -> list[str] | None:
     if any(next(place.glob(glob), None) for glob in DEFAULT_GLOBS):
         return None
     others = _other_notes(place)
-    if others and console.on_terminal(sys.stdin) and console.on_terminal(sys.stderr):
+    if others and console.can_ask():
         found = f"No memory file is here yet, but {reports.count(others, 'other Markdown file')}. Read them all?"
         return EVERY_NOTE if typer.confirm(found, default=True, err=True) else None
     return None
@@ -263,7 +264,7 @@ def _row(job: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _took(job: Mapping[str, Any]) -> str:
-    return f"{job['took_ms']:.0f} ms" if job["took_ms"] < 1000 else reports.duration(job["took_ms"] / 1000)
+    return f"{job['took_ms']:.0f} ms" if job["took_ms"] < 1000 else duration(job["took_ms"] / 1000)
 
 
 @method_command(
