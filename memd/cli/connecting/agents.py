@@ -18,7 +18,7 @@ from memd.cli.connecting.json_file import NAME, Item, Member, Piece
 from memd.cli.hook import EVENTS
 
 XDG = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
-VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<otherwise>[^${}]*))?\}")
+VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<otherwise>.*))?\}(?P<rest>[^}]*)")
 TIMEOUTS = {"session-start": 10, "user-prompt-submit": 10, "pre-compact": 60, "stop": 60, "session-end": 60}
 """Seconds that the agent waits at most; the hooks themselves end much sooner."""
 
@@ -41,12 +41,13 @@ class Here:
     def path(self, written: str) -> Path:
         """A path as agents.toml has it."""
         applications = "~/Library/Application Support" if self.platform == "darwin" else "${XDG_CONFIG_HOME:-~/.config}"
-        known = {**self.environ, "project": str(self.project)}
         written = written.replace("${config}", applications)
-        while found := VARIABLE.search(written):
-            value = known.get(found["name"]) or found["otherwise"] or ""
-            written = f"{written[: found.start()]}{value}{written[found.end() :]}"
-        return self.home / written.removeprefix("~").removeprefix("/") if written.startswith("~") else Path(written)
+        found = VARIABLE.fullmatch(written)
+        if found is None:
+            return self.home / written.removeprefix("~").removeprefix("/")
+        value = str(self.project) if found["name"] == "project" else self.environ.get(found["name"])
+        begin = Path(value).expanduser() if value else self.path(found["otherwise"])
+        return Path(f"{begin}{found['rest']}")
 
 
 @dataclass(frozen=True, slots=True)
