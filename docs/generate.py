@@ -15,8 +15,8 @@ from typing import Any
 
 import typer
 
-from memd.cli import man_page
 from memd.cli.app import app
+from memd.cli.commands.help import man_page
 from memd.cli.method_command import UNBOUNDED
 from memd.config.declared import Parameter, docs_of, fields_of, wire_name
 from memd.config.edit import toml_value
@@ -329,7 +329,7 @@ GENERATED_FILES = {
     PACKAGE / "protocol" / "method_table.json": method_table,
     PACKAGE / "protocol" / "remote_methods.pyi": client_stub,
     PACKAGE / "cli" / "flag_table.json": flag_table,
-    DOCS.parent / "share" / "man" / "memd.1": man_page.page,
+    DOCS.parent / "share" / "man" / "memd.1": man_page,
 }
 
 if __name__ == "__main__":

@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd import __version__
-from memd.cli.connecting import agents, change, json_file, jsonish, toml_file
+from memd.cli.connecting import agents, change, json_file, toml_file
 from memd.cli.connecting.agents import AGENTS, Here, Place
-from memd.cli.connecting.jsonish import Unreadable
-from memd.cli.connecting.pieces import Item, Member, without
+from memd.cli.connecting.json_file import Item, Member, Unreadable, without
 from memd.errors import Refused
 from tests.conftest import PATIENCE, ROOT, Home
 from tests.test_cli import on_terminal
@@ -133,7 +132,7 @@ def test_without_its_notes_memd_still_takes_out_what_is_its_own(here, home, text
             (home.state / "connections.json").unlink()
             disconnect(place)
             after = place.path.read_bytes().decode()
-            assert filled(jsonish.read(after).plain) == filled(jsonish.read(text).plain if text.strip() else {})
+            assert filled(json_file.parse(after).plain) == filled(json_file.parse(text).plain if text.strip() else {})
             comments = re.compile(r"//[^\n]*|/\*.*?\*/")
             assert comments.findall(after) == comments.findall(text)
 
@@ -341,7 +340,7 @@ PIECES = (
 @given(DOCUMENTS, st.sampled_from([None, 1, 2, 4, "\t"]), st.booleans())
 def test_any_document_keeps_its_values_and_gets_its_bytes_back(document, indent, ascii_only):
     text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
-    assert jsonish.read(text).plain == document
+    assert json_file.parse(text).plain == document
     try:
         draft = json_file.add(text, PIECES)
     except Unreadable:
@@ -358,7 +357,7 @@ def test_any_document_keeps_its_values_and_gets_its_bytes_back(document, indent,
 
 def test_json_as_people_keep_it():
     text = "\ufeff// c\n{a: 1, 'b\\'': [.5, +1, 0x10, -Infinity,], /* x */ \"c\": 'd\"e', $f_1: null,}\n"
-    plain: Any = jsonish.read(text).plain
+    plain: Any = json_file.parse(text).plain
     assert plain == {"a": 1, "b'": [0.5, 1, 16, float("-inf")], "c": 'd"e', "$f_1": None}
 
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from memd import exam
-from memd.cli.hook import learned, recall, transcript
+from memd.cli.hook import learned, recall
 from memd.config import hooks, load
 from memd.config.schema import Settings
 from memd.errors import ConfigError, MemdError, Refused, UsageError
@@ -351,7 +351,7 @@ MESSAGE = st.fixed_dictionaries(
 @fuzzed
 @given(st.lists(LINES | MESSAGE.map(lambda value: json.dumps(value).encode()), max_size=8))
 def test_a_transcript_is_read_and_little_of_it_is_kept(lines: list[bytes]) -> None:
-    kept = learned.worth_keeping(transcript.utterances(lines))
+    kept = learned.worth_keeping(learned.utterances(lines))
     assert len(kept) <= learned.MAX_SENTENCES and all(len(text) <= learned.MAX_LENGTH for text in kept)
     assert not any(map(learned.looks_secret, kept))
 
@@ -381,7 +381,7 @@ def test_the_tail_of_a_transcript_is_its_last_lines(
 ) -> None:
     file = tmp_path_factory.mktemp("in") / "t.jsonl"
     file.write_bytes(data)
-    assert transcript.tail(str(file), count) == [line for line in data.split(b"\n") if line.strip()][-count:]
+    assert learned.tail(str(file), count) == [line for line in data.split(b"\n") if line.strip()][-count:]
 
 
 @fuzzed

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.cli import console, daemon_calls, fast_search, hits, reports, snippets
+from memd import timespans
+from memd.cli import console, daemon_calls, fast_search, hits, reports
 
 HIT = {
     "id": 1, "ns": "agent", "key": "2026-02-15#tv", "path": "memory/2026-02-15.md", "start_line": 3, "end_line": 4,
@@ -65,8 +66,8 @@ def test_a_hit_shows_three_lines_around_its_words(monkeypatch, width):
 
 @given(st.text(max_size=400), st.integers(20, 100))
 def test_a_snippet_is_text_in_order_and_no_wider_than_it_may_be(text, width):
-    lines, _, _ = snippets.snippet(text, [], width)
-    assert len(lines) <= snippets.LINES and all(0 < end - start <= width for start, end in lines)
+    lines, _, _ = hits.snippet(text, [], width)
+    assert len(lines) <= hits.LINES and all(0 < end - start <= width for start, end in lines)
     assert all(one[1] <= other[0] for one, other in pairwise(lines))
 
 
@@ -155,7 +156,7 @@ def test_the_fast_way_reads_flags_wherever_they_stand():
 
 
 def test_times_are_said_from_now_on_a_terminal_and_stay_the_same_in_a_pipe(monkeypatch):
-    monkeypatch.setattr(reports.time, "time", lambda: 1_000_000)
+    monkeypatch.setattr(timespans.time, "time", lambda: 1_000_000)
     before, after = "1970-01-12T13:40:00+00:00", "1970-01-12T14:05:00+00:00"
     assert reports.ago(before) == reports.moment(before) and reports.until(after) == reports.moment(after)
     monkeypatch.setattr(console, "on_terminal", lambda stream: True)
@@ -166,7 +167,7 @@ def test_progress_and_durations_read_well():
     assert daemon_calls.progress_line("text", 5, 10, 4) == "indexing   [###############...............]  5/10  4 s left"
     assert daemon_calls.progress_line("text", 1, 10, 120).endswith("1/10  18 min left")
     assert daemon_calls.progress_line("vectors", 0, 0, 0).startswith("embedding  [####")
-    assert [reports.duration(s) for s in (0.25, 42, 600, 7200, 11100, 200_000)] == [
+    assert [timespans.duration(s) for s in (0.25, 42, 600, 7200, 11100, 200_000)] == [
         "0.2 s", "42 s", "10 min", "2 h", "3 h 5 min", "2 days",
     ]  # fmt: skip
 

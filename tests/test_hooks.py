@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from memd.cli import hook as hook_command
-from memd.cli.hook import learned, recall, transcript
-from memd.cli.hook.transcript import Utterance
+from memd.cli.hook import learned, recall
+from memd.cli.hook.learned import Utterance
 from memd.config import hooks, load
 from tests.conftest import PATIENCE, Home, write_notes
 
@@ -484,11 +484,11 @@ def test_a_turn_leaves_a_dozen_things_at_most_the_newest():
 def test_the_tail_of_a_file(tmp_path):
     file = tmp_path / "t"
     file.write_bytes(b"".join(b"%d " % nth + b"x" * 3_000 + b"\n" for nth in range(100)) + b"last without newline")
-    found = transcript.tail(str(file), 30)
+    found = learned.tail(str(file), 30)
     assert len(found) == 30 and found[0].startswith(b"71 ") and found[-1] == b"last without newline"
-    assert len(transcript.tail(str(file), 1_000)) == 101
+    assert len(learned.tail(str(file), 1_000)) == 101
     file.write_bytes(b"")
-    assert transcript.tail(str(file), 5) == []
+    assert learned.tail(str(file), 5) == []
 
 
 # --- the settings ---------------------------------------------------------------------------------------------

@@ -19,9 +19,8 @@ from memd.protocol.client import Client
 from memd.protocol.methods.base import METHODS
 from memd.web import admission, markdown
 from memd.web.rendering import excerpt, render
-from memd.web.views.actions import OFFERED
-from memd.web.views.health import exam_trend
 from memd.web.views.memory import side_by_side
+from memd.web.views.tending import OFFERED, exam_trend
 from tests.conftest import PATIENCE, ROOT, Home, write_notes
 from tests.web_page import HOSTILE, HOSTILE_KEY, Page, Visitor, page_of, tended_home
 
@@ -416,7 +415,7 @@ def test_the_first_page_is_small_and_so_is_the_process(page: Page, visitor: Visi
 
 
 def test_the_page_knows_nothing_of_what_the_daemon_is_made_of() -> None:
-    code = "import sys, memd.web.server; print(*sys.modules)"
+    code = "import sys, memd.web.__main__; print(*sys.modules)"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout
     inside = {"numpy", "pydantic", "chromadb", "whoosh", "mcp", "msgspec", "typer", "memd.daemon", "memd.indexer"}

@@ -40,11 +40,19 @@ def _run_quickly(command: str, args: list[str]) -> int | None:
 
         return hook.run_args(args)
     if command == "merge-note":
-        from memd.cli import merge_note
-
-        return merge_note.run(args)
+        return _merge_note(args)
     if command == "mcp":
         from memd.cli import mcp_bridge
 
         return mcp_bridge.run_args(args)
     return None
+
+
+def _merge_note(args: list[str]) -> int | None:
+    """Become git's merge driver for notes; None where Typer has to explain what is missing."""
+    if not 3 <= len(args) <= 4 or any(arg.startswith("-") for arg in args):
+        return None
+    from memd.protocol import start
+
+    start.become(start.merge_command(*args))
+    return 0

@@ -7,8 +7,10 @@ and its options are built, when it is run.
 import inspect
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,48 +21,10 @@ from memd.cli import INTERRUPTED, console, daemon_calls
 from memd.errors import MemdError, UsageError
 from memd.version import __version__
 
-MODULES = {
-    "help": "help",
-    "search": "query search grep get show why-not list ls",
-    "notes": "note save write read recent",
-    "history": "history diff restore log undo trash",
-    "memories": "put patch rm gc files tags",
-    "lifecycle": "useful reflect sync-state curate rule",
-    "context": "context consolidate expand",
-    "transfer": "export import ingest backup restore-backup",
-    "events": "subscribe watch",
-    "edges": "edge link related clusters edge-candidates infer-edges",
-    "exam": "eval",
-    "overview": "peek stats tree timeline",
-    "topics": "topic",
-    "outline": "outline",
-    "proposals": "proposal",
-    "conflicts": "conflict conflicts merge-note",
-    "team": "propose",
-    "workspaces": "add remove workspaces workspace ns",
-    "maintenance": "sync rebuild doctor jobs",
-    "server": "status start stop restart reload daemon logs mcp web",
-    "connect": "connect disconnect hook",
-    "config": "config",
-    "service": "service",
-    "hub": "serve token",
-}
-"""The modules of `memd.cli.commands` and the commands in each."""
-GROUPS = {
-    "Most of the time": "add query get list note log undo history context connect status doctor",
-    "Finding": "grep why-not recent read related timeline tree peek stats clusters eval subscribe watch web",
-    "Writing": "save write propose conflict merge-note put patch rm topic tags files link edge edge-candidates "
-    "infer-edges",
-    "The past": "diff restore trash",
-    "How memories live": "useful reflect sync-state curate rule gc consolidate expand",
-    "Agents": "disconnect proposal mcp hook outline",
-    "In and out": "export import ingest backup restore-backup",
-    "Other machines": "serve token",
-    "The daemon": "workspaces workspace remove sync rebuild jobs"
-    " start stop restart reload daemon logs config service help",
-}
-"""The commands as `memd help --all` shows them; `memd --help` has the first group."""
-OF_THIS_MACHINE = ("server", "connect", "config", "service", "hub")
+_NAMES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
+MODULES: dict[str, str] = _NAMES["modules"]
+GROUPS: dict[str, str] = _NAMES["groups"]
+OF_THIS_MACHINE = ("server", "connect", "config", "service")
 """Modules whose commands, but for `status`, ask no hub."""
 FIRST = next(iter(GROUPS))
 ALL = "all"

@@ -14,7 +14,7 @@ from memd.protocol.safe_text import neutralise, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, NoReturn, TextIO
 
 PIPE_CLOSED = 141
@@ -85,6 +85,13 @@ def lines(texts: Iterable[str], nothing: str = "") -> None:
         count += 1
     if nothing and not count:
         note(nothing)
+
+
+def first(lines: Sequence[str], most: int, more: str, total: int = 0) -> list[str]:
+    """As many lines as are shown; where there are others, `more` says how many."""
+    shown = lines[:most]
+    left = (total or len(lines)) - len(shown)
+    return [*shown, more.format(left)] if left > 0 else list(shown)
 
 
 def text(exact: str) -> None:
@@ -169,6 +176,11 @@ def confirm_irreversible(question: str, yes: bool) -> None:
     if not on_terminal(sys.stdin):
         raise UsageError("this cannot be undone, and there is nobody to ask", "say --yes if it is meant")
     typer.confirm(question, abort=True, err=True)
+
+
+def can_ask() -> bool:
+    """Whether a person is there to be asked."""
+    return on_terminal(sys.stdin) and on_terminal(sys.stderr)
 
 
 def on_terminal(stream: TextIO | None) -> bool:

@@ -1,13 +1,12 @@
 """Puts the daemon's reports into words: status, workspaces, what a sync did, what the doctor found."""
 
 import sys
-import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from memd.cli import console
 from memd.protocol.safe_text import neutralise, one_line
+from memd.timespans import duration, local_time, seconds_until
 
 MARKS = {"ok": "ok      ", "warn": "warning ", "broken": "BROKEN  ", "mended": "mended  "}
 MAX_SKIPPED = 5
@@ -207,12 +206,9 @@ def _conflicts(rows: list[dict[str, Any]]) -> list[str]:
 def _skipped(rows: list[dict[str, Any]]) -> list[str]:
     lines: list[str] = []
     for entry in rows:
-        skipped = entry.get("skipped") or []
-        lines += [
-            one_line(f"left out  {entry['ns']}: {file['path']} ({file['why']})") for file in skipped[:MAX_SKIPPED]
-        ]
-        if len(skipped) > MAX_SKIPPED:
-            lines.append(f"          and {len(skipped) - MAX_SKIPPED} more")
+        skipped = entry.get("skipped") or ()
+        every = [one_line(f"left out  {entry['ns']}: {file['path']} ({file['why']})") for file in skipped]
+        lines += console.first(every, MAX_SKIPPED, "          and {} more")
     return lines
 
 
@@ -288,39 +284,16 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what if number == 1 else many}"
 
 
-def duration(seconds: float) -> str:
-    """`7 s`, `12 min`, `3 h 5 min`, `4 days`."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    if minutes >= 48 * 60:
-        return f"{minutes // 1440} days"
-    return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
-
-
-def minute(iso: str) -> str:
-    """A time in the reader's own zone, to the minute."""
-    return datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
 def ago(iso: str | None) -> str:
     """`12 s ago`, `3 h ago`, `never`; in a pipe the time itself, which stays the same."""
     if not iso or not console.on_terminal(sys.stdout):
         return moment(iso)
-    return f"{span(-_from_now(iso))} ago"
+    return f"{span(-seconds_until(iso))} ago"
 
 
 def until(iso: str) -> str:
     """`in 18 min`; in a pipe the time itself."""
-    return f"in {span(_from_now(iso))}" if console.on_terminal(sys.stdout) else moment(iso)
-
-
-def _from_now(iso: str) -> float:
-    return datetime.fromisoformat(iso).astimezone().timestamp() - time.time()
+    return f"in {span(seconds_until(iso))}" if console.on_terminal(sys.stdout) else moment(iso)
 
 
 def span(seconds: float) -> str:
@@ -329,10 +302,5 @@ def span(seconds: float) -> str:
 
 
 def moment(iso: str | None) -> str:
-    """A time in the reader's own zone."""
-    if not iso:
-        return "never"
-    try:
-        return datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    except ValueError:
-        return one_line(iso)
+    """A time to the second."""
+    return one_line(local_time(iso, "%Y-%m-%d %H:%M:%S", "never"))

@@ -1,6 +1,7 @@
-"""memd as a systemd service of the current user: its units, how it is installed and removed, and what memd leaves."""
+"""memd as a service of the current user: its units, how it is installed and removed, and what memd leaves."""
 
 import os
+import plistlib
 import re
 import shutil
 from collections.abc import Iterable
@@ -17,6 +18,8 @@ from memd.protocol.start import run_program, systemctl
 SERVICE, SOCKET = "memd.service", "memd.socket"
 WEB_SERVICE, WEB_SOCKET = "memd-web.service", "memd-web.socket"
 HUB_SERVICE = "memd-hub.service"
+FRONT_DOORS = {"web": WEB_SOCKET, "hub": HUB_SERVICE}
+"""The units that are started for the page and for the hub, which need not be there."""
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))
 HARDENING_BEGIN = "# Files that it makes are this user's alone."
 NAMESPACES_BEGIN = "# From here to the mark below: what needs namespaces."
@@ -29,6 +32,7 @@ NETWORK = """\
 RestrictAddressFamilies=AF_INET AF_INET6
 PrivateNetwork=no
 """
+LAUNCHD_LABEL = "io.github.memd"
 SHOWN = ("ActiveState", "SubState", "UnitFileState", "MainPID", "NRestarts", "Result")
 
 
@@ -54,26 +58,21 @@ def install(now: bool, linger: bool, web: bool, serve: bool) -> dict[str, Any]:
     namespaces = namespaces_allowed()
     if now:
         start.stop()
-    _write(start.unit_file(), service_unit(namespaces))
-    _write(paths.unit_dir() / SOCKET, socket_unit())
+    written = units(web, serve, namespaces)
+    for name, text in written.items():
+        _write(paths.unit_dir() / name, text)
     if namespaces:
         _write(dropin_file(), workspaces_dropin(_roots()))
     else:
         dropin_file().unlink(missing_ok=True)
     _write_network()
-    if web:
-        _write(paths.unit_dir() / WEB_SERVICE, web_service_unit(namespaces))
-        _write(paths.unit_dir() / WEB_SOCKET, template(WEB_SOCKET))
-    if serve:
-        _write(paths.unit_dir() / HUB_SERVICE, hub_service_unit(namespaces))
     _must("daemon-reload")
     _must("enable", SOCKET, SERVICE)
     if now:
         start.start()
-    if web:
-        _must("enable", *["--now"] * now, WEB_SOCKET)
-    if serve:
-        _must("enable", *["--now"] * now, HUB_SERVICE)
+    for unit in FRONT_DOORS.values():
+        if unit in written:
+            _must("enable", *["--now"] * now, unit)
     if linger:
         _enable_linger()
     return state()
@@ -196,15 +195,15 @@ def uninstall() -> bool:
     if not installed():
         return False
     front_doors = (WEB_SOCKET, WEB_SERVICE, HUB_SERVICE)
-    units = (SOCKET, SERVICE, *front_doors)
+    every = (SOCKET, SERVICE, *front_doors)
     systemctl("stop", *front_doors)
     start.stop()
-    for unit in units:
+    for unit in every:
         systemctl("disable", unit)
         (paths.unit_dir() / unit).unlink(missing_ok=True)
         shutil.rmtree(paths.unit_dir() / f"{unit}.d", ignore_errors=True)
     systemctl("daemon-reload")
-    systemctl("reset-failed", *units)
+    systemctl("reset-failed", *every)
     return True
 
 
@@ -275,7 +274,7 @@ def _unsource(profile: Path, file: Path) -> None:
 
 
 def state() -> dict[str, Any]:
-    """What systemd says of the"""
+    """The service as systemd tells of it."""
     there = installed()
     unit = start.unit_file().read_text(encoding="utf-8") if there else ""
     return {
@@ -285,8 +284,7 @@ def state() -> dict[str, Any]:
         "linger": linger(),
         "service": _shown(SERVICE),
         "socket": _shown(SOCKET),
-        "web": _shown(WEB_SOCKET) if (paths.unit_dir() / WEB_SOCKET).is_file() else None,
-        "hub": _shown(HUB_SERVICE) if (paths.unit_dir() / HUB_SERVICE).is_file() else None,
+        **{name: _shown(unit) if (paths.unit_dir() / unit).is_file() else None for name, unit in FRONT_DOORS.items()},
     }
 
 
@@ -297,7 +295,7 @@ def _shown(unit: str) -> dict[str, str]:
 
 
 def linger() -> bool | None:
-    """Whether the service goes on after logout; None where logind does not console."""
+    """Whether the service goes on after logout; None where logind does not tell."""
     shown = run_program("loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value")
     return {"yes": True, "no": False}.get(shown.stdout.strip())
 
@@ -313,24 +311,23 @@ def template(name: str) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def socket_unit() -> str:
-    """memd.socket needs no fitting: systemd knows where the runtime directory is."""
-    return template(SOCKET)
+def units(web: bool = False, serve: bool = False, namespaces: bool = True) -> dict[str, str]:
+    """The units for this user, this Python and these places, by their names; sockets need no fitting."""
+    named = {SERVICE: service_unit(namespaces), SOCKET: template(SOCKET)}
+    # Writes that had no answer are remembered by those who asked for them; the page has its tokens, too.
+    if web:
+        writable = [paths.run_dir(), paths.unanswered_dir()]
+        named[WEB_SERVICE] = _fitted(WEB_SERVICE, start.web_command(), writable, namespaces)
+        named[WEB_SOCKET] = template(WEB_SOCKET)
+    if serve:
+        named[HUB_SERVICE] = _fitted(HUB_SERVICE, start.hub_command(), [paths.unanswered_dir()], namespaces)
+    return named
 
 
 def service_unit(namespaces: bool = True) -> str:
-    """memd.service for this user, this Python and these places."""
-    return _fitted(SERVICE, start.daemon_command(), own_directories(), namespaces)
-
-
-def web_service_unit(namespaces: bool = True) -> str:
-    """memd-web.service: the page writes where tokens are, and where a write that had no answer is remembered."""
-    return _fitted(WEB_SERVICE, start.web_command(), [paths.run_dir(), paths.unanswered_dir()], namespaces)
-
-
-def hub_service_unit(namespaces: bool = True) -> str:
-    """memd-hub.service: the hub writes only where a write that had no answer is remembered."""
-    return _fitted(HUB_SERVICE, start.hub_command(), [paths.unanswered_dir()], namespaces)
+    """memd.service: the daemon writes to its own places, and to the workspaces by a drop-in."""
+    own = [paths.state_dir(), paths.config_file().parent, paths.run_dir()]
+    return _fitted(SERVICE, start.daemon_command(), own, namespaces)
 
 
 def _fitted(name: str, command: list[str], writable: list[Path], namespaces: bool) -> str:
@@ -342,11 +339,6 @@ def _fitted(name: str, command: list[str], writable: list[Path], namespaces: boo
     text = _replace(text, "ExecStart", [*_environment(), f"ExecStart={started}"])
     own = " ".join(quoted(f"-{place}") for place in writable)
     return _replace(text, "ReadWritePaths", [f"ReadWritePaths={own}"])
-
-
-def own_directories() -> list[Path]:
-    """What the daemon writes to beside the workspaces."""
-    return [paths.state_dir(), paths.config_file().parent, paths.run_dir()]
 
 
 def _environment() -> list[str]:
@@ -384,3 +376,46 @@ def quoted(word: str) -> str:
 
 def _replace(text: str, key: str, lines: list[str]) -> str:
     return re.sub(rf"^{key}=.*$", lambda _: "\n".join(lines), text, flags=re.MULTILINE)
+
+
+# --- launchd, which is to macOS what systemd is to Linux ------------------------------------------------------------
+
+
+def launchd_in_charge() -> bool:
+    """Whether launchd is what starts services here."""
+    return shutil.which("launchctl") is not None and shutil.which("systemctl") is None
+
+
+def plist_file() -> Path:
+    return Path.home() / "Library" / "LaunchAgents" / f"{LAUNCHD_LABEL}.plist"
+
+
+def plist() -> bytes:
+    """The daemon is started at login, and again unless it ended well."""
+    log = str(paths.state_dir() / "launchd.log")
+    return plistlib.dumps({
+        "Label": LAUNCHD_LABEL, "ProgramArguments": start.daemon_command(), "RunAtLoad": True,
+        "KeepAlive": {"SuccessfulExit": False}, "ProcessType": "Background", "StandardOutPath": log,
+        "StandardErrorPath": log,
+    })  # fmt: skip
+
+
+def install_with_launchd(now: bool) -> dict[str, Any]:
+    start.stop()
+    plist_file().parent.mkdir(parents=True, exist_ok=True)
+    plist_file().write_bytes(plist())
+    if now:
+        done = run_program("launchctl", "bootstrap", f"gui/{os.getuid()}", str(plist_file()))
+        if done.returncode:
+            raise Refused(f"launchd did not take it: {done.stderr.strip()}", f"its file is {plist_file()}")
+    return {"installed": True, "plist": str(plist_file())}
+
+
+def uninstall_from_launchd() -> bool:
+    """False when it was not installed."""
+    if not plist_file().is_file():
+        return False
+    run_program("launchctl", "bootout", f"gui/{os.getuid()}/{LAUNCHD_LABEL}")
+    plist_file().unlink()
+    start.stop()
+    return True

@@ -6,30 +6,32 @@ import argparse
 import asyncio
 import ipaddress
 import logging
+import resource
 import socket
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from memd.config import tokens
 from memd.config.addresses import is_loopback_host
 from memd.config.load import load
-from memd.config.schema import HubSettings
-from memd.errors import MemdError, Refused, UsageError, report
-from memd.hub.server import BACKLOG, serve
+from memd.config.schema import HubSettings, Settings
+from memd.errors import Refused, UsageError
+from memd.http_shell import BACKLOG, exit_code, listen, server
+from memd.hub.app import make_app
+from memd.hub.connections import Connections, GuestConnection
 from memd.protocol.async_client import AsyncClient
 
+IDLE_SECONDS = 75
+"""How long a connection is kept for a client's next request."""
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
 def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    try:
-        return _run(hub_options(arguments))
-    except MemdError as error:
-        return report(error)
-    except KeyboardInterrupt:
-        return 0
+    options = hub_options(arguments)
+    return exit_code(lambda: _run(options))
 
 
 def hub_options(arguments: list[str] | None) -> argparse.Namespace:
@@ -43,7 +45,7 @@ def hub_options(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> None:
     settings = load()
     flags = {name: getattr(options, name) for name in ("listen", "cert", "key", "behind_proxy")}
     flags |= {"hosts": " ".join(options.hosts) if options.hosts else None}
@@ -54,10 +56,9 @@ def _run(options: argparse.Namespace) -> int:
     check_safe(hub, address, hosts)
     if options.start:
         asyncio.run(_greet())
-    listening = _listen(address, port)
+    listening = listen(address, port, f"{address}:{port}", "choose another: --listen")
     _announce(hub, address, listening.getsockname()[1])
-    serve(listening, hosts, replace(settings, hub=hub))
-    return 0
+    _serve(listening, hosts, replace(settings, hub=hub))
 
 
 def _expanded(file: str) -> str:
@@ -119,20 +120,6 @@ def _address(listen: str) -> tuple[str, int]:
     return address.strip("[]"), int(port)
 
 
-def _listen(address: str, port: int) -> socket.socket:
-    try:
-        family, kind, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(place)
-    except OSError as error:
-        raise Refused(
-            f"{address}:{port} cannot be used: {error.strerror or error}", "choose another: --listen"
-        ) from None
-    listening.listen(BACKLOG)
-    return listening
-
-
 def _announce(hub: HubSettings, address: str, port: int) -> None:
     """The first line is the address, for whoever started it."""
     print(f"{'https' if hub.cert else 'http'}://{_in_url(address)}:{port}", flush=True)
@@ -142,6 +129,19 @@ def _announce(hub: HubSettings, address: str, port: int) -> None:
 
 def _in_url(address: str) -> str:
     return f"[{address}]" if ":" in address else address
+
+
+def _serve(listening: socket.socket, hosts: frozenset[str], settings: Settings) -> None:
+    """Serve until a signal comes, with TLS where there is a certificate."""
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    hub, connections = settings.hub, Connections(settings.hub.max_clients, settings.server.line_timeout_s)
+    tls = {"ssl_certfile": hub.cert, "ssl_keyfile": hub.key or None} if hub.cert else {}
+    server(
+        make_app(hosts, settings), http=partial(GuestConnection, connections), lifespan="on",
+        proxy_headers=hub.behind_proxy, limit_concurrency=hub.max_clients, backlog=BACKLOG,
+        timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=5, **tls,
+    ).run(sockets=[listening])  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -12,12 +11,14 @@ from typing import Any
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Scope
 
 from memd.config.schema import Settings
 from memd.errors import MemdError, NoDaemon, UsageError, did_you_mean
+from memd.http_shell import Rejected
 from memd.hub.access import Access
-from memd.hub.guard import ACCESS, HEADERS, HEALTH, MCP, RETRY, HubGuard, Rejected
+from memd.hub.guard import ACCESS, HEALTH, MCP, RETRY, RPC, HubGuard
 from memd.mcp.profiles import PROFILES, tools_of
 from memd.mcp.sdk_server import HttpEndpoint
 from memd.mcp.tools import Call, Tool
@@ -46,27 +47,16 @@ class Hub:
             max_bytes=settings.hub.max_request_kb * 1024,
         )  # fmt: skip
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-            return
-        views: dict[str, Callable[[Request], Awaitable[ASGIApp]]] = {HEALTH: self._health, MCP: self._agent}
-        answer = await views.get(scope["path"], self._rpc)(Request(scope, receive))
-        await answer(scope, receive, send)
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        """From the server's start to its end, as ASGI tells of them."""
-        await receive()
-        async with self._mcp.running():
-            await send({"type": "lifespan.startup.complete"})
-            await receive()
-        await send({"type": "lifespan.shutdown.complete"})
+    def router(self) -> Router:
+        posted = {RPC: self._rpc, MCP: self._agent}
+        routes = [Route(HEALTH, self._health), *(Route(path, view, methods=["POST"]) for path, view in posted.items())]
+        return Router(routes, lifespan=lambda app: self._mcp.running())
 
     async def _health(self, request: Request) -> ASGIApp:
         """Whether the daemon answers; nothing else, since nobody need show a token for it."""
         alive = await self._daemon_answers()
         said, status = (b'{"ok": true}\n', 200) if alive else (b'{"ok": false}\n', 503)
-        return Response(said, status, HEADERS, "application/json")
+        return Response(said, status, media_type="application/json")
 
     async def _daemon_answers(self) -> bool:
         """Whether it does so soon; all who ask at a time wait for the same answer."""
@@ -81,13 +71,12 @@ class Hub:
         """One request a line, one answer a line, as on the socket."""
         lines = [line for line in (await request.body()).split(b"\n") if line.strip()]
         if not 0 < len(lines) <= MAX_LINES:
-            raised = UsageError(f"a body has 1 to {MAX_LINES} requests, one a line, not {len(lines)}", "")
-            return Rejected(400, raised).response()
+            raise Rejected(400, UsageError(f"a body has 1 to {MAX_LINES} requests, one a line, not {len(lines)}", ""))
         access, pool = request.scope[ACCESS], self._pool_for(request.query_params)
         answers = [await self._answer(access, pool, line) for line in lines]
         away = any(isinstance(error, NoDaemon) for _, error in answers)
-        headers = {**HEADERS, **RETRY} if away else HEADERS
-        return Response(b"".join(line for line, _ in answers), 503 if away else 200, headers, "application/json")
+        status, headers = (503, RETRY) if away else (200, {})
+        return Response(b"".join(line for line, _ in answers), status, headers, "application/json")
 
     def _pool_for(self, query: QueryParams) -> ClientPool:
         return self._masked if query.get("mask_secrets") else self._plain
@@ -114,9 +103,9 @@ class Hub:
 
     async def _agent(self, request: Request) -> ASGIApp:
         if problem := _mcp_problem(request.scope):
-            return Rejected(400, problem).response()
+            raise Rejected(400, problem)
         if not await self._daemon_answers():
-            return Rejected(503, NoDaemon("the memory is not there at the moment", "try again"), **RETRY).response()
+            raise Rejected(503, NoDaemon("the memory is not there at the moment", "try again"), **RETRY)
         return self._mcp.answer
 
     def _call_for(self, scope: dict[str, Any]) -> Call:
@@ -171,4 +160,4 @@ def _tools_for(scope: dict[str, Any]) -> dict[str, Tool]:
 
 def make_app(hosts: frozenset[str], settings: Settings) -> HubGuard:
     """The hub, behind its guard."""
-    return HubGuard(Hub(settings), hosts, settings.hub, settings.server.line_timeout_s)
+    return HubGuard(Hub(settings).router(), hosts, settings.hub, settings.server.line_timeout_s)

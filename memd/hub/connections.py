@@ -6,6 +6,8 @@ import asyncio
 from collections import defaultdict
 from typing import Any
 
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
 CONNECTION = "memd.connection"
 """Where in the state of a request stands the connection it came by."""
 NOBODY = ""
@@ -48,7 +50,7 @@ class Connections:
             del self._of[connection.owner]
 
 
-class GuestConnection(asyncio.Protocol):
+class GuestConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     """What the hub adds to a connection of its server: whose it is, and a time limit for the headers of a request."""
 
     loop: asyncio.AbstractEventLoop
@@ -57,7 +59,7 @@ class GuestConnection(asyncio.Protocol):
     """The request that is under way, or was the last."""
 
     def __init__(self, others: Connections, app_state: dict[str, Any], **given: Any) -> None:
-        super().__init__(app_state={**app_state, CONNECTION: self}, **given)  # type: ignore[call-arg]
+        super().__init__(app_state={**app_state, CONNECTION: self}, **given)
         self.owner = NOBODY
         self._others = others
         self._late: asyncio.TimerHandle | None = None

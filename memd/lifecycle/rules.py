@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from memd.lifecycle.lives import DAY, DORMANT, RULE, Life, awake_tier, days_past, faded
 from memd.models import Tier
+from memd.timespans import age
 
 HOME = "home"
 """What `promote` can name instead of a tier: the tier that the memory had before it became dormant."""
@@ -227,16 +228,9 @@ def _reason(condition: RuleCondition, life: Life, now: datetime) -> str:
     return REASONS.get(condition.field, str)(OBSERVED[condition.field](life, now))
 
 
-def _span(span: timedelta) -> str:
-    minutes = int(span.total_seconds() // 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    return f"{minutes // 60} h" if minutes < 14 * 24 * 60 else f"{minutes // (24 * 60)} days"
-
-
 REASONS: dict[str, Callable[[Any], str]] = {
-    "age": lambda age: f"{_span(age)} old",
-    "idle": lambda idle: f"unused for {_span(idle)}",
+    "age": lambda span: f"{age(span.total_seconds())} old",
+    "idle": lambda span: f"unused for {age(span.total_seconds())}",
     "access": lambda count: f"{count} access{'' if count == 1 else 'es'}",
     "days": lambda count: f"accessed on {count} day{'' if count == 1 else 's'}",
     "useful": lambda count: f"useful {count} time{'' if count == 1 else 's'}",

@@ -170,6 +170,11 @@ def hub_command(*flags: str) -> list[str]:
     return [sys.executable, "-P", "-m", "memd.hub", *flags]
 
 
+def merge_command(*files: str) -> list[str]:
+    """How three versions of a note are merged, for git."""
+    return [sys.executable, "-P", "-m", "memd.notes.merge_note", *files]
+
+
 def become(command: list[str], **settings: str) -> None:
     """Go on as another program of memd, from the same code."""
     os.execve(command[0], command, {**os.environ, **_source(), **settings})

@@ -10,27 +10,27 @@ import sys
 import webbrowser
 
 from memd.config import paths
-from memd.errors import MemdError, Refused, report
+from memd.errors import Refused
+from memd.http_shell import Server, exit_code, listen, server
 from memd.protocol.start import systemctl
 from memd.web import admission
+from memd.web.admission import Sessions
+from memd.web.app import make_app
 from memd.web.clients import Clients
-from memd.web.server import serve
 
 PORT = 8427
 HOST = "127.0.0.1"
 SOCKET_UNIT = "memd-web.socket"
 FIRST_PASSED = 3
 """The first descriptor that systemd passes."""
+IDLE_LOOK_SECONDS = 60.0
+FIRST_LOOK_SECONDS = 900.0
+"""How long a page that systemd started waits for the first session."""
 
 
 def main() -> int:
     options = _options()
-    try:
-        return _run(options)
-    except MemdError as error:
-        return report(error)
-    except KeyboardInterrupt:
-        return 0
+    return exit_code(lambda: _run(options))
 
 
 def _options() -> argparse.Namespace:
@@ -42,20 +42,17 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run(options: argparse.Namespace) -> int:
-    listening = _passed_socket()
-    if listening:
-        asyncio.run(serve(listening, Clients(options.ns), options.read_only, end_when_idle=True))
-        return 0
-    if not (options.port or options.ns or options.read_only) and _systemd_listens():
+def _run(options: argparse.Namespace) -> None:
+    clients, passed = Clients(options.ns), _passed_socket()
+    if passed:
+        asyncio.run(_serve(passed, clients, options.read_only, end_when_idle=True))
+    elif not (options.port or options.ns or options.read_only) and _systemd_listens():
         _announce(PORT, options.open)
-        return 0
-    clients = Clients(options.ns)
-    asyncio.run(_greet(clients))
-    listening = _listen(options.port)
-    _announce(listening.getsockname()[1], options.open)
-    asyncio.run(serve(listening, clients, options.read_only))
-    return 0
+    else:
+        asyncio.run(_greet(clients))
+        listening = _listen(options.port)
+        _announce(listening.getsockname()[1], options.open)
+        asyncio.run(_serve(listening, clients, options.read_only))
 
 
 async def _greet(clients: Clients) -> None:
@@ -81,19 +78,12 @@ def _systemd_listens() -> bool:
 
 def _listen(port: int | None) -> socket.socket:
     """The port that was asked for; without one the usual, else any."""
-    for wanted in [port] if port else [PORT, 0]:
-        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((HOST, wanted))
-        except OSError as error:
-            listening.close()
-            if port:
-                raise Refused(f"port {port} cannot be used: {error.strerror}", "leave --port out to get any") from None
-            continue
-        listening.listen(128)
-        return listening
-    raise Refused("no port is free")
+    if port:
+        return listen(HOST, port, f"port {port}", "leave --port out to get any")
+    try:
+        return listen(HOST, PORT, f"port {PORT}", "")
+    except Refused:
+        return listen(HOST, 0, "any port", "")
 
 
 def _announce(port: int, open_browser: bool) -> None:
@@ -105,6 +95,29 @@ def _announce(port: int, open_browser: bool) -> None:
         print("memd: the address works once, for ten minutes; Ctrl-C ends the page", file=sys.stderr)
     if open_browser and not webbrowser.open(url):
         print("no browser could be started: open the address above", file=sys.stderr)
+
+
+async def _serve(listening: socket.socket, clients: Clients, read_only: bool, end_when_idle: bool = False) -> None:
+    """Serve until a signal comes; with `end_when_idle` until nobody is left, since systemd listens on."""
+    sessions = Sessions()
+    page = server(
+        make_app(clients, sessions, listening.getsockname()[1], read_only), http="h11", loop="asyncio", lifespan="off",
+        proxy_headers=False, limit_concurrency=200, timeout_keep_alive=30, timeout_graceful_shutdown=1,
+        h11_max_incomplete_event_size=65_536,
+    )  # fmt: skip
+    watching = asyncio.create_task(_end_when_idle(page, sessions)) if end_when_idle else None
+    try:
+        await page.serve(sockets=[listening])
+    finally:
+        if watching:
+            watching.cancel()
+
+
+async def _end_when_idle(page: Server, sessions: Sessions) -> None:
+    await asyncio.sleep(FIRST_LOOK_SECONDS)
+    while not sessions.empty:
+        await asyncio.sleep(IDLE_LOOK_SECONDS)
+    page.should_exit = True
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ from starlette.staticfiles import StaticFiles
 from memd.errors import Busy, Conflict, MemdError, NoDaemon, NotFound, Refused, UnknownWorkspace, UsageError
 from memd.web.admission import Sessions
 from memd.web.clients import Clients, Feed
-from memd.web.guard import BodyTooLarge, Guard
+from memd.web.guard import PageGuard
 from memd.web.rendering import STATIC, refusal_page
-from memd.web.views import actions, context, entry, events, graph, health, life, memory, review, search, timeline
+from memd.web.views import entry, memory, overview, search, tending
 from memd.web.visit import Visit
 
 STATUS: tuple[tuple[type[MemdError], int], ...] = (
@@ -27,13 +27,11 @@ STATUS: tuple[tuple[type[MemdError], int], ...] = (
 View = Callable[[Visit], Awaitable[Response]]
 
 
-def make_app(clients: Clients, sessions: Sessions, port: int, read_only: bool = False) -> Guard:
+def make_app(clients: Clients, sessions: Sessions, port: int, read_only: bool = False) -> PageGuard:
     """The whole page, behind its guard."""
-    app = Starlette(
-        routes=_routes(),
-        exception_handlers={MemdError: _failed, HTTPException: _no_such_page, BodyTooLarge: _too_large},
-    )
-    guard = Guard(GZipMiddleware(app, minimum_size=800), port, sessions, read_only)
+    app = Starlette(routes=_routes(), exception_handlers={MemdError: _failed, HTTPException: _no_such_page})
+    hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
+    guard = PageGuard(GZipMiddleware(app, minimum_size=800), hosts, port, sessions, read_only)
     app.state.clients, app.state.feed, app.state.sessions = clients, Feed(clients), sessions
     app.state.port, app.state.read_only, app.state.cookie_name = port, read_only, guard.cookie_name
     return guard
@@ -41,17 +39,14 @@ def make_app(clients: Clients, sessions: Sessions, port: int, read_only: bool = 
 
 def _routes() -> list[BaseRoute]:
     shown: dict[str, View] = {
-        "/": search.show, "/why-not": search.why_not, "/memory": memory.show, "/memory/edit": memory.edit,
-        "/memory/history": memory.history, "/timeline": timeline.show, "/graph": graph.show, "/graph.json": graph.data,
-        "/life": life.show, "/review": review.show, "/context": context.show, "/health": health.show,
-        "/events": events.stream, "/enter": entry.door,
+        "/": search.search, "/why-not": search.why_not, "/context": search.context, "/memory": memory.show,
+        "/memory/edit": memory.edit, "/memory/history": memory.history, "/timeline": overview.timeline,
+        "/graph": overview.graph, "/graph.json": overview.graph_data, "/life": overview.life,
+        "/review": tending.review, "/health": tending.health, "/events": entry.events, "/enter": entry.door,
     }  # fmt: skip
     done: dict[str, View] = {
-        "/memory/edit": memory.save,
-        "/do/{action}": actions.do,
-        "/enter": entry.enter,
-        "/leave": entry.leave,
-    }
+        "/memory/edit": memory.save, "/do/{action}": tending.do, "/enter": entry.enter, "/leave": entry.leave,
+    }  # fmt: skip
     return [
         *(Route(path, _endpoint(view), methods=["POST"]) for path, view in done.items()),
         *(Route(path, _endpoint(view), methods=["GET"]) for path, view in shown.items()),
@@ -97,7 +92,3 @@ async def _failed(request: Request, error: Exception) -> Response:
 async def _no_such_page(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return refusal_page(error.status_code, "There is no such page.")
-
-
-async def _too_large(request: Request, error: Exception) -> Response:
-    return refusal_page(413, "That is more than the page takes at once.", "Edit the file itself.")

@@ -6,84 +6,80 @@ No page of another origin may read or change anything here, also not one that a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
+from memd.errors import Refused, TooLarge
+from memd.http_shell import BodyLimit, HttpGuard, Rejected, host_of
 from memd.web.admission import Sessions
 from memd.web.rendering import refusal_page
 from memd.web.visit import MAX_BODY
 
+BODY_SECONDS = 60.0
+"""How long a form may take to arrive."""
 POLICY = "; ".join([
     "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
     "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'",
     "require-trusted-types-for 'script'", "trusted-types memd",
 ])  # fmt: skip
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    # Not `no-referrer`: browsers then hide the origin of a form, which is checked here.
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), interest-cohort=()",
-    "Cache-Control": "no-store",
-}
 
 
 @dataclass
-class Guard:
-    """Stands before the app."""
+class PageGuard(HttpGuard):
+    """Stands before the page."""
 
-    app: ASGIApp
     port: int
     sessions: Sessions
     read_only: bool = False
-    _hosts: frozenset[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._hosts = frozenset(f"{name}:{self.port}" for name in ("127.0.0.1", "localhost"))
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            return
-        headers = Headers(scope=scope)
-        cookie = cookie_parser(headers.get("cookie", "")).get(self.cookie_name, "")
-        scope["memd.cookie"] = cookie
-        refusal = self._refusal(scope, headers, cookie)
-        if refusal:
-            await refusal(scope, receive, _with_headers(send))
-        else:
-            await self.app(scope, _bounded(receive), _with_headers(send))
+    headers: ClassVar = {
+        "Content-Security-Policy": POLICY,
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        # Not `no-referrer`: browsers then hide the origin of a form, which is checked here.
+        "Referrer-Policy": "same-origin",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), microphone=(), geolocation=(), interest-cohort=()",
+        "Cache-Control": "no-store",
+    }
 
     @property
     def cookie_name(self) -> str:
         """Cookies do not know of ports, so the name does."""
         return f"memd_{self.port}"
 
-    def _refusal(self, scope: Scope, headers: Headers, cookie: str) -> Response | None:
-        host, path, method = headers.get("host", ""), scope["path"], scope["method"]
-        if host not in self._hosts or headers.getlist("host") != [host]:
-            return refusal_page(403, "This host name is not memd's.", "Open the address that `memd web` printed.")
+    def body_limit(self) -> BodyLimit:
+        error = TooLarge("That is more than the page takes at once.", "Edit the file itself.")
+        return BodyLimit(MAX_BODY, BODY_SECONDS, error)
+
+    def refusal(self, rejected: Rejected) -> Response:
+        return refusal_page(rejected.status, rejected.error.message, rejected.error.hint)
+
+    def check(self, scope: Scope, headers: Headers) -> None:
+        host, path, method = host_of(headers), scope["path"], scope["method"]
+        scope["memd.cookie"] = cookie_parser(headers.get("cookie", "")).get(self.cookie_name, "")
+        if host not in self.hosts:
+            raise _refused("This host name is not memd's.", "Open the address that `memd web` printed.")
         if method not in ("GET", "HEAD", "POST"):
-            return refusal_page(405, "There is no such way to ask.")
+            raise Rejected(405, Refused("There is no such way to ask."))
         if not _of_this_page(headers, host, method):
-            return refusal_page(403, "Another page asked for this, and memd does not answer other pages.")
+            raise _refused("Another page asked for this, and memd does not answer other pages.")
         # The way in, and files that are in every copy of memd.
         if path == "/enter" or path.startswith("/static/"):
-            return None
-        if not self.sessions.admits(cookie, is_use=path != "/events"):
-            return refusal_page(403, "This browser has not been let in, or its session ended.", "Run: memd web")
+            return
+        if not self.sessions.admits(scope["memd.cookie"], is_use=path != "/events"):
+            raise _refused("This browser has not been let in, or its session ended.", "Run: memd web")
         if method == "POST" and self.read_only and path != "/leave":
-            return refusal_page(403, "This page was opened to read only.")
-        return None
+            raise _refused("This page was opened to read only.")
+
+
+def _refused(why: str, hint: str = "") -> Rejected:
+    return Rejected(403, Refused(why, hint))
 
 
 def _of_this_page(headers: Headers, host: str, method: str) -> bool:
@@ -96,33 +92,3 @@ def _of_this_page(headers: Headers, host: str, method: str) -> bool:
         )
     origin = headers.get("origin", "")
     return origin == f"http://{host}" if origin else site == "same-origin"
-
-
-def _with_headers(send: Send) -> Send:
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
-        await send(message)
-
-    return sending
-
-
-class BodyTooLarge(Exception):
-    """More was sent than any note needs."""
-
-
-def _bounded(receive: Receive) -> Receive:
-    """Stop reading a body that does not end."""
-    size = 0
-
-    async def receiving() -> Message:
-        nonlocal size
-        message = await receive()
-        size += len(message.get("body", b""))
-        if size > MAX_BODY:
-            raise BodyTooLarge
-        return message
-
-    return receiving

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
 from memd.protocol.safe_text import neutralise
+from memd.timespans import CALENDAR, in_unit, local_time, seconds_until
 from memd.version import __version__
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
+WORDS: dict[str, dict[str, str]] = tomllib.loads((HERE / "words.toml").read_text(encoding="utf-8"))
 
 
 def _finalize(value: Any) -> Any:
@@ -72,34 +74,16 @@ def day_of(at: str | None) -> str:
     return (at or "")[:10]
 
 
-def moment(at: str | None) -> str:
-    """`2026-02-15 08:30`, in this machine's time."""
-    if not at:
-        return ""
-    try:
-        return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M")
-    except ValueError:
-        return at
-
-
 def ago(at: str | None) -> str:
     """`3 hours ago`."""
     if not at:
         return "never"
     try:
-        then = datetime.fromisoformat(at)
+        ahead = seconds_until(at)
     except ValueError:
         return at
-    seconds = (datetime.now(UTC) - then.astimezone(UTC)).total_seconds()
-    return f"in {_span(-seconds)}" if seconds < -1 else f"{_span(seconds)} ago" if seconds >= 5 else "just now"
-
-
-def _span(seconds: float) -> str:
-    for unit, size in (("year", 31_536_000), ("month", 2_592_000), ("day", 86_400), ("hour", 3600), ("minute", 60)):
-        if seconds >= size:
-            count = int(seconds // size)
-            return f"{count} {unit}{'s' * (count > 1)}"
-    return f"{int(seconds)} s"
+    passed = f"{in_unit(-ahead, CALENDAR)} ago" if ahead <= -5 else "just now"
+    return f"in {in_unit(ahead, CALENDAR)}" if ahead > 1 else passed
 
 
 def count(number: float) -> str:
@@ -120,9 +104,9 @@ def environment() -> Environment:
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, finalize=_finalize,
         trim_blocks=True, lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
-    made.filters |= {"exact": exact, "ago": ago, "moment": moment, "day": day_of, "count": count, "times": times}
+    made.filters |= {"exact": exact, "ago": ago, "moment": local_time, "day": day_of, "count": count, "times": times}
     made.globals |= {"address": address, "memory_address": memory_address, "static": static, "excerpt": excerpt}
-    made.globals |= {"memd_version": __version__, "frame": "base.html"}
+    made.globals |= {"memd_version": __version__, "frame": "base.html", "words": WORDS}
     return made
 
 

@@ -11,21 +11,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from memd.protocol.async_client import AsyncClient
 from memd.web.clients import Clients
-from memd.web.rendering import address, render
+from memd.web.rendering import WORDS, address, render
 
 MAX_BODY = 4_000_000
 """Bytes of a form: a note of a megabyte, with its characters written out as an address has them."""
-
-SAID = {
-    "put": "Saved.", "tags": "The tags are saved.", "note": "Written down.", "restore": "Restored.",
-    "rm": "Moved to the trash.", "undo": "Taken back.", "useful": "Counted as useful.",
-    "pin": "Pinned: it never ages.", "unpin": "No longer pinned.", "promote": "Moved closer.",
-    "demote": "Moved further away.", "archive": "Laid aside.", "boost": "It weighs more now.",
-    "diminish": "It weighs less now.", "edge_add": "Linked.", "edge_rm": "The link is gone.",
-    "job_run": "The job ran.", "reflect": "Reflected.", "rule_set": "The rule is switched.", "sync": "In step.",
-    "proposal_accept": "Accepted.", "proposal_reject": "Rejected.", "conflict_settle": "It has one version now.",
-}  # fmt: skip
-"""What the page says after something was done; a page says nothing else that its address asks for."""
 
 
 class Visit:
@@ -74,12 +63,12 @@ class Visit:
 
     async def page(self, template: str, section: str, *, code: int = 200, **values: Any) -> HTMLResponse:
         """A page: the view in the frame that all of them have, or only its part that changes."""
-        did = self.request.query_params.get("did", "")
+        said, did = (self.request.query_params.get(name, "") for name in ("said", "did"))
         shared = {
             **({"frame": "live.html"} if self.live else {}),
             "section": section, "ns": self.ns, "bound": self.clients.bind, "read_only": self.read_only,
             "workspaces": await self.clients.workspaces(), "here": self.here,
-            "said": SAID.get(self.request.query_params.get("said", ""), ""), "did": did if did.isdigit() else "",
+            "said": WORDS["said"].get(said, ""), "did": did if did.isdigit() else "",
         }  # fmt: skip
         return render(template, {**shared, **values}, code)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memd.cli import launchd
+from memd.cli import service
 from memd.config import paths
 from memd.config.schema import WatchSettings
 from memd.daemon import system, watcher
@@ -94,10 +94,13 @@ def test_launchd_is_given_the_daemon_where_there_is_no_systemd(monkeypatch, tmp_
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("MEMD_HOME", str(home / "memd"))
     paths.private_dir(paths.state_dir())
-    assert launchd.in_charge() and not launchd.uninstall()
-    told = launchd.install(now=True)
+    assert service.launchd_in_charge() and not service.uninstall_from_launchd()
+    told = service.install_with_launchd(now=True)
     written = plistlib.loads(Path(told["plist"]).read_bytes())
     assert written["ProgramArguments"] == start.daemon_command() and written["RunAtLoad"] is True
-    assert launchd.uninstall() and not launchd.plist_file().exists()
+    assert service.uninstall_from_launchd() and not service.plist_file().exists()
     asked = (tmp_path / "asked").read_text().splitlines()
-    assert asked == [f"bootstrap gui/{os.getuid()} {told['plist']}", f"bootout gui/{os.getuid()}/{launchd.LABEL}"]
+    assert asked == [
+        f"bootstrap gui/{os.getuid()} {told['plist']}",
+        f"bootout gui/{os.getuid()}/{service.LAUNCHD_LABEL}",
+    ]

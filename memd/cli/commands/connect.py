@@ -59,7 +59,7 @@ def connect(
     known = _agent(agent, scope)
     here = _here(scope, ns=_ns(known, ns, scope), profile=profile or "", hooks=with_hooks)
     changes = [change.connected(place, force) for place in known.places[scope](here)]
-    asking = _at_terminal() and any(one.kind != "none" for one in changes) and not (yes or dry_run or json)
+    asking = console.can_ask() and any(one.kind != "none" for one in changes) and not (yes or dry_run or json)
     if asking and not _confirmed(changes):
         console.note("nothing was written")
         return
@@ -74,7 +74,7 @@ def connect(
 def _offer_capture(agent: Agent, wanted: bool | None, json: bool) -> None:
     """Say that nothing is saved from sessions yet, or have it saved where that is wanted."""
     on = bool(hook_settings.settings()["capture"])
-    if wanted is None and not on and not json and _at_terminal():
+    if wanted is None and not on and not json and console.can_ask():
         wanted = typer.confirm(f"{CAPTURE} Turn it on?", default=False, err=True)
     if wanted is not None and wanted != on:
         edit.set_value("hooks", "capture", wanted)
@@ -157,10 +157,6 @@ def _ns(agent: Agent, ns: str | None, scope: str) -> str:
 # --- doing and telling --------------------------------------------------------------------------------------------
 
 
-def _at_terminal() -> bool:
-    return console.on_terminal(sys.stdin) and console.on_terminal(sys.stderr)
-
-
 def _confirmed(changes: list[Change]) -> bool:
     """Show what would be written, and ask."""
     _show_diffs(changes)
@@ -219,7 +215,7 @@ def _row(agent: Agent) -> dict[str, Any]:
         for place in _places(agent, scope):
             path = str(place.path)
             rows.setdefault(path, {"scope": scope, "path": path, "state": _loosely(change.state(place))})
-    row = {"agent": agent.name, "title": agent.title, "found": agents.found(agent, _here("user"))}
+    row = {"agent": agent.name, "title": agent.title, "found": agent.found(_here("user"))}
     return {**row, "places": list(rows.values())}
 
 

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +17,7 @@ from memd.errors import Busy, NoDaemon, UsageError
 from memd.protocol import wire
 from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
+from memd.timespans import local_time
 
 RETRY_SECONDS = 0.2
 Event = dict[str, Any]
@@ -160,7 +160,7 @@ def watch(args: Args) -> None:
 
 
 def columns(event: Event, several: bool) -> Iterator[str]:
-    yield datetime.fromisoformat(event["at"]).astimezone().strftime("%H:%M:%S")
+    yield local_time(event["at"], "%H:%M:%S")
     yield f"{event['event']:<8}"
     if several and event.get("ns"):
         yield event["ns"]

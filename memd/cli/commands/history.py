@@ -10,6 +10,7 @@ from memd.cli import console, reports
 from memd.cli.method_command import REQUIRED, Args, Result, method_command
 from memd.errors import UsageError
 from memd.protocol.safe_text import one_line
+from memd.timespans import local_time
 
 DATE = typer.Option("--since", metavar="DATE")
 WIDE = 60
@@ -24,7 +25,7 @@ def history(result: Result, args: Args) -> None:
 
 def _version(version: dict[str, Any]) -> Iterator[str]:
     yield f"@{version['version']:<3}"
-    yield reports.minute(version["at"])
+    yield local_time(version["at"])
     yield f"{version['who']:<8}"
     text = f"{version['characters']:,} characters" if version["characters"] is not None else "its text is not kept"
     yield "went from the files" if version["gone"] else text
@@ -72,7 +73,7 @@ def log(result: Result, args: Args) -> None:
 
 def _entry(entry: dict[str, Any]) -> Iterator[str]:
     yield f"{entry['action'] or '-':>5}"
-    yield reports.minute(entry["at"])
+    yield local_time(entry["at"])
     yield f"{entry['who']:<8}"
     yield f"{entry['what']:<12}"
     yield _about(entry)
@@ -123,11 +124,9 @@ def undo(result: Result, args: Args) -> None:
 @method_command(app, "trash", defaults={"limit": 50})
 def trash(result: Result, args: Args) -> None:
     for file in result["files"]:
-        console.line(
-            f"{reports.minute(file['at'])}  {'editor':<8}  {file['path']} (the whole file)   {file['restore']}"
-        )
+        console.line(f"{local_time(file['at'])}  {'editor':<8}  {file['path']} (the whole file)   {file['restore']}")
     for memory in result["memories"]:
-        console.line(f"{reports.minute(memory['gone'])}  {memory['who']:<8}  {memory['key']}   {memory['restore']}")
+        console.line(f"{local_time(memory['gone'])}  {memory['who']:<8}  {memory['key']}   {memory['restore']}")
     if result["total"] > len(result["memories"]):
         console.note(f"{result['total'] - len(result['memories']):,} more; --limit shows them")
     if not (result["files"] or result["memories"]):

@@ -1,6 +1,5 @@
 """`memd useful`, `memd reflect`, `memd sync-state`, `memd curate` and `memd rule`."""
 
-from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -11,6 +10,7 @@ from memd.protocol.safe_text import one_line
 
 SHOWN = 20
 """Lines of each kind that a report has; it counts the rest."""
+MORE = "  … and {} more: memd reflect --json"
 FINDINGS = {
     "clusters": "belong together and have no summary yet (memd consolidate)",
     "contradictions": "contradict each other",
@@ -59,19 +59,14 @@ def _report(report: dict[str, Any], dry_run: bool) -> list[str]:
     links = reports.count(report["linked"], "new link")
     lines = [
         f"{report['memories']} memories looked at, {report['moved']} {would}moved, {report['faded']} {would}faded",
-        *_first(report["moves"], report["moved"], _move),
+        *console.first([_move(move) for move in report["moves"]], SHOWN, MORE, report["moved"]),
         f"{links}, {report['edges_faded']} fading, {report['edges_pruned']} gone",
     ]
     for name, words in FINDINGS.items():
         if report[name]:
-            lines += [f"these {words}:", *_first(report[name], report["counts"][name], _finding)]
+            found = [_finding(finding) for finding in report[name]]
+            lines += [f"these {words}:", *console.first(found, SHOWN, MORE, report["counts"][name])]
     return lines
-
-
-def _first(rows: list[Any], count: int, line: Callable[[dict[str, Any]], str]) -> list[str]:
-    shown = [line(row) for row in rows[:SHOWN]]
-    left = count - len(shown)
-    return [*shown, f"  … and {left} more: memd reflect --json"] if left > 0 else shown
 
 
 def _move(move: dict[str, Any]) -> str:

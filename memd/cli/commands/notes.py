@@ -1,10 +1,14 @@
-"""`memd note`, `memd save`, `memd write`, `memd read` and `memd recent`."""
+"""`memd note`, `memd save`, `memd write`, `memd read`, `memd recent` and `memd topic`."""
+
+from typing import Annotated
 
 import typer
 
 from memd.cli import console
-from memd.cli.method_command import Args, Result, method_command
-from memd.errors import UsageError
+from memd.cli.method_command import REQUIRED, Args, Result, call, command_group, method_command, text_of, wire_params
+from memd.errors import NotFound, UsageError
+from memd.protocol.client import Client
+from memd.protocol.safe_text import neutralise
 
 ROLE = typer.Option("--role", metavar="R")
 TITLE = typer.Option("--title", metavar="T")
@@ -48,3 +52,80 @@ def recent(result: Result, args: Args) -> None:
         console.quoted(result["text"])
     else:
         console.note(f"nothing was written down in the last {args['days'] or 7} days; --days looks further back")
+
+
+# --- topic: one topic a file, and an index that lists them --------------------------------------------------------
+
+SUMMARY = typer.Option("--summary", "-s")
+CONTENT = typer.Argument(metavar="CONTENT|-", help="The content, as Markdown; - reads it from standard input.")
+Set = Annotated[str | None, typer.Option("--set", metavar="TEXT", help="Replace it; - reads it from standard input.")]
+AllowSecret = Annotated[
+    bool, typer.Option("--allow-secret", help="Write it even if it seems to hold a key, a token or a password.")
+]
+topic_app = command_group(app, "topic", "Keeps knowledge by topic.")
+
+
+@method_command(topic_app, "topic.memorize", words="content", summary=SUMMARY, content=CONTENT)
+def memorize(result: Result, args: Args) -> None:
+    """Memorizes a new topic; fails if it exists."""
+    console.line(f"Memorized {args['topic']} ({result['path']})")
+
+
+@method_command(topic_app, "topic.refine", words="content", summary=SUMMARY, content=CONTENT)
+def refine(result: Result, args: Args) -> None:
+    console.line(f"Refined {args['topic']} ({result['path']})")
+
+
+@method_command(topic_app, "topic.forget")
+def forget(result: Result, args: Args) -> None:
+    """Deletes a topic's file and removes it from the index; memd undo brings it back."""
+    if result["kept"]:
+        console.note(f"its file stays: {result['kept']}")
+    console.line(f"Forgot {args['topic']}" if result["deleted"] else f"Took {args['topic']} from the index")
+
+
+@method_command(topic_app, "topic.recall")
+def recall(result: Result, args: Args) -> None:
+    console.out(neutralise(result["markdown"]).removesuffix("\n"))
+    console.note_author(result)
+
+
+def _general(client: Client, params: Args, args: Args) -> Result:
+    if args["set"] is None:
+        return call(client, "topic.general", params)
+    content = text_of([args["set"]], "text")
+    return call(client, "topic.set_general", wire_params(client, "topic.set_general", {**args, "content": content}))
+
+
+@method_command(
+    topic_app, "topic.general", send=_general, set=Set, allow_secret=AllowSecret,
+    exit_code=lambda result: 0 if result.get("content", True) else NotFound.exit_code,
+)  # fmt: skip
+def general(result: Result, args: Args) -> None:
+    """Shows the general project knowledge, or replaces it."""
+    if args["set"] is not None:
+        console.line(f"Memorized as general knowledge ({result['path']})")
+    elif result["content"]:
+        console.out(neutralise(result["content"]))
+        console.note_author(result)
+    else:
+        console.note("there is no general knowledge yet; begin: memd topic general --set TEXT")
+
+
+@method_command(
+    topic_app, "topic.search", defaults={"tags": REQUIRED},
+    exit_code=lambda result: 0 if result["topics"] else NotFound.exit_code,
+)  # fmt: skip
+def search(result: Result, args: Args) -> None:
+    console.line(result["text"])
+
+
+@method_command(topic_app, "topic.list", name="list")
+def list_topics(result: Result, args: Args) -> None:
+    """Lists the topics, separated by commas."""
+    if result["text"]:
+        console.line(result["text"])
+    else:
+        console.note("there are no topics yet; begin: memd topic memorize TOPIC TEXT")
+    for entry in result["missing"]:
+        console.note(f"the index lists {entry['topic']}, but its file is gone: memd topic forget {entry['topic']}")

@@ -1,4 +1,4 @@
-"""`memd peek`, `memd stats`, `memd tree` and `memd timeline`."""
+"""`memd peek`, `memd stats`, `memd tree` and `memd timeline`; `memd outline` for the source code around the notes."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -7,8 +7,9 @@ from typing import Any
 import typer
 
 from memd.cli import console, daemon_calls, reports
-from memd.cli.method_command import Args, Result, method_command
+from memd.cli.method_command import Args, Result, command_group, method_command
 from memd.protocol.client import Client
+from memd.protocol.safe_text import neutralise
 
 USUAL = 0.5
 """The importance of a memory that declares none and has not faded."""
@@ -110,3 +111,51 @@ def _action(action: dict[str, Any]) -> str:
     keys = f" ({', '.join(action['keys'])})" if action["keys"] else ""
     times = f" ×{action['count']:,}" if action["count"] > 1 else ""
     return f"{action['what']}{times}{keys}"
+
+
+# --- outline: the source code around the notes --------------------------------------------------------------------
+
+LANGUAGE = typer.Option("--language", "-l")
+ABOUT = "Shows the symbols of the source code around the notes, and how they relate."
+outline_app = command_group(app, "outline", ABOUT, no_args_is_help=True)
+TREE: dict[str, Any] = {
+    "prepare": lambda args: args.update(format="json" if args["json"] else None), "leave_out": ["format"],
+    "language": LANGUAGE,
+    "depth": typer.Option("--depth", "-d"), "relations": typer.Option("--relation", "-r"),
+}  # fmt: skip
+"""What the commands that show a tree have in common."""
+
+
+@method_command(outline_app, "outline.symbol", **TREE)
+def symbol(result: Result, args: Args) -> None:
+    """Shows what a symbol calls, holds and inherits, and who uses it."""
+    _show(result, [])
+
+
+@method_command(outline_app, "outline.file", **TREE)
+def file(result: Result, args: Args) -> None:
+    # The file that was asked for comes first where it was skipped, as its module does in the text.
+    module = result["text"].partition("\n")[0]
+    _show(result, [source for source in result["skipped"][:1] if module.endswith(f"  {source['path']}:1")])
+
+
+@method_command(outline_app, "outline.project", **TREE)
+def project(result: Result, args: Args) -> None:
+    """Shows the same for every symbol of a language; --json has all of them."""
+    _show(result, result["skipped"])
+
+
+@method_command(outline_app, "outline.map", name="map", language=LANGUAGE)
+def show_map(result: Result, args: Args) -> None:
+    """Shows the most important symbols, by how much else refers to them, ready for a prompt."""
+    _show(result, result["skipped"])
+
+
+def _show(result: Result, skipped: list[dict[str, Any]]) -> None:
+    if result["text"]:
+        console.out(neutralise(result["text"]))
+    else:
+        console.note("no symbols were found")
+    if skipped:
+        told = [f"{source['path']}: {source['why']}" for source in skipped]
+        console.note("not wholly read: " + "; ".join(console.first(told, 5, "… {} more, which --json lists")))

@@ -1,12 +1,11 @@
 """`memd service install`, `uninstall` and `status`."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from memd.cli import console, launchd, service
+from memd.cli import console, service
 from memd.cli.method_command import Json, Yes, command_group
 from memd.config import paths
 from memd.errors import UsageError
@@ -26,7 +25,7 @@ def install(
     json: Json = False,
 ) -> None:
     """Installs memd as a service: it starts at login, and whenever someone asks."""
-    if launchd.in_charge():
+    if service.launchd_in_charge():
         _install_with_launchd(print_only, now, json)
         return
     if print_only:
@@ -50,21 +49,14 @@ def install(
 
 def _install_with_launchd(print_only: bool, now: bool, json: bool) -> None:
     if print_only:
-        console.out(launchd.plist().decode())
+        console.out(service.plist().decode())
         return
-    state = launchd.install(now)
+    state = service.install_with_launchd(now)
     console.show(state, f"launchd starts memd at login: {state['plist']}", json)
 
 
 def _print_units(web: bool, serve: bool, json: bool) -> None:
-    written = {service.SERVICE: service.service_unit(), service.SOCKET: service.socket_unit()}
-    if web:
-        written |= {
-            service.WEB_SERVICE: service.web_service_unit(),
-            service.WEB_SOCKET: service.template(service.WEB_SOCKET),
-        }
-    if serve:
-        written[service.HUB_SERVICE] = service.hub_service_unit()
+    written = service.units(web, serve)
     text = "\n".join(f"# {paths.unit_dir() / name}\n{unit}" for name, unit in written.items()).rstrip()
     console.show(written, text, json)
 
@@ -80,7 +72,7 @@ def uninstall(
     """Removes the service; with --purge, leaves nothing behind but the notes."""
     if purge and not yes:
         _confirm(service.places())
-    removed = launchd.uninstall() if launchd.in_charge() else service.uninstall()
+    removed = service.uninstall_from_launchd() if service.launchd_in_charge() else service.uninstall()
     gone = service.purge() if purge else []
     if json:
         console.json({"uninstalled": removed, "removed": [str(place) for place in gone]})
@@ -90,7 +82,7 @@ def uninstall(
 
 
 def _confirm(places: list[Path]) -> None:
-    if not (console.on_terminal(sys.stdin) and console.on_terminal(sys.stderr)):
+    if not console.can_ask():
         raise UsageError(
             "--purge removes memd's state and settings, and nobody can be asked here", "if you mean it: --yes"
         )
@@ -103,10 +95,10 @@ def _confirm(places: list[Path]) -> None:
 @service_app.command()
 def status(json: Json = False) -> None:
     """Shows whether the service is installed and how it is."""
-    if launchd.in_charge():
-        there = launchd.plist_file().is_file()
-        said = f"launchd starts memd at login: {launchd.plist_file()}" if there else "the service is not installed"
-        console.show({"installed": there, "plist": str(launchd.plist_file())}, said, json)
+    if service.launchd_in_charge():
+        there = service.plist_file().is_file()
+        said = f"launchd starts memd at login: {service.plist_file()}" if there else "the service is not installed"
+        console.show({"installed": there, "plist": str(service.plist_file())}, said, json)
         return
     state = service.state()
     console.show(state, describe(state), json)

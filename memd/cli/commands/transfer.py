@@ -1,19 +1,21 @@
 """`memd export`, `import`, `ingest`, `backup` and `restore-backup`."""
 
+import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
+from itertools import groupby
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
 import typer
 
-from memd.cli import console, daemon_calls, okf, reports
+from memd.cli import console, daemon_calls, reports
 from memd.cli.method_command import REQUIRED, Args, Json, Result, Yes, declared_command, method_command
 from memd.config import paths
-from memd.errors import NotFound
+from memd.errors import NotFound, Refused
 from memd.protocol import start as process
 from memd.protocol import wire
 from memd.protocol.client import Client
@@ -53,7 +55,7 @@ def export(args: Args) -> None:
         if args["okf"]:
             names = [str(one["ns"]) for one in workspaces]
             found = (file for ns in names for file in _files(client, ns, [], [], counts))
-            okf.write_bundle(args["okf"], found, client.log(ns=names, limit=1_000)["entries"] if names else [])
+            write_bundle(args["okf"], found, client.log(ns=names, limit=1_000)["entries"] if names else [])
         elif out is None:
             for piece in pieces:
                 console.raw(piece)
@@ -200,11 +202,8 @@ def _summary(result: Result) -> Iterator[str]:
 
 
 def _list(what: str, lines: list[str], count: int | None = None) -> None:
-    for line in lines[:MANY]:
+    for line in console.first(lines, MANY, "{} more", count or 0):
         console.note(f"{what}: {one_line(line)}")
-    left = (count or len(lines)) - MANY
-    if left > 0:
-        console.note(f"{what}: {left} more")
 
 
 # --- backups ------------------------------------------------------------------------------------------------------
@@ -248,3 +247,56 @@ def _restored(file: Path) -> dict[str, Any]:
         if ran:
             process.start()
     return {**result, "restarted": ran}
+
+
+# --- the Open Knowledge Format 0.2: a Markdown file for each memory, an index and a log ---------------------------
+
+INDEX, LOG = "index.md", "log.md"
+HEAD = '---\nokf_version: "0.2"\n---\n'
+
+
+def write_bundle(folder: Path, files: Iterable[Mapping[str, Any]], log: Iterable[Mapping[str, Any]]) -> int:
+    """Write a bundle into a folder that is new or empty; returns how many memories are in it."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise Refused(f"{folder} is not an empty folder", "name a new one: other files would become part of the bundle")
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    listed: list[str] = []
+    count = 0
+    for file in files:
+        listed.append(f"\n## {file['path']}\n\n")
+        for memory in file["memories"]:
+            place = _place(file["path"], memory["slug"])
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            (folder / place).write_text(_concept(memory), "utf-8", "surrogatepass")
+            title = memory["heading"] or place.stem
+            listed.append(f"- [{title}](/{place})\n")
+            count += 1
+    (folder / INDEX).write_text(f"{HEAD}\n# Memories\n{''.join(listed)}", "utf-8", "surrogatepass")
+    (folder / LOG).write_text("".join(_log(log)), "utf-8", "surrogatepass")
+    return count
+
+
+def _place(path: str, slug: str) -> PurePosixPath:
+    """The file of a memory: below a folder named as its note, or in the note's own place if it is the whole of it."""
+    note = PurePosixPath(path).with_suffix("")
+    place = note / f"{slug}.md" if slug else note.with_suffix(".md")
+    return place if place.name not in (INDEX, LOG) else place.with_name(f"_{place.name}")
+
+
+def _concept(memory: Mapping[str, Any]) -> str:
+    facts = {
+        "type": memory["kind"] or "note", "title": memory["heading"], "tags": memory["declared"].get("tags"),
+        "timestamp": memory["life"]["changed"], "key": memory["key"],
+    }  # fmt: skip
+    # JSON is YAML.
+    lines = (f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in facts.items() if value)
+    return f"---\n{''.join(lines)}---\n\n{memory['text'].rstrip()}\n"
+
+
+def _log(entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """What was done, newest first, by day."""
+    yield "# Log\n"
+    for day, some in groupby(entries, lambda entry: entry["at"][:10]):
+        yield f"\n## {day}\n\n"
+        for entry in some:
+            yield f"- {entry['what']} {entry['key'] or ', '.join(entry['paths'])} ({entry['who']})\n"

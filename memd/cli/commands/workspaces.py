@@ -1,19 +1,25 @@
-"""`memd add`, `memd remove`, `memd workspaces`, `memd workspace` and `memd ns`."""
+"""`memd add`, `remove`, `workspaces`, `workspace`, `ns`; to keep them well, `sync`, `rebuild`, `doctor` and `jobs`."""
 
 import os
+import shlex
+import shutil
+import subprocess
 import sys
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from memd.cli import console, git_workspace, reports, service
-from memd.cli.method_command import REQUIRED, Args, Json, Result, command_group, method_command
+from memd import installation
+from memd.cli import console, daemon_calls, reports, service
+from memd.cli.method_command import REQUIRED, Args, Json, Result, call, command_group, declared_command, method_command
 from memd.config import paths
-from memd.errors import UnknownWorkspace, UsageError, did_you_mean
-from memd.models import DEFAULT_GLOBS
+from memd.errors import MemdError, NoDaemon, UnknownWorkspace, UsageError, did_you_mean
+from memd.models import DEFAULT_GLOBS, TEAM_GLOB
 from memd.protocol.client import Client
+from memd.protocol.safe_text import one_line
+from memd.timespans import duration
 
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until its text is searchable.")]
 Name = typer.Option("--ns", "-n", metavar="NAME")
@@ -51,7 +57,7 @@ def _globs(place: Path, preset: str | None) -> list[str] | None:
     if any(next(place.glob(glob), None) for glob in DEFAULT_GLOBS):
         return None
     others = _other_notes(place)
-    if others and console.on_terminal(sys.stdin) and console.on_terminal(sys.stderr):
+    if others and console.can_ask():
         found = f"No memory file is here yet, but {reports.count(others, 'other Markdown file')}. Read them all?"
         return EVERY_NOTE if typer.confirm(found, default=True, err=True) else None
     return None
@@ -140,9 +146,131 @@ def init(
         if known.root.resolve() == root and known.globs != DEFAULT_GLOBS
         for glob in known.globs
     ]
-    done = git_workspace.set_up(root, own)
-    lines = [f"{done.root} is {'now ' if done.created else ''}in git; its notes are merged by memd"]
-    lines += [f"  .gitattributes: {line}" for line in done.attributes]
-    lines += [f"  .gitignore: {line}" for line in done.ignored]
+    done = set_up_git(root, own)
+    lines = [f"{root} is {'now ' if done['created'] else ''}in git; its notes are merged by memd"]
+    lines += [f"  .gitattributes: {line}" for line in done["attributes"]]
+    lines += [f"  .gitignore: {line}" for line in done["ignored"]]
     lines += ["Nothing was committed or pushed; every clone needs this command once."]
-    console.show(asdict(done), "\n".join(lines), json)
+    console.show(done, "\n".join(lines), json)
+
+
+# --- git: who merges notes, what is kept out ----------------------------------------------------------------------
+
+DRIVER = "memd-note"
+NOTES = ("MEMORY.md", "memory/**/*.md", "daily/**/*.md", TEAM_GLOB)
+STATE = "memory/.memd/*.jsonl merge=union"
+IGNORED = ("*.sync-conflict-*", "*conflicted copy*", "*.conflict-*", "*.orig", ".~*", "*.sw[a-p]", "*.tmp")
+
+
+def set_up_git(root: Path, globs: Iterable[str] = ()) -> dict[str, Any]:
+    """Make a repository unless there is one, and have memd merge its notes; nothing is committed, nothing is sent.
+
+    Tells the lines that were added to `.gitattributes` and `.gitignore`.
+    """
+    attributes = (*(f"{glob} merge={DRIVER}" for glob in globs or NOTES), STATE)
+    created = _git(root, "rev-parse", "--show-toplevel", check=False) == ""
+    if created:
+        _git(root, "init", "--quiet", "--initial-branch=main")
+    driver = f"{_memd()} merge-note %O %A %B %P"
+    _git(root, "config", "--local", f"merge.{DRIVER}.name", "memd merges notes section by section")
+    _git(root, "config", "--local", f"merge.{DRIVER}.driver", driver)
+    return {
+        "root": str(root), "repository": _git(root, "rev-parse", "--show-toplevel"), "created": created,
+        "attributes": _with_lines(root / ".gitattributes", attributes),
+        "ignored": _with_lines(root / ".gitignore", IGNORED), "driver": driver,
+    }  # fmt: skip
+
+
+def _memd() -> str:
+    """The command as git can run it."""
+    return shlex.quote(found) if (found := shutil.which("memd")) else f"{shlex.quote(sys.executable)} -P -m memd"
+
+
+def _with_lines(file: Path, lines: tuple[str, ...]) -> list[str]:
+    """Add the lines that a file lacks; returns those."""
+    text = file.read_text() if file.exists() else ""
+    missing = [line for line in lines if line not in text.splitlines()]
+    if missing:
+        file.write_text(text + ("\n" if text and not text.endswith("\n") else "") + "\n".join(missing) + "\n")
+    return missing
+
+
+def _git(root: Path, *arguments: str, check: bool = True) -> str:
+    try:
+        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise MemdError("git is not installed", "install it, then try again") from None
+    if done.returncode and check:
+        raise MemdError(f"git {arguments[0]} failed: {done.stderr.strip()}", f"look at it: git -C {root} status")
+    return done.stdout.strip()
+
+
+# --- keeping them well --------------------------------------------------------------------------------------------
+
+jobs_app = command_group(app, "jobs", "Shows what runs by the clock, or runs it now.")
+
+
+@method_command(app, "sync")
+def sync(result: Result, args: Args) -> None:
+    """Returns when all changes on disk can be found."""
+    console.out(reports.synced(result))
+
+
+@method_command(app, "rebuild")
+def rebuild(result: Result, args: Args) -> None:
+    console.out(reports.rebuilt(result))
+
+
+@declared_command(app, "doctor", leave_out=["no_start"])
+def doctor(args: Args) -> int:
+    """Checks the stores, and repairs them with --fix.
+
+    Works without a daemon too.
+    """
+    wanted = [name for name in ("fix", "secrets") if args[name]]
+    try:
+        with daemon_calls.connect(start=False) as client:
+            result = call(client, "doctor", dict.fromkeys(wanted, True))
+    except NoDaemon:
+        result = daemon_calls.run_without_daemon("--doctor", *(f"--{name}" for name in wanted))
+    result = {**result, "findings": [*result["findings"], *_shadows()]}
+    console.show(result, reports.doctor(result, args["fix"]), args["json"])
+    return 0 if result["ok"] else MemdError.exit_code
+
+
+def _shadows() -> list[dict[str, str]]:
+    """Other programs of the same name; only the shell that asks can tell which it would run."""
+    return [
+        {"name": "command", "state": "warn", "detail": detail, "fix": fix}
+        for detail, fix in installation.others(os.environ.get("PATH", os.defpath))
+    ]
+
+
+@method_command(jobs_app, "job.list", of_group=True)
+def jobs(result: Result, args: Args) -> None:
+    head = ("job", "schedule", "last run", "took", "next", "result")
+    console.out(reports.table([head, *map(_row, result["jobs"])]))
+
+
+def _row(job: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        one_line(job["name"]),
+        reports.scheduled(one_line(job["schedule"])),
+        reports.ago(job["last"]),
+        _took(job) if job["last"] and not job["running"] else "",
+        reports.until(job["next"]) if job["next"] else "",
+        "running" if job["running"] else one_line(job["result"]),
+    )
+
+
+def _took(job: Mapping[str, Any]) -> str:
+    return f"{job['took_ms']:.0f} ms" if job["took_ms"] < 1000 else duration(job["took_ms"] / 1000)
+
+
+@method_command(
+    jobs_app, "job.run", name="run", exit_code=lambda result: 0 if result["job"]["ok"] else MemdError.exit_code
+)
+def run_job(result: Result, args: Args) -> None:
+    """Runs a job now, whatever its schedule, and says what came of it."""
+    job = result["job"]
+    console.line(f"{job['name']}: {job['result']} ({_took(job)})")

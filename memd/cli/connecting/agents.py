@@ -1,20 +1,24 @@
-"""The agents that memd knows: where their files are, and what goes into them."""
+"""The agents that memd knows: where their files are, and what goes into them; agents.toml has one table for each."""
 
 import os
+import re
 import shlex
 import shutil
 import sys
+import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from memd.cli.connecting import json_file, toml_file
-from memd.cli.connecting.pieces import NAME, Item, Member, Piece
+from memd.cli.connecting.json_file import NAME, Item, Member, Piece
 from memd.cli.hook import EVENTS
 
 XDG = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
+VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<otherwise>.*))?\}(?P<rest>[^}]*)")
 TIMEOUTS = {"session-start": 10, "user-prompt-submit": 10, "pre-compact": 60, "stop": 60, "session-end": 60}
 """Seconds that the agent waits at most; the hooks themselves end much sooner."""
 
@@ -34,16 +38,16 @@ class Here:
     shared: bool = False
     """Whether others use the file too; their directories differ."""
 
-    def dir(self, variable: str, fallback: str) -> Path:
-        """A directory that a variable names, or its usual place under the home directory."""
-        named = self.environ.get(variable)
-        return Path(named).expanduser() if named else self.home / fallback
-
-    def config(self, name: str) -> Path:
-        """Where a desktop application keeps its settings."""
-        if self.platform == "darwin":
-            return self.home / "Library" / "Application Support" / name
-        return self.dir("XDG_CONFIG_HOME", ".config") / name
+    def path(self, written: str) -> Path:
+        """A path as agents.toml has it."""
+        applications = "~/Library/Application Support" if self.platform == "darwin" else "${XDG_CONFIG_HOME:-~/.config}"
+        written = written.replace("${config}", applications)
+        found = VARIABLE.fullmatch(written)
+        if found is None:
+            return self.home / written.removeprefix("~").removeprefix("/")
+        value = str(self.project) if found["name"] == "project" else self.environ.get(found["name"])
+        begin = Path(value).expanduser() if value else self.path(found["otherwise"])
+        return Path(f"{begin}{found['rest']}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +57,6 @@ class Place:
     path: Path
     pieces: tuple[Piece, ...]
     format: ModuleType = json_file
-
-
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """An agent that can be connected."""
-
-    name: str
-    title: str
-    programs: tuple[str, ...]
-    folders: Callable[[Here], tuple[Path, ...]]
-    """Places that are there when the agent is."""
-    places: dict[str, Callable[[Here], tuple[Place, ...]]]
-    then: str
-    """What is left to do for a person."""
-    hooks: bool = False
-    """Whether it has hooks that memd answers."""
-    elsewhere: bool = False
-    """Whether it starts its servers in a directory that has nothing to do with the work."""
 
 
 # --- what is added --------------------------------------------------------------------------------------------
@@ -128,100 +114,53 @@ def program(scope: str) -> tuple[str, ...]:
 # --- where it is added ---------------------------------------------------------------------------------------------
 
 
-def _claude_dir(here: Here) -> Path:
-    return here.dir("CLAUDE_CONFIG_DIR", ".claude")
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent that can be connected; agents.toml explains the fields."""
 
+    name: str
+    title: str
+    then: str
+    user: str
+    servers: list[str]
+    project: str = ""
+    spelling: str = ""
+    programs: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    hooks: dict[str, str] = field(default_factory=dict)
+    typed: bool = False
+    elsewhere: bool = False
 
-def _claude_user(here: Here) -> tuple[Place, ...]:
-    # With CLAUDE_CONFIG_DIR both files are in that directory.
-    main = here.dir("CLAUDE_CONFIG_DIR", ".") / ".claude.json"
-    return _with_hooks(here, main, _claude_dir(here) / "settings.json")
+    @property
+    def places(self) -> dict[str, Callable[[Here], tuple[Place, ...]]]:
+        """What is added where, for the user and, if it can be, for a project."""
+        files = {"user": self.user, "project": self.project}
+        return {scope: partial(self._places, scope, file) for scope, file in files.items() if file}
 
+    def _places(self, scope: str, file: str, here: Here) -> tuple[Place, ...]:
+        path = here.path(file)
+        main = Place(
+            path,
+            (Member(self._pointer(path), server(here, self.typed)),),
+            toml_file if path.suffix == ".toml" else json_file,
+        )
+        return (main, Place(here.path(self.hooks[scope]), hooks(here))) if self.hooks and here.hooks else (main,)
 
-def _claude_project(here: Here) -> tuple[Place, ...]:
-    return _with_hooks(here, here.project / ".mcp.json", here.project / ".claude" / "settings.json")
+    def _pointer(self, path: Path) -> tuple[str, ...]:
+        *outer, name = self.servers
+        if self.spelling and path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace")
+            name = self.spelling if f'"{self.spelling}"' in text and f'"{name}"' not in text else name
+        return (*outer, name)
 
-
-def _with_hooks(here: Here, servers: Path, settings: Path) -> tuple[Place, ...]:
-    main = Place(servers, (Member(("mcpServers",), server(here, typed=True)),))
-    return (main, Place(settings, hooks(here))) if here.hooks else (main,)
-
-
-def _codex(folder: Callable[[Here], Path]) -> Callable[[Here], tuple[Place, ...]]:
-    return lambda here: (Place(folder(here) / "config.toml", (Member(("mcp_servers",), server(here)),), toml_file),)
-
-
-def _one(path: Callable[[Here], Path], *pointer: str, typed: bool = False) -> Callable[[Here], tuple[Place, ...]]:
-    return lambda here: (Place(path(here), (Member(pointer, server(here, typed)),)),)
-
-
-def _openclaw(here: Here) -> Path:
-    named = here.environ.get("OPENCLAW_CONFIG_PATH")
-    return Path(named).expanduser() if named else here.dir("OPENCLAW_STATE_DIR", ".openclaw") / "openclaw.json"
-
-
-def _nanobot(here: Here) -> tuple[Place, ...]:
-    """nanobot takes its keys in both spellings; beside those in the other one ours would count for nothing."""
-    path = here.home / ".nanobot" / "config.json"
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    key = "mcp_servers" if '"mcp_servers"' in text and '"mcpServers"' not in text else "mcpServers"
-    return (Place(path, (Member(("tools", key), server(here)),)),)
+    def found(self, here: Here) -> str:
+        """What on this machine says that the agent is there; empty for nothing."""
+        programs = (shutil.which(name, path=here.environ.get("PATH")) for name in self.programs)
+        places = [here.path(folder) for folder in self.folders] or [here.path(self.user).parent]
+        return next((one for one in (*programs, *(str(place) for place in places if place.exists())) if one), "")
 
 
 AGENTS = {
-    agent.name: agent
-    for agent in (
-        Agent(
-            "claude-code", "Claude Code", ("claude",), lambda here: (_claude_dir(here), here.home / ".claude.json"),
-            {"user": _claude_user, "project": _claude_project},
-            "begin a new session; /mcp and /hooks show what it found", hooks=True,
-        ),
-        Agent(
-            "claude-desktop", "Claude Desktop", (), lambda here: (here.config("Claude"),),
-            {"user": _one(lambda here: here.config("Claude") / "claude_desktop_config.json", "mcpServers")},
-            "quit Claude Desktop and start it again", elsewhere=True,
-        ),
-        Agent(
-            "codex", "Codex", ("codex",), lambda here: (here.dir("CODEX_HOME", ".codex"),),
-            {
-                "user": _codex(lambda here: here.dir("CODEX_HOME", ".codex")),
-                "project": _codex(lambda here: here.project / ".codex"),
-            },
-            "begin a new session; /mcp shows the server. A project's file counts once the project is trusted",
-        ),
-        Agent(
-            "cursor", "Cursor", ("cursor", "cursor-agent"), lambda here: (here.home / ".cursor",),
-            {
-                "user": _one(lambda here: here.home / ".cursor" / "mcp.json", "mcpServers"),
-                "project": _one(lambda here: here.project / ".cursor" / "mcp.json", "mcpServers"),
-            },
-            "switch memd on in Cursor's settings, under MCP",
-        ),
-        Agent(
-            "vscode", "VS Code", ("code",), lambda here: (here.config("Code"),),
-            {
-                "user": _one(lambda here: here.config("Code") / "User" / "mcp.json", "servers", typed=True),
-                "project": _one(lambda here: here.project / ".vscode" / "mcp.json", "servers", typed=True),
-            },
-            "start the server: MCP: List Servers in the command palette",
-        ),
-        Agent(
-            "openclaw", "OpenClaw", ("openclaw",), lambda here: (_openclaw(here).parent,),
-            {"user": _one(_openclaw, "mcp", "servers")},
-            "restart the gateway: openclaw gateway restart", elsewhere=True,
-        ),
-        Agent(
-            "nanobot", "nanobot", ("nanobot",), lambda here: (here.home / ".nanobot",),
-            {"user": _nanobot},
-            "restart nanobot", elsewhere=True,
-        ),
-    )
-}  # fmt: skip
-
-
-def found(agent: Agent, here: Here) -> str:
-    """What on this machine says that the agent is there; empty for nothing."""
-    path = here.environ.get("PATH")
-    programs = (shutil.which(name, path=path) for name in agent.programs)
-    folders = (str(folder) for folder in agent.folders(here) if folder.exists())
-    return next((one for one in (*programs, *folders) if one), "")
+    name: Agent(name, **facts)
+    for name, facts in tomllib.loads(Path(__file__).with_name("agents.toml").read_text(encoding="utf-8")).items()
+}

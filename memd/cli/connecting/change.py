@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memd.cli.connecting.agents import Place
-from memd.cli.connecting.jsonish import Unreadable
-from memd.cli.connecting.pieces import NAME, without
+from memd.cli.connecting.json_file import NAME, Unreadable, without
 from memd.config import paths
 from memd.errors import Refused
 

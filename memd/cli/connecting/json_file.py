@@ -1,22 +1,98 @@
-"""memd's pieces in an agent's JSON file: found, added and removed, with every other byte left alone."""
+"""memd's pieces in an agent's JSON file: found, added and removed, with every other byte left alone.
+
+JSON here has comments, trailing commas and JSON5's spellings; it is recorded where each value stands. A draft remembers
+what was added where, so that it can be taken out again exactly.
+"""
+
+from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
-from memd.cli.connecting import jsonish
-from memd.cli.connecting.jsonish import Entry, Node, Unreadable
-from memd.cli.connecting.pieces import HOOK, NAME, Draft, Member, Piece, Pieces, entry_state, without
-
+NAME = "memd"
+"""The name of the server in every file."""
+HOOK = re.compile(r"\bmemd\b.*\shook\s+[a-z-]+")
+"""Recognises memd's commands among other hooks, also those that an older memd wrote."""
 INDENT = "  "
 BLANK = "\ufeff \t\r\n"
+SPACE = re.compile(r"(?:[\s\ufeff]+|//[^\n\r]*|/\*.*?\*/)*", re.DOTALL)
+STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'", re.DOTALL)
+WORD = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
+NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|Infinity|NaN|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
+LITERALS = {"true": True, "false": False, "null": None}
+CLOSES = {"{": "}", "[": "]"}
+MAX_DEPTH = 200
+
+
+# --- what is added ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """`memd: value` in the object at the end of `pointer`."""
+
+    pointer: tuple[str, ...]
+    value: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`value` in the list of hooks at the end of `pointer`."""
+
+    pointer: tuple[str, ...]
+    value: dict[str, Any]
+
+
+Piece = Member | Item
+Pieces = Sequence[Piece]
+Span = tuple[int, int]
+
+
+def entry_state(entry: Any, wanted: dict[str, Any]) -> str:
+    """What an entry called `memd` is: `connected`, `differs`, or `taken` by something that does not start memd."""
+    if entry == wanted:
+        return "connected"
+    command, args = (entry.get("command"), entry.get("args")) if isinstance(entry, dict) else (None, None)
+    if not isinstance(command, str) or not isinstance(args, list):
+        return "taken"
+    return "differs" if "mcp" in args and (PurePath(command).name == NAME or NAME in args) else "taken"
+
+
+class Draft:
+    """A text, and the spans in it that were added."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.added: list[Span] = []
+
+    def insert(self, at: int, piece: str) -> None:
+        size = len(piece)
+        moved = [(first + size, last + size) if first >= at else (first, last) for first, last in self.added]
+        inside = [(first, last + size if first < at < last else last) for first, last in moved]
+        covered = any(first < at < last for first, last in moved)
+        self.added = sorted(inside if covered else [*inside, (at, at + size)])
+        self.text = self.text[:at] + piece + self.text[at:]
+
+
+def without(text: str, spans: Iterable[Span]) -> str:
+    """The text with the spans cut out."""
+    for first, last in sorted(spans, reverse=True):
+        text = text[:first] + text[last:]
+    return text
+
+
+# --- the file -----------------------------------------------------------------------------------------------------
 
 
 def read(text: str) -> Node:
     """The object of a text, empty for an empty one; Unreadable when it is not an object of JSON."""
     if not text.strip(BLANK):
         return Node(0, 0, "{", plain={})
-    root = jsonish.read(text)
+    root = parse(text)
     if root.opens != "{":
         raise Unreadable("line 1: not an object")
     return root
@@ -61,7 +137,7 @@ def containers(text: str, pieces: Pieces) -> list[list[str]]:
 
 
 def is_empty(text: str) -> bool:
-    return not read(text).entries and jsonish.after_comments(text, 0, len(text)) == 0
+    return not read(text).entries and after_comments(text, 0, len(text)) == 0
 
 
 # --- finding --------------------------------------------------------------------------------------------------
@@ -120,7 +196,7 @@ def _insert(draft: Draft, node: Node, key: str, value: Any) -> None:
     indent = _indent_of(text, node) or base + _unit(text)
     spelled = json.dumps(value, ensure_ascii=False, indent=_unit(text) if in_lines else None)
     member = (f"{json.dumps(key)}: " if key else "") + spelled.replace("\n", f"{newline}{indent}")
-    at = jsonish.after_comments(text, _end_of(last) if last else node.start + 1, node.end - 1)
+    at = after_comments(text, _end_of(last) if last else node.start + 1, node.end - 1)
     tail = "," if last is not None and last.comma is not None else ""
     if last is None and "\n" not in text[at : node.end - 1]:
         tail = f"{newline}{base}"
@@ -183,3 +259,134 @@ def _cut(text: str, node: Node, entry: Entry) -> str:
     if len(node.entries) == 1 and not text[spans[0][1] : node.end - 1].strip():
         spans[0] = (begin, node.end - 1)
     return without(text, spans)
+
+
+# --- where each value stands --------------------------------------------------------------------------------------
+
+
+class Unreadable(Exception):
+    """A text that is not JSON, not even with comments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A member of an object or an item of a list."""
+
+    start: int
+    value: Node
+    key: str = ""
+    comma: int | None = None
+    """Where the comma after it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value: where it begins and ends, and what it contains."""
+
+    start: int
+    end: int
+    opens: str = ""
+    """`{` or `[`; empty for a plain value."""
+    entries: list[Entry] = field(default_factory=list)
+    plain: Any = None
+
+    def member(self, key: str) -> Entry | None:
+        # Of two members with the same name, the last counts.
+        return next((entry for entry in reversed(self.entries) if self.opens == "{" and entry.key == key), None)
+
+    def at(self, pointer: tuple[str, ...]) -> Node | None:
+        """The value at the end of a path of keys."""
+        node: Node | None = self
+        for key in pointer:
+            entry = node.member(key) if node is not None else None
+            node = entry.value if entry is not None else None
+        return node
+
+
+def parse(text: str) -> Node:
+    """The one value of a text."""
+    node = _value(text, _skip(text, 0), 0)
+    rest = _skip(text, node.end)
+    if rest != len(text):
+        raise Unreadable(f"line {_line(text, rest)}: more than one value")
+    return node
+
+
+def after_comments(text: str, at: int, end: int) -> int:
+    """The end of the last comment between two places, or the first place when there is none."""
+    last = at
+    for comment in re.finditer(r"//[^\n\r]*|/\*.*?\*/", text[at:end], re.DOTALL):
+        last = at + comment.end()
+    return last
+
+
+def _skip(text: str, at: int) -> int:
+    found = SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _value(text: str, at: int, depth: int) -> Node:
+    if depth > MAX_DEPTH:
+        raise Unreadable(f"line {_line(text, at)}: nested too deep")
+    if text[at : at + 1] in CLOSES:
+        return _entries(text, at, depth)
+    for pattern, made in ((STRING, _string), (NUMBER, _number), (WORD, _literal)):
+        found = pattern.match(text, at)
+        if found:
+            return Node(at, found.end(), plain=made(text, found))
+    raise Unreadable(f"line {_line(text, at)}: a value is missing")
+
+
+def _entries(text: str, start: int, depth: int) -> Node:
+    opens, entries = text[start], list[Entry]()
+    at = _skip(text, start + 1)
+    while text[at : at + 1] != CLOSES[opens]:
+        if entries and entries[-1].comma is None:
+            raise Unreadable(f"line {_line(text, at)}: a comma or {CLOSES[opens]} is missing")
+        begin = at
+        key, at = _key(text, at) if opens == "{" else ("", at)
+        value = _value(text, at, depth + 1)
+        at = _skip(text, value.end)
+        comma = at if text[at : at + 1] == "," else None
+        entries.append(Entry(begin, value, key, comma))
+        at = at if comma is None else _skip(text, at + 1)
+    plain: Any = {one.key: one.value.plain for one in entries} if opens == "{" else [one.value.plain for one in entries]
+    return Node(start, at + 1, opens, entries, plain)
+
+
+def _key(text: str, at: int) -> tuple[str, int]:
+    found = STRING.match(text, at) or WORD.match(text, at)
+    colon = _skip(text, found.end()) if found else at
+    if found is None or text[colon : colon + 1] != ":":
+        raise Unreadable(f"line {_line(text, at)}: a key and a colon are missing")
+    key = _string(text, found) if found[0][0] in "\"'" else found[0]
+    return key, _skip(text, colon + 1)
+
+
+def _string(text: str, found: re.Match[str]) -> str:
+    quoted = found[0]
+    if quoted[0] == "'":
+        inner = re.sub(r"\\?\"", r'\\"', quoted[1:-1].replace("\\'", "'"))
+        quoted = f'"{inner}"'
+    try:
+        return str(json.loads(quoted, strict=False))
+    except ValueError:
+        raise Unreadable(f"line {_line(text, found.start())}: a text that cannot be read") from None
+
+
+def _number(text: str, found: re.Match[str]) -> Any:
+    spelled = found[0]
+    try:
+        return int(spelled, 0) if re.fullmatch(r"[+-]?(?:0[xX][\da-fA-F]+|0|[1-9]\d*)", spelled) else float(spelled)
+    except ValueError:
+        raise Unreadable(f"line {_line(text, found.start())}: {spelled} is no number") from None
+
+
+def _literal(text: str, found: re.Match[str]) -> Any:
+    if found[0] not in LITERALS:
+        raise Unreadable(f"line {_line(text, found.start())}: {found[0]} is no value")
+    return LITERALS[found[0]]
+
+
+def _line(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1

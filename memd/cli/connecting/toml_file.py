@@ -6,8 +6,7 @@ from typing import Any
 
 import tomlkit
 
-from memd.cli.connecting.jsonish import Unreadable
-from memd.cli.connecting.pieces import NAME, Draft, Pieces, entry_state
+from memd.cli.connecting.json_file import NAME, Draft, Pieces, Unreadable, entry_state
 
 MARK = "\ufeff"
 """A byte order mark, which is no part of TOML."""

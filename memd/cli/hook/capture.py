@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from memd.cli.hook import INSIDE, LINES, learned, transcript
+from memd.cli.hook import INSIDE, LINES, learned
 from memd.config import paths
 from memd.errors import Proposed, SecretFound
 from memd.protocol.client import Client
@@ -27,16 +27,16 @@ def save(client: Client, event: str, payload: dict[str, Any], where: dict[str, A
     session, path = str(payload.get("session_id") or ""), payload.get("transcript_path")
     if not session or not isinstance(path, str) or not path:
         raise ValueError("the hook does not say which session and which transcript")
-    lines = transcript.tail(path, LINES[event])
+    lines = learned.tail(path, LINES[event])
     texts = (
         _extracted(lines, event, session, payload, settings)
         if settings["extract"]
-        else learned.worth_keeping(transcript.utterances(lines))
+        else learned.worth_keeping(learned.utterances(lines))
     )
     with _remembered(session) as (known, remember):
         new = [text for text in texts if _digest(text) not in known]
         if new:
-            saved = Saver(client, event, session, payload, where).save(new)
+            saved = _saved(client, event, payload, where, new)
             remember(map(_digest, new))
             return saved
     return 0
@@ -60,45 +60,29 @@ def _extracted(lines: list[bytes], event: str, session: str, payload: dict[str, 
     return [] if process.returncode else learned.tidy(out.decode("utf-8", "replace").splitlines())
 
 
-class Saver:
-    """Writes things down for one hook."""
-
-    def __init__(
-        self, client: Client, event: str, session: str, payload: dict[str, Any], where: dict[str, Any]
-    ) -> None:
-        self.client, self.event, self.session, self.where = client, event, session, where
-        self.place = str(payload.get("cwd") or "")
-
-    def save(self, texts: list[str]) -> int:
-        """As one section; where memd's own look finds a secret in it, each for itself and without that one."""
-        try:
-            self._note(texts)
-        except Proposed:
-            # A person decides about it; to propose it again would change nothing.
-            return len(texts)
-        except SecretFound:
-            if len(texts) == 1:
-                return 0
-            return sum(self.save([text]) for text in texts)
+def _saved(client: Client, event: str, payload: dict[str, Any], where: dict[str, Any], texts: list[str]) -> int:
+    """Write things down as one section; where memd's own look finds a secret in it, each for itself and without that
+    one. Tells how many were saved."""
+    try:
+        client.call("note", {**_note(event, payload, texts), **where})
+    except Proposed:
+        # A person decides about it; to propose it again would change nothing.
         return len(texts)
+    except SecretFound:
+        return sum(_saved(client, event, payload, where, [text]) for text in texts) if len(texts) > 1 else 0
+    return len(texts)
 
-    def _note(self, texts: list[str]) -> None:
-        bullets = "\n".join(f"- {text}" for text in texts)
-        source = f"Source: session {self.session}, {self.event}" + (f", in {self.place}" if self.place else "")
-        request = _digest(f"{self.session}\n{bullets}")
-        name = Path(self.place).name
-        self.client.call(
-            "note",
-            {
-                "text": f"{bullets}\n\n{' '.join(source.split())}",
-                "title": f"Learned in {name}" if name else "Learned",
-                "tags": [TAG],
-                "who": f"hook:{self.event}",
-                "now": time.strftime("%Y-%m-%dT%H:%M"),
-                "request_id": f"hook-{request}",
-                **self.where,
-            },
-        )
+
+def _note(event: str, payload: dict[str, Any], texts: list[str]) -> dict[str, Any]:
+    session, place = str(payload["session_id"]), str(payload.get("cwd") or "")
+    bullets = "\n".join(f"- {text}" for text in texts)
+    source = f"Source: session {session}, {event}" + (f", in {place}" if place else "")
+    name, request = Path(place).name, _digest(f"{session}\n{bullets}")
+    return {
+        "text": f"{bullets}\n\n{' '.join(source.split())}", "title": f"Learned in {name}" if name else "Learned",
+        "tags": [TAG], "who": f"hook:{event}", "now": time.strftime("%Y-%m-%dT%H:%M"),
+        "request_id": f"hook-{request}",
+    }  # fmt: skip
 
 
 # --- what was saved before ----------------------------------------------------------------------------------

@@ -1,19 +1,28 @@
-"""Finds the sentences of a conversation that are worth keeping: wishes, decisions, causes and facts. Pure.
+"""Reads the end of an agent's transcript, and finds the sentences worth keeping: wishes, decisions, causes and facts.
 
 The rules rather miss something than fill the notes: a sentence is kept if it says that it matters, or if it states
 a fact that can be looked up again. Plans, politeness, questions and anything that looks like a secret are skipped.
 """
 
+import os
 import re
+import stat
+import tomllib
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
-from memd.cli.hook.transcript import Utterance
-from memd.prose import CODE_BLOCK
+from memd.errors import BadJson
+from memd.prose import ASIDE, CODE_BLOCK, said
+from memd.protocol import wire
 
 MIN_LENGTH, MAX_LENGTH = 20, 400
 MAX_SENTENCES = 12
 """The most sentences that are kept; the last ones win, since they are the newest."""
 
+BLOCK = 1 << 16
+MAX_BYTES = 1 << 24
+"""The most that is read: a transcript can have hundreds of megabytes, and the output of a tool is one line."""
 NOT_PROSE = re.compile(r"^\s*(?:[#>|]|[-=*_]{3,}\s*$)")
 MARKER = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 BORDER = re.compile(r"(?<=[.!?])\s+(?=[^\Wa-z_]|[\"'“(`*])|(?<=[。！？])\s*(?!$)")
@@ -21,68 +30,81 @@ HAN_OR_KANA = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 STRESS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 
 
-def _phrases(*ways: str, han: str) -> re.Pattern[str]:
-    """Phrases of English, and of Chinese and Japanese, where nothing stands between words."""
-    return re.compile(rf"(?i)\b(?:{'|'.join(ways)})\b|{han}")
+def _pattern(name: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
+    """The words and patterns of one kind in phrases.toml, any of which may stand in a sentence."""
+    kind = PHRASES[name]
+    words = "|".join(kind.get("words", ()))
+    # An agent begins with a few words that say nothing before it announces something.
+    before = rf"^(?:(?:{'|'.join(kind['openings'])})[,.!:]?\s+)*" if "openings" in kind else r"\b"
+    ways = [rf"{before}(?:{words})\b"] if words else []
+    return re.compile("|".join([*ways, *kind["patterns"]]), flags)
 
 
-WISH = _phrases(
-    "remember", "keep in mind", "don'?t forget", "for the record", "take note", "note that", "make a note",
-    "from now on", "in future", "always", "never", "(?:i|we)(?:'d)? prefer", "i (?:like|hate)", "my name is",
-    "call me", "by convention", "our (?:rule|policy)",
-    han="记住|記住|记得|記得|别忘|別忘|不要忘|以后|以後|今后|今後|从现在起|從現在起|总是|總是|永远|永遠|从不|從不|我(?:们|們)?(?:更)?喜[欢歡]|叫我"
-    "|我叫|覚えて|忘れないで|これからは|必ず|常に|いつも|決して|絶対に|方が好き|と呼んで|メモして",
-)  # fmt: skip
-"""Phrases of a person who wants something remembered."""
-DECISION = _phrases(
-    "decided", "decision", "we(?:'ll| will) (?:use|keep|go with)", "let'?s (?:use|keep|go with|stick (?:to|with))",
-    "going with", "settled on", "agreed (?:to|that|on)", "chose", "chosen", "instead of", "rather than",
-    "won'?t (?:use|support)", "deprecated",
-    han="[决決]定|改用|[采採]用|[选選][择擇択]了|不再使用|而不是|弃用|棄用|に決め|こと(?:にし|になり)|の?代わりに|廃止",
-)  # fmt: skip
-CAUSE = _phrases(
-    "root cause", "turn(?:s|ed) out", "caused by", "fixed (?:by|it by|in)", "gotcha", "lesson", "learned that",
-    "(?:the|this) (?:bug|problem|issue|error|failure|cause|reason|fix|culprit|workaround|trick) (?:was|is)",
-    "works? (?:only|now) (?:if|when|because|with)", "must be (?:set|run|called|started)",
-    "fails? (?:if|when|unless|because)",
-    han="原因(?:是|在于|在於|は)|根本原因|[问問][题題]在[于於]|[导導]致|修[复復]了|解[决決]了|教[训訓]|が原因|のせいで|回避策|修正しました"
-    "|直りました|問題は",
-)  # fmt: skip
-STATES = _phrases(
-    # Not "run" or "use": so begins what someone is told to do.
-    "is", "are", "was", "were", "lives?", "listens?", "runs", "stands", "stored", "located", "configured", "set to",
-    "uses", "requires?", "needs", "takes", "defaults?", "expires?", "starts", "ends", "means", "points? to",
-    "called", "named", "costs?", "measured",
-    han="是|位于|位於|需要|使用|[设設][置定]|[运運]行|[监監][听聽]|です|あります|にある|である|必要|動いて|使って|保存",
-)  # fmt: skip
-CONCRETE = re.compile(
-    # A path, a file, an address, a port, a version, a day, a variable, a number of something.
-    r"(?<![\w/])(?:~|\.{1,2})?/[\w.@-]+(?:/[\w.@-]*)*"
-    r"|\b[\w-]+\.(?:py|rs|ts|tsx|js|go|md|toml|json|ya?ml|sql|sh|db|cfg|ini)\b"
-    r"|https?://\S+|\b\d{1,3}(?:\.\d{1,3}){3}\b|\bports? \d+|\bv?\d+\.\d+(?:\.\d+)?\b|\b\d{4}-\d\d-\d\d\b"
-    r"|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|\$\d"
-    r"|\b\d[\d,.]* ?(?:ms|s|seconds?|minutes?|hours?|days?|[KMGT]i?B|MHz|GHz|euros?|rows?|files?|users?|times)\b"
-    r"|\b\d[\d,.]* ?[%€]"
-)
-PLAN = re.compile(
-    r"(?i)^(?:(?:ok(?:ay)?|sure|great|perfect|good|now|next|first|then|finally|alright|so|and|but)[,.!:]?\s+)*(?:"
-    r"i(?:'ll| will|'m going to| am going to|'d like to| need to| should| can| could| want to)|let me|let us"
-    r"|let'?s (?:see|look|check|start|first|try|run)|now (?:i|let)|looking at|checking|running|reading|searching"
-    r"|here(?:'s| is| are)|shall i|should i|would you|do you|can you|could you|thanks?|thank you"
-    r"|you'?re (?:right|welcome)|sounds good|done)\b"
-    r"|^(?:好的?|嗯|行|那么|那麼|现在|現在|接下来|接下來|首先)?[,，、。\s]*(?:我(?:来|來|会|會|将|將|要|先|再)|让我|讓我|请问|請問|谢谢|謝謝)"
-    r"|^(?:はい|では|それでは|まず|次に|ありがとう|了解|承知)|(?:確認|調査|実行|検索)します。?$|みます。?$"
-)
-"""Announcements of an agent, and other remarks that mean nothing after the turn."""
-
-SECRET = re.compile(
-    r"(?i)密[码碼]|口令|令牌|密[钥鑰]|パスワード|トークン|秘密鍵"
-    r"|pass(?:word|wd|phrase|code)|passwort|kennwort|contraseña|secret|credential|(?:api|private|access)[ _-]?key"
-    r"|\btokens?\b|bearer|authorization|-----BEGIN|://[^\s/@]+:[^\s/@]+@"
-    r"|\b(?:sk-|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|eyJ|hf_|npm_)"
-)
+PHRASES = tomllib.loads(Path(__file__).with_name("phrases.toml").read_text(encoding="utf-8"))
+WISH, DECISION, CAUSE, STATES, PLAN, SECRET = map(_pattern, ("wish", "decision", "cause", "states", "plan", "secret"))
+CONCRETE = _pattern("concrete", re.NOFLAG)
 LONG = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
 """A word as long as a key; `_looks_generated` excludes paths and hyphenated names."""
+
+
+# --- the transcript: JSON lines, of which only the words of person and agent count ---------------------------------
+
+
+class Utterance(NamedTuple):
+    """What one side said in one message."""
+
+    who: str
+    """`user` or `assistant`."""
+    text: str
+
+
+def tail(path: str, count: int) -> list[bytes]:
+    """The last `count` lines of a file, reading no more of it than that."""
+    with open(os.path.expanduser(path), "rb", opener=_regular) as file:  # noqa: PTH111
+        end = file.seek(0, os.SEEK_END)
+        at, lines, blocks = end, 0, list[bytes]()
+        while at > 0 and lines <= count and end - at < MAX_BYTES:
+            size = min(BLOCK, at)
+            at -= size
+            file.seek(at)
+            blocks.append(file.read(size))
+            lines += blocks[-1].count(b"\n")
+    data = b"".join(reversed(blocks))
+    found = data.split(b"\n")
+    # The first line may be incomplete.
+    whole = found[1:] if at > 0 else found
+    return [line for line in whole if line.strip()][-count:]
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a regular file; opening a pipe could wait for ever."""
+    handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(f"{path} is not a file")
+    return handle
+
+
+def utterances(lines: list[bytes]) -> list[Utterance]:
+    """What person and agent said, in order; other lines, and unreadable ones, are skipped."""
+    return [one for line in lines if (one := _utterance(line)) is not None]
+
+
+def _utterance(line: bytes) -> Utterance | None:
+    try:
+        record = wire.decode(line)
+    except BadJson:
+        return None
+    if not isinstance(record, dict) or any(record.get(mark) for mark in ASIDE):
+        return None
+    message = record.get("message")
+    message = message if isinstance(message, dict) else record
+    who = message.get("role") or record.get("type")
+    text = said(message.get("content"))
+    return Utterance(who, text) if who in ("user", "assistant") and text else None
+
+
+# --- the sentences --------------------------------------------------------------------------------------------------
 
 
 def worth_keeping(conversation: Iterable[Utterance]) -> list[str]:
@@ -119,8 +141,8 @@ def _kept_sentences(one: Utterance) -> Iterator[str]:
     for sentence in sentences(one.text):
         asks = sentence.endswith(("?", "？", ":", "：", "吗。", "嗎。", "か。"))
         # A character of these scripts says as much as two or three letters.
-        said = len(sentence) + 2 * len(HAN_OR_KANA.findall(sentence))
-        fits = said >= MIN_LENGTH and len(sentence) <= MAX_LENGTH and not asks
+        weight = len(sentence) + 2 * len(HAN_OR_KANA.findall(sentence))
+        fits = weight >= MIN_LENGTH and len(sentence) <= MAX_LENGTH and not asks
         if fits and _is_worth_keeping(one.who, sentence) and not looks_secret(sentence):
             yield sentence
 

@@ -1,12 +1,19 @@
-"""The way in and the way out: a token is exchanged for a cookie."""
+"""The way in and the way out; and meanwhile, what happens."""
 
 from __future__ import annotations
 
-from starlette.responses import RedirectResponse, Response
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from memd.web import admission
+from memd.web.clients import Feed
 from memd.web.rendering import refusal_page, render
 from memd.web.visit import Visit
+
+# --- a token is exchanged for a cookie ----------------------------------------------------------------------------
 
 
 async def door(visit: Visit) -> Response:
@@ -32,3 +39,29 @@ async def leave(visit: Visit) -> Response:
     response = refusal_page(200, "You have left.", "To come back: memd web")
     response.delete_cookie(state.cookie_name, httponly=True, samesite="strict")
     return response
+
+
+# --- the daemon's events, as server-sent ones ---------------------------------------------------------------------
+
+HEARTBEAT_SECONDS = 15.0
+
+
+async def events(visit: Visit) -> Response:
+    feed: Feed = visit.request.app.state.feed
+    if feed.full:
+        return refusal_page(503, "Too many pages are open.")
+    return StreamingResponse(_lines(visit, feed), media_type="text/event-stream")
+
+
+async def _lines(visit: Visit, feed: Feed) -> AsyncIterator[str]:
+    """Events until the browser goes or its session ends."""
+    state = visit.request.app.state
+    yield "retry: 2000\n\n"
+    async with feed.listening() as queue:
+        while state.sessions.admits(visit.request.scope["memd.cookie"], is_use=False):
+            try:
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    event = await queue.get()
+                yield f"data: {json.dumps(event)}\n\n"
+            except TimeoutError:
+                yield ": still here\n\n"

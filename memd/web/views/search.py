@@ -1,34 +1,25 @@
-"""Search: hits with their reasons, or every memory there is, newest first; the address holds the whole state."""
+"""Search: hits with their reasons, or every memory there is, newest first; and what an agent would get for a task."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from starlette.responses import Response
 
 from memd.models import KINDS, TIERS
 from memd.protocol.async_client import AsyncClient
-from memd.web.rendering import address
+from memd.web import markdown
+from memd.web.rendering import WORDS, address
 from memd.web.visit import Visit
 
 MODES = ("hybrid", "text", "vector", "exact")
 FILTERS = ("kind", "tier", "role", "since", "until", "path")
 PAGE, HITS, MOST_HITS = 30, 10, 200
 MAX_QUERY = 10_000
-VERDICTS = {
-    "found": "Found.",
-    "weak": "Nothing certain. These are the closest.",
-    "none": "Nothing like that is written down.",
-}
-PARTS = {
-    "words": "its words", "section": "words of its section", "meaning": "its meaning",
-    "section_meaning": "meaning of its section", "lines": "its best lines", "line": "its best line",
-    "recency": "how new it is", "heading": "its heading", "title": "its title", "day": "its day",
-}  # fmt: skip
-"""What the parts of a score are called; a part that is not here is shown by its own name."""
 
 
-async def show(visit: Visit) -> Response:
+async def search(visit: Visit) -> Response:
     asked = visit.get("q").strip()[:MAX_QUERY]
     filters = _filters(visit)
     async with visit.client() as memory:
@@ -36,7 +27,7 @@ async def show(visit: Visit) -> Response:
     return await visit.page(
         "search.html", "search", q=asked, filters=filters, mode=visit.get("mode", "hybrid"),
         choices={} if visit.live else await visit.clients.choices(visit.ns), kinds=KINDS, tiers=(*TIERS, "pinned"),
-        modes=MODES, parts=PARTS, found=found, pages=_paging(visit, found, asked),
+        modes=MODES, found=found, pages=_paging(visit, found, asked),
     )  # fmt: skip
 
 
@@ -53,7 +44,7 @@ async def _hits(memory: AsyncClient, visit: Visit, asked: str, filters: dict[str
         "query": asked, "mode": mode if mode in MODES else "hybrid", "limit": visit.number("limit", HITS, 1, MOST_HITS),
         "explain": True, "marks": True, "observe": False, **filters, **visit.scope,
     })  # fmt: skip
-    verdict = VERDICTS.get(answer["verdict"], "")
+    verdict = WORDS["verdicts"].get(answer["verdict"], "")
     if answer["verdict"] == "none":
         unchecked = answer.get("unchecked", "")
         checked = "The files themselves were looked through." if answer["checked"] else unchecked
@@ -92,3 +83,18 @@ async def why_not(visit: Visit) -> Response:
         async with visit.client() as memory:
             answer = await memory.call("why_not", {**params, **visit.scope})
     return await visit.page("why_not.html", "search", q=visit.get("q"), answer=answer, passage=visit.get("passage"))
+
+
+# --- what an agent would get for a task: the text, what is in it and why, and what was left out -------------------
+
+
+async def context(visit: Visit) -> Response:
+    task = visit.get("task").strip()[:MAX_QUERY]
+    budget = visit.number("budget", 2_000, 50, 200_000)
+    answer: dict[str, Any] | None = None
+    if task:
+        params = {"query": task, "budget": budget, "observe": False, **visit.scope}
+        async with visit.client() as memory:
+            answer = await memory.call("context", params)
+        answer["body"] = await asyncio.to_thread(markdown.render, answer["text"])
+    return await visit.page("context.html", "context", task=task, budget=budget, answer=answer)

@@ -1,0 +1,201 @@
+"""What there is as a whole: the days, the edges between memories, and how memories age."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date, timedelta
+from itertools import dropwhile
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from memd.models import RELATIONS
+from memd.protocol.async_client import AsyncClient
+from memd.web.rendering import WORDS, address
+from memd.web.visit import Visit
+
+# --- the days: as a calendar whose cells say how much was written, and as a stream --------------------------------
+
+WEEKS = 53
+STREAM = 14
+SHADES = (0, 1, 3, 6, 12)
+"""The least notes of each shade."""
+
+
+async def timeline(visit: Visit) -> Response:
+    end = _day(visit.get("end")) or date.today()
+    first = _monday(end) - timedelta(weeks=WEEKS - 1)
+    since, until = visit.get("since"), visit.get("until") or visit.get("end")
+    span = {name: value for name, value in (("since", since), ("until", until)) if value}
+    async with visit.client() as memory:
+        year = await memory.timeline(since=str(first), until=str(end), limit=7 * WEEKS, only_counts=True, **visit.scope)
+        stream = await memory.call("timeline", {"limit": STREAM, **span, **visit.scope})
+    notes = {day["date"]: max(day["notes"], sum(day["written"].values())) for day in year["days"]}
+    days = stream["days"]
+    older = str(_before(days[-1]["date"])) if days and stream["total"] > len(days) else ""
+    return await visit.page(
+        "timeline.html", "timeline", weeks=_weeks(first, end, notes), months=_months(first), days=days, older=older,
+        since=since, until=until, end=end, total=stream["total"], step=14,
+        earlier=address("/timeline", end=str(first - timedelta(days=1)), ns=visit.get("ns")),
+        later=address("/timeline", end=str(end + timedelta(weeks=WEEKS)), ns=visit.get("ns"))
+        if end < date.today() else "",
+    )  # fmt: skip
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _monday(day: date) -> date:
+    return day - timedelta(days=day.weekday())
+
+
+def _before(day: str) -> date:
+    return date.fromisoformat(day) - timedelta(days=1)
+
+
+def _weeks(first: date, end: date, notes: dict[str, int]) -> list[list[dict[str, Any]]]:
+    """A column of days for each week."""
+    weeks = []
+    for week in range(WEEKS):
+        days = [first + timedelta(weeks=week, days=weekday) for weekday in range(7)]
+        weeks.append([
+            {"date": str(day), "notes": (many := notes.get(str(day), 0)), "shade": _shade(many)}
+            for day in days if day <= end
+        ])  # fmt: skip
+    return weeks
+
+
+def _shade(notes: int) -> int:
+    return max(shade for shade, least in enumerate(SHADES) if notes >= least)
+
+
+def _months(first: date) -> list[tuple[int, str]]:
+    """Which column each month begins in."""
+    begins = ((week, first + timedelta(weeks=week)) for week in range(WEEKS - 1))
+    return [(week, day.strftime("%b")) for week, day in begins if day.day <= 7]
+
+
+# --- edges: as a picture that the browser draws, and as a table of the same ---------------------------------------
+
+TABLE = 100
+NEIGHBOURS = 50
+EVERY = 1_000
+"""The most edges that one answer has; relations are asked for one by one, so that each has its strongest."""
+
+
+async def graph(visit: Visit) -> Response:
+    edges = await _edges(visit)
+    offset = visit.number("offset", 0)
+    used = sorted({edge["rel"] for edge in edges})
+    return await visit.page(
+        "graph.html", "graph", edges=edges[offset : offset + TABLE], total=len(edges), offset=offset, page=TABLE,
+        relations=used if not visit.get("rel") else list(RELATIONS), rel=visit.get("rel"), least=_least(visit),
+        around=visit.get("key"),
+        nodes=len({(edge["ns"], end) for edge in edges for end in (edge["from"], edge["to"])}),
+    )  # fmt: skip
+
+
+async def graph_data(visit: Visit) -> Response:
+    """What is drawn: nodes by number, and edges between them."""
+    edges = await _edges(visit)
+    names = sorted({(edge["ns"], end) for edge in edges for end in (edge["from"], edge["to"])})
+    number = {name: at for at, name in enumerate(names)}
+    return JSONResponse({
+        "nodes": [{"ns": ns, "key": key} for ns, key in names],
+        "edges": [
+            {"from": number[edge["ns"], edge["from"]], "to": number[edge["ns"], edge["to"]], "rel": edge["rel"],
+             "weight": edge["weight"]} for edge in edges
+        ],
+    })  # fmt: skip
+
+
+async def _edges(visit: Visit) -> list[dict[str, Any]]:
+    rels = [visit.get("rel")] if visit.get("rel") else RELATIONS
+    found = await asyncio.gather(*(_of_relation(visit, rel) for rel in rels))
+    return sorted((edge for edges in found for edge in edges), key=lambda edge: -edge["weight"])
+
+
+async def _of_relation(visit: Visit, rel: str) -> list[dict[str, Any]]:
+    """The strongest edges of a relation; where the address names a memory, its own and those of its neighbours."""
+    params: dict[str, Any] = {"rel": rel, "min_weight": _least(visit), "limit": EVERY, **visit.scope}
+    around = visit.get("key")
+    async with visit.client() as memory:
+        edges = await _asked(memory, {**params, **({"key": around} if around else {})}, visit.ns)
+        neighbours = {end for edge in edges for end in (edge["from"], edge["to"])} - {around} if around else set()
+        for key in sorted(neighbours)[:NEIGHBOURS]:
+            edges += await _asked(memory, {**params, "key": key}, visit.ns)
+    return list({(edge["ns"], edge["from"], edge["to"]): edge for edge in edges}.values())
+
+
+async def _asked(memory: AsyncClient, params: dict[str, Any], ns: str) -> list[dict[str, Any]]:
+    return [{"ns": ns, **edge} for edge in (await memory.call("edge.list", params))["edges"]]
+
+
+def _least(visit: Visit) -> float:
+    try:
+        return min(max(float(visit.get("least") or 0), 0.0), 1.0)
+    except ValueError:
+        return 0.0
+
+
+# --- how memories age: the tiers, what the rules did and will do, and the rules with their effect -----------------
+
+DAYS = 60
+STACKED = ("ltm", "stm", "sensory", "dormant")
+WIDE, HIGH = 600, 120
+"""The size of the picture of the tiers over time."""
+
+
+async def life(visit: Visit) -> Response:
+    tried = visit.get("rule")
+    async with visit.client() as memory:
+        stats = await memory.stats(days=DAYS, **visit.scope)
+        done = await memory.log(who="job", limit=20, **visit.scope)
+        days = await memory.timeline(limit=DAYS, only_counts=True, **visit.scope)
+        # Both are about the daemon: a page that is bound to a workspace does without.
+        rules = [] if visit.clients.bind else (await memory.rule_list())["rules"]
+        next_moves = await _preview(memory, visit, tried) if tried or visit.get("next") else None
+    known = _since_the_first(stats["tier_days"])
+    return await visit.page(
+        "life.html", "life", stats=stats, tiers=_tiers(stats["memories"]), days=known, areas=_areas(known),
+        entries=done["entries"], rules=rules, tried=tried, preview=next_moves,
+        moves=[(day["date"], day["moves"]) for day in days["days"] if day["moves"]],
+    )  # fmt: skip
+
+
+def _since_the_first(days: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The days from the first on which there was something."""
+    return list(dropwhile(lambda day: not any(day["tiers"].values()), days))
+
+
+async def _preview(memory: AsyncClient, visit: Visit, rule: str) -> dict[str, Any]:
+    """What the rules, or one of them, would do now."""
+    return await memory.call("rule.test", {**({"rule": rule} if rule else {}), "limit": 100, **visit.scope})
+
+
+def _areas(days: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """The tiers over time, one on top of the other, as the points of polygons; none if nothing ever changed."""
+    counts = [[day["tiers"][tier] for tier in STACKED] for day in days]
+    if not counts or all(one == counts[0] for one in counts):
+        return []
+    highest, areas, bases = max(map(sum, counts)), [], [0] * len(days)
+    for nth, tier in enumerate(STACKED):
+        tops = [base + count[nth] for base, count in zip(bases, counts, strict=True)]
+        edge = [*enumerate(tops), *reversed(list(enumerate(bases)))]
+        points = (f"{WIDE * at / (len(days) - 1):.1f},{HIGH * (1 - value / highest):.1f}" for at, value in edge)
+        areas.append({"tier": tier, "name": WORDS["tiers"][tier], "points": " ".join(points)})
+        bases = tops
+    return areas
+
+
+def _tiers(memories: dict[str, Any]) -> list[dict[str, Any]]:
+    counts = {**memories["tier"], "pinned": memories["pinned"]}
+    total = max(memories["total"], 1)
+    return [
+        {"tier": tier, "name": name, "count": counts.get(tier, 0), "share": counts.get(tier, 0) / total}
+        for tier, name in WORDS["tiers"].items()
+    ]  # fmt: skip

@@ -1,0 +1,135 @@
+"""What a person tends: what waits for them, how the daemon is, and the buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from memd.errors import MemdError, NoDaemon
+from memd.protocol.async_client import AsyncClient
+from memd.web.visit import Visit
+
+# --- each button is one method of the daemon, with the values of its form -----------------------------------------
+
+
+def _words(text: str) -> list[str]:
+    return [word.lstrip("#") for word in text.replace(",", " ").split() if word.strip("#")]
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise HTTPException(400)
+    return int(text)
+
+
+def _lines(text: str) -> str:
+    """What was typed, with the line ends that files have."""
+    return text.replace("\r\n", "\n")
+
+
+def _switch(text: str) -> bool:
+    return text == "yes"
+
+
+Take = Callable[[str], Any]
+OFFERED: dict[str, dict[str, Take]] = {
+    "curate": {"key": str, "verb": str},
+    "useful": {"key": str},
+    "rm": {"key": str},
+    "put": {"key": str, "tags": _words},
+    "undo": {"action": _number},
+    "restore": {"key": str, "version": _number},
+    "note": {"text": _lines},
+    "edge_add": {"from_": str, "rel": str, "to": str},
+    "edge_rm": {"from_": str, "rel": str, "to": str},
+    "conflict_settle": {"path": str, "take": str},
+    "job_run": {"name": str},
+    "reflect": {},
+    "rule_set": {"name": str, "rule": str},
+    "sync": {"accept_missing": _switch},
+    "proposal_accept": {"proposal": _number},
+    "proposal_reject": {"proposal": _number},
+}
+"""The methods that have a button, and what its form says. No other method can be called from the page."""
+WITHOUT_NS = frozenset({"job_run", "rule_set", "undo"})
+"""About the daemon, or known by a number of their own."""
+
+
+async def do(visit: Visit) -> Response:
+    name = visit.request.path_params["action"]
+    if name not in OFFERED:
+        raise HTTPException(404)
+    given = {field: take(visit.get(field)) for field, take in OFFERED[name].items() if field in visit.form}
+    scope = {} if name in WITHOUT_NS else visit.scope
+    async with visit.client() as memory:
+        done = await getattr(memory, name)(**given, **scope)
+    said = given.get("verb") or ("tags" if name == "put" else name)
+    return visit.back(str(said), done.get("action"))
+
+
+# --- what waits for a person: each thing with the one or two actions that settle it -------------------------------
+
+PAIRS = 20
+ALIKE = 0.9
+"""From this weight on two memories may say the same."""
+
+
+async def review(visit: Visit) -> Response:
+    async with visit.client() as memory:
+        pairs = (await memory.edge_candidates(limit=PAIRS, **visit.scope))["candidates"]
+        status = await memory.status()
+        trash = await memory.trash(limit=20, **visit.scope)
+        proposals = (await memory.proposal_list(**visit.scope))["proposals"]
+        conflicts = (await memory.conflict_list(**visit.scope))["notes"]
+        expired = (await memory.gc(dry_run=True, **visit.scope))["expired"]
+        report = await _report(memory, visit) if visit.get("look") else None
+        secrets = await _secrets(memory) if visit.get("secrets") and not visit.clients.bind else None
+    workspaces = [one for one in status["workspaces"] if visit.ns in ("", one["ns"])]
+    return await visit.page(
+        "review.html", "review", pairs=[pair for pair in pairs if pair["weight"] >= ALIKE],
+        trash=trash, proposals=proposals, conflicts=conflicts, expired=expired, report=report,
+        secrets=secrets, held=[one for one in workspaces if one["held"] or one["missing"]],
+        skipped=[{"ns": one["ns"], **left} for one in workspaces for left in one["skipped"]],
+    )  # fmt: skip
+
+
+async def _report(memory: AsyncClient, visit: Visit) -> list[dict[str, Any]]:
+    """What a reflection would point out; it looks at everything, so it is asked for."""
+    return (await memory.reflect(dry_run=True, **visit.scope))["workspaces"]
+
+
+async def _secrets(memory: AsyncClient) -> dict[str, Any]:
+    try:
+        return {"found": (await memory.doctor(secrets=True)).get("secrets", []), "error": ""}
+    except MemdError as error:
+        return {"found": [], "error": error.message}
+
+
+# --- how the daemon is: fresh, pending, degraded, jobs, and what the nightly exam found ---------------------------
+
+
+def exam_trend(exams: list[dict[str, Any]]) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """What the nightly exam found in each workspace, oldest first: how much was found, and how quickly."""
+    trends: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in reversed(exams):
+        trend = trends.setdefault(row["ns"], {"recall": [], "latency": []})
+        trend["recall"].append({"date": row["date"], "value": row["recall"], "text": f"{row['recall']:.0%}"})
+        trend["latency"].append({"date": row["date"], "value": row["p95_ms"], "text": f"{row['p95_ms']:.0f} ms"})
+    return {ns: trend for ns, trend in trends.items() if len(trend["recall"]) > 1}
+
+
+async def health(visit: Visit) -> Response:
+    try:
+        async with visit.client() as memory:
+            status = await memory.status()
+            stats = await memory.stats(**visit.scope)
+            checked = (await memory.doctor())["findings"] if visit.get("check") and not visit.clients.bind else None
+    except NoDaemon as error:
+        return await visit.page("health.html", "health", status=None, error=error, stats=None, checked=None)
+    return await visit.page(
+        "health.html", "health", status=status, stats=stats, error=None, checked=checked,
+        trends=exam_trend(stats["exams"]),
+    )  # fmt: skip
