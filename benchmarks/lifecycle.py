@@ -29,11 +29,11 @@ from memd.indexer.indexing import ingest
 from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.reflect import ReflectionOptions, reflect
 from memd.indexer.model.embedder import Embedder, HashEmbedder, load_embedder
-from memd.indexer.model.recipe import embedded_text
 from memd.indexer.query.search import search
 from memd.indexer.record import actions
 from memd.indexer.store import vector_table
 from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.vector_table import embedded_text
 from memd.lifecycle.rule_book import BUILT_IN
 from memd.lifecycle.rules import Rule
 from memd.models import Answer, Ask, Workspace

@@ -11,10 +11,10 @@ from pathlib import Path
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.scan import scan
 from memd.indexer.model.embedder import Embedder, HashEmbedder
-from memd.indexer.model.recipe import embedded_text
 from memd.indexer.query.search import search
 from memd.indexer.store import vector_table
 from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.vector_table import embedded_text
 from memd.models import Answer, Ask, Workspace
 from tests.conftest import write_notes
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.child import start_child
 from memd.config.schema import EmbeddingSettings, OutlineSettings, Settings
 from memd.daemon import maintenance as maintenance_module
 from memd.daemon import worker as worker_module
@@ -90,16 +89,10 @@ def test_a_build_ends_with_its_daemon(home: Home) -> None:
     home.kill()
     wait_for(lambda: not builders(home))
     # A parent that is gone from the beginning: the build must not come to its end.
-    command = [
-        sys.executable,
-        "-m",
-        "memd.indexer.maintenance.rebuild",
-        str(home.state),
-        "1",
-        str(home.path / "fresh"),
-        "0",
-    ]
-    assert subprocess.run(command, env=home.env, stdin=subprocess.DEVNULL, check=False).returncode == 1
+    arguments = str(home.state), "1", str(home.path / "fresh"), "0"
+    build, parent = start_child("memd.indexer.maintenance.rebuild", *arguments, env=home.env)
+    parent.close()
+    assert build.wait() == 1
     client = home.start()
     assert not (home.state / BUILDING).exists()
     assert client.query("wren number 7", mode="text")["hits"]

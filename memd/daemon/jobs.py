@@ -20,7 +20,7 @@ from memd.daemon.tasks.writing import recover_actions
 from memd.errors import StoreBroken
 from memd.indexer.lifecycle.edges import batches
 from memd.indexer.maintenance import backups
-from memd.indexer.maintenance.reconcile import collection_difference, reconcile_collection
+from memd.indexer.maintenance.rebuild import collection_difference, reconcile_collection
 from memd.indexer.record import actions, history
 from memd.indexer.record.actions import LastRun
 from memd.indexer.store import catalog

@@ -29,7 +29,7 @@ from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBr
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
 from memd.indexer.indexing.ingest import IngestOptions, IngestReport
-from memd.indexer.maintenance.reconcile import reconcile_text
+from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.record import splices
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.writing import write_files

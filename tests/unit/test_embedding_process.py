@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -49,8 +50,8 @@ def test_its_death_is_noticed(process: EmbeddingProcess) -> None:
 
 def test_it_ends_with_the_connection(process: EmbeddingProcess) -> None:
     process.embed(TEXTS[:1])
-    process._socket.close()
-    assert process._child.wait(PATIENCE) == 0
+    process._child._link.shutdown(socket.SHUT_RDWR)
+    assert process._child.process.wait(PATIENCE) == 0
 
 
 def test_the_daemon_embeds_by_itself_when_it_is_gone(process: EmbeddingProcess, tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_a_process_that_hangs_is_ended_and_the_daemon_embeds_by_itself(
     maker.make(HashEmbedder(), TEXTS[:1])
     os.kill(process.pid, signal.SIGSTOP)
     np.testing.assert_array_equal(maker.make(HashEmbedder(), TEXTS), HashEmbedder().embed(TEXTS))
-    assert maker._process is None and process._child.returncode == -signal.SIGKILL
+    assert maker._process is None and process._child.process.returncode == -signal.SIGKILL
 
 
 def test_a_process_that_runs_in_a_circle_is_noticed(process: EmbeddingProcess, monkeypatch: pytest.MonkeyPatch) -> None:

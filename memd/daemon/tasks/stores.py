@@ -12,7 +12,7 @@ from memd.daemon.worker import Worker
 from memd.errors import LedgerDamaged, StoreBroken
 from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.doctor import DoctorFinding
-from memd.indexer.maintenance.reconcile import reconcile_text
+from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.model import multilingual
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.ledger import LedgerPlace

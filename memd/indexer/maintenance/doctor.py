@@ -17,11 +17,11 @@ from memd.errors import LedgerDamaged, MemdError, ModelUnavailable, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.read_files import changed_paths, read_or_none
 from memd.indexer.indexing.scan import newest_first, scan
-from memd.indexer.maintenance import ledger_repair
-from memd.indexer.maintenance.reconcile import collection_difference, reconcile_collection, reconcile_text
+from memd.indexer.maintenance import backups
+from memd.indexer.maintenance.rebuild import collection_difference, reconcile_collection, reconcile_text
 from memd.indexer.record import actions, splices
 from memd.indexer.store import catalog
-from memd.indexer.store.chroma_child import ChromaFolder, vector_host
+from memd.indexer.store.chroma import chroma_place
 from memd.indexer.store.ledger import FIX, Ledger, LedgerPlace, translated
 from memd.indexer.store.ledger_check import problem_in
 from memd.indexer.store.stores import Stores, WorkspaceIndex
@@ -130,7 +130,7 @@ def open_ledger(folder: Path, fix: bool) -> list[DoctorFinding]:
 
 def mend_ledger(folder: Path, why: str) -> DoctorFinding:
     """Let another ledger take the place of a damaged one."""
-    return DoctorFinding("state.db", "mended", ledger_repair.mend(folder, why))
+    return DoctorFinding("state.db", "mended", backups.mend(folder, why))
 
 
 # --- around the stores --------------------------------------------------------------------------------------
@@ -173,16 +173,16 @@ def _load_model(stores: Stores, settings: Settings) -> None:
 
 def _chroma_folder(stores: Stores, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:
     """Open the collections, and leave them as they are if they are broken and not to be mended."""
-    host = vector_host(settings.vectors, stores.folder, stores.ledger.id, take_over=fix)
-    problem = host.damage() if isinstance(host, ChromaFolder) else ""
+    place = chroma_place(settings.vectors, stores.folder, stores.ledger.id, take_over=fix)
+    problem = place.damage()
     if problem and not fix:
         yield DoctorFinding("chroma", "broken", problem, "memd doctor --fix")
         return
     if problem:
-        host.put_aside(problem)
+        place.put_aside(problem)
         yield DoctorFinding("chroma", "mended", f"{problem}; put aside and made again")
     if stores.model is not None:
-        stores.use_vectors(VectorStore(host, following=False))
+        stores.use_vectors(VectorStore(place, following=False))
 
 
 def _leftovers(stores: Stores, fix: bool) -> Iterator[DoctorFinding]:

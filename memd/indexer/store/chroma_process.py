@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
@@ -32,12 +33,12 @@ import httpx  # noqa: E402
 from chromadb.config import Settings as ChromaSettings  # noqa: E402
 from chromadb.errors import ChromaError  # noqa: E402
 
-from memd.child import encode, receive  # noqa: E402
+from memd.child import encode, serve  # noqa: E402
 from memd.config.addresses import is_loopback  # noqa: E402
 from memd.errors import DiskFull, StoreBroken  # noqa: E402
 from memd.failpoints import failpoint  # noqa: E402
 from memd.indexer.model.pooling import Vectors  # noqa: E402
-from memd.indexer.store import checksums, chroma_folder  # noqa: E402
+from memd.indexer.store import cache_folder  # noqa: E402
 
 INDEX = {"space": "cosine", "ef_construction": 200, "ef_search": 400, "max_neighbors": 32}
 """Chroma's defaults found half of the neighbours on hard data; these find 99 in 100."""
@@ -118,12 +119,12 @@ class FolderCollections(Collections):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        problem = checksums.broken(folder)
+        problem = cache_folder.broken(folder)
         if problem:
             raise Damaged(problem)
-        closed_well = bool(checksums.read(folder))
+        closed_well = bool(cache_folder.read(folder))
         _prepare(folder)
-        checksums.remove(folder)
+        cache_folder.remove(folder)
         with few_files():
             self.client = chromadb.PersistentClient(str(folder), settings=ChromaSettings(anonymized_telemetry=False))
         self.collections: dict[str, Any] = {}
@@ -183,8 +184,8 @@ class FolderCollections(Collections):
         """Leave the folder so that the next one can trust it."""
         counts = self.counts()
         self.client.close()
-        chroma_folder.write_counts(self.folder, counts)
-        checksums.write(self.folder)
+        cache_folder.write_counts(self.folder, counts)
+        cache_folder.write(self.folder)
 
 
 @contextmanager
@@ -282,26 +283,22 @@ def read_headers(variable: str) -> dict[str, str]:
     return headers
 
 
-def serve(link: socket.socket, opened: Callable[[], Collections]) -> None:
+def open_and_serve(link: socket.socket, opened: Callable[[], Collections]) -> None:
     """Open the collections, then answer until the parent closes its end, or is no more."""
     try:
-        server = opened()
+        collections = opened()
     except (Damaged, *BOUND) as error:
         with suppress(BrokenPipeError):
             link.sendall(encode((0, _told(error))))
         return
-    with suppress(ConnectionError):
-        link.sendall(encode((0, None)))
-        while True:
-            nth, operation, args = receive(link)
-            link.sendall(encode((nth, _answer(server, operation, args))))
-    server.close()
+    serve(link, partial(_answer, collections))
+    collections.close()
 
 
-def _answer(server: Collections, operation: str, args: tuple[Any, ...]) -> Any:
+def _answer(collections: Collections, operation: str, *args: Any) -> Any:
     """What an operation returns, or the error that it raised."""
     try:
-        return getattr(server, operation)(*args)
+        return getattr(collections, operation)(*args)
     except (Damaged, *BOUND) as error:
         return _told(error)
 
@@ -319,7 +316,7 @@ def _told(error: Exception) -> StoreBroken | DiskFull:
 def _own(folder: Path) -> IO[str]:
     """Make the folder this process's own; one that another process has is waited for."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = chroma_folder.lock_of(folder).open("a+")
+    lock = cache_folder.lock_of(folder).open("a+")
     until = time.monotonic() + LOCK_SECONDS
     while not _locked(lock):
         if time.monotonic() > until:
@@ -345,12 +342,12 @@ def _locked(lock: IO[str]) -> bool:
 
 def _prepare(folder: Path) -> None:
     """Make an empty folder, unless there is one of this version."""
-    if chroma_folder.right_format(folder):
+    if cache_folder.format_of(folder) == cache_folder.CHROMA_FORMAT:
         return
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(mode=0o700)
-    chroma_folder.write_format(folder)
+    cache_folder.write_format(folder, cache_folder.CHROMA_FORMAT)
 
 
 def main(descriptor: str, place: str) -> None:
@@ -361,12 +358,12 @@ def main(descriptor: str, place: str) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with socket.socket(fileno=int(descriptor)) as link:
         if place.startswith("{"):
-            serve(link, lambda: ServerCollections(json.loads(place)))
+            open_and_serve(link, lambda: ServerCollections(json.loads(place)))
             # There is nothing to close here, and the parent waits two seconds at the most.
             os._exit(0)
         else:
             with _own(Path(place)):
-                serve(link, lambda: FolderCollections(Path(place)))
+                open_and_serve(link, lambda: FolderCollections(Path(place)))
 
 
 if __name__ == "__main__":

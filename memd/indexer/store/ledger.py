@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
 from memd.failpoints import failpoint
-from memd.indexer.store.ledger_check import LONGEST, schema_version
-from memd.indexer.store.migrations import STEPS, VERSION
+from memd.indexer.store.cache_folder import CACHES_OF
+from memd.indexer.store.ledger_check import LONGEST, STEPS, VERSION, schema_version
 from memd.notes import safe_write
 
 FIX = "memd doctor --fix"
@@ -34,9 +34,6 @@ RESTORING = ".state.db.restoring"
 
 READY = b"ready version="
 """What a daemon writes to its log once it has opened a ledger."""
-
-CACHES_OF = "caches-of"
-"""The file that says which ledger the caches beside it were built from."""
 
 UNREADABLE = ("could not decode to utf-8", "no such table", "no such column", "no such index", "malformed")
 """What SQLite says of damage that it has no code for."""

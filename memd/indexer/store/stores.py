@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,13 +13,14 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
-from memd.errors import DiskFull, MemdError, StoreBroken, UnknownWorkspace, did_you_mean
+from memd.errors import MemdError, StoreBroken, UnknownWorkspace, did_you_mean
 from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.cache_folder import FORMAT_FILE, own_caches, quarantine
 from memd.indexer.store.catalog import FileRow
-from memd.indexer.store.ledger import CACHES_OF, Ledger
+from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.loaded import Loaded
 from memd.indexer.store.mirror import Mirror
-from memd.indexer.store.text import FORMAT_FILE, TextIndex
+from memd.indexer.store.text import TextIndex
 from memd.indexer.store.vectors import Collection, CollectionSource, VectorStore, collection_name
 from memd.models import Note, Workspace
 from memd.notes.names import date_of
@@ -566,33 +566,3 @@ class Stores:
         if self.vectors is not None:
             self.vectors.close()
         self.ledger.close()
-
-
-def own_caches(state: Path, ledger: str) -> None:
-    """Delete the caches of another ledger, where the same numbers mean other chunks."""
-    stamp = state / CACHES_OF
-    try:
-        known = stamp.read_text() if stamp.exists() else ""
-        if known == ledger:
-            return
-        for name in ("text", "chroma"):
-            if (state / name).exists():
-                shutil.rmtree(state / name)
-        stamp.write_text(ledger)
-    except OSError as error:
-        raise DiskFull(f"{state} cannot be written: {error.strerror}", "make room, then: memd start") from error
-
-
-def quarantine(state: Path, folder: Path) -> Path | None:
-    """Put a broken cache aside for inspection; only the last one of a name is kept."""
-    if not folder.exists():
-        return None
-    aside = state / "quarantine"
-    aside.mkdir(mode=0o700, exist_ok=True)
-    name = "-".join(folder.relative_to(state).parts)
-    for older in aside.glob(f"{name}.*"):
-        shutil.rmtree(older, ignore_errors=True) if older.is_dir() else older.unlink(missing_ok=True)
-    target = aside / f"{name}.{time.strftime('%Y%m%dT%H%M%S')}"
-    folder.rename(target)
-    os.utime(target)
-    return target

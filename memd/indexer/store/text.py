@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +23,7 @@ from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
 from memd.indexer.language.tongues import foreign_language
 from memd.indexer.language.words import stems_of, terms_of
-from memd.indexer.store import checksums
+from memd.indexer.store import cache_folder
 from memd.indexer.store.postings import Postings, Segments
 from memd.indexer.store.segment import TORN, Segment
 from memd.indexer.store.segment_builder import SegmentBuilder
@@ -32,7 +31,6 @@ from memd.models import Chunk
 
 FORMAT = 3
 """The version of the format; an index of another version is built again. (3: stems of other languages.)"""
-FORMAT_FILE = "format.json"
 
 FIELDS = ("heading", "body", "exact")
 CODEC = W3Codec()
@@ -96,7 +94,7 @@ class TextIndex:
         self._segments = Segments()
         self._postings: Postings | None = None
         self._index = self._open_or_make()
-        self._sums = checksums.read(folder)
+        self._sums = cache_folder.read(folder)
         self._count_segments()
 
     def _count_segments(self) -> None:
@@ -109,20 +107,14 @@ class TextIndex:
         """How many segments only a build in another process can join."""
 
     def _open_or_make(self) -> Any:
-        if self._format_on_disk() != FORMAT:
+        if cache_folder.format_of(self.folder) != FORMAT:
             return self._make()
         with _reading("cannot be opened"):
-            if damage := checksums.broken(self.folder):
+            if damage := cache_folder.broken(self.folder):
                 raise StoreBroken(f"the text index is damaged: {damage}", "memd doctor --fix")
             opened = FileStorage(str(self.folder)).open_index()
             self._sweep(opened)
             return opened
-
-    def _format_on_disk(self) -> int:
-        try:
-            return int(json.loads((self.folder / FORMAT_FILE).read_text())["format"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return 0
 
     def _make(self) -> Any:
         """An empty index; the version is written last, so that a half-made folder is made again."""
@@ -131,7 +123,7 @@ class TextIndex:
         try:
             self.folder.mkdir(parents=True)
             created = FileStorage(str(self.folder)).create_index(_schema())
-            (self.folder / FORMAT_FILE).write_text(json.dumps({"format": FORMAT}))
+            cache_folder.write_format(self.folder, FORMAT)
         except OSError as error:
             raise disk_error(error) from error
         return created
@@ -167,10 +159,10 @@ class TextIndex:
             if builder.size:
                 kept.append(self._write_segment(builder))
             failpoint("text-before-commit")
-            checksums.remove(self.folder)
+            cache_folder.remove(self.folder)
             self._publish(kept)
             failpoint("text-after-commit")
-            self._sums = checksums.write(self.folder, self._sums)
+            self._sums = cache_folder.write(self.folder, self._sums)
             self._count_segments()
         except OSError as error:
             # The half-written files take up the space that is missing.

@@ -1,15 +1,24 @@
-"""The vectors in the ledger, from which a collection can be rebuilt without running the model."""
+"""The vectors in the ledger, from which a collection can be rebuilt without running the model; and what is embedded."""
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.model.recipe import RECIPE
+
+RECIPE = 1
+"""Raise it when the text below changes: all vectors are then made again."""
+
+SENTENCE = re.compile(r"(?<=[.!?;…])\s+|(?<=[。！？；])|\n+")
+PIECE = 120
+"""Characters of a piece; shorter sentences in a row are one."""
+
+MARKER = re.compile(r"<!--\s*memd:.*?-->", re.DOTALL)
 
 STORED = np.dtype("<f2")
 """Half precision: half the file, and a cosine that differs by less than 0.001."""
@@ -23,6 +32,32 @@ OF_OTHER_LANGUAGES = "(c.language > '' OR c.workspace IN (SELECT id FROM workspa
 OF_WORKSPACE = (
     "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest WHERE c.workspace = ?"
 )
+
+
+# --- the text that is embedded; hits show the text of the file unchanged ------------------------------------
+
+
+def embedded_text(heading: tuple[str, ...] | list[str], context: str, text: str) -> str:
+    """A chunk under its headings, without which a short line means nothing."""
+    above = " › ".join(part for part in heading if part and part not in text)
+    return "\n".join(part for part in (above, context, MARKER.sub("", text)) if part)
+
+
+def sentence_pieces(text: str) -> list[str]:
+    """The sentences of a chunk, short ones joined; none for a chunk that is a single piece.
+
+    A question in another language is seldom near a whole chunk, which says several things; one of its sentences is.
+    """
+    pieces: list[str] = []
+    for sentence in SENTENCE.split(MARKER.sub("", text)):
+        if pieces and len(pieces[-1]) + len(sentence) <= PIECE:
+            pieces[-1] += f" {sentence}"
+        elif sentence.strip():
+            pieces.append(sentence)
+    return pieces if len(pieces) > 1 else []
+
+
+# --- the rows -----------------------------------------------------------------------------------------------
 
 
 def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: int, source: str) -> int:

@@ -14,12 +14,15 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import vector_table
 from memd.indexer.store.ledger import Ledger, translated
-from memd.indexer.store.vector_rows import VectorHost, VectorRows
+
+if TYPE_CHECKING:
+    from memd.indexer.store.chroma import ChromaPlace, ChromaProcess
 
 log = logging.getLogger("memd.vectors")
 
@@ -146,7 +149,7 @@ class Collection:
 
     # --- on the sender's thread -----------------------------------------------------------------------------------
 
-    def send_some(self, rows: VectorRows) -> None:
+    def send_some(self, rows: ChromaProcess) -> None:
         """Bring it nearer to the ledger, by one batch."""
         if self._renewing:
             self._make_again(rows)
@@ -174,7 +177,7 @@ class Collection:
             self._touched.update(dict.fromkeys(self._sending))
             self._sending, self._unsure, self._comparing = [], True, False
 
-    def _look_for_waste(self, rows: VectorRows, dropped: int) -> None:
+    def _look_for_waste(self, rows: ChromaProcess, dropped: int) -> None:
         """Chroma's index never gives the room of a dropped row to another: it would grow with every edit."""
         self._drops_until_look -= dropped
         if self._drops_until_look > 0:
@@ -185,7 +188,7 @@ class Collection:
             log.info("collection made again name=%s texts=%d places=%d", self.name, texts, places)
             self.renew()
 
-    def _make_again(self, rows: VectorRows) -> None:
+    def _make_again(self, rows: ChromaProcess) -> None:
         if self.name in rows.counts():
             rows.delete(self.name)
         rows.compact()
@@ -194,7 +197,7 @@ class Collection:
             self._store.outgrown = True
             self._store.changed.notify_all()
 
-    def _find_differences(self, rows: VectorRows) -> None:
+    def _find_differences(self, rows: ChromaProcess) -> None:
         with self._store.changed:
             self._unsure, self._comparing = False, True
         differ = rows.digests(self.name) ^ self.source.digests()
@@ -207,8 +210,8 @@ class Collection:
 class VectorStore:
     """The collections, the thread that brings them in step, and what it needs to know about their rows."""
 
-    def __init__(self, host: VectorHost, following: bool = True) -> None:
-        self.host = host
+    def __init__(self, place: ChromaPlace, following: bool = True) -> None:
+        self.place = place
         self.following = following
         """Whether the collections are brought in step; the doctor looks at them first."""
         self.on_synced: Callable[[int], None] = lambda workspace: None
@@ -226,8 +229,8 @@ class VectorStore:
         self._loaded: set[str] = set()
         """The collections that were brought in step since the rows were opened."""
         self._collections: dict[str, Collection] = {}
-        self._rows: VectorRows | None = None
-        self._known = host.counts()
+        self._rows: ChromaProcess | None = None
+        self._known = place.counts()
         """The rows of each collection when they were last closed or opened; None when nobody knows."""
         self._sweeping = self._known is None
         self._busy = False
@@ -303,7 +306,7 @@ class VectorStore:
         seconds = None if until is None else max(0.0, until - time.monotonic())
         self.changed.wait_for(lambda: done() or self._stopping or self._failed_tries > before, seconds)
 
-    def wait_open(self) -> VectorRows:
+    def wait_open(self) -> ChromaProcess:
         """The rows, opened for this if need be."""
         with self.changed:
             if self._rows is None:
@@ -314,7 +317,7 @@ class VectorStore:
                 raise StoreBroken(self.trouble or "the vector store is closed", "memd starts it again by itself")
             return self._rows
 
-    def rows_for_questions(self) -> VectorRows | None:
+    def rows_for_questions(self) -> ChromaProcess | None:
         """The rows if they are open and free; they are opened if they are not."""
         self._used = time.monotonic()
         if self._rows is None:
@@ -403,10 +406,10 @@ class VectorStore:
                 self.outgrown, self._rows = False, None
             self._rest(rows)
 
-    def _open(self) -> VectorRows:
+    def _open(self) -> ChromaProcess:
         if self._failures and self._failures % GIVEN_UP == 0:
-            self.host.put_aside(self.trouble)
-        rows = self.host.open()
+            self.place.put_aside(self.trouble)
+        rows = self.place.open()
         try:
             known = rows.counts()
         except MemdError:
@@ -421,7 +424,7 @@ class VectorStore:
             self.changed.notify_all()
         return rows
 
-    def _delete_unwanted(self, rows: VectorRows) -> None:
+    def _delete_unwanted(self, rows: ChromaProcess) -> None:
         wanted = self.wanted()
         for name in rows.counts().keys() - wanted:
             rows.delete(name)
@@ -462,7 +465,7 @@ class VectorStore:
         if rows is not None:
             rows.close(CLOSE_SECONDS)
 
-    def _rest(self, rows: VectorRows) -> None:
+    def _rest(self, rows: ChromaProcess) -> None:
         try:
             self._known = rows.counts()
             log.info("the vector store is closed until it is needed")

@@ -20,7 +20,6 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from memd.errors import ModelUnavailable, NotFound, UsageError
-from memd.indexer.model.recipe import embedded_text
 from memd.indexer.query import candidates, hits, lookup, search
 from memd.indexer.record import actions, history
 from memd.indexer.store import catalog, vector_table
@@ -28,6 +27,7 @@ from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.postings import MOST_POSTINGS, Lists, PostingCache, Postings, bases
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.store.text import TextIndex
+from memd.indexer.store.vector_table import embedded_text
 from memd.indexer.views import keys
 from memd.models import Answer, Ask, Chunk, JsonObject, Memory
 from memd.notes.names import slug as slug_of

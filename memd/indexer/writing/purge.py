@@ -16,7 +16,7 @@ from typing import Any
 from memd.config import paths
 from memd.errors import NotFound, Refused
 from memd.indexer.lifecycle import sync_state
-from memd.indexer.maintenance import rebuild, reconcile
+from memd.indexer.maintenance import rebuild
 from memd.indexer.record import history
 from memd.indexer.store import ledger, vector_table
 from memd.indexer.store.stores import Stores, WorkspaceIndex
@@ -103,7 +103,7 @@ def purge(stores: Stores, index: WorkspaceIndex, memory: int) -> tuple[JsonObjec
     stores.question_vectors.clear()
     # A segment keeps the words of deleted chunks: the text index is built again.
     stores.swap_text(index, rebuild.build_elsewhere(stores.folder, index.id))
-    reconcile.reconcile_text(stores, index)
+    rebuild.reconcile_text(stores, index)
     index.drop_mirrors()
     purged["collection"] = "made again" if stores.renew_collection(index) else "not open"
     problem = stores.ledger.compact()
