@@ -77,7 +77,7 @@ class Child:
         self.process, self._link = start_child(module, *arguments)
         self._link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
         self.ready: Future[Any] = Future()
-        """What it says before it is asked anything."""
+        """Its first message, which it sends without being asked."""
         self._numbers = itertools.count(1)
         self._waiting = {0: self.ready}
         self._gone = ""

@@ -22,7 +22,7 @@ from memd.errors import ModelUnavailable
 from memd.indexer.model import embedding_process
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.embedding_process import EmbeddingProcess
-from memd.indexer.store.stores import Stores
+from memd.indexer.store.own_stores import OwnStores
 from tests.conftest import PATIENCE, Home
 
 TEXTS = ["the smew", "", "数据库 and a naïve café", "x" * 100_000, *(f"number {nth}" for nth in range(300))]
@@ -132,7 +132,7 @@ def test_a_process_that_runs_in_a_circle_is_noticed(process: EmbeddingProcess, m
 
 def test_it_is_said_when_nothing_comes(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
-    stores = Stores(tmp_path / "state")
+    stores = OwnStores(tmp_path / "state")
     embedding = Embedding(Worker(stores, Settings(), Health()), EmbeddingSettings())
     rows = [{"digest": str(nth), "text": "x", "workspace": 7} for nth in range(100)]
     embedding.more(7, len(rows))

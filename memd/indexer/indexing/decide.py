@@ -6,20 +6,20 @@ The memories and chunks of a file are matched with those that were there before.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 
 from memd.failpoints import failpoint
-from memd.indexer.indexing import file_copies, memory_names
-from memd.indexer.indexing.read_files import FileBatch
+from memd.indexer.indexing import memory_names
+from memd.indexer.indexing.read_files import FileBatch, keep_copy, note_losses
 from memd.indexer.record import actions, history
 from memd.indexer.record.history import MemoryVersion
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import ChunkRow, FileRow, MemoryRow
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.models import Chunk, Memory
 from memd.notes.parse import CACHED_FILES
 
@@ -34,6 +34,18 @@ UNDER_WAY = timedelta(hours=1)
 
 SIMILAR = 0.5
 """A memory under a new heading is the old one when it shares this part of its chunks."""
+
+
+RULES = (
+    (("file", "digest", "slug"), False),
+    (("file", "digest"), False),
+    (("file", "slug"), False),
+    (("file", "body"), False),
+    (("file",), True),
+    (("digest",), False),
+    (("slug",), True),
+)
+"""The traits that make a memory of now the one of before, rule by rule; and whether they must share chunks, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +77,7 @@ class SavedMemory:
 
 @dataclass(slots=True)
 class LedgerChanges:
-    """What changed in the ledger and the caches have to follow."""
+    """The changes of the ledger that the caches have to follow."""
 
     added: list[tuple[int, Chunk]] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
@@ -78,7 +90,7 @@ class ChangedMeanwhile(Exception):
     """Somebody else indexed one of the files between two transactions."""
 
 
-def decide(stores: Stores, index: WorkspaceIndex, batch: FileBatch, now: str) -> Iterator[LedgerChanges]:
+def decide(stores: OwnStores, index: OwnIndex, batch: FileBatch, now: str) -> Iterator[LedgerChanges]:
     """Bring the ledger in step with a batch of files, and mark the caches as behind.
 
     One transaction for most batches. A file with a great many memories takes several; until the last one its row says
@@ -100,7 +112,7 @@ class _Decision:
 
     connection: Connection
 
-    def __init__(self, index: WorkspaceIndex, batch: FileBatch, now: str) -> None:
+    def __init__(self, index: OwnIndex, batch: FileBatch, now: str) -> None:
         self.index = index
         self.batch = batch
         self.now = now
@@ -163,7 +175,7 @@ class _Decision:
     def _begin(self) -> None:
         """Save the files, and see which memory of theirs continues which of before."""
         connection, index, batch = self.connection, self.index, self.batch
-        file_copies.note_losses(connection, index, batch, self.now)
+        note_losses(connection, index, batch, self.now)
         self.gone = [index.files[path].id for path in batch.removed]
         self.old, old_chunks = self._before()
         new = self._save_files()
@@ -223,7 +235,7 @@ class _Decision:
         return memories, catalog.chunks_of(self.connection, (row.id for _, row in memories))
 
     def _just_gone(self) -> list[tuple[str, MemoryRow]]:
-        """What left a moment ago: it may be back in its file, or in one that has arrived."""
+        """Memories that left a moment ago: they may be back in their file, or in one that has arrived."""
         since = actions.in_utc(datetime.fromisoformat(self.now) - (UNDER_WAY if self.arrived else EMPTY_MOMENT))
         return catalog.just_gone(self.connection, self.index.id, since)
 
@@ -250,7 +262,7 @@ class _Decision:
         for path, (row, note) in self.batch.notes.items():
             begun = row if whole else replace(row, digest="", racy=True)
             saved = self.files[path] = catalog.save_file(self.connection, self.index.id, begun)
-            file_copies.keep(self.connection, saved.id, self.batch.data[path])
+            keep_copy(self.connection, saved.id, self.batch.data[path])
             file = replace(saved, digest=row.digest)
             changed += [ParsedMemory.of(file, note.role, memory) for memory in memories[path]]
         return changed
@@ -354,44 +366,22 @@ def match_memories(
         both = len(chunks[before.id] & set(now.chunks))
         return both > 0 and both >= SIMILAR * min(len(chunks[before.id]), len(now.chunks))
 
-    matching = _Matching(old, new)
-    matching.by(lambda row: (row.file, row.digest, row.slug), lambda now: (now.file.id, now.digest, now.memory.slug))
-    matching.by(lambda row: (row.file, row.digest), lambda now: (now.file.id, now.digest))
-    matching.by(lambda row: (row.file, row.slug), lambda now: (now.file.id, now.memory.slug))
-    matching.by(lambda row: (row.file, row.body), lambda now: (now.file.id, now.body))
-    matching.by(lambda row: (row.file,), lambda now: (now.file.id,), similar)
-    matching.by(lambda row: (row.digest,), lambda now: (now.digest,))
-    matching.by(lambda row: (row.slug,), lambda now: (now.memory.slug,), similar)
-    return matching.matches
-
-
-Key = tuple[int | str | None, ...]
-
-
-class _Matching:
-    """Pairs what is left on both sides, one rule after the other."""
-
-    def __init__(self, old: Sequence[MemoryRow], new: Sequence[ParsedMemory]) -> None:
-        self.old = list(old)
-        self.new = new
-        self.matches: dict[int, int] = {}
-
-    def by(
-        self,
-        old_key: Callable[[MemoryRow], Key],
-        new_key: Callable[[ParsedMemory], Key],
-        similar: Callable[[MemoryRow, ParsedMemory], bool] = lambda row, now: True,
-    ) -> None:
-        waiting: dict[Key, list[MemoryRow]] = defaultdict(list)
-        for row in self.old:
-            waiting[old_key(row)].append(row)
-        for place, now in enumerate(self.new):
-            rows = waiting.get(new_key(now), [])
-            match = None if place in self.matches else next((row for row in rows if similar(row, now)), None)
+    current = [MemoryRow(0, now.file.id, now.memory.slug, now.digest, now.body) for now in new]
+    matches: dict[int, int] = {}
+    left = list(old)
+    for names, by_chunks in RULES:
+        key, waiting = attrgetter(*names), defaultdict[object, list[MemoryRow]](list)
+        for row in left:
+            waiting[key(row)].append(row)
+        for place, now in enumerate(current):
+            rows = waiting.get(key(now), [])
+            fitting = (row for row in rows if not by_chunks or similar(row, new[place]))
+            match = None if place in matches else next(fitting, None)
             if match is not None:
-                self.matches[place] = match.id
+                matches[place] = match.id
                 rows.remove(match)
-        self.old = [row for rows in waiting.values() for row in rows]
+        left = [row for rows in waiting.values() for row in rows]
+    return matches
 
 
 class ChunkPool:

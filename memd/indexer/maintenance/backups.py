@@ -167,7 +167,7 @@ def mend(folder: Path, why: str) -> str:
 
 
 def _from_backup(folder: Path, fresh: Path) -> str:
-    """Of the backups, the newest that is sound."""
+    """The newest backup that is sound."""
     for backup in sorted(backups(folder), key=lambda file: -file.stat().st_mtime):
         with suppress(StoreBroken):
             check(backup)

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import socket
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from memd.child import Child, ChildGone, encode, end_with_the_parent
 from memd.errors import MemdError
 from memd.indexer.store import catalog, text
-from memd.indexer.store.stores import BUILDING, Stores, WorkspaceIndex
-from memd.models import Chunk
+from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores
 
 GENTLE = 15
 """The niceness of a build that nobody waits for."""
 
 
 BUILD_ERRORS = (MemdError, OSError, sqlite3.Error)
-"""What a build fails by, if its process does not."""
+"""The errors by which a build fails, if its process does not."""
 
 BATCH = 1_000
 """Chunks that are added to a text index at a time."""
@@ -32,7 +30,7 @@ BATCH = 1_000
 # --- what differs -------------------------------------------------------------------------------------------
 
 
-def reconcile_text(stores: Stores, index: WorkspaceIndex) -> int:
+def reconcile_text(stores: OwnStores, index: OwnIndex) -> int:
     """Make the text index hold exactly the ledger's chunks; returns how many differed."""
     stores.suspect_text(index)
     wanted, held = catalog.chunk_ids(stores.ledger.reader, index.id), index.text.ids()
@@ -46,7 +44,7 @@ def reconcile_text(stores: Stores, index: WorkspaceIndex) -> int:
     return len(missing) + len(extra)
 
 
-def collection_difference(stores: Stores, index: WorkspaceIndex) -> tuple[int, int]:
+def collection_difference(stores: OwnStores, index: OwnIndex) -> tuple[int, int]:
     """How many vectors the collection lacks, and how many it has too many.
 
     It waits for Chroma, so the writer's thread must not ask.
@@ -57,7 +55,7 @@ def collection_difference(stores: Stores, index: WorkspaceIndex) -> tuple[int, i
     return len(wanted - held), len(held - wanted)
 
 
-def reconcile_collection(stores: Stores, index: WorkspaceIndex) -> bool:
+def reconcile_collection(stores: OwnStores, index: OwnIndex) -> bool:
     """Make the collection hold exactly the ledger's vectors; says whether it does. Not on the writer's thread."""
     if stores.vectors is None or index.collection is None:
         return False
@@ -85,24 +83,14 @@ def build_elsewhere(state: Path, workspace: int, nice: int = 0) -> Path:
     return fresh
 
 
-def _chunks(state: Path, workspace: int) -> Iterator[tuple[int, Chunk]]:
-    connection = sqlite3.connect(f"file:{state / 'state.db'}?mode=ro", uri=True)
-    rows = connection.execute(
-        "SELECT id, text, start_line, end_line, heading, context FROM chunks WHERE workspace = ? ORDER BY id",
-        (workspace,),
-    )
-    for number, body, start, end, heading, context in rows:
-        yield number, Chunk(body, start, end, tuple(json.loads(heading)), context)
-    connection.close()
-
-
 def main(descriptor: str, state: str, workspace: str, fresh: str, nice: str) -> None:
     os.nice(int(nice))
     connection = socket.socket(fileno=int(descriptor))
     end_with_the_parent(connection, code=1)
     failure: Exception | None = None
     try:
-        text.build(Path(fresh), _chunks(Path(state), int(workspace)))
+        with closing(sqlite3.connect(f"file:{Path(state) / 'state.db'}?mode=ro", uri=True)) as ledger:
+            text.build(Path(fresh), catalog.all_chunk_texts(ledger, int(workspace)))
     except BUILD_ERRORS as error:
         failure = error
     connection.sendall(encode((0, failure)))

@@ -154,7 +154,7 @@ class ChromaPlace:
         raise NotImplementedError
 
     def damage(self) -> str:
-        """What keeps them from being opened and is there to be mended; empty when nothing does."""
+        """The damage that keeps them from being opened and can be mended; empty for none."""
         return ""
 
     def put_aside(self, why: str) -> None:
@@ -177,21 +177,18 @@ class ChromaFolder(ChromaPlace):
 
     def open(self) -> ChromaProcess:
         """A folder that is damaged is put aside, and an empty one opened."""
-        if examined := self._examined:
-            self._examined = None
-            return examined
-        child = ChromaProcess(self.folder)
-        if problem := child.opened():
+        if self._examined is None and (problem := self._examine()):
             self.put_aside(problem)
-            child = ChromaProcess(self.folder)
-            if problem := child.opened():
+            if problem := self._examine():
                 raise StoreBroken(f"the vector store cannot be made: {problem}", "memd doctor")
-        return child
+        examined, self._examined = self._examined, None
+        assert examined is not None
+        return examined
 
     def damage(self) -> str:
-        """What keeps the folder from being opened; empty when nothing does."""
-        if not self.folder.exists():
-            return ""
+        return self._examine() if self.folder.exists() else ""
+
+    def _examine(self) -> str:
         child = ChromaProcess(self.folder)
         problem = child.opened()
         self._examined = None if problem else child

@@ -43,10 +43,12 @@ from memd.indexer.store import cache_folder  # noqa: E402
 INDEX = {"space": "cosine", "ef_construction": 200, "ef_search": 400, "max_neighbors": 32}
 """Chroma's defaults found half of the neighbours on hard data; these find 99 in 100."""
 
+QUIET = ChromaSettings(anonymized_telemetry=False)
+
 LOCK_SECONDS = 20.0
 """How long the process of a daemon that was killed may take to let go of the folder; then it hangs and is killed."""
 BOUND = (ChromaError, ValueError, TypeError, OSError, sqlite3.Error, httpx.HTTPError)
-"""What Chroma raises where it does not crash."""
+"""The errors that Chroma raises where it does not crash."""
 
 FEW_FILES = 320
 """With so many Chroma keeps 130 indexes, 300 MB if they are small; with the usual 20,000 a thousand took 3.3 GB."""
@@ -68,11 +70,26 @@ class Damaged(Exception):
 class Collections:
     """Carries out what the parent asks, one request after the other."""
 
-    client: Any
-    collections: dict[str, Any]
+    prefix = ""
+    """The beginning of every collection's name."""
+    told: dict[str, str] | None = None
+    """The metadata that a collection gets when it is made."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.collections: dict[str, Any] = {}
 
     def collection(self, name: str) -> Any:
-        raise NotImplementedError
+        if name not in self.collections:
+            found = self.client.get_or_create_collection(
+                self.prefix + name, metadata=self.told, embedding_function=None, configuration={"hnsw": INDEX}
+            )
+            self.check_owner(found)
+            self.collections[name] = found
+        return self.collections[name]
+
+    def check_owner(self, found: Any) -> None:
+        """Refuse a collection of somebody else."""
 
     # --- what can be asked ----------------------------------------------------------------------------------------
 
@@ -105,7 +122,7 @@ class Collections:
 
     def delete(self, name: str) -> None:
         self.collections.pop(name, None)
-        self.client.delete_collection(name)
+        self.client.delete_collection(self.prefix + name)
 
     def compact(self) -> None:
         """Give room back."""
@@ -126,8 +143,7 @@ class FolderCollections(Collections):
         _prepare(folder)
         cache_folder.remove(folder)
         with few_files():
-            self.client = chromadb.PersistentClient(str(folder), settings=ChromaSettings(anonymized_telemetry=False))
-        self.collections: dict[str, Any] = {}
+            super().__init__(chromadb.PersistentClient(str(folder), settings=QUIET))
         self.remove_orphans()
         if not closed_well:
             self.look()
@@ -145,13 +161,6 @@ class FolderCollections(Collections):
             if first["ids"]:
                 nearest = min(10, found.count())
                 found.query(query_embeddings=first["embeddings"], n_results=nearest, include=["distances"])
-
-    def collection(self, name: str) -> Any:
-        if name not in self.collections:
-            self.collections[name] = self.client.get_or_create_collection(
-                name, embedding_function=None, configuration={"hnsw": INDEX}
-            )
-        return self.collections[name]
 
     def places(self, name: str) -> int:
         """By the file with four bytes for each, which Chroma writes after every thousand changes."""
@@ -208,25 +217,16 @@ class ServerCollections(Collections):
     def __init__(self, place: dict[str, Any]) -> None:
         self.place = place
         self.prefix = f"memd-{place['ledger']}-"
+        self.told = {"memd_owner": place["owner"], "memd_host": place["host"]}
         url = place["url"]
         if is_loopback(url):
             os.environ["NO_PROXY"] = "*"
         secure = url.startswith("https:")
-        self.client = chromadb.HttpClient(
+        client = chromadb.HttpClient(
             url, urlsplit(url).port or (443 if secure else 80), secure, read_headers(place["headers_env"]),
-            settings=ChromaSettings(anonymized_telemetry=False), tenant=place["tenant"], database=place["database"],
+            settings=QUIET, tenant=place["tenant"], database=place["database"],
         )  # fmt: skip
-        self.collections = {}
-
-    def collection(self, name: str) -> Any:
-        if name not in self.collections:
-            full, mine = self.prefix + name, {"memd_owner": self.place["owner"], "memd_host": self.place["host"]}
-            made = self.client.get_or_create_collection(
-                full, metadata=mine, embedding_function=None, configuration={"hnsw": INDEX}
-            )
-            self.check_owner(made)
-            self.collections[name] = made
-        return self.collections[name]
+        super().__init__(client)
 
     def check_owner(self, found: Any) -> None:
         """Two homes never write one collection: that of a copied home is another's."""
@@ -264,8 +264,7 @@ class ServerCollections(Collections):
 
     def delete(self, name: str) -> None:
         self.check_owner(self.collection(name))
-        self.collections.pop(name, None)
-        self.client.delete_collection(self.prefix + name)
+        super().delete(name)
 
 
 def read_headers(variable: str) -> dict[str, str]:
@@ -296,7 +295,7 @@ def open_and_serve(link: socket.socket, opened: Callable[[], Collections]) -> No
 
 
 def _answer(collections: Collections, operation: str, *args: Any) -> Any:
-    """What an operation returns, or the error that it raised."""
+    """The result of an operation, or the error that it raised."""
     try:
         return getattr(collections, operation)(*args)
     except (Damaged, *BOUND) as error:

@@ -54,7 +54,7 @@ def schema_version(connection: sqlite3.Connection) -> int | None:
 
 
 def problem_in(connection: sqlite3.Connection) -> str:
-    """What is wrong with a ledger; empty when it is sound. It reads all of it but the vectors."""
+    """The problem of a ledger; empty when it is sound. It reads all of it but the vectors."""
     try:
         if not schema_version(connection):
             return "its tables are not those of a ledger"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,7 @@ from memd.indexer.language.tongues import foreign_language
 from memd.indexer.language.words import stems_of, terms_of
 from memd.indexer.store import cache_folder
 from memd.indexer.store.postings import Postings, Segments
-from memd.indexer.store.segment import TORN, Segment
-from memd.indexer.store.segment_builder import SegmentBuilder
+from memd.indexer.store.segment import TORN, Segment, SegmentBuilder, reading
 from memd.models import Chunk
 
 FORMAT = 3
@@ -40,11 +39,9 @@ MERGE_MOST = 1_000
 LARGE = MERGE_MOST // MERGE_EVERY
 """Segments of this size are too large to be joined here, eight at once."""
 
-Joinable = Callable[[list[Any]], list[Any]]
-"""Which segments of an index are to be joined."""
-
 BROKEN = (*TORN, index.IndexError, FileFormatError)
-"""What Whoosh raises when its files are damaged; only opening and reading them is guarded so widely."""
+"""The errors that Whoosh raises when its files are damaged; only opening and reading them is guarded so widely."""
+_reading = partial(reading, errors=BROKEN)
 
 LOCKS: dict[Path, threading.Lock] = {}
 """One for each folder: who still asks an index that was closed must not meet a commit of the one opened after it."""
@@ -75,14 +72,6 @@ def _schema() -> fields.Schema:
         number=fields.COLUMN(columns.NumericColumn("q")),
         **{name: fields.TEXT(analyzer=analyzer, phrase=False) for name in FIELDS},
     )
-
-
-@contextmanager
-def _reading(what: str = "cannot be read") -> Iterator[None]:
-    try:
-        yield
-    except BROKEN as error:
-        raise StoreBroken(f"the text index {what}: {error!r}", "memd doctor --fix") from error
 
 
 class TextIndex:
@@ -138,17 +127,18 @@ class TextIndex:
 
     def apply(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int]) -> None:
         """Add and drop chunks in one commit; after an error the index is as it was."""
-        self._commit(add, drop, keep_all)
+        self._commit(add, drop)
 
     def tidy(self) -> None:
         """Join small segments; for a moment when nobody waits."""
-        self._commit((), (), alike)
+        self._commit((), (), join=True)
 
-    def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], joinable: Joinable) -> None:
+    def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], join: bool = False) -> None:
         try:
             segments = self._index._segments()
             self._delete(segments, drop)
-            joined = joinable(segments)
+            # An edit joins nothing: it should be found at once, not after half a second of merging.
+            joined = alike(segments) if join else []
             builder = SegmentBuilder(FIELDS, LENGTHS)
             for segment in joined:
                 builder.join(self._open_segment(segment), segment.deleted_docs())
@@ -208,7 +198,7 @@ class TextIndex:
     # --- reading ------------------------------------------------------------------------------------------
 
     def postings(self) -> Postings:
-        """What the last commit holds, as arrays; usable after the next commit too."""
+        """The content of the last commit, as arrays; usable after the next commit too."""
         with _reading(), self._lock:
             if self._postings is None:
                 self._postings = self._segments.at(self._index._segments(), self._open_segment)
@@ -265,11 +255,6 @@ class FollowedTextIndex(TextIndex):
             if seen != self._commit_seen:
                 self._segments.keep({segment.segment_id() for segment in self._index._segments()})
                 self._postings, self._commit_seen = None, seen
-
-
-def keep_all(segments: list[Any]) -> list[Any]:
-    """Join nothing: an edit should be found at once, not after half a second of merging."""
-    return []
 
 
 def alike(segments: list[Any]) -> list[Any]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -50,7 +51,7 @@ MOST_PLACES = 3
 
 @dataclass(frozen=True, slots=True)
 class CollectionSource:
-    """What a collection should hold, as the ledger has it now."""
+    """The rows that a collection should hold, as the ledger has them now."""
 
     ledger: Ledger
     workspace: int
@@ -101,21 +102,18 @@ class Collection:
 
     def touch(self, digests: Iterable[str]) -> None:
         """Some texts have a vector now, or may be gone."""
-        with self._store.changed:
+        with self._store.changing():
             self._touched.update(dict.fromkeys(digests))
-            self._store.changed.notify_all()
 
     def compare(self) -> None:
         """Have it compared with the ledger, as soon as that can be done."""
-        with self._store.changed:
+        with self._store.changing():
             self._unsure = True
-            self._store.changed.notify_all()
 
     def renew(self) -> None:
         """Have it deleted, with every trace, and made again from the ledger."""
-        with self._store.changed:
+        with self._store.changing():
             self._renewing = True
-            self._store.changed.notify_all()
 
     def wait_renewed(self, seconds: float) -> str:
         """Wait until nothing is left of what it held before `renew`; says why if that takes longer."""
@@ -134,7 +132,7 @@ class Collection:
             return None
 
     def digests(self) -> set[str]:
-        """What it holds, once it is in step with what was touched so far; StoreBroken if it cannot be asked."""
+        """The texts that it holds, once it is in step with what was touched so far; StoreBroken if nobody can say."""
         if self._store.following and not self._store.trouble:
             self._store.wait_in_step()
         try:
@@ -192,10 +190,9 @@ class Collection:
         if self.name in rows.counts():
             rows.delete(self.name)
         rows.compact()
-        with self._store.changed:
+        with self._store.changing():
             self._renewing, self._unsure = False, True
             self._store.outgrown = True
-            self._store.changed.notify_all()
 
     def _find_differences(self, rows: ChromaProcess) -> None:
         with self._store.changed:
@@ -243,6 +240,13 @@ class VectorStore:
         self._sender = threading.Thread(target=self._run, name="memd-vectors", daemon=True)
         self._sender.start()
 
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Change something here, and let those look again who wait."""
+        with self.changed:
+            yield
+            self.changed.notify_all()
+
     # --- what other threads call ----------------------------------------------------------------------------------
 
     def collection(self, source: CollectionSource, texts: int | None) -> Collection:
@@ -269,10 +273,9 @@ class VectorStore:
     def sweep(self) -> None:
         """Have the collections deleted that nobody wants."""
         wanted = self.wanted()
-        with self.changed:
+        with self.changing():
             self._collections = {name: one for name, one in self._collections.items() if name in wanted}
             self._sweeping = self._known is None or not self._known.keys() <= wanted
-            self.changed.notify_all()
 
     @property
     def in_step(self) -> bool:
@@ -281,9 +284,8 @@ class VectorStore:
 
     def follow(self) -> None:
         """Begin to bring the collections in step."""
-        with self.changed:
+        with self.changing():
             self.following = True
-            self.changed.notify_all()
 
     def wait_in_step(self, seconds: float | None = None) -> bool:
         """Wait until every collection is in step and nothing is in trouble, or trying fails; says whether they are."""
@@ -321,22 +323,19 @@ class VectorStore:
         """The rows if they are open and free; they are opened if they are not."""
         self._used = time.monotonic()
         if self._rows is None:
-            with self.changed:
+            with self.changing():
                 self._asked = True
-                self.changed.notify_all()
         return None if self._busy or self._doubted else self._rows
 
     def doubt(self) -> None:
         """A question was not answered: find out whether the rows hang."""
-        with self.changed:
+        with self.changing():
             self._doubted = True
-            self.changed.notify_all()
 
     def close(self) -> None:
         """Let go of the rows; what was not sent is compared when they are opened again."""
-        with self.changed:
+        with self.changing():
             self._stopping = True
-            self.changed.notify_all()
         self._sender.join(CLOSE_SECONDS)
         if self._sender.is_alive() and (rows := self._rows) is not None:
             # It waits for an answer that does not come.
@@ -415,13 +414,12 @@ class VectorStore:
         except MemdError:
             rows.close(CLOSE_SECONDS)
             raise
-        with self.changed:
+        with self.changing():
             if self._known is not None and known != self._known:
                 # What is there is not what was closed.
                 for one in self._collections.values():
                     one.compare()
             self._known, self._rows, self._loaded = known, rows, set()
-            self.changed.notify_all()
         return rows
 
     def _delete_unwanted(self, rows: ChromaProcess) -> None:
@@ -437,19 +435,18 @@ class VectorStore:
         if self.trouble:
             # Told first: whoever waits until nothing is in trouble finds that the status says so too.
             self.on_trouble("")
-        with self.changed:
+        with self.changing():
             self.trouble = ""
             synced = due is not None and not due.behind
             if due is not None and self._known is not None:
                 self._known.setdefault(due.name, 0)
             self._busy = False
-            self.changed.notify_all()
         if due is not None and synced:
             self.on_synced(due.source.workspace)
 
     def _failed(self, why: str, lasting: bool) -> None:
         """Close what failed; everything is compared once it is open again."""
-        with self.changed:
+        with self.changing():
             stopping, rows = self._stopping, self._rows
             self._rows, self._known, self._doubted, self._busy = None, None, False, False
             self._failures += 1 if lasting else 0
@@ -457,7 +454,6 @@ class VectorStore:
             for one in self._collections.values():
                 one.lost()
             self._hurried, self.trouble = False, why
-            self.changed.notify_all()
         if stopping:
             return
         log.error("the vector store failed: %s", why)

@@ -12,7 +12,7 @@ from sqlite3 import Connection
 from memd.errors import Conflict
 from memd.indexer.lifecycle import lives
 from memd.indexer.record import actions, splices
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.views.past import KnownMemory
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction, perform
 from memd.notes import blocks, names, sections
@@ -20,7 +20,7 @@ from memd.notes.entries import daily_head
 from memd.notes.parse import parse
 
 
-def undo(stores: Stores, index: WorkspaceIndex, action: int, who: str, request: str = "") -> ActionResult:
+def undo(stores: OwnStores, index: OwnIndex, action: int, who: str, request: str = "") -> ActionResult:
     """Undo an action, as an action that can be undone itself; a repeated request is carried out once."""
     kept = splices.of(stores.ledger.reader, action)
     if not kept:
@@ -29,7 +29,7 @@ def undo(stores: Stores, index: WorkspaceIndex, action: int, who: str, request: 
     return perform(stores, index, WriteAction("undo", who, changes, key=str(action), request=request, undoes=action))
 
 
-def _undo_life_changes(stores: Stores, index: WorkspaceIndex, action: int, who: str, request: str) -> ActionResult:
+def _undo_life_changes(stores: OwnStores, index: OwnIndex, action: int, who: str, request: str) -> ActionResult:
     """Undo an action that changed no file. What a person put back ages anew, or the next reflect would redo it."""
     if (before := actions.by_request(stores.ledger.reader, request)) is not None:
         return ActionResult(before["id"], repeated=True, key=before["key"], back=json.loads(before["detail"])["back"])
@@ -91,7 +91,7 @@ class _LifeUndo:
 # --- restoring a version ------------------------------------------------------------------------------------
 
 
-def restoring_change(stores: Stores, known: KnownMemory, text: str) -> FileChange:
+def restoring_change(stores: OwnStores, known: KnownMemory, text: str) -> FileChange:
     """The change that makes a text the current one of its memory."""
     removed = _removed_file(stores.ledger.reader, known)
 

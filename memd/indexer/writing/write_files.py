@@ -15,7 +15,7 @@ from memd.failpoints import failpoint
 from memd.indexer.record import actions, splices
 from memd.indexer.record.splices import Splice, digest_or_none, splice_of, undo_splice
 from memd.indexer.store.ledger import Ledger
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.notes import entries, read, safe_write
 
 log = logging.getLogger("memd.write_files")
@@ -74,7 +74,7 @@ class ActionResult:
     """How many life changes were undone: tiers, usefulness, edges."""
 
 
-def perform(stores: Stores, index: WorkspaceIndex, write_action: WriteAction) -> ActionResult:
+def perform(stores: OwnStores, index: OwnIndex, write_action: WriteAction) -> ActionResult:
     """Write every file of an action; if one fails, those before it are restored."""
     before = actions.by_request(stores.ledger.reader, write_action.request)
     if before is not None:
@@ -98,7 +98,7 @@ def perform(stores: Stores, index: WorkspaceIndex, write_action: WriteAction) ->
 class _ActionRecord:
     """The ledger's record of an action: begun in the transaction that keeps the first splice."""
 
-    def __init__(self, ledger: Ledger, index: WorkspaceIndex, write_action: WriteAction) -> None:
+    def __init__(self, ledger: Ledger, index: OwnIndex, write_action: WriteAction) -> None:
         self.key = write_action.key
         self._ledger = ledger
         self._index = index
@@ -143,7 +143,7 @@ class _ActionRecord:
         return self._number
 
 
-def restore_failed(ledger: Ledger, index: WorkspaceIndex, numbers: Sequence[int]) -> list[str]:
+def restore_failed(ledger: Ledger, index: OwnIndex, numbers: Sequence[int]) -> list[str]:
     """Restore the files of actions that failed half-way; returns those that wait until there is room on the disk."""
     waiting: list[str] = []
     for number in numbers:
@@ -158,7 +158,7 @@ def restore_failed(ledger: Ledger, index: WorkspaceIndex, numbers: Sequence[int]
     return waiting
 
 
-def _restore(index: WorkspaceIndex, written: list[Splice]) -> tuple[list[str], list[str]]:
+def _restore(index: OwnIndex, written: list[Splice]) -> tuple[list[str], list[str]]:
     """Undo the files of half an action; returns those that stay because others changed them since, and those that wait.
 
     A full disk keeps a file waiting.
@@ -177,7 +177,7 @@ def _restore(index: WorkspaceIndex, written: list[Splice]) -> tuple[list[str], l
 # --- after a kill -------------------------------------------------------------------------------------------
 
 
-def recover(stores: Stores, index: WorkspaceIndex) -> list[str]:
+def recover(stores: OwnStores, index: OwnIndex) -> list[str]:
     """Finish or fail every action that a kill left begun, and sweep up; returns the conflict copies that were made."""
     begun = [
         (row, splices.of(stores.ledger.reader, row["id"])) for row in actions.begun(stores.ledger.reader, index.id)
@@ -198,7 +198,7 @@ def recover(stores: Stores, index: WorkspaceIndex) -> list[str]:
     return copies
 
 
-def _intended(index: WorkspaceIndex, splice: Splice) -> tuple[bytes, str | None]:
+def _intended(index: OwnIndex, splice: Splice) -> tuple[bytes, str | None]:
     """The bytes that a file was to get, if they can still be worked out, and their digest."""
     data = _bytes(index, splice)
     if digest_or_none(data) != splice.before:
@@ -207,12 +207,12 @@ def _intended(index: WorkspaceIndex, splice: Splice) -> tuple[bytes, str | None]
     return old[: splice.start] + splice.inserted + old[splice.start + len(splice.removed) :], splice.after
 
 
-def _folders(index: WorkspaceIndex) -> list[Path]:
+def _folders(index: OwnIndex) -> list[Path]:
     parents = {str(PurePosixPath(path).parent) for path in index.known_files()} | {"."}
     return [folder for parent in sorted(parents) if (folder := index.workspace.root / parent).is_dir()]
 
 
-def _decide(ledger: Ledger, index: WorkspaceIndex, row: Row, kept: list[Splice]) -> None:
+def _decide(ledger: Ledger, index: OwnIndex, row: Row, kept: list[Splice]) -> None:
     """An action is done when every file has its change; otherwise those that have it are to be restored."""
     promised = json.loads(row["detail"]).get("paths", ())
     if not (kept and len(kept) >= len(promised) and all(_is_written(index, splice) for splice in kept)):
@@ -230,7 +230,7 @@ def _decide(ledger: Ledger, index: WorkspaceIndex, row: Row, kept: list[Splice])
             actions.mark_undone(connection, int(row["key"]), row["id"])
 
 
-def _is_written(index: WorkspaceIndex, splice: Splice) -> bool:
+def _is_written(index: OwnIndex, splice: Splice) -> bool:
     """Whether a file has the change; where others changed it since, the place of the splice must be certain."""
     data = _bytes(index, splice)
     if digest_or_none(data) == splice.before:
@@ -242,6 +242,6 @@ def _is_written(index: WorkspaceIndex, splice: Splice) -> bool:
     return True
 
 
-def _bytes(index: WorkspaceIndex, splice: Splice) -> bytes | None:
+def _bytes(index: OwnIndex, splice: Splice) -> bytes | None:
     file = index.workspace.root / splice.path
     return file.read_bytes() if file.is_file() else None
