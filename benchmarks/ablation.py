@@ -22,7 +22,7 @@ from memd import exam
 from memd.config.load import load as load_settings
 from memd.indexer.model.embedder import load_embedder, source_of
 from memd.indexer.query import ranking, search, wording
-from memd.indexer.store.stores import Stores
+from memd.indexer.store.own_stores import OwnStores
 from memd.models import Ask, Workspace
 
 HITS = 40
@@ -54,13 +54,13 @@ def main() -> int:
     return 0
 
 
-def _open(state: Path) -> Stores:
+def _open(state: Path) -> OwnStores:
     if not (state / "state.db").exists():
         raise SystemExit(f"no index is kept in {state}; make one: benchmarks/retrieval.py FOLDER --keep DIR")
-    return Stores(state, mend=False)
+    return OwnStores(state, mend=False)
 
 
-def _table(stores: Stores, one: Collection, parts: list[str] | None) -> str:
+def _table(stores: OwnStores, one: Collection, parts: list[str] | None) -> str:
     rows: list[list[str]] = []
     for name, how, ask in _variants(parts):
         with how:
@@ -103,7 +103,7 @@ def _no_parts() -> Iterator[None]:
         wording.PART_LETTERS = kept
 
 
-def _figures(stores: Stores, one: Collection, how: dict[str, str]) -> dict[tuple[str, str], float]:
+def _figures(stores: OwnStores, one: Collection, how: dict[str, str]) -> dict[tuple[str, str], float]:
     found: dict[str, list[dict[str, float]]] = {"turns": [], "sessions": []}
     for haystack in one.haystacks:
         for question in haystack.scorable:

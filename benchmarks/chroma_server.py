@@ -26,9 +26,8 @@ import numpy as np
 from memd.config.schema import VectorsSettings
 from memd.errors import MemdError
 from memd.indexer.model.pooling import Vectors, unit
-from memd.indexer.store import chroma_child
-from memd.indexer.store.chroma_child import ChromaFolder, ChromaServer
-from memd.indexer.store.vector_rows import VectorHost
+from memd.indexer.store import chroma
+from memd.indexer.store.chroma import ChromaFolder, ChromaPlace, ChromaServer
 from memd.indexer.store.vectors import BATCH, Collection, VectorStore
 
 DIMS, DEPTH = 384, 10
@@ -72,7 +71,7 @@ def milliseconds(times: list[float]) -> str:
     return f"p50 {cuts[9] * 1e3:7.2f} ms   p95 {cuts[18] * 1e3:7.2f} ms"
 
 
-def measure(title: str, host: VectorHost, vectors: Vectors, questions: Vectors) -> None:
+def measure(title: str, host: ChromaPlace, vectors: Vectors, questions: Vectors) -> None:
     """Build a collection and ask it; print how long that took and how much it found of what is nearest."""
     rows = host.open()
     began = time.perf_counter()
@@ -114,7 +113,7 @@ class Rows:
         return {str(nth) for nth in range(len(self.held))}
 
 
-def killed_under_load(server: RunningChroma, host: VectorHost, vectors: Vectors, kills: int) -> None:
+def killed_under_load(server: RunningChroma, host: ChromaPlace, vectors: Vectors, kills: int) -> None:
     """Send rows while questions come, and kill the server in the middle of it, again and again; then compare."""
     store, source = VectorStore(host), Rows(vectors)
     collection = store.collection(source, None)  # type: ignore[arg-type]
@@ -173,7 +172,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=3)
     args = parser.parse_args()
     # Measured to the end, however long it takes here.
-    chroma_child.SEARCH_SECONDS = 60.0
+    chroma.SEARCH_SECONDS = 60.0
     folder = Path(tempfile.mkdtemp(prefix="memd-chroma-"))
     vectors, questions = clustered(args.chunks), clustered(args.questions, seed=1)
     server = RunningChroma(folder / "server")

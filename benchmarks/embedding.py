@@ -16,7 +16,7 @@ from home import Home, workplace
 
 from memd.config.schema import EmbeddingSettings
 from memd.indexer.model.embedder import load_embedder
-from memd.indexer.model.recipe import embedded_text
+from memd.indexer.store.vector_table import embedded_text
 from memd.notes.parse import parse
 from memd.protocol.client import Client
 

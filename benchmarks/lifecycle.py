@@ -29,11 +29,11 @@ from memd.indexer.indexing import ingest
 from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.reflect import ReflectionOptions, reflect
 from memd.indexer.model.embedder import Embedder, HashEmbedder, load_embedder
-from memd.indexer.model.recipe import embedded_text
 from memd.indexer.query.search import search
 from memd.indexer.record import actions
 from memd.indexer.store import vector_table
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
+from memd.indexer.store.vector_table import embedded_text
 from memd.lifecycle.rule_book import BUILT_IN
 from memd.lifecycle.rules import Rule
 from memd.models import Answer, Ask, Workspace
@@ -75,8 +75,8 @@ class Replay:
     year: Year
     rules: Sequence[Rule] | None
     """None: nobody reflects, and nothing is counted or compared."""
-    stores: Stores
-    index: WorkspaceIndex
+    stores: OwnStores
+    index: OwnIndex
     rng: random.Random
 
     def live(self) -> None:
@@ -242,7 +242,7 @@ def sets() -> Iterator[tuple[str, tuple[Rule, ...] | None]]:
 
 def run(year: Year, rules: Sequence[Rule] | None, embedder: Any, seed: int) -> Figures:
     folder = Path(tempfile.mkdtemp(prefix="memd-year-"))
-    stores = Stores(folder)
+    stores = OwnStores(folder)
     try:
         stores.use_model(embedder, "benchmark")
         index = stores.open_index(Workspace("agent", folder / "notes"))

@@ -29,8 +29,8 @@ from memd.exam import LineSpan
 from memd.indexer.lifecycle.similarity import DEDUP, LINK, MERGE, mean_of, same_words, similarity
 from memd.indexer.model.embedder import Embedder, load_granite
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.model.recipe import embedded_text
 from memd.indexer.model.scale import scale_of
+from memd.indexer.store.vector_table import embedded_text
 from memd.notes.parse import parse
 
 Pair = tuple[str, str]

@@ -25,7 +25,7 @@ from memd.config.schema import EmbeddingSettings
 from memd.indexer.model.embedder import load_embedder
 from memd.indexer.query import search as route
 from memd.indexer.store import catalog
-from memd.indexer.store.stores import Stores
+from memd.indexer.store.own_stores import OwnStores
 from memd.models import Ask, Workspace
 from memd.protocol import wire
 
@@ -66,7 +66,7 @@ class Stopwatch:
 
 def in_process(home: Home, count: int) -> list[Figure]:
     """The steps of one question after another, with the model in the same process."""
-    stores = Stores(home.state, mend=False)
+    stores = OwnStores(home.state, mend=False)
     for row in catalog.workspace_rows(stores.ledger.reader):
         stores.open_index(Workspace(row["ns"], Path(row["root"])))
     model = load_embedder(EmbeddingSettings(), home.state / "model")

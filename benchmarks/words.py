@@ -26,7 +26,7 @@ from memd.indexer.model import multilingual
 from memd.indexer.model.embedder import load_embedder
 from memd.indexer.query.search import search
 from memd.indexer.store import catalog, vector_table
-from memd.indexer.store.stores import Stores
+from memd.indexer.store.own_stores import OwnStores
 from memd.models import Answer, Ask, Hit, Workspace
 
 WORD = re.compile(rf"[{UNSPACED}]+|(?:(?![{UNSPACED}])[\w{MARKS}])(?:(?![{UNSPACED}])(?:[\w{MARKS}]|[-.'’](?=\w)))*")
@@ -139,8 +139,8 @@ def fill(home: Home, roots: dict[str, Path]) -> None:
     home.stop()
 
 
-def opened(state: Path, roots: dict[str, Path]) -> Stores:
-    stores = Stores(state, mend=False)
+def opened(state: Path, roots: dict[str, Path]) -> OwnStores:
+    stores = OwnStores(state, mend=False)
     stores.open_workspaces([Workspace(ns, root) for ns, root in roots.items()])
     model = load_embedder(EmbeddingSettings(), state / "model")
     assert model is not None
@@ -150,7 +150,7 @@ def opened(state: Path, roots: dict[str, Path]) -> Stores:
     return stores
 
 
-def notes_of(stores: Stores, ns: str) -> Notes:
+def notes_of(stores: OwnStores, ns: str) -> Notes:
     index = stores.index(ns)
     paths = catalog.files(stores.ledger.reader, index.id)
     return Notes({path: (index.workspace.root / path).read_text(encoding="utf-8").split("\n") for path in paths})
@@ -159,7 +159,7 @@ def notes_of(stores: Stores, ns: str) -> Notes:
 # --- asking ---------------------------------------------------------------------------------------------------
 
 
-def ask_all(stores: Stores, ns: str, notes: Notes, asked: Sequence[str], mode: str) -> Tally:
+def ask_all(stores: OwnStores, ns: str, notes: Notes, asked: Sequence[str], mode: str) -> Tally:
     tally = Tally()
     for at in range(0, len(asked), AT_ONCE):
         part = asked[at : at + AT_ONCE]
@@ -170,7 +170,7 @@ def ask_all(stores: Stores, ns: str, notes: Notes, asked: Sequence[str], mode: s
     return tally
 
 
-def _embed(stores: Stores, questions: Sequence[str]) -> None:
+def _embed(stores: OwnStores, questions: Sequence[str]) -> None:
     """The vectors of many questions at once: one by one they would take most of the time."""
     stores.question_vectors.clear()
     for model in filter(None, (stores.model, stores.multilingual)):
@@ -191,7 +191,7 @@ def _sample(asked: list[str], most: int) -> list[str]:
     return random.Random(1).sample(asked, most) if 0 < most < len(asked) else asked
 
 
-def _in_one_chunk(stores: Stores, ns: str, asked: list[str]) -> list[str]:
+def _in_one_chunk(stores: OwnStores, ns: str, asked: list[str]) -> list[str]:
     """The pairs that some chunk has: one that was cut between two chunks is in none."""
     rows = stores.ledger.reader.execute("SELECT text FROM chunks WHERE workspace = ?", (stores.index(ns).id,))
     text = "\n\n".join(row[0] for row in rows)

@@ -1,20 +1,31 @@
 """A process that memd starts for itself, and the socket pair to it; it ends when the socket is closed.
 
 A message between the two is its length and a pickle: both ends are the same program, and nobody else has the socket.
+`Child` is the parent's end, for calls and their answers; `serve` is the other. The reader processes, which are asked
+by an event loop and ask back, use the messages alone.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
+import select
 import socket
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 LENGTH = struct.Struct("!I")
+SEND_SECONDS = 120
+"""Longer than any child takes nothing in on a busy machine: one that takes longer hangs."""
+END_SECONDS = 2.0
+"""How long a child that closed its end may take to end."""
 
 
 def start_child(
@@ -38,19 +49,115 @@ def encode(message: Any) -> bytes:
     return LENGTH.pack(len(content)) + content
 
 
-def receive(connection: socket.socket, wait: Callable[[], None] = lambda: None) -> Any:
-    """The next message; ConnectionResetError when the other end has gone. `wait` comes before each part of it."""
-    (length,) = LENGTH.unpack(_receive_exactly(connection, LENGTH.size, wait))
-    return pickle.loads(_receive_exactly(connection, length, wait))
+def receive(connection: socket.socket) -> Any:
+    """The next message; ConnectionResetError when the other end has gone."""
+    (length,) = LENGTH.unpack(_receive_exactly(connection, LENGTH.size))
+    return pickle.loads(_receive_exactly(connection, length))
 
 
-def _receive_exactly(connection: socket.socket, size: int, wait: Callable[[], None]) -> bytearray:
+def _receive_exactly(connection: socket.socket, size: int) -> bytearray:
     data = bytearray(size)
     view = memoryview(data)
     while view:
-        wait()
         count = connection.recv_into(view)
         if not count:
             raise ConnectionResetError("it closed the connection")
         view = view[count:]
     return data
+
+
+class ChildGone(Exception):
+    """The process ended, or was ended because it hung, and so gave no answer."""
+
+
+class Child:
+    """A process that is asked: each call has a number, and a thread hands out the answers. One caller at a time."""
+
+    def __init__(self, thread: str, module: str, *arguments: str) -> None:
+        self.process, self._link = start_child(module, *arguments)
+        self._link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
+        self.ready: Future[Any] = Future()
+        """Its first message, which it sends without being asked."""
+        self._numbers = itertools.count(1)
+        self._waiting = {0: self.ready}
+        self._gone = ""
+        self._lock = threading.Lock()
+        self._receiver = threading.Thread(target=self._receive, name=thread, daemon=True)
+        self._receiver.start()
+
+    def call(self, *arguments: Any) -> Future[Any]:
+        """Have it carry out something; ChildGone if it ends meanwhile."""
+        answer: Future[Any] = Future()
+        with self._lock:
+            number = next(self._numbers)
+            if self._gone:
+                answer.set_exception(ChildGone(self._gone))
+                return answer
+            self._waiting[number] = answer
+        try:
+            self._link.sendall(encode((number, arguments)))
+        except OSError:
+            # It ended, or it hangs and takes nothing in any more; half a message cannot be taken back.
+            self.process.kill()
+        return answer
+
+    def _receive(self) -> None:
+        with suppress(ConnectionError):
+            while True:
+                number, result = receive(self._link)
+                with self._lock:
+                    answer = self._waiting.pop(number)
+                answer.set_exception(result) if isinstance(result, Exception) else answer.set_result(result)
+        why = self._ending()
+        with self._lock:
+            self._gone = why
+            left, self._waiting = self._waiting, {}
+        for answer in left.values():
+            answer.set_exception(ChildGone(why))
+
+    def _ending(self) -> str:
+        try:
+            code = self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return "it closed its end"
+        return f"it crashed (signal {-code})" if code < 0 else f"it ended with exit code {code}"
+
+    def close(self, seconds: float = 0.0) -> bool:
+        """Say that nothing more comes, and wait until it ends; one that does not is killed. Says whether it ended."""
+        with suppress(OSError):
+            self._link.shutdown(socket.SHUT_WR)
+        try:
+            self.process.wait(seconds)
+            ended = True
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            ended = False
+        self._receiver.join(END_SECONDS)
+        self._link.close()
+        return ended
+
+
+def serve(connection: socket.socket, answer: Callable[..., Any], ready: Any = None) -> None:
+    """The child's end: say that it is ready, then answer calls until the parent closes its end, or is no more.
+
+    An answer is a result, or an exception that the caller is to get.
+    """
+    with suppress(ConnectionError):
+        connection.sendall(encode((0, ready)))
+        while True:
+            number, arguments = receive(connection)
+            connection.sendall(encode((number, answer(*arguments))))
+
+
+def end_with_the_parent(connection: socket.socket, code: int = 0) -> None:
+    """End this process as soon as the parent closes its end, in the middle of its work too: nobody wants the rest."""
+
+    def wait() -> None:
+        closed = select.poll()
+        closed.register(connection, select.POLLRDHUP)
+        closed.poll()
+        os._exit(code)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -11,10 +11,10 @@ from pathlib import Path
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.scan import scan
 from memd.indexer.model.embedder import Embedder, HashEmbedder
-from memd.indexer.model.recipe import embedded_text
 from memd.indexer.query.search import search
 from memd.indexer.store import vector_table
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
+from memd.indexer.store.vector_table import embedded_text
 from memd.models import Answer, Ask, Workspace
 from tests.conftest import write_notes
 
@@ -25,18 +25,18 @@ MAX_BYTES = 1_000_000
 
 
 class Lab:
-    """Stores, and workspaces in them; `save` and `embed` are the steps that the daemon's worker takes."""
+    """OwnStores, and workspaces in them; `save` and `embed` are the steps that the daemon's worker takes."""
 
     def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
         self.folder = folder
         (folder / "state").mkdir()
-        self.stores = Stores(folder / "state")
+        self.stores = OwnStores(folder / "state")
         if embedder is not None:
             self.stores.use_model(embedder, "test")
 
-    def add(self, notes: dict[str, str], ns: str = "agent") -> WorkspaceIndex:
+    def add(self, notes: dict[str, str], ns: str = "agent") -> OwnIndex:
         index = self.stores.open_index(Workspace(ns, self.folder / ns))
-        self.stores.open_collection(index)
+        self.stores.open_collections(index)
         self.save(notes, ns)
         self.embed()
         return index

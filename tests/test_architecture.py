@@ -51,7 +51,7 @@ VENDORS = {
     "Stemmer": {"indexer/language/words.py"},
     # One edits memd's own config file, the other those of agents.
     "tomlkit": {"config/edit.py", "cli/connecting/toml_file.py"},
-    "rapidfuzz": {"indexer/store/lexicon.py"},
+    "rapidfuzz": {"indexer/store/segment.py"},
     "regex": {"indexer/query/pattern.py"},
     "onnx": {"indexer/model/granite.py"},
     "onnxruntime": {"indexer/model/embedder.py"},

@@ -18,7 +18,7 @@ import pytest
 
 from memd.config.schema import VectorsSettings
 from memd.errors import StoreBroken
-from memd.indexer.store.chroma_child import ChromaServer as ServerHost
+from memd.indexer.store.chroma import ChromaServer as ServerHost
 from memd.protocol.client import Client
 from tests.conftest import Home
 from tests.faults.agreement import eventually, shown

@@ -16,8 +16,8 @@ from memd.config.schema import EmbeddingSettings
 from memd.indexer.context.assemble import ContextTask, assemble
 from memd.indexer.indexing import ingest
 from memd.indexer.model.embedder import load_embedder
-from memd.indexer.model.recipe import embedded_text
 from memd.indexer.store import vector_table
+from memd.indexer.store.vector_table import embedded_text
 from memd.models import Ask, Workspace
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home, write_notes

@@ -17,7 +17,7 @@ import pytest
 from memd.cli import reports
 from memd.errors import NotFound, UsageError
 from memd.indexer.store.ledger import Ledger
-from memd.indexer.store.migrations import STEPS
+from memd.indexer.store.ledger_check import STEPS
 from memd.indexer.views import overview
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, ROOT, Home

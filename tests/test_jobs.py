@@ -25,7 +25,7 @@ from memd.daemon.tasks.indexing import open_workspace, scan_workspaces
 from memd.daemon.worker import Worker
 from memd.errors import ConfigError, MemdError, UsageError
 from memd.indexer.store import catalog
-from memd.indexer.store.stores import Stores
+from memd.indexer.store.own_stores import OwnStores
 from memd.models import Workspace
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home, write_notes
@@ -374,7 +374,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Buil
     """The jobs over real stores with one workspace, vectors and all, and no daemon that would mend them first."""
     monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
     (tmp_path / "state").mkdir()
-    stores = Stores(tmp_path / "state")
+    stores = OwnStores(tmp_path / "state")
     worker = Worker(stores, Settings(), Health())
     worker.start()
     embedding = Embedding(worker, EmbeddingSettings())

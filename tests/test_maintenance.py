@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.child import start_child
 from memd.config.schema import EmbeddingSettings, OutlineSettings, Settings
 from memd.daemon import maintenance as maintenance_module
 from memd.daemon import worker as worker_module
@@ -26,7 +25,7 @@ from memd.daemon.tasks.stores import use_built_text
 from memd.daemon.worker import Worker
 from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.rebuild import build_elsewhere
-from memd.indexer.store.stores import BUILDING, Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores
 from memd.indexer.store.text import LARGE
 from memd.models import Chunk, Workspace
 from memd.protocol.client import Client
@@ -90,16 +89,10 @@ def test_a_build_ends_with_its_daemon(home: Home) -> None:
     home.kill()
     wait_for(lambda: not builders(home))
     # A parent that is gone from the beginning: the build must not come to its end.
-    command = [
-        sys.executable,
-        "-m",
-        "memd.indexer.maintenance.rebuild",
-        str(home.state),
-        "1",
-        str(home.path / "fresh"),
-        "0",
-    ]
-    assert subprocess.run(command, env=home.env, stdin=subprocess.DEVNULL, check=False).returncode == 1
+    arguments = str(home.state), "1", str(home.path / "fresh"), "0"
+    build, parent = start_child("memd.indexer.maintenance.rebuild", *arguments, env=home.env)
+    parent.close()
+    assert build.wait() == 1
     client = home.start()
     assert not (home.state / BUILDING).exists()
     assert client.query("wren number 7", mode="text")["hits"]
@@ -126,7 +119,7 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
     """A writer on real stores with one workspace of one note."""
     root = write_notes(tmp_path / "agent", {"MEMORY.md": "## Bird\n\nA wren in the hedge.\n"})
     (tmp_path / "state").mkdir()
-    stores = Stores(tmp_path / "state")
+    stores = OwnStores(tmp_path / "state")
     made = Worker(stores, Settings(), Health())
     made.start()
     made.submit(open_workspace, made.stores, Workspace("agent", root)).result()
@@ -136,7 +129,7 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
     stores.close()
 
 
-def index_of(worker: Worker) -> WorkspaceIndex:
+def index_of(worker: Worker) -> OwnIndex:
     return worker.stores.index("agent")
 
 
@@ -172,14 +165,14 @@ def test_the_doctor_counts_what_has_no_vector_yet(worker: Worker, monkeypatch: p
 def test_vectors_are_not_called_made_before_they_can_be_found(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
     in_ledger, go_on = threading.Event(), threading.Event()
-    follow = WorkspaceIndex.follow_vectors
+    follow = OwnIndex.follow_vectors
 
     def held_up(*given: object) -> None:
         in_ledger.set()
         assert go_on.wait(PATIENCE)
         follow(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(WorkspaceIndex, "follow_vectors", held_up)
+    monkeypatch.setattr(OwnIndex, "follow_vectors", held_up)
     embedding = Embedding(worker, EmbeddingSettings())
     embedding.start()
     embedding.hurry()
@@ -214,7 +207,7 @@ def test_what_was_joined_is_left_when_too_much_happened_meanwhile(
     assert not worker.submit(use_built_text, worker, index, fresh, known).result()
 
 
-def save_chunks(index: WorkspaceIndex, numbers: range) -> int:
+def save_chunks(index: OwnIndex, numbers: range) -> int:
     """Adds some chunks, and with them a small segment; returns how many segments there are."""
     index.text.apply([(number, Chunk(f"robin {number}", 1, 1, ())) for number in numbers], ())
     return len(index.text.postings().segments)

@@ -22,7 +22,7 @@ from memd.errors import StoreBroken
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.query.many_workspaces import MOST_SEARCHED
 from memd.indexer.query.search import search
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.models import Answer, Ask, Workspace
 from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import SOAK, eventually
@@ -157,11 +157,11 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     lab.close()
 
 
-def open_names(stores: Stores) -> set[str]:
+def open_names(stores: OwnStores) -> set[str]:
     return {index.workspace.ns for index in stores.open_indexes}
 
 
-def with_open_text(stores: Stores) -> set[str]:
+def with_open_text(stores: OwnStores) -> set[str]:
     return {index.workspace.ns for index in stores.indexes.values() if index.open_text is not None}
 
 
@@ -242,7 +242,7 @@ def test_threads_that_open_one_index_at_once_get_the_same(lab: Lab) -> None:
         index.close()
         together, got = threading.Barrier(4), []
 
-        def fetch(index: WorkspaceIndex = index, together: threading.Barrier = together, got: list = got) -> None:
+        def fetch(index: OwnIndex = index, together: threading.Barrier = together, got: list = got) -> None:
             together.wait()
             got.append((index.text, index.files, index.mirror))
 
@@ -257,7 +257,7 @@ def test_threads_that_open_one_index_at_once_get_the_same(lab: Lab) -> None:
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[Worker]:
     (tmp_path / "state").mkdir()
-    stores = Stores(tmp_path / "state")
+    stores = OwnStores(tmp_path / "state")
     worker = Worker(stores, Settings(), Health())
     worker.start()
     for nth in range(3):

@@ -15,7 +15,7 @@ from memd import installation
 from memd.config.schema import OutlineSettings
 from memd.daemon.code_outlines import CodeOutlines
 from memd.errors import NotFound, Refused, UsageError
-from memd.indexer.store.stores import Stores
+from memd.indexer.store.own_stores import OwnStores
 from memd.models import Workspace
 from memd.outline.outline import Outline
 from memd.protocol.client import Client
@@ -102,7 +102,7 @@ def test_without_the_extra_it_says_what_to_install(home: Home, code: Path, tmp_p
 def test_it_can_be_turned_on_while_the_daemon_runs(tmp_path: Path) -> None:
     root = write_notes(tmp_path / "agent", CODE)
     (tmp_path / "state").mkdir()
-    stores = Stores(tmp_path / "state")
+    stores = OwnStores(tmp_path / "state")
     index = stores.open_index(Workspace("agent", root))
     outlining = CodeOutlines(OutlineSettings(), stores)
     try:

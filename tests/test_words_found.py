@@ -17,9 +17,9 @@ from memd.indexer.language.tongues import SMALL_WORDS, language_of
 from memd.indexer.language.words import STOPWORDS, UNSPACED
 from memd.indexer.model import multilingual
 from memd.indexer.model.embedder import HashEmbedder, load_embedder
-from memd.indexer.model.recipe import embedded_text, sentence_pieces
 from memd.indexer.store import vector_table
 from memd.indexer.store.stores import ActiveModel
+from memd.indexer.store.vector_table import embedded_text, sentence_pieces
 from memd.models import Answer
 from tests.lab import TODAY, Lab
 

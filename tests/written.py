@@ -12,7 +12,7 @@ from typing import Any
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import scan
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.writing import write_files
 from memd.indexer.writing.write_files import FileChange, WriteAction, undo
 from memd.models import Workspace
@@ -23,21 +23,21 @@ MAX_BYTES = 4 * 1024 * 1024
 SECTION = re.compile(rb"^## .*?(?=\s*(?:^## |\Z))", re.MULTILINE | re.DOTALL)
 
 
-def opened(state: Path, root: Path) -> tuple[Stores, WorkspaceIndex]:
+def opened(state: Path, root: Path) -> tuple[OwnStores, OwnIndex]:
     """The stores as a daemon opens them, after whatever happened to the last one."""
     state.mkdir(parents=True, exist_ok=True)
-    stores = Stores(state)
+    stores = OwnStores(state)
     index = stores.open_index(Workspace("agent", root))
     write_files.recover(stores, index)
     return stores, index
 
 
-def sync(stores: Stores, index: WorkspaceIndex) -> None:
+def sync(stores: OwnStores, index: OwnIndex) -> None:
     paths = changed_paths(index, scan(index.workspace))
     ingest.apply(stores, index, paths, MAX_BYTES, accept_missing=True)
 
 
-def carry_out(stores: Stores, index: WorkspaceIndex, order: dict[str, Any]) -> int:
+def carry_out(stores: OwnStores, index: OwnIndex, order: dict[str, Any]) -> int:
     """Do what an order says; the number of the action."""
     if order["what"] == "undo":
         return undo(stores, index, order["action"], "cli").action

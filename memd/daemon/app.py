@@ -34,7 +34,7 @@ from memd.errors import ConfigError
 from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.store import catalog
 from memd.indexer.store.ledger import newest_backup
-from memd.indexer.store.stores import Stores
+from memd.indexer.store.own_stores import OwnStores
 from memd.notes import parse
 from memd.version import __version__
 
@@ -98,7 +98,7 @@ class App:
 
     def _open_stores(self) -> None:
         most = self.settings.index
-        self.stores = Stores(paths.state_dir(), most_open=most.max_open, most_open_mb=most.max_open_mb)
+        self.stores = OwnStores(paths.state_dir(), most_open=most.max_open, most_open_mb=most.max_open_mb)
         self.stores.link_similarity = self.settings.links.similarity
         self._stack.callback(self.stores.close)
         self.stores.open_workspaces(self.settings.workspaces)

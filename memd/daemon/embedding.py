@@ -29,11 +29,11 @@ from memd.indexer.indexing import ingest
 from memd.indexer.language.tongues import foreign_language
 from memd.indexer.lifecycle import similarity
 from memd.indexer.model import multilingual
-from memd.indexer.model.recipe import embedded_text, sentence_pieces
 from memd.indexer.model.scale import scale_of
 from memd.indexer.store import catalog, vector_table
-from memd.indexer.store.chroma_child import vector_host
+from memd.indexer.store.chroma import chroma_place
 from memd.indexer.store.stores import ActiveModel
+from memd.indexer.store.vector_table import embedded_text, sentence_pieces
 from memd.indexer.store.vectors import VectorStore
 
 if TYPE_CHECKING:
@@ -435,7 +435,7 @@ class Embedding:
 
     def _open_collections(self) -> None:
         """Have the collections follow the ledger. Chroma is started when there is something for it to do."""
-        vectors = VectorStore(vector_host(self.vectors, self.state, self.worker.stores.ledger.id))
+        vectors = VectorStore(chroma_place(self.vectors, self.state, self.worker.stores.ledger.id))
         vectors.on_synced = self._mark_in_step
         vectors.on_trouble = self._collections_failed
         self.worker.submit(self.worker.stores.use_vectors, vectors).result()

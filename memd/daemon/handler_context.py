@@ -42,7 +42,8 @@ from memd.indexer.language.question import time_filter
 from memd.indexer.language.tongues import foreign_language, signs_of
 from memd.indexer.query.meaning import is_foreign_to, unheard
 from memd.indexer.store import catalog
-from memd.indexer.store.stores import ModelChanged, Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
+from memd.indexer.store.stores import ModelChanged, WorkspaceIndex
 from memd.models import Filters
 from memd.protocol.methods.base import Filtered, Progressing
 
@@ -102,7 +103,7 @@ class HandlerContext:
     """The parts of the daemon. The app starts and stops them; handlers and jobs use them."""
 
     def __init__(
-        self, settings: Settings, stores: Stores, loop: asyncio.AbstractEventLoop, stop_soon: Callable[[], None]
+        self, settings: Settings, stores: OwnStores, loop: asyncio.AbstractEventLoop, stop_soon: Callable[[], None]
     ) -> None:
         self.settings = settings
         self.stores = stores
@@ -162,7 +163,7 @@ class HandlerContext:
             return self.worker.pending_files + self.embedding.pending
         return self.worker.pending_files_of(names) + self.embedding.backlog.pending_of(index.id for index in asked)
 
-    def missing_vectors(self, index: WorkspaceIndex) -> int:
+    def missing_vectors(self, index: OwnIndex) -> int:
         """The chunks of a workspace that have no vector yet, counted in the ledger; none where there is no model."""
         if self.embedding.phase == "off":
             return 0
@@ -206,24 +207,24 @@ class HandlerContext:
             )
         return around
 
-    def indexes(self, request: InWorkspace) -> list[WorkspaceIndex]:
+    def indexes(self, request: InWorkspace) -> list[OwnIndex]:
         """The indexes of the workspaces a call is about."""
         return [self.stores.index(ns) for ns in self.names(request)]
 
-    def only_index(self, request: InWorkspace) -> WorkspaceIndex:
+    def only_index(self, request: InWorkspace) -> OwnIndex:
         """The index of the one workspace that is meant."""
         names = self.names(request)
         if len(names) > 1:
             raise UsageError("which workspace is meant?", f"name it with -n: {', '.join(names)}")
         return self.stores.index(names[0])
 
-    async def current_indexes(self, request: InWorkspace) -> list[WorkspaceIndex]:
+    async def current_indexes(self, request: InWorkspace) -> list[OwnIndex]:
         """The indexes, once they have the changes that were seen so far."""
         indexes = self.indexes(request)
         await self.catch_up()
         return indexes
 
-    async def linked_indexes(self, request: InWorkspace) -> list[WorkspaceIndex]:
+    async def linked_indexes(self, request: InWorkspace) -> list[OwnIndex]:
         """The indexes, once their edges follow from the changes that were seen so far."""
         indexes = self.indexes(request)
         await self.link(indexes)
@@ -302,7 +303,7 @@ class HandlerContext:
             seconds = OWN_SYNC_SECONDS if self.worker.has_own else AUTO_SYNC_SECONDS
             await asyncio.wait([asyncio.wrap_future(self.worker.applied())], timeout=seconds)
 
-    async def link(self, indexes: Sequence[WorkspaceIndex]) -> None:
+    async def link(self, indexes: Sequence[OwnIndex]) -> None:
         """Catch up, and resolve the mentions in what was just saved before anyone is shown edges."""
         await self.catch_up()
         for index in indexes:
@@ -362,11 +363,11 @@ class HandlerContext:
             await asyncio.sleep(POLL_SECONDS)
         return ready
 
-    def _foreign_to(self, indexes: Sequence[WorkspaceIndex], text: str) -> set[int]:
+    def _foreign_to(self, indexes: Sequence[OwnIndex], text: str) -> set[int]:
         """The workspaces to which a question is in another language: what their English notes say is not foreign."""
         return {index.id for index in indexes if not index.polyglot and is_foreign_to(self.stores, index, text)}
 
-    def _lacks_languages(self, waiting: Sequence[WorkspaceIndex]) -> bool:
+    def _lacks_languages(self, waiting: Sequence[OwnIndex]) -> bool:
         """Whether some workspaces still wait for their first vectors for other languages."""
         for index in waiting if self.stores.multilingual is not None else ():
             index.compares_languages = index.compares_languages or not self.stores.pending_foreign(index)

@@ -20,11 +20,11 @@ from memd.daemon.tasks.writing import recover_actions
 from memd.errors import StoreBroken
 from memd.indexer.lifecycle.edges import batches
 from memd.indexer.maintenance import backups
-from memd.indexer.maintenance.reconcile import collection_difference, reconcile_collection
+from memd.indexer.maintenance.rebuild import collection_difference, reconcile_collection
 from memd.indexer.record import actions, history
 from memd.indexer.record.actions import LastRun
 from memd.indexer.store import catalog
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex
 
 FREE = 4
 """The ledger gives its free pages back when they are more than one in so many."""
@@ -78,7 +78,7 @@ class BuiltInJobs:
         mended = [text for index in list(self.stores.indexes.values()) for text in self._mend(index)]
         return f"mended {', '.join(mended)}" if mended else "in step"
 
-    def _mend(self, index: WorkspaceIndex) -> Iterator[str]:
+    def _mend(self, index: OwnIndex) -> Iterator[str]:
         """How many chunks differed, and in which cache.
 
         Compared here, beside the writer; what changes meanwhile is at worst compared once more by it.
@@ -90,14 +90,14 @@ class BuiltInJobs:
             reconcile_collection(self.stores, index)
             yield f"{ns}: {count} in the collection"
 
-    def _text_differs(self, index: WorkspaceIndex) -> bool:
+    def _text_differs(self, index: OwnIndex) -> bool:
         try:
             index.text.verify()
             return index.text.ids() != catalog.chunk_ids(self.stores.ledger.reader, index.id)
         except StoreBroken:
             return True
 
-    def _collection_differs(self, index: WorkspaceIndex) -> int:
+    def _collection_differs(self, index: OwnIndex) -> int:
         try:
             return sum(collection_difference(self.stores, index))
         except StoreBroken:

@@ -16,7 +16,7 @@ from memd.daemon.worker import Worker
 from memd.errors import LedgerDamaged, MemdError, StoreBroken
 from memd.indexer.maintenance.rebuild import GENTLE, build_elsewhere
 from memd.indexer.store.ledger import translated
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.store.text import TextIndex
 
 log = logging.getLogger("memd.maintenance")
@@ -58,11 +58,11 @@ class IndexMaintenance:
         elif pieces is not None and time.monotonic() >= self._join_from:
             self._begin(self._join, pieces)
 
-    def _cold(self, opened: Iterable[tuple[WorkspaceIndex, TextIndex]]) -> WorkspaceIndex | None:
+    def _cold(self, opened: Iterable[tuple[OwnIndex, TextIndex]]) -> OwnIndex | None:
         """An index that was not read ahead since an import."""
         return next((index for index, text in opened if self._warm.get(text) != text.large), None) or self._unopened()
 
-    def _unopened(self) -> WorkspaceIndex | None:
+    def _unopened(self) -> OwnIndex | None:
         """An index that nobody has asked yet, where there is room for all; one that was closed again is left alone."""
         stores = self.worker.stores
         if not stores.all_fit:
@@ -73,11 +73,11 @@ class IndexMaintenance:
             self._begun.add(index.id)
         return index
 
-    def _begin(self, work: Callable[[WorkspaceIndex], None], index: WorkspaceIndex) -> None:
+    def _begin(self, work: Callable[[OwnIndex], None], index: OwnIndex) -> None:
         self._thread = threading.Thread(target=self._run, args=(work, index), name="memd-maintenance", daemon=True)
         self._thread.start()
 
-    def _run(self, work: Callable[[WorkspaceIndex], None], index: WorkspaceIndex) -> None:
+    def _run(self, work: Callable[[OwnIndex], None], index: OwnIndex) -> None:
         give_way(NICE)
         try:
             with translated():
@@ -87,7 +87,7 @@ class IndexMaintenance:
             log.warning("put off: %s", error)
             self._join_from = time.monotonic() + RETRY_SECONDS
 
-    def _read_ahead(self, index: WorkspaceIndex) -> None:
+    def _read_ahead(self, index: OwnIndex) -> None:
         try:
             text = index.text
         except LedgerDamaged:
@@ -100,7 +100,7 @@ class IndexMaintenance:
         self._warm[text] = text.large
         text.postings().warm()
 
-    def _join(self, index: WorkspaceIndex) -> None:
+    def _join(self, index: OwnIndex) -> None:
         started, large = time.monotonic(), index.text.large
         known = index.text.ids()
         fresh = build_elsewhere(self.worker.stores.folder, index.id, GENTLE)

@@ -13,7 +13,7 @@ from memd.errors import ConfigError, LedgerDamaged, UnsafePlace
 from memd.indexer.lifecycle import mentions
 from memd.indexer.maintenance import backups, doctor
 from memd.indexer.maintenance.doctor import DoctorFinding, FoundSecret
-from memd.indexer.store.stores import Stores
+from memd.indexer.store.own_stores import OwnStores
 from memd.lifecycle.rule_book import rule_book
 
 
@@ -41,7 +41,7 @@ def examine(fix: bool) -> list[DoctorFinding]:
 
 def _examine_stores(settings: Settings, fix: bool) -> list[DoctorFinding]:
     """What is found in the stores; the first is about the ledger."""
-    with closing(Stores(paths.state_dir(), mend=fix)) as stores:
+    with closing(OwnStores(paths.state_dir(), mend=fix)) as stores:
         try:
             stores.open_workspaces(settings.workspaces)
         except LedgerDamaged as error:

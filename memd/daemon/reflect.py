@@ -16,7 +16,7 @@ from memd.daemon.task_queue import Turn
 from memd.daemon.tasks.lifecycle import announce_moved
 from memd.daemon.worker import Worker
 from memd.indexer.lifecycle.reflect import ReflectionOptions, link, reflect
-from memd.indexer.store.stores import Stores
+from memd.indexer.store.own_stores import OwnStores
 from memd.lifecycle.rule_book import RuleBook, rule_book
 from memd.lifecycle.rules import Rule
 
@@ -55,7 +55,7 @@ class ActiveRules:
 class ReflectionRunner:
     """Lets memories age, for a job or for someone who asked."""
 
-    def __init__(self, stores: Stores, worker: Worker, rules: Callable[[], Sequence[Rule]]) -> None:
+    def __init__(self, stores: OwnStores, worker: Worker, rules: Callable[[], Sequence[Rule]]) -> None:
         self._stores = stores
         self._worker = worker
         self._rules = rules

@@ -10,7 +10,8 @@ from heapq import nsmallest
 from sqlite3 import Row
 
 from memd.indexer.store import vector_table
-from memd.indexer.store.stores import ActiveModel, Stores
+from memd.indexer.store.own_stores import OwnStores
+from memd.indexer.store.stores import ActiveModel
 
 FADE = 0.9
 FIRST = 4
@@ -20,7 +21,7 @@ FIRST = 4
 class VectorBacklog:
     """The chunks that want a vector of one of the models that are loaded."""
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: OwnStores) -> None:
         self._stores = stores
         self._waiting: Counter[int] = Counter()
         """How many chunks of each workspace want a vector, as far as is known: every answer tells it."""

@@ -29,9 +29,9 @@ from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBr
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
 from memd.indexer.indexing.ingest import IngestOptions, IngestReport
-from memd.indexer.maintenance.reconcile import reconcile_text
+from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.record import actions
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.writing import write_files
 
 log = logging.getLogger("memd.worker")
@@ -56,7 +56,7 @@ Ts = TypeVarTuple("Ts")
 class Worker:
     """Owns every write. Other threads leave changed paths and tasks here."""
 
-    def __init__(self, stores: Stores, settings: Settings, health: Health, events: Events | None = None) -> None:
+    def __init__(self, stores: OwnStores, settings: Settings, health: Health, events: Events | None = None) -> None:
         self.stores = stores
         self.settings = settings
         self.health = health
@@ -65,7 +65,7 @@ class Worker:
         self.max_bytes = settings.index.max_file_kb * 1024
         self.on_unembedded: Callable[[int, int], None] = lambda workspace, count: None
         """Called with a workspace and the number of its new chunks, which have no vector yet."""
-        self.on_saved: Callable[[WorkspaceIndex, list[SavedMemory]], None] = lambda index, saved: None
+        self.on_saved: Callable[[OwnIndex, list[SavedMemory]], None] = lambda index, saved: None
         """Called with the memories that are new or changed."""
         self.on_applied: Callable[[str, tuple[str, ...]], None] = lambda ns, paths: None
         """Called with files of a workspace some of which changed or went."""
@@ -324,7 +324,7 @@ class Worker:
             for job in part.jobs if not more else ():
                 job.progress(len(part.paths))
 
-    def _tidy(self, index: WorkspaceIndex) -> None:
+    def _tidy(self, index: OwnIndex) -> None:
         try:
             index.text.tidy()
         except DiskFull as error:
@@ -339,7 +339,7 @@ class Worker:
                 self._hints.mark_written(ns, path)
 
     def enqueue(
-        self, index: WorkspaceIndex, paths: list[str], sizes: dict[str, int], job: IndexingJob, options: IndexingOptions
+        self, index: OwnIndex, paths: list[str], sizes: dict[str, int], job: IndexingJob, options: IndexingOptions
     ) -> None:
         """Queue an import, cut into slices; what waits already is shared."""
         ns, new = index.workspace.ns, set(paths)
@@ -388,7 +388,7 @@ class Worker:
 
     def index_own(
         self,
-        index: WorkspaceIndex,
+        index: OwnIndex,
         paths: tuple[str, ...],
         options: IndexingOptions = PLAIN,
         own: frozenset[str] = frozenset(),
@@ -403,7 +403,7 @@ class Worker:
         return report
 
     def _indexing(
-        self, index: WorkspaceIndex, paths: tuple[str, ...], options: IndexingOptions, own: frozenset[str],
+        self, index: OwnIndex, paths: tuple[str, ...], options: IndexingOptions, own: frozenset[str],
         hurry: Callable[[], bool],
     ) -> Iterator[IngestReport]:  # fmt: skip
         """Bring the stores in step with some paths, a piece at a time."""
@@ -426,7 +426,7 @@ class Worker:
             if saved:
                 self.on_saved(index, saved)
 
-    def _pass_on(self, index: WorkspaceIndex, report: IngestReport, saved: list[SavedMemory]) -> None:
+    def _pass_on(self, index: OwnIndex, report: IngestReport, saved: list[SavedMemory]) -> None:
         """Tell those who go on with what was indexed."""
         if saved:
             self.on_saved(index, saved.copy())
@@ -436,7 +436,7 @@ class Worker:
         if index.unlinked:
             self.on_unlinked(index.workspace.ns)
 
-    def _next_piece(self, index: WorkspaceIndex, work: Iterator[IngestReport]) -> IngestReport:
+    def _next_piece(self, index: OwnIndex, work: Iterator[IngestReport]) -> IngestReport:
         if index.id in self._behind:
             # After a full disk the ledger may know more than the text index does.
             reconcile_text(self.stores, index)
@@ -452,7 +452,7 @@ class Worker:
         fresh = path not in own and 0 <= time.time_ns() - mtime_ns < settle_ns
         return fresh and self._hints.may_wait(ns, path)
 
-    def _announce(self, index: WorkspaceIndex, paths: tuple[str, ...], report: IngestReport) -> None:
+    def _announce(self, index: OwnIndex, paths: tuple[str, ...], report: IngestReport) -> None:
         ns = index.workspace.ns
         self._report_held(index, report)
         for warning in report.warnings:
@@ -462,7 +462,7 @@ class Worker:
             log.info("indexed ns=%s %s", ns, report)
             self.on_applied(ns, paths)
 
-    def _report_held(self, index: WorkspaceIndex, report: IngestReport) -> None:
+    def _report_held(self, index: OwnIndex, report: IngestReport) -> None:
         ns = index.workspace.ns
         if report.held:
             why = (

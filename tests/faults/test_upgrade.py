@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memd.indexer.store.ledger import Ledger
-from memd.indexer.store.migrations import STEPS, VERSION
+from memd.indexer.store.ledger_check import STEPS, VERSION
 from tests.conftest import Home
 from tests.faults.agreement import assert_agreement, serve, shown
 from tests.fixtures.freeze import FROZEN, archive

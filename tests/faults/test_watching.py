@@ -526,13 +526,13 @@ def _as_nobody(place: Path) -> int:
 
 def _unreadable(place: Path) -> None:
     from memd.indexer.indexing import ingest
-    from memd.indexer.store.stores import Stores
+    from memd.indexer.store.own_stores import OwnStores
     from memd.models import Workspace
 
     root = place / "agent"
     root.mkdir()
     (root / "MEMORY.md").write_text("## Home\n\nthe router is called fjord\n")
-    stores = Stores(place)
+    stores = OwnStores(place)
     index = stores.open_index(Workspace("agent", root))
     ingest.apply(stores, index, ["MEMORY.md"], 1_000_000)
     for mode, problem in ((0o000, "unreadable"), (0o600, "")):

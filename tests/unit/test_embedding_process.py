@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from memd.errors import ModelUnavailable
 from memd.indexer.model import embedding_process
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.embedding_process import EmbeddingProcess
-from memd.indexer.store.stores import Stores
+from memd.indexer.store.own_stores import OwnStores
 from tests.conftest import PATIENCE, Home
 
 TEXTS = ["the smew", "", "数据库 and a naïve café", "x" * 100_000, *(f"number {nth}" for nth in range(300))]
@@ -49,8 +50,8 @@ def test_its_death_is_noticed(process: EmbeddingProcess) -> None:
 
 def test_it_ends_with_the_connection(process: EmbeddingProcess) -> None:
     process.embed(TEXTS[:1])
-    process._socket.close()
-    assert process._child.wait(PATIENCE) == 0
+    process._child._link.shutdown(socket.SHUT_RDWR)
+    assert process._child.process.wait(PATIENCE) == 0
 
 
 def test_the_daemon_embeds_by_itself_when_it_is_gone(process: EmbeddingProcess, tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_a_process_that_hangs_is_ended_and_the_daemon_embeds_by_itself(
     maker.make(HashEmbedder(), TEXTS[:1])
     os.kill(process.pid, signal.SIGSTOP)
     np.testing.assert_array_equal(maker.make(HashEmbedder(), TEXTS), HashEmbedder().embed(TEXTS))
-    assert maker._process is None and process._child.returncode == -signal.SIGKILL
+    assert maker._process is None and process._child.process.returncode == -signal.SIGKILL
 
 
 def test_a_process_that_runs_in_a_circle_is_noticed(process: EmbeddingProcess, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +132,7 @@ def test_a_process_that_runs_in_a_circle_is_noticed(process: EmbeddingProcess, m
 
 def test_it_is_said_when_nothing_comes(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
-    stores = Stores(tmp_path / "state")
+    stores = OwnStores(tmp_path / "state")
     embedding = Embedding(Worker(stores, Settings(), Health()), EmbeddingSettings())
     rows = [{"digest": str(nth), "text": "x", "workspace": 7} for nth in range(100)]
     embedding.more(7, len(rows))

@@ -9,11 +9,11 @@ from pathlib import Path
 from memd.daemon.health import Health
 from memd.daemon.ledger_guard import LedgerGuard
 from memd.errors import LedgerDamaged
-from memd.indexer.store.stores import Stores
+from memd.indexer.store.own_stores import OwnStores
 
 
 def test_whoever_fails_on_a_damaged_ledger_hears_of_the_damage(tmp_path: Path) -> None:
-    with closing(Stores(tmp_path)) as stores:
+    with closing(OwnStores(tmp_path)) as stores:
         with closing(sqlite3.connect(tmp_path / "state.db")) as ledger:
             ledger.executescript("PRAGMA foreign_keys = OFF; DROP TABLE chunks;")
         health = Health()
@@ -24,6 +24,6 @@ def test_whoever_fails_on_a_damaged_ledger_hears_of_the_damage(tmp_path: Path) -
 
 
 def test_a_mistake_with_a_sound_ledger_is_a_mistake(tmp_path: Path) -> None:
-    with closing(Stores(tmp_path)) as stores:
+    with closing(OwnStores(tmp_path)) as stores:
         mistake, health = ValueError("a row makes no sense"), Health()
         assert LedgerGuard(stores, health).explain(mistake) is mistake and health.names == []

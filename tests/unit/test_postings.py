@@ -16,10 +16,8 @@ from whoosh import query
 
 from benchmarks.whoosh_scorer import K1, B, Scores, bm25, mean_length, query_terms, search, search_by_whoosh, whoosh_idf
 from memd.errors import StoreBroken
-from memd.indexer.store.lexicon import Lexicon
 from memd.indexer.store.postings import SETTLED, PostingCache
-from memd.indexer.store.segment import PostingList
-from memd.indexer.store.segment_builder import BLOCK
+from memd.indexer.store.segment import BLOCK, Lexicon, PostingList
 from memd.indexer.store.text import TextIndex, document
 from memd.models import Chunk
 

@@ -21,8 +21,8 @@ from memd.indexer.query.candidates import Voices
 from memd.indexer.query.search import find, search
 from memd.indexer.query.why_not import why_not
 from memd.indexer.query.wording import match_words
-from memd.indexer.store import chroma_child, vector_table
-from memd.indexer.store.chroma_child import ChromaChild, ChromaFolder
+from memd.indexer.store import chroma, vector_table
+from memd.indexer.store.chroma import ChromaFolder, ChromaProcess
 from memd.indexer.store.vectors import VectorStore
 from memd.models import Answer, Ask, Filters
 from tests.lab import MAX_BYTES, TODAY, Lab, Narrow
@@ -76,7 +76,7 @@ def test_chroma_finds_what_the_exact_path_finds(lab: Lab, monkeypatch: pytest.Mo
     used = []
     search = index.collection.search
     monkeypatch.setattr(meaning, "EXACT_UP_TO", 10)
-    monkeypatch.setattr(chroma_child, "SEARCH_SECONDS", 60.0)
+    monkeypatch.setattr(chroma, "SEARCH_SECONDS", 60.0)
     monkeypatch.setattr(index.collection, "search", lambda *given: used.append(search(*given)) or used[-1])
     by_chroma = [[place[:4] for place in told(lab.ask(question, mode=mode, limit=20))] for question, mode in asked]
     assert by_chroma == exact
@@ -92,7 +92,7 @@ def test_a_chroma_that_fails_is_replaced_by_the_vectors_in_memory(lab: Lab, monk
     exact = told(lab.ask("apple trees", mode="vector"))
     monkeypatch.setattr(meaning, "EXACT_UP_TO", 10)
     child = vectors.wait_open()
-    assert isinstance(child, ChromaChild)
+    assert isinstance(child, ChromaProcess)
     os.kill(child.pid, signal.SIGSTOP)
     for _ in range(3):
         assert told(lab.ask("apple trees", mode="vector")) == exact != []

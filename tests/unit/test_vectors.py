@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from memd import child as child_module
 from memd.child import start_child
 from memd.indexer.model.embedder import HashEmbedder
-from memd.indexer.store import chroma_child, chroma_folder, chroma_process, vector_table, vectors
-from memd.indexer.store.chroma_child import ChromaChild, ChromaFolder
+from memd.indexer.store import cache_folder, chroma, chroma_process, vector_table, vectors
+from memd.indexer.store.chroma import ChromaFolder, ChromaProcess
 from memd.indexer.store.vectors import Collection, VectorStore
 from tests.conftest import PATIENCE, forge
 from tests.faults.agreement import SOAK, eventually
@@ -38,7 +39,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
             return forge(module).start(dict(os.environ), files, [str(STDIN), folder]), ours
 
     if not SOAK:
-        monkeypatch.setattr(chroma_child, "start_child", start_loaded)
+        monkeypatch.setattr(child_module, "start_child", start_loaded)
 
 
 @pytest.fixture
@@ -65,9 +66,9 @@ def store_of(lab: Lab) -> VectorStore:
     return lab.stores.vectors
 
 
-def child_of(lab: Lab) -> ChromaChild:
+def child_of(lab: Lab) -> ChromaProcess:
     child = store_of(lab).wait_open()
-    assert isinstance(child, ChromaChild)
+    assert isinstance(child, ChromaProcess)
     return child
 
 
@@ -79,7 +80,7 @@ def nearest(lab: Lab, collection: Collection, text: str) -> list[tuple[int, floa
     """What a question gets, asked until the process has time; it may take all of it."""
     (vector,) = HashEmbedder().embed([text])
     with pytest.MonkeyPatch.context() as patient:
-        patient.setattr(chroma_child, "SEARCH_SECONDS", PATIENCE)
+        patient.setattr(chroma, "SEARCH_SECONDS", PATIENCE)
         found = eventually(lambda: collection.search(vector, 10))
     return vector_table.nearest_chunks(lab.stores.ledger.reader, collection.source.workspace, found, 10)
 
@@ -124,13 +125,13 @@ def test_an_index_that_has_more_room_for_dropped_rows_than_for_others_is_made_ag
 def test_what_is_touched_follows_in_bounded_batches(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "BATCH", 3)
     sizes: list[int] = []
-    add = ChromaChild.add
+    add = ChromaProcess.add
 
-    def noted(child: ChromaChild, name: str, digests: list[str], rows: object) -> None:
+    def noted(child: ChromaProcess, name: str, digests: list[str], rows: object) -> None:
         sizes.append(len(digests))
         add(child, name, digests, rows)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ChromaChild, "add", noted)
+    monkeypatch.setattr(ChromaProcess, "add", noted)
     filled(lab, *(f"Beat number {nth}." for nth in range(10)))
     assert sum(sizes) == 10 and max(sizes) == 3
 
@@ -175,12 +176,12 @@ def test_a_killed_process_is_started_again_and_compared(lab: Lab) -> None:
 def test_a_process_that_hangs_is_killed_and_nobody_waits(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     collection = filled(lab, "One.", "Two.")
     child = child_of(lab)
-    monkeypatch.setattr(chroma_child, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(chroma, "ANSWER_SECONDS", 0.5)
     os.kill(child.pid, signal.SIGSTOP)
     (vector,) = HashEmbedder().embed(["One."])
     assert collection.search(vector, 1) is None
     eventually(lambda: not Path(f"/proc/{child.pid}").exists())
-    monkeypatch.setattr(chroma_child, "ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(chroma, "ANSWER_SECONDS", 60.0)
     lab.save(notes("Three."))
     lab.embed()
     eventually(lambda: in_step(lab))
@@ -189,7 +190,7 @@ def test_a_process_that_hangs_is_killed_and_nobody_waits(lab: Lab, monkeypatch: 
 
 def test_a_process_that_may_not_grow_is_started_again(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     # From nothing: one that was copied from another has room left that it need not ask for.
-    monkeypatch.setattr(chroma_child, "start_child", start_child)
+    monkeypatch.setattr(child_module, "start_child", start_child)
     collection = filled(lab, "One.", "Two.")
     child = child_of(lab)
     size = int(Path(f"/proc/{child.pid}/statm").read_text().split()[0]) * resource.getpagesize()
@@ -205,15 +206,15 @@ def test_what_fails_again_and_again_is_put_aside(lab: Lab, monkeypatch: pytest.M
     collection = filled(lab, "One.")
     monkeypatch.setattr(vectors, "PAUSES", (0.01,))
     left = [vectors.GIVEN_UP]
-    opened = ChromaChild.opened
+    opened = ChromaProcess.opened
 
-    def killed(child: ChromaChild) -> str:
+    def killed(child: ChromaProcess) -> str:
         if left[0]:
             left[0] -= 1
             os.kill(child.pid, signal.SIGKILL)
         return opened(child)
 
-    monkeypatch.setattr(ChromaChild, "opened", killed)
+    monkeypatch.setattr(ChromaProcess, "opened", killed)
     os.kill(child_of(lab).pid, signal.SIGKILL)
     collection.compare()
     eventually(lambda: in_step(lab))
@@ -227,7 +228,7 @@ def test_it_rests_when_there_is_nothing_to_do(lab: Lab) -> None:
     store.rest_seconds = 0.0
     store.doubt()
     eventually(lambda: not Path(f"/proc/{child.pid}").exists())
-    eventually(lambda: chroma_folder.counts(folder) == {collection.name: 2})
+    eventually(lambda: cache_folder.counts(folder) == {collection.name: 2})
     store.rest_seconds = 60.0
     (vector,) = HashEmbedder().embed(["One."])
     assert collection.search(vector, 1) is None, "the mirror answers while it is started"
@@ -244,7 +245,7 @@ def test_it_rests_at_once_after_many_collections(lab: Lab, monkeypatch: pytest.M
 
 
 def test_chroma_keeps_a_bounded_number_of_indexes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chroma_child, "SEARCH_SECONDS", PATIENCE)
+    monkeypatch.setattr(chroma, "SEARCH_SECONDS", PATIENCE)
     child, before = child_of(lab), resource.getrlimit(resource.RLIMIT_NOFILE)
     vectors = HashEmbedder().embed([f"agent {nth}" for nth in range(260)])
     for nth in range(260):
@@ -296,15 +297,15 @@ def test_it_may_take_its_time_to_rest(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     filled(lab, "One.")
-    store, child, close = store_of(lab), child_of(lab), ChromaChild.close
+    store, child, close = store_of(lab), child_of(lab), ChromaProcess.close
 
-    def slowly(closed: ChromaChild, seconds: float) -> None:
+    def slowly(closed: ChromaProcess, seconds: float) -> None:
         if closed is child:
             os.kill(child.pid, signal.SIGSTOP)
             threading.Timer(vectors.CLOSE_SECONDS + 1, os.kill, (child.pid, signal.SIGCONT)).start()
         close(closed, seconds)
 
-    monkeypatch.setattr(ChromaChild, "close", slowly)
+    monkeypatch.setattr(ChromaProcess, "close", slowly)
     store.rest_seconds = 0.0
     store.doubt()
     eventually(lambda: not Path(f"/proc/{child.pid}").exists())
@@ -349,7 +350,7 @@ def test_who_waits_is_not_told_before_the_status_is(lab: Lab) -> None:
 def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:
     host = ChromaFolder(tmp_path / "chroma")
     first = host.open()
-    opened: list[ChromaChild] = []
+    opened: list[ChromaProcess] = []
     second = threading.Thread(target=lambda: opened.append(host.open()))
     second.start()
     first.add("ws-1-model-1", ["a" * 32], HashEmbedder().embed(["one"]))
@@ -357,7 +358,7 @@ def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:
     first.close(60)
     second.join(PATIENCE)
     assert opened[0].counts() == {"ws-1-model-1": 1}
-    assert int(chroma_folder.lock_of(host.folder).read_text()) == opened[0].pid
+    assert int(cache_folder.lock_of(host.folder).read_text()) == opened[0].pid
     opened[0].close(60)
 
 
@@ -380,7 +381,7 @@ def test_a_predecessor_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(chroma_process, "LOCK_SECONDS", 0.0)
     # In this process: the limit of the other one cannot be set from here.
     with chroma_process._own(host.folder):
-        assert int(chroma_folder.lock_of(host.folder).read_text()) == os.getpid()
+        assert int(cache_folder.lock_of(host.folder).read_text()) == os.getpid()
     first.close(60)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from sqlite3 import Row
 
@@ -92,7 +93,7 @@ def _undone_by(ctx: HandlerContext, request_id: str) -> int:
     return int(before["key"]) if before is not None and before["what"] == "undo" else 0
 
 
-def _action_to_undo(ctx: HandlerContext, indexes: list[WorkspaceIndex], request: methods.UndoRequest) -> Row:
+def _action_to_undo(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], request: methods.UndoRequest) -> Row:
     """The action that is named, else this client's last change of text."""
     number, who = request.action or 0, request.author
     if (before := _undone_by(ctx, request.request_id)) and (row := past.action(ctx.stores, indexes, before)):

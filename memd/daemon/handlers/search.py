@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -218,7 +218,7 @@ async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCa
     return result
 
 
-async def _current(ctx: HandlerContext, indexes: list[WorkspaceIndex], key: str) -> tuple[int, Result]:
+async def _current(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], key: str) -> tuple[int, Result]:
     """A memory as its file has it; a text that was written this very moment has its number as soon as it is indexed."""
     for _ in range(VERSION_TRIES):
         memory, result = await ctx.read_elsewhere(keys.by_key, ctx.stores, indexes, key, ctx.max_bytes)
@@ -254,7 +254,7 @@ async def _grep_query(ctx: HandlerContext, request: methods.GrepRequest) -> grep
 
 
 def _grepped(
-    indexes: list[WorkspaceIndex], found: grep_files.GrepMatches, blocks: list[Result], started: float
+    indexes: Sequence[WorkspaceIndex], found: grep_files.GrepMatches, blocks: list[Result], started: float
 ) -> Result:
     return {"blocks": blocks, "next": found.next, "skipped": found.skipped[:MAX_SKIPPED], "ns": namespaces(indexes),
             "took_ms": _took(started)}  # fmt: skip

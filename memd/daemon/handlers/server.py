@@ -17,7 +17,7 @@ from memd.daemon.server import ClientConnection, LineReader
 from memd.daemon.system import memory_mb
 from memd.indexer.record import actions
 from memd.indexer.store import catalog
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.views import conflicts, overview
 from memd.mcp.profiles import EXPERIMENTAL, tools_of
 from memd.protocol.methods import METHODS
@@ -111,7 +111,7 @@ def _running(ctx: HandlerContext) -> Result:
     }
 
 
-def workspace_status(ctx: HandlerContext, index: WorkspaceIndex) -> Result:
+def workspace_status(ctx: HandlerContext, index: OwnIndex) -> Result:
     reader = ctx.stores.ledger.reader
     counts = catalog.counts(reader, index.id) | {
         "vectors": ctx.stores.vector_count(index), "pending_vectors": ctx.missing_vectors(index)
@@ -125,7 +125,7 @@ def workspace_status(ctx: HandlerContext, index: WorkspaceIndex) -> Result:
     }  # fmt: skip
 
 
-def _workspace(ctx: HandlerContext, index: WorkspaceIndex, counts: dict[str, int], problems: dict[str, str]) -> Result:
+def _workspace(ctx: HandlerContext, index: OwnIndex, counts: dict[str, int], problems: dict[str, str]) -> Result:
     mode, why = ctx.watcher.mode(index.workspace.ns)
     return {
         **index.place,
@@ -143,7 +143,7 @@ def _workspace(ctx: HandlerContext, index: WorkspaceIndex, counts: dict[str, int
     }
 
 
-def _languages(ctx: HandlerContext, index: WorkspaceIndex) -> list[str]:
+def _languages(ctx: HandlerContext, index: OwnIndex) -> list[str]:
     """Why a workspace needs the model for other languages: its first such note, and the first such question."""
     ledger = ctx.stores.ledger
     note = catalog.first_foreign(ledger.reader, index.id) if ctx.embedding.multilingual else None

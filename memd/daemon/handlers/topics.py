@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
@@ -159,7 +159,7 @@ async def recall(ctx: HandlerContext, request: methods.TopicRecallRequest, call:
     return await ctx.read(_recall, ctx.stores, ctx.indexes(request), notes.topic_name(request.topic), ctx.max_bytes)
 
 
-def _recall(stores: Stores, indexes: list[WorkspaceIndex], name: str, max_bytes: int) -> Result:
+def _recall(stores: Stores, indexes: Sequence[WorkspaceIndex], name: str, max_bytes: int) -> Result:
     having = [(index, path) for index in indexes if (path := topics.paths(index).get(name))]
     if len(having) > 1:
         there = ", ".join(index.workspace.ns for index, _ in having)
@@ -198,7 +198,7 @@ async def search(ctx: HandlerContext, request: methods.TopicSearchRequest, call:
     return {"topics": rows, "text": _joined(rows) or NONE}
 
 
-def _with_tags(ctx: HandlerContext, indexes: list[WorkspaceIndex], tags: set[str], every: bool) -> list[Result]:
+def _with_tags(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], tags: set[str], every: bool) -> list[Result]:
     """The topics that have one of the tags, or every one; those that have more of them come first."""
     rows = []
     for index in indexes:
@@ -217,7 +217,7 @@ async def topic_list(ctx: HandlerContext, request: methods.TopicListRequest, cal
     return {"topics": rows, "missing": missing, "text": _joined(rows)}
 
 
-def _list(indexes: list[WorkspaceIndex], max_bytes: int) -> tuple[list[Result], list[Result]]:
+def _list(indexes: Sequence[WorkspaceIndex], max_bytes: int) -> tuple[list[Result], list[Result]]:
     """Every topic that has a file, and those that the index lists without one."""
     rows, missing = [], []
     for index in indexes:

@@ -13,7 +13,7 @@ from memd.daemon.tasks.writing import import_files
 from memd.errors import NotFound, SecretFound, UnknownWorkspace
 from memd.indexer.lifecycle.edges import batches
 from memd.indexer.maintenance import backups
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.transfer import export as exporting
 from memd.indexer.transfer import import_plan, import_sources
 from memd.indexer.transfer.import_plan import ExportedWorkspace, FileImport, ImportPlan
@@ -104,7 +104,7 @@ async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall
 
 async def _write_plan(
     ctx: HandlerContext,
-    index: WorkspaceIndex,
+    index: OwnIndex,
     plan: ImportPlan,
     what: str,
     request: Incoming,
@@ -129,7 +129,7 @@ def _edit(step: FileImport, overwrite: bool) -> safe_write.Edit:
     return lambda data: merging.merge_incoming(step.incoming, data, overwrite).data
 
 
-async def _restore(ctx: HandlerContext, index: WorkspaceIndex, exported: ExportedWorkspace, tally: ImportTally) -> None:
+async def _restore(ctx: HandlerContext, index: OwnIndex, exported: ExportedWorkspace, tally: ImportTally) -> None:
     """Give the memories back what was observed of them, the gone ones their history, and all of them their links."""
     for paths in batches([file.path for file in exported.incoming_files], LIVES):
         await ctx.write(import_plan.restore_lives, ctx.stores, index, exported.lives, paths)
@@ -145,7 +145,7 @@ async def _restore(ctx: HandlerContext, index: WorkspaceIndex, exported: Exporte
 class ImportTally:
     """What came of an import, over all workspaces."""
 
-    plans: list[tuple[WorkspaceIndex, ImportPlan]] = field(default_factory=list)
+    plans: list[tuple[OwnIndex, ImportPlan]] = field(default_factory=list)
     problems: list[Result] = field(default_factory=list)
     gone: int = 0
     actions: list[int] = field(default_factory=list)

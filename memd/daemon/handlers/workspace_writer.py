@@ -15,7 +15,8 @@ from memd.errors import Conflict, Refused, UsageError
 from memd.indexer.indexing.scan import is_memory_path
 from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
-from memd.indexer.store.lexicon import similar_names
+from memd.indexer.store.own_stores import OwnIndex
+from memd.indexer.store.segment import similar_names
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction
@@ -33,7 +34,7 @@ class WorkspaceWriter:
     """An author who writes to one workspace."""
 
     ctx: HandlerContext
-    index: WorkspaceIndex
+    index: OwnIndex
     who: str
     request_id: str = ""
     allow_secret: bool = True

@@ -15,7 +15,7 @@ from memd.daemon.handlers.server import workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
 from memd.daemon.tasks.indexing import forget_workspace, open_workspace
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex
 from memd.models import DEFAULT_GLOBS, Workspace
 from memd.protocol.methods.workspaces import WorkspaceAddRequest, WorkspaceListRequest, WorkspaceRmRequest
 
@@ -45,7 +45,7 @@ async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call:
     return {"workspace": row, "files": row["files"], "chunks": row["chunks"], "added": known is None}
 
 
-def _added_before(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> WorkspaceIndex | None:
+def _added_before(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> OwnIndex | None:
     """The index of this very directory; a name that another one has is refused."""
     for index in ctx.stores.indexes.values():
         if index.workspace.root == workspace.root:
@@ -58,7 +58,7 @@ def _added_before(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> 
     return None
 
 
-def _check_same(index: WorkspaceIndex, workspace: Workspace, ns_given: bool) -> WorkspaceIndex:
+def _check_same(index: OwnIndex, workspace: Workspace, ns_given: bool) -> OwnIndex:
     """Adding a directory again is fine; adding it differently would be ignored, and is refused instead."""
     known = index.workspace
     same = workspace.globs in (known.globs, DEFAULT_GLOBS) and (known.ns == workspace.ns or not ns_given)
@@ -91,7 +91,7 @@ async def configure(ctx: HandlerContext, change: Callable[P, T], *args: P.args, 
         raise kind(f"{file} could not be changed: {error.strerror}", f"look at it: ls -la {file.parent}") from error
 
 
-def _index_at(ctx: HandlerContext, directory: Path) -> WorkspaceIndex:
+def _index_at(ctx: HandlerContext, directory: Path) -> OwnIndex:
     for index in ctx.stores.indexes.values():
         if index.workspace.root in (directory, directory.resolve()):
             return index

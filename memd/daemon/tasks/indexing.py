@@ -13,7 +13,7 @@ from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import ScanResult, newest_first, scan
 from memd.indexer.store import catalog
 from memd.indexer.store.ledger import Ledger
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.models import Workspace
 from memd.notes import parse
 
@@ -23,10 +23,10 @@ NOTES_FORMAT = "notes_format"
 """The ledger's setting that says by which `FORMAT` the notes were parsed."""
 
 
-def open_workspace(stores: Stores, workspace: Workspace) -> WorkspaceIndex:
+def open_workspace(stores: OwnStores, workspace: Workspace) -> OwnIndex:
     """Begin to keep a workspace: open its index and repair what a killed process left."""
     index = stores.open_index(workspace)
-    stores.open_collection(index)
+    stores.open_collections(index)
     return index
 
 
@@ -36,7 +36,7 @@ def forget_workspace(worker: Worker, ns: str) -> None:
     worker.health.clear(f"held:{ns}")
 
 
-def forget_unlisted(stores: Stores) -> None:
+def forget_unlisted(stores: OwnStores) -> None:
     """Forget the workspaces that are no longer in the config; it moves the clock, so what was promised comes first."""
     known = {index.id for index in stores.indexes.values()}
     for row in catalog.workspace_rows(stores.ledger.reader):
@@ -84,7 +84,7 @@ def save_notes_format(ledger: Ledger) -> None:
     ledger.remember(NOTES_FORMAT, str(parse.FORMAT))
 
 
-def _scan(worker: Worker, index: WorkspaceIndex) -> ScanResult:
+def _scan(worker: Worker, index: OwnIndex) -> ScanResult:
     repair_dirty(worker, index)
     seen = scan(index.workspace)
     index.missing, index.skipped, index.copied = seen.missing, seen.skipped, seen.copied()
@@ -94,7 +94,7 @@ def _scan(worker: Worker, index: WorkspaceIndex) -> ScanResult:
     return seen
 
 
-def repair_dirty(worker: Worker, index: WorkspaceIndex) -> None:
+def repair_dirty(worker: Worker, index: OwnIndex) -> None:
     """Compare the caches with the ledger where the ledger says that they may differ."""
     stores = worker.stores
     row = stores.ledger.reader.execute("SELECT * FROM workspaces WHERE id = ?", (index.id,)).fetchone()
@@ -104,7 +104,7 @@ def repair_dirty(worker: Worker, index: WorkspaceIndex) -> None:
         index.collection.compare()
 
 
-def _reading_order(index: WorkspaceIndex, seen: ScanResult, deep: bool) -> list[str]:
+def _reading_order(index: OwnIndex, seen: ScanResult, deep: bool) -> list[str]:
     """What vanished first, so that a renamed file finds its memories; then the newest."""
     paths = changed_paths(index, seen) | (seen.files.keys() if deep else set())
     gone = sorted(path for path in paths if path not in seen.files)

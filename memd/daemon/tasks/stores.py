@@ -12,11 +12,11 @@ from memd.daemon.worker import Worker
 from memd.errors import LedgerDamaged, StoreBroken
 from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.doctor import DoctorFinding
-from memd.indexer.maintenance.reconcile import reconcile_text
+from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.model import multilingual
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.ledger import LedgerPlace
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
 
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder
@@ -42,7 +42,7 @@ def verify_text(worker: Worker, ns: str) -> int:
     return repair_text(worker, index)
 
 
-def use_built_text(worker: Worker, index: WorkspaceIndex, fresh: Path, known: set[int] | None = None) -> bool:
+def use_built_text(worker: Worker, index: OwnIndex, fresh: Path, known: set[int] | None = None) -> bool:
     """Use a text index that another process built, and add what changed meanwhile; says whether it is used.
 
     With `known`, the chunks of the index when the building began, it is not used when too much happened since.
@@ -56,7 +56,7 @@ def use_built_text(worker: Worker, index: WorkspaceIndex, fresh: Path, known: se
     return True
 
 
-def repair_text(worker: Worker, index: WorkspaceIndex) -> int:
+def repair_text(worker: Worker, index: OwnIndex) -> int:
     """Bring a text index in step with the ledger; returns how many chunks differed."""
     try:
         differed = reconcile_text(worker.stores, index)
@@ -72,14 +72,14 @@ def repair_text(worker: Worker, index: WorkspaceIndex) -> int:
 # --- the model and its vectors --------------------------------------------------------------------------------
 
 
-def use_model(stores: Stores, embedder: Embedder, source: str) -> None:
+def use_model(stores: OwnStores, embedder: Embedder, source: str) -> None:
     """Begin to embed with a model; the one before it answers until that is done. The collections follow the new one."""
     stores.use_model(embedder, source)
     if stores.vectors is not None:
         stores.use_vectors(stores.vectors)
 
 
-def mark_polyglot(stores: Stores, names: Iterable[str], why: str) -> None:
+def mark_polyglot(stores: OwnStores, names: Iterable[str], why: str) -> None:
     """Note that workspaces were asked in another language, and what showed it: all chunks get vectors for that."""
     indexes = [stores.index(ns) for ns in names]
     with stores.ledger.write() as connection:
@@ -90,19 +90,19 @@ def mark_polyglot(stores: Stores, names: Iterable[str], why: str) -> None:
         index.polyglot = True
 
 
-def rebuild_vectors(stores: Stores, ns: str) -> None:
+def rebuild_vectors(stores: OwnStores, ns: str) -> None:
     """Have a workspace's mirror and collection made anew from the vectors in the ledger."""
     index = stores.index(ns)
     index.drop_mirrors()
     stores.renew_collection(index)
 
 
-def mark_behind(stores: Stores) -> None:
+def mark_behind(stores: OwnStores) -> None:
     """Note in the ledger which collections have to follow, after something happened to all of them."""
     stores.mark_behind(*stores.indexes.values())
 
 
-def forget_old_models(stores: Stores) -> None:
+def forget_old_models(stores: OwnStores) -> None:
     """Drop the vectors and collections of models that are no longer used; those for other languages stay."""
     if stores.model is None:
         return

@@ -14,7 +14,7 @@ from memd.daemon.tasks.indexing import repair_dirty
 from memd.daemon.tasks.lifecycle import announce_moved_by
 from memd.daemon.worker import Worker
 from memd.indexer.record import actions
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.transfer import import_plan
 from memd.indexer.writing import write_files
 from memd.indexer.writing.write_files import ActionResult, WriteAction
@@ -46,7 +46,7 @@ def _with_tick(worker: Worker, ns: str, done: ActionResult) -> ActionResult:
     return replace(done, visible=ledger.clock_at(promised))
 
 
-def log_token_change(stores: Stores, token: AccessToken, what: str, who: str) -> None:
+def log_token_change(stores: OwnStores, token: AccessToken, what: str, who: str) -> None:
     """Write down that a token of the hub was made or taken back, in the log of each of its workspaces."""
     # An entry a workspace, which names no other: who sees one may not know of the rest.
     indexes = [index for ns, index in stores.indexes.items() if ns in token.ns]
@@ -75,7 +75,7 @@ def recover_actions(worker: Worker) -> list[str]:
 
 
 def import_files(
-    worker: Worker, index: WorkspaceIndex, action: WriteAction, steps: Sequence[import_plan.FileImport]
+    worker: Worker, index: OwnIndex, action: WriteAction, steps: Sequence[import_plan.FileImport]
 ) -> ActionResult:
     """Write one batch of an import and index it, so that the memories are there for what is restored next."""
     done = write_files.perform(worker.stores, index, action)
@@ -87,7 +87,7 @@ def import_files(
     return done
 
 
-def _keep_time(index: WorkspaceIndex, step: import_plan.FileImport) -> None:
+def _keep_time(index: OwnIndex, step: import_plan.FileImport) -> None:
     """A new file keeps the time that it had: it is the day of a note that names none."""
     modified = step.incoming.modified
     if step.new and modified and modified < datetime.now().timestamp():

@@ -1,4 +1,7 @@
-"""Decides which memories and chunks exist from now on: the ledger's side of indexing."""
+"""Decides which memories and chunks exist from now on: the ledger's side of indexing.
+
+The memories and chunks of a file are matched with those that were there before.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,17 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 
 from memd.failpoints import failpoint
-from memd.indexer.indexing import file_copies, memory_names
-from memd.indexer.indexing.diff import SIMILAR, ChunkPool, ParsedMemory, match_memories
-from memd.indexer.indexing.read_files import FileBatch
+from memd.indexer.indexing import memory_names
+from memd.indexer.indexing.read_files import FileBatch, keep_copy, note_losses
 from memd.indexer.record import actions, history
 from memd.indexer.record.history import MemoryVersion
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import ChunkRow, FileRow, MemoryRow
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.models import Chunk, Memory
 from memd.notes.parse import CACHED_FILES
 
@@ -28,6 +30,40 @@ EMPTY_MOMENT = timedelta(minutes=1)
 """A file rewritten in place is empty for a moment: memories that are back this soon live on."""
 UNDER_WAY = timedelta(hours=1)
 """Thousands of files that move to another folder take a while: memories that arrive under the same name live on."""
+
+
+SIMILAR = 0.5
+"""A memory under a new heading is the old one when it shares this part of its chunks."""
+
+
+RULES = (
+    (("file", "digest", "slug"), False),
+    (("file", "digest"), False),
+    (("file", "slug"), False),
+    (("file", "body"), False),
+    (("file",), True),
+    (("digest",), False),
+    (("slug",), True),
+)
+"""The traits that make a memory of now the one of before, rule by rule; and whether they must share chunks, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMemory:
+    """A memory as a file has it now."""
+
+    file: FileRow
+    role: str
+    memory: Memory
+    digest: str
+    body: str
+    chunks: tuple[str, ...]
+    """The digests of its chunks, in order."""
+
+    @classmethod
+    def of(cls, file: FileRow, role: str, memory: Memory) -> ParsedMemory:
+        chunks = tuple(map(catalog.digest_of_chunk, memory.chunks))
+        return cls(file, role, memory, catalog.digest_of_memory(memory), catalog.digest_of_body(memory), chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +77,7 @@ class SavedMemory:
 
 @dataclass(slots=True)
 class LedgerChanges:
-    """What changed in the ledger and the caches have to follow."""
+    """The changes of the ledger that the caches have to follow."""
 
     added: list[tuple[int, Chunk]] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
@@ -54,7 +90,7 @@ class ChangedMeanwhile(Exception):
     """Somebody else indexed one of the files between two transactions."""
 
 
-def decide(stores: Stores, index: WorkspaceIndex, batch: FileBatch, now: str) -> Iterator[LedgerChanges]:
+def decide(stores: OwnStores, index: OwnIndex, batch: FileBatch, now: str) -> Iterator[LedgerChanges]:
     """Bring the ledger in step with a batch of files, and mark the caches as behind.
 
     One transaction for most batches. A file with a great many memories takes several; until the last one its row says
@@ -76,7 +112,7 @@ class _Decision:
 
     connection: Connection
 
-    def __init__(self, index: WorkspaceIndex, batch: FileBatch, now: str) -> None:
+    def __init__(self, index: OwnIndex, batch: FileBatch, now: str) -> None:
         self.index = index
         self.batch = batch
         self.now = now
@@ -139,7 +175,7 @@ class _Decision:
     def _begin(self) -> None:
         """Save the files, and see which memory of theirs continues which of before."""
         connection, index, batch = self.connection, self.index, self.batch
-        file_copies.note_losses(connection, index, batch, self.now)
+        note_losses(connection, index, batch, self.now)
         self.gone = [index.files[path].id for path in batch.removed]
         self.old, old_chunks = self._before()
         new = self._save_files()
@@ -199,7 +235,7 @@ class _Decision:
         return memories, catalog.chunks_of(self.connection, (row.id for _, row in memories))
 
     def _just_gone(self) -> list[tuple[str, MemoryRow]]:
-        """What left a moment ago: it may be back in its file, or in one that has arrived."""
+        """Memories that left a moment ago: they may be back in their file, or in one that has arrived."""
         since = actions.in_utc(datetime.fromisoformat(self.now) - (UNDER_WAY if self.arrived else EMPTY_MOMENT))
         return catalog.just_gone(self.connection, self.index.id, since)
 
@@ -226,7 +262,7 @@ class _Decision:
         for path, (row, note) in self.batch.notes.items():
             begun = row if whole else replace(row, digest="", racy=True)
             saved = self.files[path] = catalog.save_file(self.connection, self.index.id, begun)
-            file_copies.keep(self.connection, saved.id, self.batch.data[path])
+            keep_copy(self.connection, saved.id, self.batch.data[path])
             file = replace(saved, digest=row.digest)
             changed += [ParsedMemory.of(file, note.role, memory) for memory in memories[path]]
         return changed
@@ -309,3 +345,64 @@ def _where_unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 def _rows(memory: Memory) -> int:
     """The rows that a memory takes in the ledger."""
     return 1 + len(memory.chunks)
+
+
+# --- matching -----------------------------------------------------------------------------------------------
+
+
+def match_memories(
+    old: Sequence[MemoryRow], old_chunks: Iterable[ChunkRow], new: Sequence[ParsedMemory]
+) -> dict[int, int]:
+    """Which old memory each new one (by its place in `new`) continues.
+
+    Content counts before headings, the same file before another: so a life follows an edit, a move within the
+    file, a new heading and into another file, in that order.
+    """
+    chunks: dict[int, set[str]] = defaultdict(set)
+    for chunk in old_chunks:
+        chunks[chunk.memory].add(chunk.digest)
+
+    def similar(before: MemoryRow, now: ParsedMemory) -> bool:
+        both = len(chunks[before.id] & set(now.chunks))
+        return both > 0 and both >= SIMILAR * min(len(chunks[before.id]), len(now.chunks))
+
+    current = [MemoryRow(0, now.file.id, now.memory.slug, now.digest, now.body) for now in new]
+    matches: dict[int, int] = {}
+    left = list(old)
+    for names, by_chunks in RULES:
+        key, waiting = attrgetter(*names), defaultdict[object, list[MemoryRow]](list)
+        for row in left:
+            waiting[key(row)].append(row)
+        for place, now in enumerate(current):
+            rows = waiting.get(key(now), [])
+            fitting = (row for row in rows if not by_chunks or similar(row, new[place]))
+            match = None if place in matches else next(fitting, None)
+            if match is not None:
+                matches[place] = match.id
+                rows.remove(match)
+        left = [row for rows in waiting.values() for row in rows]
+    return matches
+
+
+class ChunkPool:
+    """The chunks that were there before; those that no memory takes are dropped."""
+
+    def __init__(self, rows: Iterable[ChunkRow]) -> None:
+        self._by_digest: dict[str, list[ChunkRow]] = defaultdict(list)
+        for row in rows:
+            self._by_digest[row.digest].append(row)
+
+    def take(self, digest: str, memory: int) -> int | None:
+        """A chunk with exactly this text, preferably of the same memory."""
+        rows = self._by_digest.get(digest)
+        if not rows:
+            return None
+        row = next((row for row in rows if row.memory == memory), rows[0])
+        rows.remove(row)
+        return row.id
+
+    def left(self) -> list[int]:
+        return [row.id for rows in self._by_digest.values() for row in rows]
+
+    def left_digests(self) -> list[str]:
+        return [digest for digest, rows in self._by_digest.items() if rows]

@@ -27,7 +27,8 @@ from memd.indexer.indexing.scan import scan
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.record import actions
 from memd.indexer.store import catalog, vector_table
-from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
+from memd.indexer.store.stores import ActiveModel
 from memd.notes.blocks import Pieces
 
 NAMED = 20
@@ -40,7 +41,7 @@ HOLD_FILES = 20
 
 @dataclass(slots=True)
 class IngestReport:
-    """What one batch changed."""
+    """The changes of one batch."""
 
     files: int = 0
     removed: int = 0
@@ -74,7 +75,7 @@ class IngestReport:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """What `watch` tells of it."""
+        """The figures that `watch` tells."""
         names = ("files", "removed", "chunks_added", "chunks_dropped", "paths")
         return {name: getattr(self, name) for name in names} | {"took_ms": round(self.took_ms, 1)}
 
@@ -94,7 +95,7 @@ class IngestOptions:
 
 
 def apply(
-    stores: Stores, index: WorkspaceIndex, paths: Iterable[str], max_bytes: int, *, accept_missing: bool = False,
+    stores: OwnStores, index: OwnIndex, paths: Iterable[str], max_bytes: int, *, accept_missing: bool = False,
     deep: bool = False, now: datetime | None = None,
 ) -> IngestReport:  # fmt: skip
     """Bring the stores in step with the given paths, in one go and one tick of the clock."""
@@ -104,7 +105,7 @@ def apply(
 
 
 def apply_in_pieces(
-    stores: Stores, index: WorkspaceIndex, paths: Iterable[str], options: IngestOptions, hurry: Callable[[], bool],
+    stores: OwnStores, index: OwnIndex, paths: Iterable[str], options: IngestOptions, hurry: Callable[[], bool],
     saved: list[SavedMemory] | None = None,
 ) -> Iterator[IngestReport]:  # fmt: skip
     """Bring the stores in step with the given paths; yields whenever there is a `hurry`, and at the end.
@@ -141,16 +142,16 @@ def _next(reading: Pieces[FileBatch]) -> FileBatch | None:
 class _Batches:
     """Batches of files on their way into the stores; the caches may be some transactions behind the ledger."""
 
-    def __init__(self, stores: Stores, index: WorkspaceIndex, options: IngestOptions, saved: list[SavedMemory]) -> None:
+    def __init__(self, stores: OwnStores, index: OwnIndex, options: IngestOptions, saved: list[SavedMemory]) -> None:
         self.stores = stores
         self.index = index
         self.options = options
         self.saved = saved
         self.report = IngestReport()
-        """What was done since it last settled."""
+        """The work since it last settled."""
         self._since = time.monotonic()
         self._behind = LedgerChanges()
-        """What the ledger has and the caches have not."""
+        """The changes that the ledger has and the caches have not."""
         self._ticks = False
 
     def save(self, batch: FileBatch) -> Iterator[None]:
@@ -206,7 +207,7 @@ class _Batches:
         _follow(self.stores, self.index, changes, self.report, tick)
 
 
-def _hold(index: WorkspaceIndex, batch: FileBatch, report: IngestReport) -> None:
+def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport) -> None:
     """Hold the memories of files that vanished in a mass, or with their directory."""
     result = scan(index.workspace)
     index.missing = result.missing
@@ -228,7 +229,7 @@ def _count(report: IngestReport, batch: FileBatch) -> None:
 # --- the caches ---------------------------------------------------------------------------------------------
 
 
-def _follow(stores: Stores, index: WorkspaceIndex, changes: LedgerChanges, report: IngestReport, tick: bool) -> None:
+def _follow(stores: OwnStores, index: OwnIndex, changes: LedgerChanges, report: IngestReport, tick: bool) -> None:
     # The vectors first: a full disk can keep the text index from following, but not them.
     known = _follow_vectors(stores, index, changes)
     failpoint("after-vectors")
@@ -242,7 +243,7 @@ def _follow(stores: Stores, index: WorkspaceIndex, changes: LedgerChanges, repor
             stores.ledger.tick(connection)
 
 
-def _follow_vectors(stores: Stores, index: WorkspaceIndex, changes: LedgerChanges) -> int:
+def _follow_vectors(stores: OwnStores, index: OwnIndex, changes: LedgerChanges) -> int:
     """Add the vectors that the ledger has already, then drop what is gone; returns how many were known."""
     if stores.model is None:
         return 0
@@ -259,18 +260,18 @@ def _follow_vectors(stores: Stores, index: WorkspaceIndex, changes: LedgerChange
     return len(ids)
 
 
-def _touch(index: WorkspaceIndex, digests: Sequence[str]) -> None:
+def _touch(index: OwnIndex, digests: Sequence[str]) -> None:
     """The collection looks up by itself what became of the texts that were touched."""
     if index.collection is not None:
         index.collection.touch(digests)
 
 
-def _collection_behind(index: WorkspaceIndex) -> bool:
+def _collection_behind(index: OwnIndex) -> bool:
     """Whether the collection still has to follow. It says so when it has; one that is not open does when it opens."""
     return index.collection is None or index.collection.behind
 
 
-def mark_in_step(stores: Stores, workspace: int) -> None:
+def mark_in_step(stores: OwnStores, workspace: int) -> None:
     """Note that a collection has followed, unless it was touched again since."""
     index = next((index for index in stores.indexes.values() if index.id == workspace), None)
     if index is not None and not _collection_behind(index):
@@ -278,7 +279,7 @@ def mark_in_step(stores: Stores, workspace: int) -> None:
             catalog.mark(connection, index.id, vectors=False)
 
 
-def save_vectors(stores: Stores, model: ActiveModel, rows: Sequence[Row], vectors: Iterable[Vectors]) -> None:
+def save_vectors(stores: OwnStores, model: ActiveModel, rows: Sequence[Row], vectors: Iterable[Vectors]) -> None:
     """Keep new vectors: in the ledger, then in the mirrors. Only the model in use has collections."""
     digests, in_use = [row["digest"] for row in rows], model is stores.model
     with stores.ledger.write() as connection:

@@ -1,15 +1,23 @@
-"""Reads the files of a batch: which changed, what their notes are, which cannot be read."""
+"""Reads the files of a batch: which changed, what their notes are, which cannot be read.
+
+A copy of every file is kept as it was last read, so that one which an editor removes or empties can be restored.
+"""
 
 from __future__ import annotations
 
 import os
 import time
+import zlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from sqlite3 import Connection
 
 from memd.indexer.indexing.scan import ScanResult, is_memory_path, minute_of, refusal
+from memd.indexer.record import actions
+from memd.indexer.record.actions import digest_or_none, splice_of
 from memd.indexer.store.catalog import FileRow
+from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import FileStat, Note
 from memd.notes.blocks import Pieces
@@ -22,9 +30,17 @@ RACY_NS = 2_000_000_000
 """A file read this soon after its last change is read again: a second change may have the same timestamp."""
 
 
+LOSSES = ("file-removed", "file-emptied")
+"""The actions of an editor that concern a whole file."""
+RENAMED = "file-renamed"
+
+FAST = 1
+"""Compression level: files are read more often than they are lost."""
+
+
 @dataclass(slots=True)
 class FileBatch:
-    """What some paths are on disk."""
+    """Some paths as they are on disk."""
 
     notes: dict[str, tuple[FileRow, Note]] = field(default_factory=dict)
     data: dict[str, bytes] = field(default_factory=dict)
@@ -39,9 +55,9 @@ class FileBatch:
     chunks: int = 0
     """How many chunks the notes have."""
     known: dict[str, FileRow | None] = field(default_factory=dict)
-    """What the index knew of each path when it was read."""
+    """The row that the index knew of each path when it was read."""
 
-    def drop_outdated(self, index: WorkspaceIndex) -> list[str]:
+    def drop_outdated(self, index: OwnIndex) -> list[str]:
         """Leave out what somebody else has indexed since it was read, and what is gone by now; returns those paths.
 
         That a new file went again nobody else may have noted: there was nothing to remove.
@@ -76,7 +92,7 @@ def read_or_none(index: WorkspaceIndex, path: str, max_bytes: int) -> FileConten
 
 
 def read_files(
-    index: WorkspaceIndex, paths: deque[str], max_bytes: int, deep: bool,
+    index: OwnIndex, paths: deque[str], max_bytes: int, deep: bool,
     restless: Callable[[str, int], bool] | None = None,
 ) -> Pieces[FileBatch]:  # fmt: skip
     """Take paths and read them, up to about `MOST_CHUNKS` chunks.
@@ -110,7 +126,7 @@ def read_files(
     return batch
 
 
-def _admitted(index: WorkspaceIndex, path: str) -> bool:
+def _admitted(index: OwnIndex, path: str) -> bool:
     """Whether a scan would list this path: an event or an older entry may name one that it skips."""
     if not is_memory_path(index.workspace, path):
         return False
@@ -120,7 +136,7 @@ def _admitted(index: WorkspaceIndex, path: str) -> bool:
     return not why
 
 
-def _add(index: WorkspaceIndex, batch: FileBatch, path: str, content: FileContent, deep: bool) -> Pieces[None]:
+def _add(index: OwnIndex, batch: FileBatch, path: str, content: FileContent, deep: bool) -> Pieces[None]:
     known, racy = index.files.get(path), time.time_ns() - max(content.mtime_ns, content.ctime_ns) < RACY_NS
     row = FileRow(0, path, content.size, content.mtime_ns, content.ctime_ns, content.inode, content.digest, racy, "")
     if known is not None and known.digest == content.digest and not (known.problem or deep):
@@ -136,9 +152,56 @@ def _add(index: WorkspaceIndex, batch: FileBatch, path: str, content: FileConten
     batch.chunks += sum(len(memory.chunks) for memory in note.memories)
 
 
-def _skipped(index: WorkspaceIndex, path: str, why: str) -> FileRow:
+def _skipped(index: OwnIndex, path: str, why: str) -> FileRow:
     try:
         seen = FileStat.of((index.workspace.root / path).stat())
     except OSError:
         return FileRow(0, path, -1, 0, 0, 0, "", True, why)
     return FileRow(0, path, seen.size, seen.mtime_ns, seen.ctime_ns, seen.inode, "", False, why)
+
+
+# --- copies -------------------------------------------------------------------------------------------------
+
+
+def keep_copy(connection: Connection, file: int, data: bytes) -> None:
+    connection.execute("INSERT OR REPLACE INTO pages VALUES (?, ?)", (file, zlib.compress(data, FAST)))
+
+
+def copy_of(connection: Connection, file: int) -> bytes | None:
+    row = connection.execute("SELECT body FROM pages WHERE file = ?", (file,)).fetchone()
+    return zlib.decompress(row["body"]) if row else None
+
+
+def note_losses(connection: Connection, index: OwnIndex, batch: FileBatch, now: str) -> None:
+    """Record files that an editor removed or emptied, as actions that can be undone, and those that were renamed.
+
+    What memd itself removed has an action already.
+    """
+    new_names = {row.digest: path for path, (row, _) in batch.notes.items() if path not in index.files}
+    present = {row.digest for row, _ in batch.notes.values()}
+    for path in batch.removed:
+        digest = index.files[path].digest
+        if digest in new_names:
+            paths = [path, new_names[digest]]
+            actions.add(connection, index.id, "editor", RENAMED, at=now, paths=paths, conflicts=[])
+        elif digest not in present:
+            _note_loss(connection, index, path, None, now)
+    for path, (row, note) in batch.notes.items():
+        known = index.files.get(path)
+        if not note.memories and known is not None and known.digest != row.digest:
+            _note_loss(connection, index, path, batch.data[path], now)
+
+
+def _note_loss(connection: Connection, index: OwnIndex, path: str, after: bytes | None, now: str) -> None:
+    file = index.files[path].id
+    before = copy_of(connection, file)
+    last = connection.execute(
+        "SELECT MAX(v.at) AS at FROM versions v JOIN memories m ON m.id = v.memory WHERE m.file = ?", (file,)
+    ).fetchone()["at"]
+    if before is None or last is None:
+        return
+    who, _ = actions.author(connection, index.id, path, digest_or_none(after), "", since=last)
+    if who == "editor":
+        what = LOSSES[after is not None]
+        action = actions.add(connection, index.id, who, what, at=now, paths=[path], conflicts=[])
+        actions.keep_splice(connection, action, 0, splice_of(path, before, after))

@@ -29,7 +29,7 @@ ODD = "it is no regular file"
 
 @dataclass(slots=True)
 class ScanResult:
-    """What a scan of a workspace found."""
+    """The findings of a scan of a workspace."""
 
     files: dict[str, FileStat] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
@@ -215,7 +215,7 @@ class _Walk:
 
 
 class _Name(NamedTuple):
-    """What the name of a path says of it."""
+    """All that the name of a path says."""
 
     readable: bool
     left_out: bool

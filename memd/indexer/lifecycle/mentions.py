@@ -18,7 +18,7 @@ from memd.indexer.indexing import memory_names
 from memd.indexer.lifecycle import edges
 from memd.indexer.record.actions import in_utc
 from memd.indexer.store.ledger import Ledger
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex
 from memd.lifecycle.lives import RELATED, ends, strengthened
 from memd.models import RELATIONS
 from memd.notes.metadata import DECLARED, WRITTEN
@@ -208,7 +208,7 @@ def resolve(connection: Connection, workspace: int, memories: Collection[int] | 
     return carry_out(connection, workspace, plan(connection, workspace, memories), now)
 
 
-def resolve_some(ledger: Ledger, index: WorkspaceIndex) -> None:
+def resolve_some(ledger: Ledger, index: OwnIndex) -> None:
     """Bring the edges of a few memories of those that changed in step, in one transaction."""
     some = set(islice(index.unlinked, AT_ONCE))
     with ledger.write() as connection:

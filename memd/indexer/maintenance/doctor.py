@@ -17,14 +17,14 @@ from memd.errors import LedgerDamaged, MemdError, ModelUnavailable, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.read_files import changed_paths, read_or_none
 from memd.indexer.indexing.scan import newest_first, scan
-from memd.indexer.maintenance import ledger_repair
-from memd.indexer.maintenance.reconcile import collection_difference, reconcile_collection, reconcile_text
+from memd.indexer.maintenance import backups
+from memd.indexer.maintenance.rebuild import collection_difference, reconcile_collection, reconcile_text
 from memd.indexer.record import actions
 from memd.indexer.store import catalog
-from memd.indexer.store.chroma_child import ChromaFolder, vector_host
+from memd.indexer.store.chroma import chroma_place
 from memd.indexer.store.ledger import FIX, Ledger, LedgerPlace, translated
 from memd.indexer.store.ledger_check import problem_in
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.vectors import VectorStore
 from memd.models import Workspace
 from memd.notes.read import SkippedFile, UnreadableFile, read
@@ -40,7 +40,7 @@ KEEP_ASIDE = 7 * 86_400
 """Seconds that the quarantine is kept, for a person to look at."""
 
 PARSER = "tree_sitter"
-"""What the extra `outline` installs."""
+"""The package that the extra `outline` installs."""
 
 SECRET_SECONDS = 30.0
 """A scan of a very large workspace for secrets stops after this; the newest files come first."""
@@ -62,7 +62,9 @@ def sound(findings: list[DoctorFinding]) -> bool:
     return all(finding.state != "broken" for finding in findings)
 
 
-def examine(stores: Stores, settings: Settings, ledger: DoctorFinding, fix: bool, running: bool) -> list[DoctorFinding]:
+def examine(
+    stores: OwnStores, settings: Settings, ledger: DoctorFinding, fix: bool, running: bool
+) -> list[DoctorFinding]:
     """Run every check. `running`: on the writer's thread of a daemon, which leaves the collections to another.
 
     `ledger`: what `examine_ledger` found. With a broken one nothing can be compared: then it is the only finding.
@@ -76,7 +78,7 @@ def examine(stores: Stores, settings: Settings, ledger: DoctorFinding, fix: bool
         return [_broken(error.message)]
 
 
-def _examine_rest(stores: Stores, settings: Settings, fix: bool, running: bool) -> list[DoctorFinding]:
+def _examine_rest(stores: OwnStores, settings: Settings, fix: bool, running: bool) -> list[DoctorFinding]:
     findings = [_room(stores.folder), *_model(stores, settings)]
     findings += _outline(settings)
     # Read before the collections are opened, which marks those that differ.
@@ -93,7 +95,7 @@ def _examine_rest(stores: Stores, settings: Settings, fix: bool, running: bool) 
     return findings
 
 
-def examine_collections(stores: Stores, fix: bool, waiting: AbstractSet[int] = frozenset()) -> list[DoctorFinding]:
+def examine_collections(stores: OwnStores, fix: bool, waiting: AbstractSet[int] = frozenset()) -> list[DoctorFinding]:
     """Compare the collections with the ledger. It waits for Chroma, so the writer's thread must not do it.
 
     `waiting`: workspaces whose collection had not followed yet when the daemon stopped.
@@ -130,7 +132,7 @@ def open_ledger(folder: Path, fix: bool) -> list[DoctorFinding]:
 
 def mend_ledger(folder: Path, why: str) -> DoctorFinding:
     """Let another ledger take the place of a damaged one."""
-    return DoctorFinding("state.db", "mended", ledger_repair.mend(folder, why))
+    return DoctorFinding("state.db", "mended", backups.mend(folder, why))
 
 
 # --- around the stores --------------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ def _room(folder: Path) -> DoctorFinding:
     return DoctorFinding("disk", "ok", f"{free:,} MB free at {folder}")
 
 
-def _model(stores: Stores, settings: Settings) -> Iterator[DoctorFinding]:
+def _model(stores: OwnStores, settings: Settings) -> Iterator[DoctorFinding]:
     if settings.embedding.provider == "none":
         yield DoctorFinding("model", "ok", "off by choice (embedding.provider = none): text search only")
         return
@@ -162,7 +164,7 @@ def _outline(settings: Settings) -> Iterator[DoctorFinding]:
         yield DoctorFinding("outline", "warn", "it is on, but its parsers are not installed", how)
 
 
-def _load_model(stores: Stores, settings: Settings) -> None:
+def _load_model(stores: OwnStores, settings: Settings) -> None:
     from memd.indexer.model.embedder import load_embedder, source_of
 
     embedder = load_embedder(settings.embedding, stores.folder / "model")
@@ -171,21 +173,21 @@ def _load_model(stores: Stores, settings: Settings) -> None:
         stores.use_model(embedder, source_of(settings.embedding))
 
 
-def _chroma_folder(stores: Stores, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:
+def _chroma_folder(stores: OwnStores, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:
     """Open the collections, and leave them as they are if they are broken and not to be mended."""
-    host = vector_host(settings.vectors, stores.folder, stores.ledger.id, take_over=fix)
-    problem = host.damage() if isinstance(host, ChromaFolder) else ""
+    place = chroma_place(settings.vectors, stores.folder, stores.ledger.id, take_over=fix)
+    problem = place.damage()
     if problem and not fix:
         yield DoctorFinding("chroma", "broken", problem, "memd doctor --fix")
         return
     if problem:
-        host.put_aside(problem)
+        place.put_aside(problem)
         yield DoctorFinding("chroma", "mended", f"{problem}; put aside and made again")
     if stores.model is not None:
-        stores.use_vectors(VectorStore(host, following=False))
+        stores.use_vectors(VectorStore(place, following=False))
 
 
-def _leftovers(stores: Stores, fix: bool) -> Iterator[DoctorFinding]:
+def _leftovers(stores: OwnStores, fix: bool) -> Iterator[DoctorFinding]:
     """Folders of removed workspaces, and old quarantine."""
     known = {str(index.id) for index in stores.indexes.values()}
     leftovers = [folder for folder in stores.folder.glob("text/*") if folder.name not in known]
@@ -203,7 +205,7 @@ def _leftovers(stores: Stores, fix: bool) -> Iterator[DoctorFinding]:
 # --- one workspace ------------------------------------------------------------------------------------------
 
 
-def _index(stores: Stores, index: WorkspaceIndex, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:
+def _index(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:
     ns = index.workspace.ns
     if fix:
         stores.mend_text(index)
@@ -219,20 +221,19 @@ def _index(stores: Stores, index: WorkspaceIndex, settings: Settings, fix: bool)
     yield from _missing_vectors(stores, index)
 
 
-def _missing_vectors(stores: Stores, index: WorkspaceIndex) -> Iterator[DoctorFinding]:
+def _missing_vectors(stores: OwnStores, index: OwnIndex) -> Iterator[DoctorFinding]:
     """Chunks that a question by meaning cannot find yet."""
     chunks, made = catalog.chunk_count(stores.ledger.reader, index.id), stores.vector_count(index)
+    fix = "they are made while memd runs; memd status says how long it takes"
     if stores.model is not None and made < chunks:
         detail = f"{chunks - made:,} of {chunks:,} chunks have no vector yet: found by their words, not by meaning"
-        fix = "they are made while memd runs; memd status says how long it takes"
         yield DoctorFinding(f"{index.workspace.ns}: missing vectors", "warn", detail, fix)
     if stores.multilingual is not None and (foreign := stores.pending_foreign(index)):
         detail = f"{foreign:,} chunks have no vector for other languages yet"
-        fix = "they are made while memd runs; memd status says how long it takes"
         yield DoctorFinding(f"{index.workspace.ns}: vectors of other languages", "warn", detail, fix)
 
 
-def _half_done(stores: Stores, index: WorkspaceIndex) -> Iterator[DoctorFinding]:
+def _half_done(stores: OwnStores, index: OwnIndex) -> Iterator[DoctorFinding]:
     """Writes that neither ended nor were restored."""
     reader = stores.ledger.reader
     for row in actions.begun(reader, index.id):
@@ -243,7 +244,7 @@ def _half_done(stores: Stores, index: WorkspaceIndex) -> Iterator[DoctorFinding]
             yield DoctorFinding(f"{index.workspace.ns}: writes", "warn", detail, fix)
 
 
-def _collection(stores: Stores, index: WorkspaceIndex, fix: bool, waits: bool) -> DoctorFinding:
+def _collection(stores: OwnStores, index: OwnIndex, fix: bool, waits: bool) -> DoctorFinding:
     name, vectors = f"{index.workspace.ns}: vectors", stores.vectors
     if vectors is not None and vectors.following and not vectors.wait_in_step(FOLLOW_SECONDS) and not vectors.trouble:
         return DoctorFinding(name, "warn", "the collection still takes in what changed", "memd doctor, a little later")
@@ -255,7 +256,7 @@ def _collection(stores: Stores, index: WorkspaceIndex, fix: bool, waits: bool) -
     return found
 
 
-def _files(stores: Stores, index: WorkspaceIndex, settings: Settings, fix: bool) -> DoctorFinding:
+def _files(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) -> DoctorFinding:
     """Whether the ledger has every file as it is on disk."""
     changed = changed_paths(index, scan(index.workspace))
     stale = {path for path in changed if not _same_text(index, path, settings)}
@@ -269,7 +270,7 @@ def _files(stores: Stores, index: WorkspaceIndex, settings: Settings, fix: bool)
     return DoctorFinding(name, "mended", f"{len(stale)} were read again ({some})")
 
 
-def _same_text(index: WorkspaceIndex, path: str, settings: Settings) -> bool:
+def _same_text(index: OwnIndex, path: str, settings: Settings) -> bool:
     known = index.files.get(path)
     content = read_or_none(index, path, settings.index.max_file_kb * 1024)
     return known is not None and (known.digest == content.digest if content else bool(known.problem))
@@ -289,13 +290,13 @@ def _compare(name: str, differs: Callable[[], str], mend: Callable[[], object], 
     return DoctorFinding(name, "mended", problem)
 
 
-def _text_differs(stores: Stores, index: WorkspaceIndex) -> str:
+def _text_differs(stores: OwnStores, index: OwnIndex) -> str:
     index.text.verify()
     wanted, held = catalog.chunk_ids(stores.ledger.reader, index.id), index.text.ids()
     return _difference(len(wanted - held), len(held - wanted))
 
 
-def _mend_text(stores: Stores, index: WorkspaceIndex) -> None:
+def _mend_text(stores: OwnStores, index: OwnIndex) -> None:
     """Reconcile the text index; one that cannot be read is made again."""
     stores.suspect_text(index)
     try:
@@ -305,7 +306,7 @@ def _mend_text(stores: Stores, index: WorkspaceIndex) -> None:
     reconcile_text(stores, index)
 
 
-def _collection_differs(stores: Stores, index: WorkspaceIndex) -> str:
+def _collection_differs(stores: OwnStores, index: OwnIndex) -> str:
     if stores.vectors is not None and stores.vectors.trouble:
         return stores.vectors.trouble
     return _difference(*collection_difference(stores, index))

@@ -1,25 +1,70 @@
-"""Builds a workspace's text index from the ledger in a child process, so that queries are not held up."""
+"""Makes caches hold what the ledger says: by adding and dropping what differs, or built anew in a child process."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
+import socket
 import sqlite3
-import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+from memd.child import Child, ChildGone, encode, end_with_the_parent
 from memd.errors import MemdError
-from memd.indexer.store import text
-from memd.indexer.store.stores import BUILDING
-from memd.models import Chunk
+from memd.indexer.store import catalog, text
+from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores
 
 GENTLE = 15
 """The niceness of a build that nobody waits for."""
+
+
+BUILD_ERRORS = (MemdError, OSError, sqlite3.Error)
+"""The errors by which a build fails, if its process does not."""
+
+BATCH = 1_000
+"""Chunks that are added to a text index at a time."""
+
+
+# --- what differs -------------------------------------------------------------------------------------------
+
+
+def reconcile_text(stores: OwnStores, index: OwnIndex) -> int:
+    """Make the text index hold exactly the ledger's chunks; returns how many differed."""
+    stores.suspect_text(index)
+    wanted, held = catalog.chunk_ids(stores.ledger.reader, index.id), index.text.ids()
+    missing, extra = sorted(wanted - held, reverse=True), sorted(held - wanted)
+    if extra:
+        index.text.apply((), extra)
+    for at in range(0, len(missing), BATCH):
+        index.text.apply(catalog.chunk_texts(stores.ledger.reader, missing[at : at + BATCH]), ())
+    with stores.ledger.write() as connection:
+        catalog.mark(connection, index.id, text=False)
+    return len(missing) + len(extra)
+
+
+def collection_difference(stores: OwnStores, index: OwnIndex) -> tuple[int, int]:
+    """How many vectors the collection lacks, and how many it has too many.
+
+    It waits for Chroma, so the writer's thread must not ask.
+    """
+    if stores.model is None or index.collection is None:
+        return 0, 0
+    held, wanted = index.collection.digests(), index.collection.source.digests()
+    return len(wanted - held), len(held - wanted)
+
+
+def reconcile_collection(stores: OwnStores, index: OwnIndex) -> bool:
+    """Make the collection hold exactly the ledger's vectors; says whether it does. Not on the writer's thread."""
+    if stores.vectors is None or index.collection is None:
+        return False
+    index.collection.compare()
+    stores.vectors.follow()
+    return stores.vectors.wait_in_step()
+
+
+# --- a text index that is built anew ------------------------------------------------------------------------
 
 
 def build_elsewhere(state: Path, workspace: int, nice: int = 0) -> Path:
@@ -27,42 +72,28 @@ def build_elsewhere(state: Path, workspace: int, nice: int = 0) -> Path:
     (state / BUILDING).mkdir(mode=0o700, exist_ok=True)
     # A folder for each: a rebuild that someone asked for may meet one that the daemon began by itself.
     fresh = Path(tempfile.mkdtemp(prefix=f"{workspace}.", dir=state / BUILDING))
-    module = [sys.executable, "-W", "ignore", "-m", "memd.indexer.maintenance.rebuild"]
-    arguments = [str(state), str(workspace), str(fresh), str(nice)]
-    watched, held = os.pipe()
+    child = Child("memd-rebuild", "memd.indexer.maintenance.rebuild", *map(str, (state, workspace, fresh, nice)))
     try:
-        done = subprocess.run([*module, *arguments], stdin=watched, capture_output=True, text=True, check=False)
-    finally:
-        os.close(watched)
-        os.close(held)
-    if done.returncode:
+        child.ready.result()
+    except (ChildGone, *BUILD_ERRORS) as error:
         shutil.rmtree(fresh, ignore_errors=True)
-        last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"
-        raise MemdError(f"the text index could not be built: {last}", "memd doctor")
+        raise MemdError(f"the text index could not be built: {error}", "memd doctor") from error
+    finally:
+        child.close()
     return fresh
 
 
-def _chunks(state: Path, workspace: int) -> Iterator[tuple[int, Chunk]]:
-    connection = sqlite3.connect(f"file:{state / 'state.db'}?mode=ro", uri=True)
-    rows = connection.execute(
-        "SELECT id, text, start_line, end_line, heading, context FROM chunks WHERE workspace = ? ORDER BY id",
-        (workspace,),
-    )
-    for number, body, start, end, heading, context in rows:
-        yield number, Chunk(body, start, end, tuple(json.loads(heading)), context)
-    connection.close()
-
-
-def _end_with_the_parent() -> None:
-    """Standard input ends when the daemon does, in whatever way."""
-    os.read(sys.stdin.fileno(), 1)
-    os._exit(1)
-
-
-def main(state: str, workspace: str, fresh: str, nice: str) -> None:
+def main(descriptor: str, state: str, workspace: str, fresh: str, nice: str) -> None:
     os.nice(int(nice))
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
-    text.build(Path(fresh), _chunks(Path(state), int(workspace)))
+    connection = socket.socket(fileno=int(descriptor))
+    end_with_the_parent(connection, code=1)
+    failure: Exception | None = None
+    try:
+        with closing(sqlite3.connect(f"file:{Path(state) / 'state.db'}?mode=ro", uri=True)) as ledger:
+            text.build(Path(fresh), catalog.all_chunk_texts(ledger, int(workspace)))
+    except BUILD_ERRORS as error:
+        failure = error
+    connection.sendall(encode((0, failure)))
 
 
 if __name__ == "__main__":

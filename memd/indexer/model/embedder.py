@@ -21,7 +21,7 @@ from memd import installation
 from memd.config.schema import SERVERS
 from memd.errors import ModelUnavailable
 from memd.indexer.model import granite
-from memd.indexer.model.pooling import MOST_TEXTS, Pooling, Vectors, batches, padded, pooled, unit
+from memd.indexer.model.pooling import MOST_TEXTS, Pooling, Vectors, batches, encodable, padded, pooled, unit
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -159,6 +159,10 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
+def _missing(library: str, error: ImportError) -> ModelUnavailable:
+    return ModelUnavailable(f"The library {library} is missing: {error}.", installation.packages(library))
+
+
 def _tokenizer(content: bytes, model: str) -> Tokenizer:
     """The tokenizer in `content`, without padding."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # its threads do not survive a fork
@@ -167,9 +171,7 @@ def _tokenizer(content: bytes, model: str) -> Tokenizer:
 
         tokenizer: Tokenizer = Tokenizer.from_buffer(content)  # ValueError; from_file raises bare Exception
     except ImportError as error:
-        raise ModelUnavailable(
-            f"The library tokenizers is missing: {error}.", installation.packages("tokenizers")
-        ) from error
+        raise _missing("tokenizers", error) from error
     except ValueError as error:
         raise ModelUnavailable(f"The tokenizer of {model} is not valid: {error}", _HINT) from error
     tokenizer.no_padding()
@@ -183,9 +185,7 @@ def _session(graph: Path | bytes, threads: int, model: str) -> Any:
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime
     except ImportError as error:
-        raise ModelUnavailable(
-            f"The library onnxruntime is missing: {error}.", installation.packages("onnxruntime")
-        ) from error
+        raise _missing("onnxruntime", error) from error
     onnxruntime.set_default_logger_severity(3)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -262,7 +262,7 @@ class OnnxEmbedder:
 
     def _encodings(self, texts: Sequence[str]) -> list[Encoding]:
         try:
-            return self._tokenizer.encode_batch([_encodable(text) for text in texts])
+            return self._tokenizer.encode_batch([encodable(text) for text in texts])
         except Exception as error:
             if type(error) is not Exception:  # tokenizers raises Exception itself, which has no other name
                 raise
@@ -296,7 +296,7 @@ class HashEmbedder:
         rows = np.zeros((len(texts), self.dims), np.float32)
         for row, text in zip(rows, texts, strict=True):
             for word in self._words(text):
-                place = int.from_bytes(hashlib.blake2b(_encodable(word).encode(), digest_size=8).digest())
+                place = int.from_bytes(hashlib.blake2b(encodable(word).encode(), digest_size=8).digest())
                 row[place % self.dims] += 1 if place >> 63 else -1
         return unit(rows)
 
@@ -326,8 +326,3 @@ def _one_a_text(output: Any, mask: NDArray[np.int64]) -> bool:
     if not isinstance(output, np.ndarray) or not np.issubdtype(output.dtype, np.floating):
         return False
     return output.ndim in (2, 3) and output.shape[: output.ndim - 1] == mask.shape[: output.ndim - 1]
-
-
-def _encodable(text: str) -> str:
-    """The text without lone surrogates, which no tokenizer takes."""
-    return text.encode("utf-8", "replace").decode("utf-8")

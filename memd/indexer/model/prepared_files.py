@@ -1,8 +1,9 @@
-"""Files that are made from an installed model once and kept in the state directory."""
+"""The files of installed models, and those that are made from them once and kept in the state directory."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import logging
 import os
 import tempfile
@@ -10,6 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 _log = logging.getLogger(__name__)
+
+
+def installed(package: str, name: str) -> Path | None:
+    """A file or folder of an installed package, which is not imported; None if it is not there."""
+    spec = importlib.util.find_spec(package)
+    places = [Path(place) / name for place in (spec and spec.submodule_search_locations) or ()]
+    return next((place for place in places if place.exists()), None)
 
 
 def digest_of(path: Path) -> str:

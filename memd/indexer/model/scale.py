@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,20 +16,7 @@ from memd.indexer.model.pooling import Vectors
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder
 
-PAIRS = (
-    ("The kitchen tap drips at night.", "Water keeps leaking from the faucet in the kitchen after dark."),
-    ("Backups run every Sunday at three.", "Once a week, early on Sunday morning, the data is saved."),
-    ("She learned to play the cello as a child.", "When she was young she was taught the cello."),
-    ("The release was delayed by a failing test.", "We shipped late because one of the tests broke."),
-    ("Aspirin lowers the risk of a second stroke.", "Patients who take aspirin have fewer repeated strokes."),
-    ("Our train to Vienna leaves from platform nine.", "The Vienna train departs at track 9."),
-    ("He is allergic to peanuts.", "Peanuts make him ill, so he cannot eat them."),
-    ("The database listens on port 5433.", "Connect to the database server through port 5433."),
-    ("They adopted a grey cat last spring.", "A grey cat has lived with them since spring."),
-    ("The roof must be mended before winter.", "Before the cold season the roof needs repair."),
-    ("Use a mutex around the shared counter.", "Guard the counter that threads share with a lock."),
-    ("Grandmother's bread needs two hours to rise.", "Let the dough of grandma's bread rest for two hours."),
-)
+PAIRS: list[list[str]] = json.loads(Path(__file__).with_name("paraphrases.json").read_text(encoding="utf-8"))
 """Each pair says one thing twice; different pairs have nothing in common."""
 
 

@@ -1,1 +1,1 @@
-"""What is kept: the ledger, the text index and the vectors, each opened in one place."""
+"""All that is kept: the ledger, the text index and the vectors, each opened in one place."""

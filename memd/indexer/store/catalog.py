@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -15,6 +15,8 @@ from memd.indexer.language.tongues import foreign_language
 from memd.lifecycle.lives import BASE
 from memd.models import Chunk, Declared, Memory, Workspace
 from memd.notes.metadata import expiry
+
+CHUNKS = "SELECT id, text, start_line, end_line, heading, context FROM chunks WHERE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRow:
-    """What it takes to recognise a memory."""
+    """The parts by which a memory is recognised."""
 
     id: int
     file: int | None
@@ -45,7 +47,7 @@ class MemoryRow:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
-    """What it takes to recognise a chunk."""
+    """The parts by which a chunk is recognised."""
 
     id: int
     memory: int
@@ -71,6 +73,17 @@ def _digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
+def number_of(connection: sqlite3.Connection, query: str, *values: object) -> int:
+    """The first number that a query finds; 0 for none."""
+    row = connection.execute(query, values).fetchone()
+    return int(row[0] or 0) if row else 0
+
+
+def numbers_of(connection: sqlite3.Connection, query: str, *values: object) -> set[int]:
+    """The numbers that a query finds."""
+    return {row[0] for row in connection.execute(query, values)}
+
+
 # --- workspaces ---------------------------------------------------------------------------------------------
 
 
@@ -92,7 +105,7 @@ def workspace_rows(connection: sqlite3.Connection) -> list[sqlite3.Row]:
 
 def polyglots(connection: sqlite3.Connection) -> set[int]:
     """The workspaces that were asked in another language than English."""
-    return {row[0] for row in connection.execute("SELECT id FROM workspaces WHERE polyglot")}
+    return numbers_of(connection, "SELECT id FROM workspaces WHERE polyglot")
 
 
 def mark_polyglot(connection: sqlite3.Connection, workspace: int) -> None:
@@ -131,7 +144,7 @@ def mark(
 
 def behind(connection: sqlite3.Connection) -> set[int]:
     """The workspaces whose collection may differ from the ledger."""
-    return {row["id"] for row in connection.execute("SELECT id FROM workspaces WHERE vectors_dirty")}
+    return numbers_of(connection, "SELECT id FROM workspaces WHERE vectors_dirty")
 
 
 def counts(connection: sqlite3.Connection, workspace: int) -> dict[str, int]:
@@ -146,17 +159,14 @@ def counts(connection: sqlite3.Connection, workspace: int) -> dict[str, int]:
 
 
 def chunk_count(connection: sqlite3.Connection, workspace: int) -> int:
-    return int(connection.execute("SELECT COUNT(*) FROM chunks WHERE workspace = ?", (workspace,)).fetchone()[0])
+    return number_of(connection, "SELECT COUNT(*) FROM chunks WHERE workspace = ?", workspace)
 
 
 def expected_text(connection: sqlite3.Connection, workspace: int) -> tuple[bool, int]:
     """Whether the text index may be behind, and how many chunks it has if it is not."""
-    row = connection.execute(
-        "SELECT text_dirty, (SELECT COUNT(*) FROM chunks WHERE workspace = w.id) AS chunks FROM workspaces w"
-        " WHERE id = ?",
-        (workspace,),
-    ).fetchone()
-    return (bool(row["text_dirty"]), int(row["chunks"])) if row else (True, 0)
+    known = "SELECT text_dirty, (SELECT COUNT(*) FROM chunks WHERE workspace = w.id) FROM workspaces w WHERE id = ?"
+    row = connection.execute(known, (workspace,)).fetchone()
+    return (bool(row[0]), int(row[1])) if row else (True, 0)
 
 
 # --- files --------------------------------------------------------------------------------------------------
@@ -164,10 +174,8 @@ def expected_text(connection: sqlite3.Connection, workspace: int) -> tuple[bool,
 
 def files(connection: sqlite3.Connection, workspace: int) -> Mapping[str, FileRow]:
     """The rows of a workspace's files by path; nobody can change what others may be reading."""
-    rows = connection.execute(
-        "SELECT id, path, size, mtime_ns, ctime_ns, inode, digest, racy, problem FROM files WHERE workspace = ?",
-        (workspace,),
-    )
+    query = "SELECT id, path, size, mtime_ns, ctime_ns, inode, digest, racy, problem FROM files WHERE workspace = ?"
+    rows = connection.execute(query, (workspace,))
     return MappingProxyType({
         path: FileRow(number, path, size, mtime_ns, ctime_ns, inode, digest, bool(racy), problem)
         for number, path, size, mtime_ns, ctime_ns, inode, digest, racy, problem in rows
@@ -176,13 +184,14 @@ def files(connection: sqlite3.Connection, workspace: int) -> Mapping[str, FileRo
 
 def any_files(connection: sqlite3.Connection) -> bool:
     """Whether anything was ever read, in any workspace."""
-    return connection.execute("SELECT 1 FROM files LIMIT 1").fetchone() is not None
+    return bool(number_of(connection, "SELECT 1 FROM files LIMIT 1"))
 
 
 def problems(connection: sqlite3.Connection, workspace: int) -> dict[str, str]:
     """The files that cannot be indexed, and why."""
-    rows = connection.execute("SELECT path, problem FROM files WHERE workspace = ? AND problem <> ''", (workspace,))
-    return {row["path"]: row["problem"] for row in rows}
+    return dict(
+        connection.execute("SELECT path, problem FROM files WHERE workspace = ? AND problem <> ''", (workspace,))
+    )
 
 
 def paths(connection: sqlite3.Connection, workspace: int) -> list[tuple[str, int]]:
@@ -219,9 +228,8 @@ def drop_files(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
 
 def memories_of(connection: sqlite3.Connection, file: int, but: Collection[str] = ()) -> list[MemoryRow]:
     """The memories of a file, without those of some slugs."""
-    rows = connection.execute(
-        "SELECT id, file, slug, digest, body FROM memories WHERE file = ? ORDER BY start_line", (file,)
-    )
+    query = "SELECT id, file, slug, digest, body FROM memories WHERE file = ? ORDER BY start_line"
+    rows = connection.execute(query, (file,))
     return [MemoryRow(*row) for row in rows if row["slug"] not in but]
 
 
@@ -315,15 +323,14 @@ def _memory_values(workspace: int, file: int, memory: Memory, role: str, now: st
 
 @lru_cache(maxsize=1_000)
 def _facts(declared: Declared) -> str:
-    """What a note declares, as JSON; cached, since most notes declare nothing."""
+    """The declarations of a note, as JSON; cached, since most notes declare nothing."""
     return json.dumps(asdict(declared), ensure_ascii=False)
 
 
 def let_go(connection: sqlite3.Connection, memories: Iterable[int], now: str) -> None:
     """Mark memories whose text left the files; their rows stay, so that their lives go on if the text comes back."""
-    connection.executemany(
-        "UPDATE memories SET gone = ?, file = NULL WHERE id = ?", [(now, memory) for memory in memories]
-    )
+    left = [(now, memory) for memory in memories]
+    connection.executemany("UPDATE memories SET gone = ?, file = NULL WHERE id = ?", left)
 
 
 # --- chunks -------------------------------------------------------------------------------------------------
@@ -357,9 +364,8 @@ def move_chunk(connection: sqlite3.Connection, known: int, file: int, memory: in
 
 def unread_chunks(connection: sqlite3.Connection, most: int) -> list[tuple[int, str]]:
     """Chunks whose language was not looked at, because they were there before memd did that."""
-    return [
-        tuple(row) for row in connection.execute("SELECT id, text FROM chunks WHERE language IS NULL LIMIT ?", (most,))
-    ]
+    rows = connection.execute("SELECT id, text FROM chunks WHERE language IS NULL LIMIT ?", (most,))
+    return [(row["id"], row["text"]) for row in rows]
 
 
 def save_languages(connection: sqlite3.Connection, languages: Iterable[tuple[str, int]]) -> None:
@@ -372,7 +378,7 @@ def foreign_languages(connection: sqlite3.Connection, chunks: Sequence[int]) -> 
         "SELECT c.id, c.language FROM json_each(?) j CROSS JOIN chunks c ON c.id = j.value WHERE c.language > ''",
         (json.dumps(list(chunks)),),
     )
-    return {row[0]: row[1] for row in rows}
+    return dict(rows)
 
 
 def drop_chunks(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
@@ -380,17 +386,20 @@ def drop_chunks(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
 
 
 def chunk_ids(connection: sqlite3.Connection, workspace: int) -> set[int]:
-    return {row[0] for row in connection.execute("SELECT id FROM chunks WHERE workspace = ?", (workspace,))}
+    return numbers_of(connection, "SELECT id FROM chunks WHERE workspace = ?", workspace)
 
 
 def chunk_texts(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[int, Chunk]]:
     """Chunks by number, as the caches need them."""
-    rows = connection.execute(
-        "SELECT id, text, start_line, end_line, heading, context FROM chunks"
-        " WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
-    )
-    return [
-        (number, Chunk(text, start, end, tuple(json.loads(heading)), context))
-        for number, text, start, end, heading, context in rows
-    ]
+    rows = connection.execute(f"{CHUNKS} id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
+    return list(map(_text_of, rows))
+
+
+def all_chunk_texts(connection: sqlite3.Connection, workspace: int) -> Iterator[tuple[int, Chunk]]:
+    """The chunks of a workspace, read one by one."""
+    return map(_text_of, connection.execute(f"{CHUNKS} workspace = ? ORDER BY id", (workspace,)))
+
+
+def _text_of(row: sqlite3.Row) -> tuple[int, Chunk]:
+    number, text, start, end, heading, context = row
+    return number, Chunk(text, start, end, tuple(json.loads(heading)), context)

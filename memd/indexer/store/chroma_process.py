@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
@@ -32,20 +33,22 @@ import httpx  # noqa: E402
 from chromadb.config import Settings as ChromaSettings  # noqa: E402
 from chromadb.errors import ChromaError  # noqa: E402
 
-from memd.child import encode, receive  # noqa: E402
+from memd.child import encode, serve  # noqa: E402
 from memd.config.addresses import is_loopback  # noqa: E402
 from memd.errors import DiskFull, StoreBroken  # noqa: E402
 from memd.failpoints import failpoint  # noqa: E402
 from memd.indexer.model.pooling import Vectors  # noqa: E402
-from memd.indexer.store import checksums, chroma_folder  # noqa: E402
+from memd.indexer.store import cache_folder  # noqa: E402
 
 INDEX = {"space": "cosine", "ef_construction": 200, "ef_search": 400, "max_neighbors": 32}
 """Chroma's defaults found half of the neighbours on hard data; these find 99 in 100."""
 
+QUIET = ChromaSettings(anonymized_telemetry=False)
+
 LOCK_SECONDS = 20.0
 """How long the process of a daemon that was killed may take to let go of the folder; then it hangs and is killed."""
 BOUND = (ChromaError, ValueError, TypeError, OSError, sqlite3.Error, httpx.HTTPError)
-"""What Chroma raises where it does not crash."""
+"""The errors that Chroma raises where it does not crash."""
 
 FEW_FILES = 320
 """With so many Chroma keeps 130 indexes, 300 MB if they are small; with the usual 20,000 a thousand took 3.3 GB."""
@@ -67,11 +70,26 @@ class Damaged(Exception):
 class Collections:
     """Carries out what the parent asks, one request after the other."""
 
-    client: Any
-    collections: dict[str, Any]
+    prefix = ""
+    """The beginning of every collection's name."""
+    told: dict[str, str] | None = None
+    """The metadata that a collection gets when it is made."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.collections: dict[str, Any] = {}
 
     def collection(self, name: str) -> Any:
-        raise NotImplementedError
+        if name not in self.collections:
+            found = self.client.get_or_create_collection(
+                self.prefix + name, metadata=self.told, embedding_function=None, configuration={"hnsw": INDEX}
+            )
+            self.check_owner(found)
+            self.collections[name] = found
+        return self.collections[name]
+
+    def check_owner(self, found: Any) -> None:
+        """Refuse a collection of somebody else."""
 
     # --- what can be asked ----------------------------------------------------------------------------------------
 
@@ -104,7 +122,7 @@ class Collections:
 
     def delete(self, name: str) -> None:
         self.collections.pop(name, None)
-        self.client.delete_collection(name)
+        self.client.delete_collection(self.prefix + name)
 
     def compact(self) -> None:
         """Give room back."""
@@ -118,15 +136,14 @@ class FolderCollections(Collections):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        problem = checksums.broken(folder)
+        problem = cache_folder.broken(folder)
         if problem:
             raise Damaged(problem)
-        closed_well = bool(checksums.read(folder))
+        closed_well = bool(cache_folder.read(folder))
         _prepare(folder)
-        checksums.remove(folder)
+        cache_folder.remove(folder)
         with few_files():
-            self.client = chromadb.PersistentClient(str(folder), settings=ChromaSettings(anonymized_telemetry=False))
-        self.collections: dict[str, Any] = {}
+            super().__init__(chromadb.PersistentClient(str(folder), settings=QUIET))
         self.remove_orphans()
         if not closed_well:
             self.look()
@@ -144,13 +161,6 @@ class FolderCollections(Collections):
             if first["ids"]:
                 nearest = min(10, found.count())
                 found.query(query_embeddings=first["embeddings"], n_results=nearest, include=["distances"])
-
-    def collection(self, name: str) -> Any:
-        if name not in self.collections:
-            self.collections[name] = self.client.get_or_create_collection(
-                name, embedding_function=None, configuration={"hnsw": INDEX}
-            )
-        return self.collections[name]
 
     def places(self, name: str) -> int:
         """By the file with four bytes for each, which Chroma writes after every thousand changes."""
@@ -183,8 +193,8 @@ class FolderCollections(Collections):
         """Leave the folder so that the next one can trust it."""
         counts = self.counts()
         self.client.close()
-        chroma_folder.write_counts(self.folder, counts)
-        checksums.write(self.folder)
+        cache_folder.write_counts(self.folder, counts)
+        cache_folder.write(self.folder)
 
 
 @contextmanager
@@ -207,25 +217,16 @@ class ServerCollections(Collections):
     def __init__(self, place: dict[str, Any]) -> None:
         self.place = place
         self.prefix = f"memd-{place['ledger']}-"
+        self.told = {"memd_owner": place["owner"], "memd_host": place["host"]}
         url = place["url"]
         if is_loopback(url):
             os.environ["NO_PROXY"] = "*"
         secure = url.startswith("https:")
-        self.client = chromadb.HttpClient(
+        client = chromadb.HttpClient(
             url, urlsplit(url).port or (443 if secure else 80), secure, read_headers(place["headers_env"]),
-            settings=ChromaSettings(anonymized_telemetry=False), tenant=place["tenant"], database=place["database"],
+            settings=QUIET, tenant=place["tenant"], database=place["database"],
         )  # fmt: skip
-        self.collections = {}
-
-    def collection(self, name: str) -> Any:
-        if name not in self.collections:
-            full, mine = self.prefix + name, {"memd_owner": self.place["owner"], "memd_host": self.place["host"]}
-            made = self.client.get_or_create_collection(
-                full, metadata=mine, embedding_function=None, configuration={"hnsw": INDEX}
-            )
-            self.check_owner(made)
-            self.collections[name] = made
-        return self.collections[name]
+        super().__init__(client)
 
     def check_owner(self, found: Any) -> None:
         """Two homes never write one collection: that of a copied home is another's."""
@@ -263,8 +264,7 @@ class ServerCollections(Collections):
 
     def delete(self, name: str) -> None:
         self.check_owner(self.collection(name))
-        self.collections.pop(name, None)
-        self.client.delete_collection(self.prefix + name)
+        super().delete(name)
 
 
 def read_headers(variable: str) -> dict[str, str]:
@@ -282,26 +282,22 @@ def read_headers(variable: str) -> dict[str, str]:
     return headers
 
 
-def serve(link: socket.socket, opened: Callable[[], Collections]) -> None:
+def open_and_serve(link: socket.socket, opened: Callable[[], Collections]) -> None:
     """Open the collections, then answer until the parent closes its end, or is no more."""
     try:
-        server = opened()
+        collections = opened()
     except (Damaged, *BOUND) as error:
         with suppress(BrokenPipeError):
             link.sendall(encode((0, _told(error))))
         return
-    with suppress(ConnectionError):
-        link.sendall(encode((0, None)))
-        while True:
-            nth, operation, args = receive(link)
-            link.sendall(encode((nth, _answer(server, operation, args))))
-    server.close()
+    serve(link, partial(_answer, collections))
+    collections.close()
 
 
-def _answer(server: Collections, operation: str, args: tuple[Any, ...]) -> Any:
-    """What an operation returns, or the error that it raised."""
+def _answer(collections: Collections, operation: str, *args: Any) -> Any:
+    """The result of an operation, or the error that it raised."""
     try:
-        return getattr(server, operation)(*args)
+        return getattr(collections, operation)(*args)
     except (Damaged, *BOUND) as error:
         return _told(error)
 
@@ -319,7 +315,7 @@ def _told(error: Exception) -> StoreBroken | DiskFull:
 def _own(folder: Path) -> IO[str]:
     """Make the folder this process's own; one that another process has is waited for."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = chroma_folder.lock_of(folder).open("a+")
+    lock = cache_folder.lock_of(folder).open("a+")
     until = time.monotonic() + LOCK_SECONDS
     while not _locked(lock):
         if time.monotonic() > until:
@@ -345,12 +341,12 @@ def _locked(lock: IO[str]) -> bool:
 
 def _prepare(folder: Path) -> None:
     """Make an empty folder, unless there is one of this version."""
-    if chroma_folder.right_format(folder):
+    if cache_folder.format_of(folder) == cache_folder.CHROMA_FORMAT:
         return
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(mode=0o700)
-    chroma_folder.write_format(folder)
+    cache_folder.write_format(folder, cache_folder.CHROMA_FORMAT)
 
 
 def main(descriptor: str, place: str) -> None:
@@ -361,12 +357,12 @@ def main(descriptor: str, place: str) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with socket.socket(fileno=int(descriptor)) as link:
         if place.startswith("{"):
-            serve(link, lambda: ServerCollections(json.loads(place)))
+            open_and_serve(link, lambda: ServerCollections(json.loads(place)))
             # There is nothing to close here, and the parent waits two seconds at the most.
             os._exit(0)
         else:
             with _own(Path(place)):
-                serve(link, lambda: FolderCollections(Path(place)))
+                open_and_serve(link, lambda: FolderCollections(Path(place)))
 
 
 if __name__ == "__main__":

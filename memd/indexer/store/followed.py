@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -17,7 +18,6 @@ from memd.indexer.model.scale import Scale, remember_scale
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.ledger import FileId, FollowedLedger
-from memd.indexer.store.loaded import Loaded
 from memd.indexer.store.mirror import Mirror, MirrorPlace
 from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex, named_files
 from memd.indexer.store.text import FollowedTextIndex, TextIndex
@@ -32,7 +32,7 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class FollowedModel:
-    """What a reader knows of a model that is loaded in the daemon."""
+    """A model that is loaded in the daemon, as a reader knows it."""
 
     id: int
     name: str
@@ -43,7 +43,7 @@ class FollowedModel:
 
 @dataclass(frozen=True, slots=True)
 class DaemonState:
-    """What a reader has to know besides the files."""
+    """The state of the daemon that a reader has to know besides the files."""
 
     workspaces: tuple[tuple[int, Workspace], ...]
     model: FollowedModel | None
@@ -52,7 +52,7 @@ class DaemonState:
 
 
 class Daemon(Protocol):
-    """What a reader asks the daemon for."""
+    """The daemon as a reader asks it."""
 
     def embed(self, model: int, texts: Sequence[str]) -> Future[Vectors]:
         """The vectors of some texts."""
@@ -64,7 +64,7 @@ class Daemon(Protocol):
         """Where a workspace's vectors are to be attached."""
 
     def nearest_texts(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
-        """What Chroma finds nearest in a workspace."""
+        """The nearest texts that Chroma finds in a workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,37 +91,44 @@ class DaemonEmbedder:
 class FollowedIndex(WorkspaceIndex):
     """One workspace: what a question needs of it is read when it is needed, and again after a commit."""
 
+    _stores: FollowedStores
+
     def __init__(self, stores: FollowedStores, number: int, workspace: Workspace) -> None:
-        nothing = Loaded[Mirror | None](lambda: None)
-        mirrors = nothing, nothing, nothing
-        text = Loaded[TextIndex](lambda: FollowedTextIndex(stores.text_folder(number)))
-        files = Loaded[Mapping[str, FileRow]](lambda: catalog.files(stores.ledger.reader, number))
-        super().__init__(number, workspace, text, files, *mirrors)
-        self._stores = stores
+        super().__init__(stores, number, workspace)
+        self.used = 0.0
+        """When it was last asked."""
         self._lock = threading.Lock()
-        self._text_seen = self._files_seen = -1
-        """The clock's count when these were last read."""
+        self._text: FollowedTextIndex | None = None
+        self._text_seen = -1
+        """The clock's count when the text index was last read."""
+        self._files: tuple[int, Mapping[str, FileRow]] = (-1, {})
+        """The rows of the files, and the clock's count when they were read."""
         self._named: tuple[tuple[int, int], list[tuple[str, int]]] = ((0, 0), [])
         self._mirrors: dict[int, Mirror | None] = {}
 
     def follow(self, seq: int) -> None:
         """Read at least what the ledger had at this count of the clock."""
+        self.used = time.monotonic()
         with self._lock:
             if seq > self._text_seen:
-                self._text.change(_follow)
+                if self._text is not None:
+                    self._text.follow()
                 self._text_seen = seq
+
+    @property
+    def text(self) -> TextIndex:
+        text = self._text
+        if text is None:
+            with self._lock:
+                text = self._text = self._text or FollowedTextIndex(self._stores.text_folder(self.id))
+        return text
 
     @property
     def files(self) -> Mapping[str, FileRow]:
         seq = self._stores.ledger.seq_seen()
-        if seq > self._files_seen:
-            self._files.drop()
-            self._files_seen = seq
-        return self._files.get()
-
-    @files.setter
-    def files(self, rows: Mapping[str, FileRow]) -> None:
-        raise TypeError("a reader does not write")
+        if seq > self._files[0]:
+            self._files = seq, catalog.files(self._stores.ledger.reader, self.id)
+        return self._files[1]
 
     def names(self) -> list[tuple[str, int]]:
         connection = self._stores.ledger.reader
@@ -130,21 +137,7 @@ class FollowedIndex(WorkspaceIndex):
             self._named = stamp, named_files(catalog.paths(connection, self.id))
         return self._named[1]
 
-    @property
-    def mirror(self) -> Mirror | None:
-        return self._mirror_of(self._stores.model)
-
-    @property
-    def former(self) -> Mirror | None:
-        return self._mirror_of(self._stores.former)
-
-    @property
-    def foreign(self) -> Mirror | None:
-        return self._mirror_of(self._stores.multilingual)
-
-    def _mirror_of(self, model: ActiveModel | None) -> Mirror | None:
-        if model is None:
-            return None
+    def mirror_of(self, model: ActiveModel) -> Mirror | None:
         known = self._mirrors.get(model.id)
         if known is None or known.closed:
             ask = partial(self._stores.daemon.mirror, self.workspace.ns, model.id)
@@ -157,8 +150,9 @@ class FollowedIndex(WorkspaceIndex):
         return self._stores.daemon.nearest_texts(self.workspace.ns, vector, depth)
 
     def close(self) -> None:
-        super().close()
-        self._mirrors, self._named = {}, ((0, 0), [])
+        """Let go of what was read; whoever reads it can go on."""
+        if self._text is not None:
+            self._text.close()
 
 
 def attached(ask: Callable[[], MirrorPlace | None], dims: int, model: int) -> Mirror | None:
@@ -172,20 +166,15 @@ def attached(ask: Callable[[], MirrorPlace | None], dims: int, model: int) -> Mi
     raise Busy("the daemon opens and closes its indexes faster than they can be read", "ask again")
 
 
-def _follow(text: TextIndex) -> None:
-    assert isinstance(text, FollowedTextIndex)
-    text.follow()
-
-
 class FollowedStores(Stores):
     """The stores of the daemon, for reading."""
 
     def __init__(self, folder: Path, daemon: Daemon, ledger: FileId | None = None) -> None:
+        super().__init__(folder, FollowedLedger(folder / "state.db", ledger))
         self.daemon = daemon
         self._workspaces: dict[str, tuple[int, Workspace]] = {}
         self._followed: dict[str, FollowedIndex] = {}
         self._opening = threading.Lock()
-        self._prepare(folder, FollowedLedger(folder / "state.db", ledger))
 
     def follow(self, state: DaemonState) -> None:
         """Take over which workspaces and models there are."""
@@ -219,9 +208,8 @@ class FollowedStores(Stores):
             seq = self.ledger.seq = self.ledger.seq_seen()
             yield seq
 
-    def index(self, ns: str) -> WorkspaceIndex:
-        if ns not in self._workspaces:
-            return super().index(ns)
+    def index(self, ns: str) -> FollowedIndex:
+        self.expect(ns, self._workspaces)
         index = self._followed.get(ns) or self._open(ns)
         for left in reversed(range(TRIES)):
             try:

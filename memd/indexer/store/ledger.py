@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
 from memd.failpoints import failpoint
-from memd.indexer.store.ledger_check import LONGEST, schema_version
-from memd.indexer.store.migrations import STEPS, VERSION
+from memd.indexer.store.cache_folder import CACHES_OF
+from memd.indexer.store.ledger_check import LONGEST, STEPS, VERSION, schema_version
 from memd.notes import safe_write
 
 FIX = "memd doctor --fix"
@@ -33,13 +33,10 @@ RESTORING = ".state.db.restoring"
 """The file in which another ledger is made, before it takes the place."""
 
 READY = b"ready version="
-"""What a daemon writes to its log once it has opened a ledger."""
-
-CACHES_OF = "caches-of"
-"""The file that says which ledger the caches beside it were built from."""
+"""The words that a daemon writes to its log once it has opened a ledger."""
 
 UNREADABLE = ("could not decode to utf-8", "no such table", "no such column", "no such index", "malformed")
-"""What SQLite says of damage that it has no code for."""
+"""The messages of SQLite for damage that it has no code for."""
 
 PROMISED = "promised"
 """The setting that has the open promises; one whose count the clock has reached is kept."""
@@ -62,33 +59,35 @@ class LedgerPlace(Enum):
 class Ledger:
     """One writing connection for the writer thread, one reading connection for every other thread."""
 
-    def __init__(self, path: Path) -> None:
-        self._prepare(path)
-        try:
-            _refuse_lost(path)
-            with translated():
-                self._writer = self._connect()
-                self._migrate()
-                self.id, self.seq = self._identity()
-                # The log beside it counts: what was committed last stands only there.
-                self._companions = {name: known for name in companions(path) if (known := file_id(name))}
-        except LedgerDamaged as error:
-            self.close()
-            raise _pointing_to_backup(error, path.parent) from error
-
-    def _prepare(self, path: Path, file: FileId | None = None) -> None:
+    def __init__(self, path: Path, file: FileId | None = None) -> None:
         self.path = path
         self.file = file
         """Which file it is, once it is open."""
         self.copy: Path | None = None
-        """What new connections read while another file has taken its place."""
+        """The file that new connections read while another one has taken its place."""
         self.damage: LedgerDamaged | None = None
-        """What was found to be wrong with it; nothing is written any more."""
+        """The damage that was found; nothing is written any more."""
         self._companions = dict[Path, FileId]()
         self._put_back = False
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
+        self.id, self.seq = self._begin()
+
+    def _begin(self) -> tuple[str, int]:
+        """Open the file, and make it one of this version; returns the ledger's id and the clock's count."""
+        try:
+            _refuse_lost(self.path)
+            with translated():
+                self._writer = self._connect()
+                self._migrate()
+                identity = self._identity()
+                # The log beside it counts: what was committed last stands only there.
+                self._companions = {name: known for name in companions(self.path) if (known := file_id(name))}
+        except LedgerDamaged as error:
+            self.close()
+            raise _pointing_to_backup(error, self.path.parent) from error
+        return identity
 
     def _connect(self) -> sqlite3.Connection:
         connection = self.unshared_connection()
@@ -252,7 +251,7 @@ class Ledger:
         self.seq = int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
 
     def promises(self) -> dict[int, tuple[int, list[str]]]:
-        """What memd wrote and has not indexed yet: of each workspace the files, and the count at which they will be.
+        """The files that memd wrote and has not indexed yet, by workspace, with the count at which they will be.
 
         For the writer thread. Each workspace has one tick of its own, and none is reached before its files are indexed.
         """
@@ -338,11 +337,9 @@ class Ledger:
 class FollowedLedger(Ledger):
     """The ledger of another process, for reading."""
 
-    def __init__(self, path: Path, file: FileId | None = None) -> None:
-        self._prepare(path, file)
+    def _begin(self) -> tuple[str, int]:
         with translated():
-            self.id = str(self.reader.execute("SELECT value FROM meta WHERE key = 'id'").fetchone()[0])
-            self.seq = self.seq_seen()
+            return str(self.reader.execute("SELECT value FROM meta WHERE key = 'id'").fetchone()[0]), self.seq_seen()
 
     def _open(self, path: Path, mode: str) -> sqlite3.Connection:
         return super()._open(path, "ro")
@@ -408,7 +405,7 @@ def translated() -> Iterator[None]:
 
 
 def translate(error: sqlite3.Error | UnicodeDecodeError) -> MemdError:
-    """What an error of SQLite means; one whose message it cannot even decode is damage too."""
+    """The meaning of an error of SQLite; one whose message it cannot even decode is damage too."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     undecodable = isinstance(error, UnicodeDecodeError) or any(sign in str(error).lower() for sign in UNREADABLE)
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):

@@ -1,4 +1,4 @@
-"""Whether a ledger is sound: its schema, its pages, and every row that says by itself whether it is whole."""
+"""The schema of `state.db`, and whether a ledger is sound: its tables, its pages, every row that tells by itself."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ import zlib
 from collections.abc import Iterable
 from contextlib import closing
 from functools import cache
+from pathlib import Path
 
 from memd.indexer.store.catalog import digest_of_chunk
-from memd.indexer.store.migrations import STEPS, VERSION
 from memd.models import Chunk
+
+STEPS = tuple(file.read_text(encoding="utf-8") for file in sorted((Path(__file__).parent / "schema").glob("*.sql")))
+"""The schema as numbered steps, a file each in schema/. A released one is never edited; add another."""
+VERSION = len(STEPS)
 
 JSON = {"memories": ("tags", "declared"), "chunks": ("heading",), "actions": ("detail",),
         "shifts": ("before", "after"), "proposals": ("params",)}  # fmt: skip
@@ -50,7 +54,7 @@ def schema_version(connection: sqlite3.Connection) -> int | None:
 
 
 def problem_in(connection: sqlite3.Connection) -> str:
-    """What is wrong with a ledger; empty when it is sound. It reads all of it but the vectors."""
+    """The problem of a ledger; empty when it is sound. It reads all of it but the vectors."""
     try:
         if not schema_version(connection):
             return "its tables are not those of a ledger"

@@ -42,7 +42,7 @@ EMPTY = np.iinfo(np.int64).min
 
 
 GONE = (errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EACCES)
-"""What opening or mapping says of a number that is nobody's, a socket's, a pipe's or a device's by now."""
+"""The errors of opening or mapping a number that is nobody's, a socket's, a pipe's or a device's by now."""
 
 
 class MirrorPlace(NamedTuple):

@@ -199,7 +199,7 @@ class Postings:
         return self._lengths[field]
 
     def mean_length(self, field: str) -> float:
-        """Of the documents that are not deleted."""
+        """The mean number of terms of the documents that are not deleted."""
         return float(self.lengths(field).sum(where=self.live, dtype=np.float64)) / (self.count or 1) or 1.0
 
     # --- terms --------------------------------------------------------------------------------------------

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import errno
-import json
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +23,13 @@ from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
 from memd.indexer.language.tongues import foreign_language
 from memd.indexer.language.words import stems_of, terms_of
-from memd.indexer.store import checksums
+from memd.indexer.store import cache_folder
 from memd.indexer.store.postings import Postings, Segments
-from memd.indexer.store.segment import TORN, Segment
-from memd.indexer.store.segment_builder import SegmentBuilder
+from memd.indexer.store.segment import TORN, Segment, SegmentBuilder, reading
 from memd.models import Chunk
 
 FORMAT = 3
 """The version of the format; an index of another version is built again. (3: stems of other languages.)"""
-FORMAT_FILE = "format.json"
 
 FIELDS = ("heading", "body", "exact")
 CODEC = W3Codec()
@@ -42,11 +39,9 @@ MERGE_MOST = 1_000
 LARGE = MERGE_MOST // MERGE_EVERY
 """Segments of this size are too large to be joined here, eight at once."""
 
-Joinable = Callable[[list[Any]], list[Any]]
-"""Which segments of an index are to be joined."""
-
 BROKEN = (*TORN, index.IndexError, FileFormatError)
-"""What Whoosh raises when its files are damaged; only opening and reading them is guarded so widely."""
+"""The errors that Whoosh raises when its files are damaged; only opening and reading them is guarded so widely."""
+_reading = partial(reading, errors=BROKEN)
 
 LOCKS: dict[Path, threading.Lock] = {}
 """One for each folder: who still asks an index that was closed must not meet a commit of the one opened after it."""
@@ -79,14 +74,6 @@ def _schema() -> fields.Schema:
     )
 
 
-@contextmanager
-def _reading(what: str = "cannot be read") -> Iterator[None]:
-    try:
-        yield
-    except BROKEN as error:
-        raise StoreBroken(f"the text index {what}: {error!r}", "memd doctor --fix") from error
-
-
 class TextIndex:
     """One folder; one writer at a time; searches see the last commit."""
 
@@ -96,7 +83,7 @@ class TextIndex:
         self._segments = Segments()
         self._postings: Postings | None = None
         self._index = self._open_or_make()
-        self._sums = checksums.read(folder)
+        self._sums = cache_folder.read(folder)
         self._count_segments()
 
     def _count_segments(self) -> None:
@@ -109,20 +96,14 @@ class TextIndex:
         """How many segments only a build in another process can join."""
 
     def _open_or_make(self) -> Any:
-        if self._format_on_disk() != FORMAT:
+        if cache_folder.format_of(self.folder) != FORMAT:
             return self._make()
         with _reading("cannot be opened"):
-            if damage := checksums.broken(self.folder):
+            if damage := cache_folder.broken(self.folder):
                 raise StoreBroken(f"the text index is damaged: {damage}", "memd doctor --fix")
             opened = FileStorage(str(self.folder)).open_index()
             self._sweep(opened)
             return opened
-
-    def _format_on_disk(self) -> int:
-        try:
-            return int(json.loads((self.folder / FORMAT_FILE).read_text())["format"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return 0
 
     def _make(self) -> Any:
         """An empty index; the version is written last, so that a half-made folder is made again."""
@@ -131,7 +112,7 @@ class TextIndex:
         try:
             self.folder.mkdir(parents=True)
             created = FileStorage(str(self.folder)).create_index(_schema())
-            (self.folder / FORMAT_FILE).write_text(json.dumps({"format": FORMAT}))
+            cache_folder.write_format(self.folder, FORMAT)
         except OSError as error:
             raise disk_error(error) from error
         return created
@@ -146,17 +127,18 @@ class TextIndex:
 
     def apply(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int]) -> None:
         """Add and drop chunks in one commit; after an error the index is as it was."""
-        self._commit(add, drop, keep_all)
+        self._commit(add, drop)
 
     def tidy(self) -> None:
         """Join small segments; for a moment when nobody waits."""
-        self._commit((), (), alike)
+        self._commit((), (), join=True)
 
-    def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], joinable: Joinable) -> None:
+    def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], join: bool = False) -> None:
         try:
             segments = self._index._segments()
             self._delete(segments, drop)
-            joined = joinable(segments)
+            # An edit joins nothing: it should be found at once, not after half a second of merging.
+            joined = alike(segments) if join else []
             builder = SegmentBuilder(FIELDS, LENGTHS)
             for segment in joined:
                 builder.join(self._open_segment(segment), segment.deleted_docs())
@@ -167,10 +149,10 @@ class TextIndex:
             if builder.size:
                 kept.append(self._write_segment(builder))
             failpoint("text-before-commit")
-            checksums.remove(self.folder)
+            cache_folder.remove(self.folder)
             self._publish(kept)
             failpoint("text-after-commit")
-            self._sums = checksums.write(self.folder, self._sums)
+            self._sums = cache_folder.write(self.folder, self._sums)
             self._count_segments()
         except OSError as error:
             # The half-written files take up the space that is missing.
@@ -216,7 +198,7 @@ class TextIndex:
     # --- reading ------------------------------------------------------------------------------------------
 
     def postings(self) -> Postings:
-        """What the last commit holds, as arrays; usable after the next commit too."""
+        """The content of the last commit, as arrays; usable after the next commit too."""
         with _reading(), self._lock:
             if self._postings is None:
                 self._postings = self._segments.at(self._index._segments(), self._open_segment)
@@ -273,11 +255,6 @@ class FollowedTextIndex(TextIndex):
             if seen != self._commit_seen:
                 self._segments.keep({segment.segment_id() for segment in self._index._segments()})
                 self._postings, self._commit_seen = None, seen
-
-
-def keep_all(segments: list[Any]) -> list[Any]:
-    """Join nothing: an edit should be found at once, not after half a second of merging."""
-    return []
 
 
 def alike(segments: list[Any]) -> list[Any]:

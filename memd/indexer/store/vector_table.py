@@ -1,15 +1,25 @@
-"""The vectors in the ledger, from which a collection can be rebuilt without running the model."""
+"""The vectors in the ledger, from which a collection can be rebuilt without running the model; and what is embedded."""
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.model.recipe import RECIPE
+from memd.indexer.store.catalog import number_of
+from memd.notes.names import COMMENT
+
+RECIPE = 1
+"""Raise it when the text below changes: all vectors are then made again."""
+
+SENTENCE = re.compile(r"(?<=[.!?;…])\s+|(?<=[。！？；])|\n+")
+PIECE = 120
+"""Characters of a piece; shorter sentences in a row are one."""
+
 
 STORED = np.dtype("<f2")
 """Half precision: half the file, and a cosine that differs by less than 0.001."""
@@ -20,9 +30,35 @@ MULTILINGUAL = "multilingual"
 """The source of the model for other languages, which stands beside the one in use."""
 OF_OTHER_LANGUAGES = "(c.language > '' OR c.workspace IN (SELECT id FROM workspaces WHERE polyglot))"
 """Chunks that are to have its vectors too: those in another language, and all where such questions were asked."""
-OF_WORKSPACE = (
-    "SELECT c.id, v.vector FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest WHERE c.workspace = ?"
-)
+EMBEDDED = "FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
+OF_WORKSPACE = f"SELECT c.id, v.vector {EMBEDDED} WHERE c.workspace = ?"
+NO_VECTOR = "NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)"
+
+
+# --- the text that is embedded; hits show the text of the file unchanged ------------------------------------
+
+
+def embedded_text(heading: tuple[str, ...] | list[str], context: str, text: str) -> str:
+    """A chunk under its headings, without which a short line means nothing."""
+    above = " › ".join(part for part in heading if part and part not in text)
+    return "\n".join(part for part in (above, context, COMMENT.sub("", text)) if part)
+
+
+def sentence_pieces(text: str) -> list[str]:
+    """The sentences of a chunk, short ones joined; none for a chunk that is a single piece.
+
+    A question in another language is seldom near a whole chunk, which says several things; one of its sentences is.
+    """
+    pieces: list[str] = []
+    for sentence in SENTENCE.split(COMMENT.sub("", text)):
+        if pieces and len(pieces[-1]) + len(sentence) <= PIECE:
+            pieces[-1] += f" {sentence}"
+        elif sentence.strip():
+            pieces.append(sentence)
+    return pieces if len(pieces) > 1 else []
+
+
+# --- the rows -----------------------------------------------------------------------------------------------
 
 
 def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: int, source: str) -> int:
@@ -31,18 +67,12 @@ def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: 
         " ON CONFLICT (fingerprint, recipe) DO UPDATE SET source = excluded.source",
         (name, fingerprint, RECIPE, dims, source),
     )
-    row = connection.execute(
-        "SELECT id FROM models WHERE fingerprint = ? AND recipe = ?", (fingerprint, RECIPE)
-    ).fetchone()
-    return int(row["id"])
+    return number_of(connection, "SELECT id FROM models WHERE fingerprint = ? AND recipe = ?", fingerprint, RECIPE)
 
 
 def known_model(connection: sqlite3.Connection, source: str) -> int:
     """The number of the last model of a source; 0, which no model has, where none was ever loaded."""
-    known = connection.execute(
-        "SELECT MAX(id) FROM models WHERE source = ? AND recipe = ?", (source, RECIPE)
-    ).fetchone()
-    return int(known[0] or 0)
+    return number_of(connection, "SELECT MAX(id) FROM models WHERE source = ? AND recipe = ?", source, RECIPE)
 
 
 def models_with_vectors(connection: sqlite3.Connection) -> list[sqlite3.Row]:
@@ -70,7 +100,7 @@ def save(connection: sqlite3.Connection, model: int, digests: Sequence[str], vec
 
 def newest(connection: sqlite3.Connection) -> int:
     """The number of the newest chunk."""
-    return int(connection.execute("SELECT COALESCE(MAX(id), 0) FROM chunks").fetchone()[0])
+    return number_of(connection, "SELECT MAX(id) FROM chunks")
 
 
 def pending(
@@ -79,8 +109,7 @@ def pending(
     """Chunks without a vector, newest notes first; those up to number `after` are known to have one."""
     return connection.execute(
         "SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text"
-        f" FROM chunks c JOIN memories m ON m.id = c.memory WHERE c.id > ? AND {among}"
-        " AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)"
+        f" FROM chunks c JOIN memories m ON m.id = c.memory WHERE c.id > ? AND {among} AND {NO_VECTOR}"
         " ORDER BY m.date DESC, c.id DESC LIMIT ?",
         (after, model, most),
     ).fetchall()
@@ -88,20 +117,14 @@ def pending(
 
 def pending_counts(connection: sqlite3.Connection, model: int, after: int = 0, among: str = "1") -> dict[int, int]:
     """How many chunks have no vector, by workspace. It looks at every chunk after number `after`."""
-    rows = connection.execute(
-        f"SELECT c.workspace, COUNT(*) FROM chunks c WHERE c.id > ? AND {among} AND NOT EXISTS"
-        " (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest) GROUP BY c.workspace",
-        (after, model),
-    )
-    return {row[0]: row[1] for row in rows}
+    missing = f"SELECT c.workspace, COUNT(*) FROM chunks c WHERE c.id > ? AND {among} AND {NO_VECTOR}"
+    return dict(connection.execute(f"{missing} GROUP BY c.workspace", (after, model)))
 
 
 def any_multilingual(connection: sqlite3.Connection) -> bool:
     """Whether any chunk is to have a vector of the model for other languages."""
-    row = connection.execute(
-        "SELECT EXISTS (SELECT 1 FROM chunks WHERE language > '') OR EXISTS (SELECT 1 FROM workspaces WHERE polyglot)"
-    ).fetchone()
-    return bool(row[0])
+    any_chunk, any_workspace = "SELECT 1 FROM chunks WHERE language > ''", "SELECT 1 FROM workspaces WHERE polyglot"
+    return bool(number_of(connection, f"SELECT EXISTS ({any_chunk}) OR EXISTS ({any_workspace})"))
 
 
 def of_workspace(connection: sqlite3.Connection, model: int, workspace: int, dims: int) -> tuple[list[int], Vectors]:
@@ -120,11 +143,7 @@ def slices_of_workspace(
 
 def embedded_count(connection: sqlite3.Connection, model: int, workspace: int) -> int:
     """How many chunks of a workspace have a vector."""
-    row = connection.execute(
-        "SELECT COUNT(*) FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest WHERE c.workspace = ?",
-        (model, workspace),
-    ).fetchone()
-    return int(row[0])
+    return number_of(connection, f"SELECT COUNT(*) {EMBEDDED} WHERE c.workspace = ?", model, workspace)
 
 
 def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> tuple[list[int], Vectors]:
@@ -150,24 +169,16 @@ def _rows_of_chunks(connection: sqlite3.Connection, model: int, chunks: str) -> 
 
 def embedded_digests(connection: sqlite3.Connection, model: int, workspace: int) -> set[str]:
     """The texts of a workspace that have a vector; equal ones are one."""
-    rows = connection.execute(
-        "SELECT DISTINCT c.digest FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
-        " WHERE c.workspace = ?",
-        (model, workspace),
-    )
+    rows = connection.execute(f"SELECT DISTINCT c.digest {EMBEDDED} WHERE c.workspace = ?", (model, workspace))
     return {row[0] for row in rows}
 
 
 def text_counts(connection: sqlite3.Connection, model: int, workspace: int | None = None) -> dict[int, int]:
     """How many texts of each workspace, or of one, have a vector; equal ones are one."""
     # One or all in a single condition would make SQLite go through the chunks of all.
-    among = "" if workspace is None else " WHERE c.workspace = :workspace"
-    rows = connection.execute(
-        "SELECT c.workspace, COUNT(DISTINCT c.digest) FROM chunks c"
-        f" JOIN vectors v ON v.model = :model AND v.digest = c.digest{among} GROUP BY c.workspace",
-        {"model": model, "workspace": workspace},
-    )
-    return {row[0]: row[1] for row in rows}
+    among, values = ("", (model,)) if workspace is None else (" WHERE c.workspace = ?", (model, workspace))
+    counted = f"SELECT c.workspace, COUNT(DISTINCT c.digest) {EMBEDDED}{among} GROUP BY c.workspace"
+    return dict(connection.execute(counted, values))
 
 
 def of_digests(

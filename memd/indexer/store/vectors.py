@@ -11,15 +11,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from memd.errors import DiskFull, MemdError, StoreBroken
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import vector_table
 from memd.indexer.store.ledger import Ledger, translated
-from memd.indexer.store.vector_rows import VectorHost, VectorRows
+
+if TYPE_CHECKING:
+    from memd.indexer.store.chroma import ChromaPlace, ChromaProcess
 
 log = logging.getLogger("memd.vectors")
 
@@ -47,7 +51,7 @@ MOST_PLACES = 3
 
 @dataclass(frozen=True, slots=True)
 class CollectionSource:
-    """What a collection should hold, as the ledger has it now."""
+    """The rows that a collection should hold, as the ledger has them now."""
 
     ledger: Ledger
     workspace: int
@@ -98,21 +102,18 @@ class Collection:
 
     def touch(self, digests: Iterable[str]) -> None:
         """Some texts have a vector now, or may be gone."""
-        with self._store.changed:
+        with self._store.changing():
             self._touched.update(dict.fromkeys(digests))
-            self._store.changed.notify_all()
 
     def compare(self) -> None:
         """Have it compared with the ledger, as soon as that can be done."""
-        with self._store.changed:
+        with self._store.changing():
             self._unsure = True
-            self._store.changed.notify_all()
 
     def renew(self) -> None:
         """Have it deleted, with every trace, and made again from the ledger."""
-        with self._store.changed:
+        with self._store.changing():
             self._renewing = True
-            self._store.changed.notify_all()
 
     def wait_renewed(self, seconds: float) -> str:
         """Wait until nothing is left of what it held before `renew`; says why if that takes longer."""
@@ -131,7 +132,7 @@ class Collection:
             return None
 
     def digests(self) -> set[str]:
-        """What it holds, once it is in step with what was touched so far; StoreBroken if it cannot be asked."""
+        """The texts that it holds, once it is in step with what was touched so far; StoreBroken if nobody can say."""
         if self._store.following and not self._store.trouble:
             self._store.wait_in_step()
         try:
@@ -146,7 +147,7 @@ class Collection:
 
     # --- on the sender's thread -----------------------------------------------------------------------------------
 
-    def send_some(self, rows: VectorRows) -> None:
+    def send_some(self, rows: ChromaProcess) -> None:
         """Bring it nearer to the ledger, by one batch."""
         if self._renewing:
             self._make_again(rows)
@@ -174,7 +175,7 @@ class Collection:
             self._touched.update(dict.fromkeys(self._sending))
             self._sending, self._unsure, self._comparing = [], True, False
 
-    def _look_for_waste(self, rows: VectorRows, dropped: int) -> None:
+    def _look_for_waste(self, rows: ChromaProcess, dropped: int) -> None:
         """Chroma's index never gives the room of a dropped row to another: it would grow with every edit."""
         self._drops_until_look -= dropped
         if self._drops_until_look > 0:
@@ -185,16 +186,15 @@ class Collection:
             log.info("collection made again name=%s texts=%d places=%d", self.name, texts, places)
             self.renew()
 
-    def _make_again(self, rows: VectorRows) -> None:
+    def _make_again(self, rows: ChromaProcess) -> None:
         if self.name in rows.counts():
             rows.delete(self.name)
         rows.compact()
-        with self._store.changed:
+        with self._store.changing():
             self._renewing, self._unsure = False, True
             self._store.outgrown = True
-            self._store.changed.notify_all()
 
-    def _find_differences(self, rows: VectorRows) -> None:
+    def _find_differences(self, rows: ChromaProcess) -> None:
         with self._store.changed:
             self._unsure, self._comparing = False, True
         differ = rows.digests(self.name) ^ self.source.digests()
@@ -207,8 +207,8 @@ class Collection:
 class VectorStore:
     """The collections, the thread that brings them in step, and what it needs to know about their rows."""
 
-    def __init__(self, host: VectorHost, following: bool = True) -> None:
-        self.host = host
+    def __init__(self, place: ChromaPlace, following: bool = True) -> None:
+        self.place = place
         self.following = following
         """Whether the collections are brought in step; the doctor looks at them first."""
         self.on_synced: Callable[[int], None] = lambda workspace: None
@@ -226,8 +226,8 @@ class VectorStore:
         self._loaded: set[str] = set()
         """The collections that were brought in step since the rows were opened."""
         self._collections: dict[str, Collection] = {}
-        self._rows: VectorRows | None = None
-        self._known = host.counts()
+        self._rows: ChromaProcess | None = None
+        self._known = place.counts()
         """The rows of each collection when they were last closed or opened; None when nobody knows."""
         self._sweeping = self._known is None
         self._busy = False
@@ -239,6 +239,13 @@ class VectorStore:
         self._failed_tries = 0
         self._sender = threading.Thread(target=self._run, name="memd-vectors", daemon=True)
         self._sender.start()
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Change something here, and let those look again who wait."""
+        with self.changed:
+            yield
+            self.changed.notify_all()
 
     # --- what other threads call ----------------------------------------------------------------------------------
 
@@ -266,10 +273,9 @@ class VectorStore:
     def sweep(self) -> None:
         """Have the collections deleted that nobody wants."""
         wanted = self.wanted()
-        with self.changed:
+        with self.changing():
             self._collections = {name: one for name, one in self._collections.items() if name in wanted}
             self._sweeping = self._known is None or not self._known.keys() <= wanted
-            self.changed.notify_all()
 
     @property
     def in_step(self) -> bool:
@@ -278,9 +284,8 @@ class VectorStore:
 
     def follow(self) -> None:
         """Begin to bring the collections in step."""
-        with self.changed:
+        with self.changing():
             self.following = True
-            self.changed.notify_all()
 
     def wait_in_step(self, seconds: float | None = None) -> bool:
         """Wait until every collection is in step and nothing is in trouble, or trying fails; says whether they are."""
@@ -303,7 +308,7 @@ class VectorStore:
         seconds = None if until is None else max(0.0, until - time.monotonic())
         self.changed.wait_for(lambda: done() or self._stopping or self._failed_tries > before, seconds)
 
-    def wait_open(self) -> VectorRows:
+    def wait_open(self) -> ChromaProcess:
         """The rows, opened for this if need be."""
         with self.changed:
             if self._rows is None:
@@ -314,26 +319,23 @@ class VectorStore:
                 raise StoreBroken(self.trouble or "the vector store is closed", "memd starts it again by itself")
             return self._rows
 
-    def rows_for_questions(self) -> VectorRows | None:
+    def rows_for_questions(self) -> ChromaProcess | None:
         """The rows if they are open and free; they are opened if they are not."""
         self._used = time.monotonic()
         if self._rows is None:
-            with self.changed:
+            with self.changing():
                 self._asked = True
-                self.changed.notify_all()
         return None if self._busy or self._doubted else self._rows
 
     def doubt(self) -> None:
         """A question was not answered: find out whether the rows hang."""
-        with self.changed:
+        with self.changing():
             self._doubted = True
-            self.changed.notify_all()
 
     def close(self) -> None:
         """Let go of the rows; what was not sent is compared when they are opened again."""
-        with self.changed:
+        with self.changing():
             self._stopping = True
-            self.changed.notify_all()
         self._sender.join(CLOSE_SECONDS)
         if self._sender.is_alive() and (rows := self._rows) is not None:
             # It waits for an answer that does not come.
@@ -403,25 +405,24 @@ class VectorStore:
                 self.outgrown, self._rows = False, None
             self._rest(rows)
 
-    def _open(self) -> VectorRows:
+    def _open(self) -> ChromaProcess:
         if self._failures and self._failures % GIVEN_UP == 0:
-            self.host.put_aside(self.trouble)
-        rows = self.host.open()
+            self.place.put_aside(self.trouble)
+        rows = self.place.open()
         try:
             known = rows.counts()
         except MemdError:
             rows.close(CLOSE_SECONDS)
             raise
-        with self.changed:
+        with self.changing():
             if self._known is not None and known != self._known:
                 # What is there is not what was closed.
                 for one in self._collections.values():
                     one.compare()
             self._known, self._rows, self._loaded = known, rows, set()
-            self.changed.notify_all()
         return rows
 
-    def _delete_unwanted(self, rows: VectorRows) -> None:
+    def _delete_unwanted(self, rows: ChromaProcess) -> None:
         wanted = self.wanted()
         for name in rows.counts().keys() - wanted:
             rows.delete(name)
@@ -434,19 +435,18 @@ class VectorStore:
         if self.trouble:
             # Told first: whoever waits until nothing is in trouble finds that the status says so too.
             self.on_trouble("")
-        with self.changed:
+        with self.changing():
             self.trouble = ""
             synced = due is not None and not due.behind
             if due is not None and self._known is not None:
                 self._known.setdefault(due.name, 0)
             self._busy = False
-            self.changed.notify_all()
         if due is not None and synced:
             self.on_synced(due.source.workspace)
 
     def _failed(self, why: str, lasting: bool) -> None:
         """Close what failed; everything is compared once it is open again."""
-        with self.changed:
+        with self.changing():
             stopping, rows = self._stopping, self._rows
             self._rows, self._known, self._doubted, self._busy = None, None, False, False
             self._failures += 1 if lasting else 0
@@ -454,7 +454,6 @@ class VectorStore:
             for one in self._collections.values():
                 one.lost()
             self._hurried, self.trouble = False, why
-            self.changed.notify_all()
         if stopping:
             return
         log.error("the vector store failed: %s", why)
@@ -462,7 +461,7 @@ class VectorStore:
         if rows is not None:
             rows.close(CLOSE_SECONDS)
 
-    def _rest(self, rows: VectorRows) -> None:
+    def _rest(self, rows: ChromaProcess) -> None:
         try:
             self._known = rows.counts()
             log.info("the vector store is closed until it is needed")

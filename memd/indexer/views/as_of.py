@@ -11,6 +11,7 @@ import json
 import sqlite3
 import tempfile
 import threading
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
@@ -19,14 +20,16 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from memd.errors import ModelUnavailable, NotFound, UsageError
-from memd.indexer.model.recipe import embedded_text
+from memd.indexer.model.pooling import Vectors
 from memd.indexer.query import candidates, hits, lookup, search
 from memd.indexer.record import actions, history
 from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.postings import MOST_POSTINGS, Lists, PostingCache, Postings, bases
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
 from memd.indexer.store.text import TextIndex
+from memd.indexer.store.vector_table import embedded_text
 from memd.indexer.views import keys
 from memd.indexer.views.keys import Indexes
 from memd.models import Answer, Ask, Chunk, JsonObject, Memory
@@ -149,17 +152,18 @@ def _then(
     ledger = copy.copy(stores.ledger)
     ledger._local = threading.local()
     ledger._local.connection = connection
-    then = Stores.of(stores.folder, ledger)
-    then.model = stores.model
+    then = Stores(stores.folder, ledger)
+    then.model, indexes = stores.model, dict[str, WorkspaceIndex]()
     # One transaction: what is copied belongs together.
     connection.execute("BEGIN")
     for ns in ask.ns:
         index = stores.index(ns)
         past = _PastWorkspace(connection, index, when, -len(numbers))
         text = _PastText(past.postings(folder / str(index.id)))
-        then.indexes[ns] = index.with_other(text, past.mirror(stores))
+        indexes[ns] = _PastIndex(then, index, text, past.mirror(stores))
         numbers |= past.numbers
     connection.execute("COMMIT")
+    then.indexes = indexes
     return then, numbers
 
 
@@ -171,6 +175,31 @@ class _PastText(TextIndex):
 
     def postings(self) -> Postings:
         return self._then
+
+
+class _PastIndex(WorkspaceIndex):
+    """A workspace with the words and vectors of that time, and the files of today."""
+
+    def __init__(self, then: Stores, now: WorkspaceIndex, text: TextIndex, mirror: Mirror | None) -> None:
+        super().__init__(then, now.id, now.workspace)
+        self._now, self._text, self._mirror = now, text, mirror
+
+    @property
+    def text(self) -> TextIndex:
+        return self._text
+
+    @property
+    def files(self) -> Mapping[str, FileRow]:
+        return self._now.files
+
+    def names(self) -> list[tuple[str, int]]:
+        return self._now.names()
+
+    def nearest_texts(self, vector: Vectors, depth: int) -> None:
+        return None
+
+    def mirror_of(self, model: ActiveModel) -> Mirror | None:
+        return self._mirror if self._mirror is not None and self._mirror.model == model.id else None
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from sqlite3 import Connection, Row
 from typing import Any
 
 from memd.errors import NotFound
-from memd.indexer.indexing.file_copies import LOSSES, RENAMED
+from memd.indexer.indexing.read_files import LOSSES, RENAMED
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex

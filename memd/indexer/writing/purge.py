@@ -16,10 +16,10 @@ from typing import Any
 from memd.config import paths
 from memd.errors import NotFound, Refused
 from memd.indexer.lifecycle import sync_state
-from memd.indexer.maintenance import rebuild, reconcile
+from memd.indexer.maintenance import rebuild
 from memd.indexer.record import history
 from memd.indexer.store import ledger, vector_table
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.models import JsonObject
 from memd.notes.read import decode
 
@@ -95,7 +95,7 @@ class MemoryTrace:
         return [*encoded, *{json.dumps(phrase)[1:-1].encode() for phrase in phrases} - encoded]
 
 
-def purge(stores: Stores, index: WorkspaceIndex, memory: int) -> tuple[JsonObject, MemoryTrace]:
+def purge(stores: OwnStores, index: OwnIndex, memory: int) -> tuple[JsonObject, MemoryTrace]:
     """Remove every trace of a memory whose text is no longer in the files; also returns what `left_behind` seeks."""
     trace = _trace(stores.ledger.reader, index, memory)
     with stores.ledger.forgetting() as connection:
@@ -103,7 +103,7 @@ def purge(stores: Stores, index: WorkspaceIndex, memory: int) -> tuple[JsonObjec
     stores.question_vectors.clear()
     # A segment keeps the words of deleted chunks: the text index is built again.
     stores.swap_text(index, rebuild.build_elsewhere(stores.folder, index.id))
-    reconcile.reconcile_text(stores, index)
+    rebuild.reconcile_text(stores, index)
     index.drop_mirrors()
     purged["collection"] = "made again" if stores.renew_collection(index) else "not open"
     problem = stores.ledger.compact()
@@ -111,7 +111,7 @@ def purge(stores: Stores, index: WorkspaceIndex, memory: int) -> tuple[JsonObjec
     return {"memory": memory, "purged": purged, "kept": kept}, trace
 
 
-def _trace(connection: sqlite3.Connection, index: WorkspaceIndex, memory: int) -> MemoryTrace:
+def _trace(connection: sqlite3.Connection, index: OwnIndex, memory: int) -> MemoryTrace:
     row = connection.execute("SELECT * FROM memories WHERE id = ? AND workspace = ?", (memory, index.id)).fetchone()
     if row is None:
         raise NotFound(f"there is no memory with the number {memory}")
@@ -212,7 +212,7 @@ def _as_text(value: str | bytes) -> str:
 # --- what is left -------------------------------------------------------------------------------------------
 
 
-def left_behind(stores: Stores, ns: str, trace: MemoryTrace) -> list[dict[str, str]]:
+def left_behind(stores: OwnStores, ns: str, trace: MemoryTrace) -> list[dict[str, str]]:
     """Where something of a purged memory still is, or may be, and why. It takes a while: not for the writer's thread.
 
     Every column of the ledger and every byte of memd's files is searched: a list of places would miss one.
@@ -239,7 +239,7 @@ def _columns(connection: sqlite3.Connection, trace: MemoryTrace) -> list[str]:
     return list(found)
 
 
-def _files(stores: Stores, index: WorkspaceIndex) -> Iterator[tuple[Path, str]]:
+def _files(stores: OwnStores, index: OwnIndex) -> Iterator[tuple[Path, str]]:
     """The files of memd's home, and what is no note in the workspace, with why each is left as it is."""
     state, root, settings = stores.folder, index.workspace.root, paths.config_file()
     backups = ledger.backups(state)

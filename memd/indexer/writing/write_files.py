@@ -18,7 +18,7 @@ from memd.indexer.lifecycle import lives
 from memd.indexer.record import actions
 from memd.indexer.record.actions import Splice, digest_or_none, splice_of, undo_splice
 from memd.indexer.store.ledger import Ledger
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.views.past import KnownMemory
 from memd.notes import blocks, names, read, safe_write, sections
 from memd.notes.parse import parse
@@ -83,7 +83,7 @@ class ActionResult:
     """How many life changes were undone: tiers, usefulness, edges."""
 
 
-def perform(stores: Stores, index: WorkspaceIndex, write_action: WriteAction) -> ActionResult:
+def perform(stores: OwnStores, index: OwnIndex, write_action: WriteAction) -> ActionResult:
     """Write every file of an action; if one fails, those before it are restored."""
     before = actions.by_request(stores.ledger.reader, write_action.request)
     if before is not None:
@@ -117,7 +117,7 @@ def _keeps_day(connection: Connection, write_action: WriteAction) -> bool:
 class _ActionRecord:
     """The ledger's record of an action: begun in the transaction that keeps the first splice."""
 
-    def __init__(self, ledger: Ledger, index: WorkspaceIndex, write_action: WriteAction) -> None:
+    def __init__(self, ledger: Ledger, index: OwnIndex, write_action: WriteAction) -> None:
         self.key = write_action.key
         self._ledger = ledger
         self._index = index
@@ -162,7 +162,7 @@ class _ActionRecord:
         return self._number
 
 
-def restore_failed(ledger: Ledger, index: WorkspaceIndex, numbers: Sequence[int]) -> list[str]:
+def restore_failed(ledger: Ledger, index: OwnIndex, numbers: Sequence[int]) -> list[str]:
     """Restore the files of actions that failed half-way; returns those that wait until there is room on the disk."""
     waiting: list[str] = []
     for number in numbers:
@@ -177,7 +177,7 @@ def restore_failed(ledger: Ledger, index: WorkspaceIndex, numbers: Sequence[int]
     return waiting
 
 
-def _restore(index: WorkspaceIndex, written: list[Splice]) -> tuple[list[str], list[str]]:
+def _restore(index: OwnIndex, written: list[Splice]) -> tuple[list[str], list[str]]:
     """Undo the files of half an action; returns those that stay because others changed them since, and those that wait.
 
     A full disk keeps a file waiting.
@@ -196,7 +196,7 @@ def _restore(index: WorkspaceIndex, written: list[Splice]) -> tuple[list[str], l
 # --- after a kill -------------------------------------------------------------------------------------------
 
 
-def recover(stores: Stores, index: WorkspaceIndex) -> list[str]:
+def recover(stores: OwnStores, index: OwnIndex) -> list[str]:
     """Finish or fail every action that a kill left begun, and sweep up; returns the conflict copies that were made."""
     begun = [
         (row, actions.splices_of(stores.ledger.reader, row["id"]))
@@ -218,7 +218,7 @@ def recover(stores: Stores, index: WorkspaceIndex) -> list[str]:
     return copies
 
 
-def _intended(index: WorkspaceIndex, splice: Splice) -> tuple[bytes, str | None]:
+def _intended(index: OwnIndex, splice: Splice) -> tuple[bytes, str | None]:
     """The bytes that a file was to get, if they can still be worked out, and their digest."""
     data = _bytes(index, splice)
     if digest_or_none(data) != splice.before:
@@ -227,12 +227,12 @@ def _intended(index: WorkspaceIndex, splice: Splice) -> tuple[bytes, str | None]
     return old[: splice.start] + splice.inserted + old[splice.start + len(splice.removed) :], splice.after
 
 
-def _folders(index: WorkspaceIndex) -> list[Path]:
+def _folders(index: OwnIndex) -> list[Path]:
     parents = {str(PurePosixPath(path).parent) for path in index.known_files()} | {"."}
     return [folder for parent in sorted(parents) if (folder := index.workspace.root / parent).is_dir()]
 
 
-def _decide(ledger: Ledger, index: WorkspaceIndex, row: Row, kept: list[Splice]) -> None:
+def _decide(ledger: Ledger, index: OwnIndex, row: Row, kept: list[Splice]) -> None:
     """An action is done when every file has its change; otherwise those that have it are to be restored."""
     promised = json.loads(row["detail"]).get("paths", ())
     if not (kept and len(kept) >= len(promised) and all(_is_written(index, splice) for splice in kept)):
@@ -250,7 +250,7 @@ def _decide(ledger: Ledger, index: WorkspaceIndex, row: Row, kept: list[Splice])
             actions.mark_undone(connection, int(row["key"]), row["id"])
 
 
-def _is_written(index: WorkspaceIndex, splice: Splice) -> bool:
+def _is_written(index: OwnIndex, splice: Splice) -> bool:
     """Whether a file has the change; where others changed it since, the place of the splice must be certain."""
     data = _bytes(index, splice)
     if digest_or_none(data) == splice.before:
@@ -262,7 +262,7 @@ def _is_written(index: WorkspaceIndex, splice: Splice) -> bool:
     return True
 
 
-def _bytes(index: WorkspaceIndex, splice: Splice) -> bytes | None:
+def _bytes(index: OwnIndex, splice: Splice) -> bytes | None:
     file = index.workspace.root / splice.path
     return file.read_bytes() if file.is_file() else None
 
@@ -270,7 +270,7 @@ def _bytes(index: WorkspaceIndex, splice: Splice) -> bytes | None:
 # --- undoing ------------------------------------------------------------------------------------------------
 
 
-def undo(stores: Stores, index: WorkspaceIndex, action: int, who: str, request: str = "") -> ActionResult:
+def undo(stores: OwnStores, index: OwnIndex, action: int, who: str, request: str = "") -> ActionResult:
     """Undo an action, as an action that can be undone itself; a repeated request is carried out once."""
     kept = actions.splices_of(stores.ledger.reader, action)
     if not kept:
@@ -279,7 +279,7 @@ def undo(stores: Stores, index: WorkspaceIndex, action: int, who: str, request: 
     return perform(stores, index, WriteAction("undo", who, changes, key=str(action), request=request, undoes=action))
 
 
-def _undo_life_changes(stores: Stores, index: WorkspaceIndex, action: int, who: str, request: str) -> ActionResult:
+def _undo_life_changes(stores: OwnStores, index: OwnIndex, action: int, who: str, request: str) -> ActionResult:
     """Undo an action that changed no file. What a person put back ages anew, or the next reflect would redo it."""
     if (before := actions.by_request(stores.ledger.reader, request)) is not None:
         return ActionResult(before["id"], repeated=True, key=before["key"], back=json.loads(before["detail"])["back"])
@@ -341,7 +341,7 @@ class _LifeUndo:
 # --- restoring a version ------------------------------------------------------------------------------------
 
 
-def restoring_change(stores: Stores, known: KnownMemory, text: str) -> FileChange:
+def restoring_change(stores: OwnStores, known: KnownMemory, text: str) -> FileChange:
     """The change that makes a text the current one of its memory."""
     removed = _removed_file(stores.ledger.reader, known)
 

@@ -1,0 +1,468 @@
+"""The stores of the one process that holds the lock: the ledger, the caches of each workspace, and the models."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from memd.errors import StoreBroken
+from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.cache_folder import FORMAT_FILE, own_caches, quarantine
+from memd.indexer.store.catalog import FileRow
+from memd.indexer.store.ledger import Ledger
+from memd.indexer.store.mirror import Mirror
+from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex, named_files
+from memd.indexer.store.text import TextIndex
+from memd.indexer.store.vectors import Collection, CollectionSource, VectorStore, collection_name
+from memd.models import Note, Workspace
+from memd.notes.parse import ParseCache
+
+if TYPE_CHECKING:
+    from memd.indexer.model.embedder import Embedder
+    from memd.indexer.model.pooling import Vectors
+
+log = logging.getLogger("memd.stores")
+
+BUILDING = "building"
+"""The folder for an index under construction and the one it replaces; a start deletes what it finds there."""
+
+T = TypeVar("T")
+
+
+class Loaded(Generic[T]):
+    """Threads that want the value at once load it once. Whoever has got it can use it after it was let go."""
+
+    def __init__(self, load: Callable[[], T]) -> None:
+        self._load = load
+        self._value: T | None = None
+        self._lock = threading.Lock()
+
+    def get(self) -> T:
+        value = self._value
+        if value is None:
+            with self._lock:
+                if self._value is None:
+                    self._value = self._load()
+                value = self._value
+        return value
+
+    def read(self) -> T:
+        """The value as it would be loaded now; it is not kept."""
+        return self._load()
+
+    @property
+    def present(self) -> T | None:
+        """The value if it is loaded."""
+        return self._value
+
+    def replace(self, make: Callable[[T | None], T]) -> None:
+        """Make another value of the one that is loaded, if any; nobody loads one meanwhile."""
+        with self._lock:
+            self._value = make(self._value)
+
+    def change(self, work: Callable[[T], None]) -> None:
+        """Change the value if it is loaded; one that is being loaded is waited for, since it may lack the change."""
+        with self._lock:
+            if self._value is not None:
+                work(self._value)
+
+    def drop(self) -> T | None:
+        """Let the value go; returns it."""
+        with self._lock:
+            value, self._value = self._value, None
+            return value
+
+
+class OwnIndex(WorkspaceIndex):
+    """One workspace and its caches, loaded when they are first used. Only the writer thread changes or closes them."""
+
+    def __init__(self, stores: OwnStores, number: int, workspace: Workspace, polyglot: bool = False) -> None:
+        super().__init__(stores, number, workspace)
+        self.collection: Collection | None = None
+        self.polyglot = polyglot
+        """Whether it was asked in another language than English: then all its chunks get vectors for that."""
+        self.compares_languages = False
+        """Whether these were seen to be there since the start; what is new may lack them for a moment."""
+        self.held: frozenset[str] = frozenset()
+        """Files that vanished together; their entries stay until the files come back or the user accepts the loss."""
+        self.missing = False
+        self.copied: frozenset[int] = frozenset()
+        """The minutes in which files were copied, as the last scan saw it."""
+        self.unlinked: set[int] = set()
+        """Memories whose names or mentions changed since their edges were last updated."""
+        self.unrestored: dict[int, str] = {}
+        """Actions that failed and whose files may have to be restored yet, with the reason: a full disk leaves some."""
+        self.applied: dict[str, tuple[str, Note]] = {}
+        """Recently changed files as they were last indexed: the digest of the file, and the note."""
+        self.used = 0.0
+        """When somebody last used one of its caches."""
+        self._text = Loaded(partial(stores.open_text, number))
+        self._files = Loaded(lambda: catalog.files(stores.ledger.latest, number))
+        self._mirrors: dict[int, Loaded[Mirror]] = {}
+        """The vectors of each model, by its number."""
+        self._read_mirror = stores.read_mirror
+        self._names: tuple[Mapping[str, FileRow], list[tuple[str, int]]] | None = None
+
+    def names(self) -> list[tuple[str, int]]:
+        files, known = self.files, self._names
+        if known is None or known[0] is not files:
+            named = named_files((path, row.id) for path, row in files.items())
+            self._names = known = files, named
+        return known[1]
+
+    @property
+    def text(self) -> TextIndex:
+        self.used = time.monotonic()
+        return self._text.get()
+
+    @property
+    def open_text(self) -> TextIndex | None:
+        """The text index if it is open."""
+        return self._text.present
+
+    @property
+    def files(self) -> Mapping[str, FileRow]:
+        self.used = time.monotonic()
+        return self._files.get()
+
+    @files.setter
+    def files(self, rows: Mapping[str, FileRow]) -> None:
+        self._files.replace(lambda _: MappingProxyType(rows))
+
+    def known_files(self) -> Mapping[str, FileRow]:
+        files = self._files.present
+        return self._files.read() if files is None else files
+
+    def nearest_texts(self, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
+        return self.collection.search(vector, depth) if self.collection is not None else None
+
+    # --- vectors --------------------------------------------------------------------------------------------------
+
+    def mirror_of(self, model: ActiveModel) -> Mirror:
+        self.used = time.monotonic()
+        return self._mirrors.setdefault(model.id, Loaded(partial(self._read_mirror, self.id, model))).get()
+
+    def open_mirror(self, model: ActiveModel) -> Mirror | None:
+        """The vectors of a model if they are loaded."""
+        loaded = self._mirrors.get(model.id)
+        return loaded.present if loaded is not None else None
+
+    def follow_vectors(self, ids: list[int], vectors: Vectors, model: int) -> None:
+        """Add vectors of a model, which the ledger has, to those that are loaded."""
+        if (mirror := self._mirrors.get(model)) is not None:
+            mirror.change(lambda loaded: loaded.add(ids, vectors))
+
+    def drop_vectors(self, dropped: Sequence[int]) -> None:
+        """Drop the vectors of chunks that the ledger no longer has from those that are loaded."""
+        for mirror in list(self._mirrors.values()):
+            mirror.change(lambda loaded: loaded.drop(dropped))
+
+    def drop_mirrors(self, keep: AbstractSet[int] = frozenset()) -> None:
+        """Let the vectors go, but for those of some models; the next question loads them from the ledger."""
+        for model, mirror in list(self._mirrors.items()):
+            # It stays in the dictionary: a question that loads it again just now must not have one that nobody follows.
+            if model not in keep and (dropped := mirror.drop()) is not None:
+                dropped.close()
+
+    # --- what is loaded -------------------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether one of its caches is loaded."""
+        caches: list[Loaded[Any]] = [self._text, self._files, *self._mirrors.values()]
+        return any(cache.present is not None for cache in caches)
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes its large caches take."""
+        caches = self._text.present, *(mirror.present for mirror in list(self._mirrors.values()))
+        return sum(cache.memory for cache in caches if cache is not None)
+
+    def close(self) -> None:
+        """Let all caches go; whoever reads one of them can go on."""
+        text = self._text.drop()
+        if text is not None:
+            text.close()
+        self._files.drop()
+        self.drop_mirrors()
+        self.parse_cache, self.applied, self._names = ParseCache(), {}, None
+
+
+class OwnStores(Stores):
+    """Everything that is open, in the one process that holds the lock.
+
+    `mend`: whether caches that cannot be used are removed, or only reported.
+    """
+
+    indexes: dict[str, OwnIndex]
+
+    def __init__(self, folder: Path, mend: bool = True, most_open: int = 128, most_open_mb: int = 1_024) -> None:
+        super().__init__(folder, Ledger(folder / "state.db"))
+        self.most_open, self.most_bytes = most_open, most_open_mb << 20
+        """How many workspaces may have open caches, and how much memory these may take."""
+        self.vectors: VectorStore | None = None
+        self.embedded = 0
+        """Texts that went through the model since the start."""
+        if mend:
+            own_caches(folder, self.ledger.id)
+            shutil.rmtree(folder / BUILDING, ignore_errors=True)
+
+    # --- indexes ------------------------------------------------------------------------------------------
+
+    def index(self, ns: str) -> OwnIndex:
+        self.expect(ns, self.indexes)
+        return self.indexes[ns]
+
+    def open_index(self, workspace: Workspace) -> OwnIndex:
+        """Begin to keep a workspace; its caches are loaded when they are first used."""
+        self.open_workspaces([workspace])
+        return self.indexes[workspace.ns]
+
+    def open_workspaces(self, workspaces: Iterable[Workspace]) -> None:
+        """Begin to keep workspaces, in one transaction."""
+        with self.ledger.write() as connection:
+            numbers = [(catalog.workspace_id(connection, workspace), workspace) for workspace in workspaces]
+            polyglots = catalog.polyglots(connection)
+        opened = {one.ns: OwnIndex(self, number, one, number in polyglots) for number, one in numbers}
+        self.indexes = {**self.indexes, **opened}
+
+    def open_text(self, number: int) -> TextIndex:
+        """Open a text index; StoreBroken when it is damaged, or is not what the ledger says."""
+        text = TextIndex(self.text_folder(number))
+        dirty, chunks = catalog.expected_text(self.ledger.latest, number)
+        if not dirty and text.count() != chunks:
+            raise StoreBroken(f"the text index has {text.count()} of {chunks} chunks", "memd doctor --fix")
+        return text
+
+    def mend_text(self, index: OwnIndex) -> None:
+        """Put a text index aside that cannot be opened, and start an empty one; the caller fills it."""
+        self.suspect_text(index)
+        try:
+            _ = index.text
+        except StoreBroken as error:
+            log.warning("text index of workspace %d is broken, put aside and built again: %s", index.id, error)
+            self.renew_text(index)
+
+    def has_text(self, index: OwnIndex) -> bool:
+        """Whether there is a text index that holds what the ledger says; one that is not open need only exist."""
+        text = index.open_text
+        if text is None:
+            return (self.text_folder(index.id) / FORMAT_FILE).exists()
+        return text.count() == catalog.expected_text(self.ledger.reader, index.id)[1]
+
+    def suspect_text(self, index: OwnIndex) -> None:
+        """Let the text index be opened though it may not be what the ledger says; the caller compares them."""
+        with self.ledger.write() as connection:
+            catalog.mark(connection, index.id, text=True)
+
+    def renew_text(self, index: OwnIndex) -> None:
+        """Put a broken text index aside and start an empty one; the caller fills it from the ledger."""
+        index._text.replace(partial(self._empty_text, index.id))
+
+    def _empty_text(self, number: int, broken: TextIndex | None) -> TextIndex:
+        if broken is not None:
+            broken.close()
+        quarantine(self.folder, self.text_folder(number))
+        with self.ledger.write() as connection:
+            catalog.mark(connection, number, text=True)
+        return TextIndex(self.text_folder(number))
+
+    def swap_text(self, index: OwnIndex, fresh: Path) -> None:
+        """Use an index that another process built; the caller adds what changed meanwhile."""
+        self.suspect_text(index)
+        index._text.replace(partial(self._swapped_text, index.id, fresh))
+
+    def _swapped_text(self, number: int, fresh: Path, old: TextIndex | None) -> TextIndex:
+        folder, aside = self.text_folder(number), fresh.with_name(f"{fresh.name}.old")
+        if old is not None:
+            with suppress(StoreBroken):
+                # Opened before the folders change places, so that questions can go on with it.
+                old.postings()
+        if folder.exists():
+            folder.rename(aside)
+        fresh.rename(folder)
+        text = TextIndex(folder)
+        if old is not None:
+            old.close()
+        shutil.rmtree(aside, ignore_errors=True)
+        return text
+
+    def close_index(self, ns: str) -> None:
+        index = self.indexes[ns]
+        self.indexes = {name: other for name, other in self.indexes.items() if name != ns}
+        index.close()
+
+    @property
+    def open_indexes(self) -> list[OwnIndex]:
+        """The indexes with open caches."""
+        return [index for index in self.indexes.values() if index.is_open]
+
+    @property
+    def crowded(self) -> bool:
+        """Whether more is open than may be."""
+        return any(True for _ in self._unused())
+
+    def close_unused(self) -> None:
+        """Close what was not used for the longest time, where too much is open.
+
+        Only the writer calls this, between two steps: nobody else may close what it is writing to.
+        """
+        for index in self._unused():
+            index.close()
+
+    def _unused(self) -> Iterator[OwnIndex]:
+        memory = 0
+        for nth, index in enumerate(sorted(self.open_indexes, key=lambda index: -index.used)):
+            memory += index.memory
+            if nth >= self.most_open or (nth and memory > self.most_bytes):
+                yield index
+
+    def forget(self, index: OwnIndex) -> None:
+        """Remove every trace of a workspace except its files."""
+        self.close_index(index.workspace.ns)
+        self.forget_number(index.id)
+
+    def forget_number(self, number: int) -> None:
+        with self.ledger.write() as connection:
+            catalog.forget_workspace(connection, number)
+            vector_table.sweep(connection)
+            self.ledger.tick(connection)
+        shutil.rmtree(self.text_folder(number), ignore_errors=True)
+        if self.vectors is not None:
+            self.vectors.forget(number)
+
+    # --- vectors ------------------------------------------------------------------------------------------
+
+    def use_model(self, embedder: Embedder, source: str) -> None:
+        """Embed with a model from now on; the one before it answers until the new one's vectors are complete.
+
+        Questions go on meanwhile: at each step there is a model that serves, and its vectors.
+        """
+        model, before = self._known_model(embedder, source), self.model
+        if before is not None and before.id == model.id:
+            self.model = model
+            return
+        if self.former is not None and self.former.id == model.id:
+            # The change is taken back: what answers is the model in use again.
+            self.model, self.former = model, None
+        else:
+            self.former = self.former or before
+            self.model = model
+        self._drop_unused_mirrors()
+        if self.all_fit:
+            # The first question should not wait for them.
+            for index in self.indexes.values():
+                _ = index.mirror
+
+    def _known_model(self, embedder: Embedder, source: str) -> ActiveModel:
+        with self.ledger.write() as connection:
+            number = vector_table.model_id(connection, embedder.name, embedder.fingerprint, embedder.dims, source)
+        return ActiveModel(number, embedder)
+
+    def use_former(self, number: int, embedder: Embedder) -> None:
+        """Answer with the previous model until the new one's vectors are complete."""
+        self.former = ActiveModel(number, embedder)
+
+    def drop_former(self) -> None:
+        self.former = None
+        self._drop_unused_mirrors()
+
+    def use_multilingual(self, embedder: Embedder) -> None:
+        """Begin to embed texts and questions in other languages with a model of their own."""
+        self.multilingual = self._known_model(embedder, vector_table.MULTILINGUAL)
+
+    def drop_multilingual(self) -> None:
+        self.multilingual = None
+        self._drop_unused_mirrors()
+
+    def use_no_model(self) -> None:
+        """Answer by words alone; the ledger keeps the vectors."""
+        self.model = self.former = self.multilingual = None
+        self._drop_unused_mirrors()
+
+    def _drop_unused_mirrors(self) -> None:
+        numbers = {model.id for model in self.models}
+        for index in self.indexes.values():
+            index.drop_mirrors(keep=numbers)
+
+    @property
+    def all_fit(self) -> bool:
+        """Whether all workspaces may be open at once."""
+        return len(self.indexes) <= self.most_open
+
+    def read_mirror(self, number: int, model: ActiveModel) -> Mirror:
+        """The vectors of a workspace made by a model, as the ledger has them."""
+        mirror = Mirror(model.embedder.dims, model.id)
+        for part in vector_table.slices_of_workspace(self.ledger.latest, model.id, number, mirror.dims):
+            mirror.add(*part)
+        return mirror
+
+    def vector_count(self, index: OwnIndex) -> int:
+        """How many chunks of a workspace have a vector of the model in use; no vectors are loaded for it."""
+        if self.model is None:
+            return 0
+        mirror = index.open_mirror(self.model)
+        if mirror is not None:
+            return len(mirror)
+        return vector_table.embedded_count(self.ledger.reader, self.model.id, index.id)
+
+    def pending_foreign(self, index: OwnIndex) -> int:
+        """How many chunks of a workspace are to have a vector for other languages, and have none."""
+        model, among = self.multilingual, f"{vector_table.OF_OTHER_LANGUAGES} AND c.workspace = {index.id}"
+        missing = vector_table.pending_counts(self.ledger.reader, model.id if model is not None else 0, among=among)
+        return missing.get(index.id, 0)
+
+    def use_vectors(self, vectors: VectorStore) -> None:
+        """Have the collections follow the ledger from now on; those of other workspaces and models are deleted."""
+        self.vectors = vectors
+        vectors.wanted = self._wanted_collections
+        self.open_collections(*self.indexes.values())
+        vectors.sweep()
+
+    def _wanted_collections(self) -> set[str]:
+        numbers = [row["id"] for row in catalog.workspace_rows(self.ledger.reader)]
+        return {collection_name(number, self.model.id) for number in numbers} if self.model is not None else set()
+
+    def open_collections(self, *indexes: OwnIndex) -> None:
+        """Give workspaces their collections; one that the ledger does not vouch for is compared with it."""
+        if self.vectors is None or self.model is None:
+            return
+        reader, model = self.ledger.reader, self.model
+        texts = vector_table.text_counts(reader, model.id, indexes[0].id if len(indexes) == 1 else None)
+        behind = catalog.behind(reader)
+        for index in indexes:
+            source = CollectionSource(self.ledger, index.id, model.id, model.embedder.dims)
+            index.collection = self.vectors.collection(source, None if index.id in behind else texts.get(index.id, 0))
+        self.mark_behind(*indexes)
+
+    def renew_collection(self, index: OwnIndex) -> bool:
+        """Have a workspace's collection deleted and made again from the ledger; False if it is not open."""
+        if index.collection is None:
+            return False
+        index.collection.renew()
+        self.mark_behind(index)
+        return True
+
+    def mark_behind(self, *indexes: OwnIndex) -> None:
+        """Note in the ledger which of some collections have to follow."""
+        behind = [index for index in indexes if index.collection is not None and index.collection.behind]
+        if behind:
+            with self.ledger.write() as connection:
+                for index in behind:
+                    catalog.mark(connection, index.id, vectors=True)
+
+    def close(self) -> None:
+        for ns in list(self.indexes):
+            self.close_index(ns)
+        if self.vectors is not None:
+            self.vectors.close()
+        self.ledger.close()
