@@ -203,7 +203,7 @@ def start_children_from(forges: dict[str, Forge]) -> None:
             known.write(f"{started.pid}\n")
         return started
 
-    child.subprocess = SimpleNamespace(Popen=popen, DEVNULL=subprocess.DEVNULL)
+    child.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": popen})
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ def _argument(declared: str | dict[str, Any]) -> Argument:
     """An argument as it is declared, or one that several tools have, by its name."""
     known = DECLARED["arguments"][declared] if isinstance(declared, str) else declared
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
-    return Argument(changes.pop("parameter", ""), changes)
+    return Argument(str(changes.pop("parameter", "")), changes)
 
 
 def pick(row: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -70,7 +70,9 @@ def single(text: str, now: date) -> TimeSpan | None:
 
 # --- questions about time ------------------------------------------------------------------------------------------
 
-ASKS_WHEN, NEWEST, ASKS_NEWEST = (re.compile(dates.TABLES["questions"][name]) for name in ("when", "newest", "recent"))
+ASKS_WHEN, NEWEST, ASKS_NEWEST = (
+    re.compile(str(dates.TABLES["questions"][name])) for name in ("when", "newest", "recent")
+)
 
 
 @dataclass(frozen=True, slots=True)

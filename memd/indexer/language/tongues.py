@@ -68,7 +68,9 @@ def _by_script(text: str) -> str:
     """The language whose script a good part of the letters has."""
     if text.isascii():
         return ""
-    runs = {language: _count(letters.findall(text), LETTERS.get(language, 1)) for language, letters in SCRIPTS.items()}
+    runs: dict[str, int] = {
+        language: _count(letters.findall(text), LETTERS.get(language, 1)) for language, letters in SCRIPTS.items()
+    }
     other = sum(runs.values())
     if not other or other * PART < sum(map(len, WORD.findall(text))):
         return ""
