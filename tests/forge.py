@@ -27,7 +27,12 @@ import memd.failpoints
 
 COMMAND_MODULES = ("memd.cli.app", "memd.cli.fast_search", "memd.protocol.client", "rich.table")
 DAEMON_MODULES = (
-    *("memd.daemon.app", "memd.daemon.scheduler", "memd.indexer.store.chroma_child", "memd.indexer.model.embedder"),
+    *(
+        "memd.daemon.app",
+        "memd.daemon.jobs.scheduler",
+        "memd.indexer.store.chroma_child",
+        "memd.indexer.model.embedder",
+    ),
     *("memd.notes.parse", "onnxruntime", "tokenizers", "whoosh.index", "watchdog.observers", "markdown_it"),
     *("yaml", "apscheduler.schedulers.background"),
 )

@@ -21,7 +21,7 @@ import typer.main
 from memd.cli.app import app
 from memd.config import edit, load
 from memd.config.schema import Settings
-from memd.daemon import outbox
+from memd.daemon.serving import outbox
 from memd.errors import BY_CODE
 from memd.protocol.methods import METHODS
 from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST, PROTOCOL

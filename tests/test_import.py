@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from memd.config.schema import Settings, WatchSettings
-from memd.daemon.handler_context import HandlerContext
-from memd.daemon.health import Health
-from memd.daemon.indexing import PLAIN, SETTLED
-from memd.daemon.tasks.indexing import scan_workspaces
-from memd.daemon.worker import Worker
+from memd.daemon.handlers.handler_context import HandlerContext
+from memd.daemon.process.health import Health
+from memd.daemon.writer.file_tasks import scan_workspaces
+from memd.daemon.writer.queue import PLAIN, SETTLED
+from memd.daemon.writer.worker import Worker
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import MOST_SAVED
 from memd.indexer.indexing.ingest import IngestOptions, IngestReport
@@ -180,7 +180,7 @@ def test_files_that_wait_are_not_queued_again_and_every_scan_waits_for_them(
 ) -> None:
     stores, _ = place
     # However slow the scans are, the import begins after them.
-    monkeypatch.setattr("memd.daemon.worker.IMPORT_SECONDS", 3_600)
+    monkeypatch.setattr("memd.daemon.writer.worker.IMPORT_SECONDS", 3_600)
     for nth in range(600):
         (root / "memory" / f"note-{nth}.md").write_text(f"## Note\n\nsanderling number{nth}\n")
     worker = Worker(stores, Settings(), Health())
@@ -222,7 +222,7 @@ def test_who_waits_gets_in_between_the_pieces_of_an_import(
 ) -> None:
     """Also when a piece takes longer than an import waits for others."""
     stores, _ = place
-    monkeypatch.setattr("memd.daemon.worker.IMPORT_SECONDS", 0.05)
+    monkeypatch.setattr("memd.daemon.writer.worker.IMPORT_SECONDS", 0.05)
     for nth in range(files):
         (root / "memory" / f"2026-03-{nth + 1:02}.md").write_text(large(HEADINGS * 2 // files))
     worker = Worker(stores, Settings(), Health())

@@ -6,8 +6,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from memd.daemon.health import Health
-from memd.daemon.ledger_guard import LedgerGuard
+from memd.daemon.process.health import Health
+from memd.daemon.writer.ledger_guard import LedgerGuard
 from memd.errors import LedgerDamaged
 from memd.indexer.store.stores import Stores
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memd.daemon.mcp_sessions import SessionIdentity, time_zone
+from memd.daemon.serving.mcp_sessions import SessionIdentity, time_zone
 from memd.errors import Busy, NotFound, TooLarge, UnknownWorkspace, UsageError
 from memd.mcp.resources import canonical, uris_of
 from memd.mcp.search_tools import context_reply, memory_search

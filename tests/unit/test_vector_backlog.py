@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from memd.config.schema import DaemonSettings, Settings
-from memd.daemon import handler_context
-from memd.daemon.handler_context import HandlerContext
+from memd.daemon.embedding.backlog import VectorBacklog
+from memd.daemon.handlers import handler_context
+from memd.daemon.handlers.handler_context import HandlerContext
 from memd.daemon.handlers.search import query
-from memd.daemon.vector_backlog import VectorBacklog
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.store import vector_table
 from memd.models import Workspace

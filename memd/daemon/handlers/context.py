@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from memd.daemon.handler_context import filters_of
 from memd.daemon.handlers import memories, search
+from memd.daemon.handlers.handler_context import filters_of
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.handlers.workspace_writer import workspace_writer
 from memd.errors import Refused

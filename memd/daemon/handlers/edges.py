@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from functools import partial
 from sqlite3 import Row
 
-from memd.daemon.handler_context import namespaces
+from memd.daemon.handlers.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, edit_of, in_memory, workspace_writer
-from memd.daemon.tasks.lifecycle import remove_edges
+from memd.daemon.writer.life_tasks import remove_edges
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.lifecycle import edges, mentions, related, similarity
 from memd.indexer.views.keys import KeyTarget

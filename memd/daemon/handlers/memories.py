@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, get_args
 
-from memd.daemon.handler_context import namespaces
+from memd.daemon.handlers.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, did_you_mean, in_memory, workspace_writer
 from memd.errors import NotFound, Refused, UsageError, VersionConflict

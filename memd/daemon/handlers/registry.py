@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from memd.daemon import binding, trust
-from memd.daemon.handler_context import (
+from memd.daemon.handlers.handler_context import (
     HandlerContext,
     InWorkspace,
     Result,
@@ -16,7 +15,8 @@ from memd.daemon.handler_context import (
     namespaces,
     writing_call,
 )
-from memd.daemon.server import IncomingCall
+from memd.daemon.handlers.permission import bound_params, check_files, propose_untrusted, visible_part
+from memd.daemon.serving.server import IncomingCall
 from memd.errors import LedgerDamaged, MemdError, UnknownMethod
 from memd.notes.secrets import masked
 from memd.protocol.methods import METHODS, Request
@@ -50,9 +50,9 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
     declared = METHODS.get(method)
     if declared is None:
         raise UnknownMethod(f"there is no method `{method}`", f"known: {', '.join(METHODS)}")
-    request = parse(declared, binding.bound_params(ctx, call.connection, declared, params))
-    binding.check_files(ctx, call.connection, declared, request)
-    await trust.propose_untrusted(ctx, declared, request, params)
+    request = parse(declared, bound_params(ctx, call.connection, declared, params))
+    check_files(ctx, call.connection, declared, request)
+    await propose_untrusted(ctx, declared, request, params)
     answered_at.set(None)
     answered_unheard.set(False)
     writing_call.set(call if declared.writes else None)
@@ -61,7 +61,7 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
     result = await (_without_secrets(ctx, handler) if masks else handler)
     names = result.get("ns") or ()
     about = (names,) if isinstance(names, str) else names
-    return {**binding.visible_part(ctx, call.connection, result), **ctx.freshness(about)}
+    return {**visible_part(ctx, call.connection, result), **ctx.freshness(about)}
 
 
 async def _answer(ctx: HandlerContext, request: Request, call: IncomingCall) -> Result:

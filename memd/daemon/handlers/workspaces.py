@@ -9,11 +9,11 @@ from pathlib import Path
 
 from memd.config import edit, paths
 from memd.config.load import NS, glob_ok
-from memd.daemon.handler_context import P, T, progress_reporter
+from memd.daemon.handlers.handler_context import P, T, progress_reporter
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
-from memd.daemon.tasks.indexing import forget_workspace, open_workspace
+from memd.daemon.writer.file_tasks import forget_workspace, open_workspace
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import DEFAULT_GLOBS, Workspace
