@@ -21,9 +21,10 @@ from memd.daemon.process.health import Health
 from memd.daemon.writer import store_tasks
 from memd.daemon.writer import worker as worker_module
 from memd.daemon.writer.file_tasks import forget_workspace, open_workspace, scan_workspaces
-from memd.daemon.writer.queue import PLAIN, IndexingJob, IndexingSlice
+from memd.daemon.writer.queue import IndexingJob, IndexingSlice
 from memd.daemon.writer.store_tasks import use_built_text
 from memd.daemon.writer.worker import Worker
+from memd.indexer.indexing.ingest import PLAIN
 from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.rebuild import build_elsewhere
 from memd.indexer.store.stores import BUILDING, Stores, WorkspaceIndex

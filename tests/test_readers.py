@@ -90,6 +90,8 @@ def test_another_one_is_started_when_all_are_busy(home: Home, workspace: Path) -
         for nth in range(20):
             assert client.query(f"apple trees {nth}")["hits"]
         assert len(readers(client)) == 1
+        (reader,) = (child for child in client.status()["children"] if child["pid"] in readers(client))
+        assert reader["module"] == "memd.daemon.readers.process" and reader["memory_mb"] > 1
         most = min(4, os.cpu_count() or 1)
 
         def ask(nth: int) -> bool:

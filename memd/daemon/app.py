@@ -25,9 +25,10 @@ from memd.daemon.handlers.handler_context import HandlerContext
 from memd.daemon.handlers.server import follow_config
 from memd.daemon.jobs.built_in import BuiltInJobs
 from memd.daemon.jobs.maintenance import IndexMaintenance
-from memd.daemon.process import logs, system
-from memd.daemon.process.health import log_failure
+from memd.daemon.process import system
+from memd.daemon.process.health import log_failure, start_logging
 from memd.daemon.process.lock import Lock
+from memd.daemon.serving.events import IDLE, PUT_BACK
 from memd.daemon.serving.server import Server, listen
 from memd.daemon.writer.file_tasks import (
     NOTES_FORMAT,
@@ -36,9 +37,8 @@ from memd.daemon.writer.file_tasks import (
     save_notes_format,
     scan_workspaces,
 )
-from memd.daemon.writer.queue import IndexingOptions
 from memd.errors import ConfigError
-from memd.indexer.indexing.ingest import IngestReport
+from memd.indexer.indexing.ingest import IndexingOptions, IngestReport
 from memd.indexer.store import catalog
 from memd.indexer.store.ledger import newest_backup
 from memd.indexer.store.stores import Stores
@@ -80,7 +80,7 @@ class App:
         self._loop.add_signal_handler(signal.SIGHUP, self._reload)
         with self._stack:
             self._stack.callback(self._lock.release)
-            logs.start(self.settings.log, paths.log_file(), system.managed())
+            start_logging(self.settings.log, paths.log_file(), system.managed())
             _raise_limits()
             self._open_stores()
             self._start_writer()
@@ -118,9 +118,9 @@ class App:
         self._stack.callback(self.ctx.outlines.stop)
         self.maintenance = IndexMaintenance(self.ctx.worker, self.ctx.embedding)
         self.worker = self.ctx.worker
-        self.worker.on_idle = self._when_idle
+        self.ctx.events.listen(IDLE, self._when_idle)
         self._release_from = 0.0
-        self.worker.guard.on_put_back = self._start_again
+        self.ctx.events.listen(PUT_BACK, self._start_again)
         self.worker.start()
         self._stack.callback(self.worker.stop, STOP_SECONDS)
 

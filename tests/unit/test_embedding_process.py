@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from memd.config.schema import EmbeddingSettings, Settings
-from memd.daemon.embedding.maker import BACKLOG, VectorMaker
+from memd.daemon.embedding.backlog import BACKLOG, VectorMaker
 from memd.daemon.embedding.thread import STILL_SECONDS, Embedding
 from memd.daemon.process.health import Health
 from memd.daemon.writer.worker import Worker

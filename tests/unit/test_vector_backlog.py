@@ -114,8 +114,9 @@ def test_words_answer_in_another_language_while_its_vectors_are_not_made(
     async def ask(text: str, seconds: float) -> tuple[dict[str, Any], list[str]]:
         monkeypatch.setattr(handler_context, "LANGUAGE_SECONDS", seconds)
         request = QueryRequest(query=text, ns=("small",), sync="none")
-        answer = await query(ctx, request, None)  # type: ignore[arg-type]
-        return answer, ctx.freshness()["degraded"]
+        own = ctx.for_call(None)
+        answer = await query(own, request, None)  # type: ignore[arg-type]
+        return answer, own.freshness()["degraded"]
 
     try:
         answer, degraded = loop.run_until_complete(ask("Was ist mit dem smew und 2020?", 3_600))

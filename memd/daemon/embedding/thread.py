@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from memd.config.schema import SERVERS, EmbeddingSettings, VectorsSettings
-from memd.daemon.embedding.backlog import ModelSwitch, VectorBacklog
-from memd.daemon.embedding.maker import FETCH, VectorMaker
+from memd.daemon.embedding.backlog import FETCH, ModelSwitch, VectorBacklog, VectorMaker
 from memd.daemon.process.system import give_way
+from memd.daemon.serving.events import UNEMBEDDED
 from memd.daemon.writer import store_tasks as tasks
 from memd.daemon.writer.queue import Turn
 from memd.daemon.writer.worker import Worker
@@ -91,7 +91,7 @@ class Embedding:
         """Whether vectors are being made, kept and compared."""
         self._work, self._again, self._stopping = threading.Event(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="memd-embedding", daemon=True)
-        worker.on_unembedded = self.more
+        worker.events.listen(UNEMBEDDED, self.more)
 
     def start(self) -> None:
         self._thread.start()

@@ -57,7 +57,9 @@ def _limits(ctx: HandlerContext, request: ContextRequest) -> tuple[int, EdgeExpa
 
 
 async def _assemble(ctx: HandlerContext, task: ContextTask) -> AssembledContext:
-    return await search.repairing_text(ctx, task.ask.ns, assemble, ctx.stores, task)
+    assembled = await search.repairing_text(ctx, task.ask.ns, assemble, ctx.stores, task)
+    ctx.answer.unheard |= assembled.unheard
+    return assembled
 
 
 @handles(ConsolidateRequest)

@@ -8,10 +8,11 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import ContextVar
-from dataclasses import replace
+from copy import copy
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar, TypeVarTuple, cast
 
@@ -22,23 +23,23 @@ from memd.daemon.jobs.scheduler import Scheduler
 from memd.daemon.process.health import Health
 from memd.daemon.readers.messages import ReaderGone
 from memd.daemon.readers.pool import ReaderPool
-from memd.daemon.serving.events import Events
+from memd.daemon.serving.events import APPLIED, SAVED, UNLINKED, Events
 from memd.daemon.serving.mcp_sessions import McpSessions
 from memd.daemon.serving.server import IncomingCall
 from memd.daemon.serving.subscriptions import Subscriptions
 from memd.daemon.watching.code_outlines import CodeOutlines
 from memd.daemon.watching.watcher import Watcher
 from memd.daemon.writer.file_tasks import scan_workspaces
-from memd.daemon.writer.life_tasks import AccessLog, resolve_mentions, resolve_mentions_soon
-from memd.daemon.writer.queue import PLAIN, SETTLED, IndexingJob, IndexingOptions, Turn
+from memd.daemon.writer.life_tasks import AccessLog, resolve_mentions, resolve_mentions_later
+from memd.daemon.writer.queue import IndexingJob, Turn
 from memd.daemon.writer.store_tasks import mark_polyglot
 from memd.daemon.writer.worker import Worker
 from memd.errors import LedgerMoved, StoreBroken, UnknownWorkspace, UsageError
 from memd.indexer.context.code_names import CodeNames
-from memd.indexer.indexing.ingest import IngestReport
+from memd.indexer.indexing.ingest import PLAIN, SETTLED, IndexingOptions, IngestReport
 from memd.indexer.language.question import time_filter
 from memd.indexer.language.tongues import foreign_language, signs_of
-from memd.indexer.query.meaning import is_foreign_to, unheard
+from memd.indexer.query.meaning import is_foreign_to
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import ModelChanged, Stores, WorkspaceIndex
 from memd.models import Filters
@@ -77,16 +78,25 @@ ReportProgress = Callable[[str, int, int], Awaitable[None]]
 """Takes the phase, how much of it is done, and how much there is to do."""
 
 
-answered_at: ContextVar[int | None] = ContextVar("answered_at", default=None)
-"""The clock's count of the snapshot that the answer under way was read from; None while it was not read from one."""
+@dataclass(slots=True)
+class AnswerUnderWay:
+    """What is known of an answer beside its result."""
+
+    call: IncomingCall | None = None
+    """The call that is being answered, if it is a write that can be repeated."""
+    seq: int | None = None
+    """The clock's count of the snapshot that it was read from; None while it was not read from one."""
+    unheard: bool = False
+    """Whether it went without the meaning of the question, because the model was away."""
 
 
-answered_unheard: ContextVar[bool] = ContextVar("answered_unheard", default=False)
-"""Whether the answer under way went without the meaning of the question, because the model was away."""
+@dataclass(slots=True)
+class RunningConfig:
+    """The settings in force, and the lock that is held while the config file changes, so that two callers cannot add
+    one directory twice."""
 
-
-writing_call: ContextVar[IncomingCall | None] = ContextVar("writing_call", default=None)
-"""The call that is being answered, if it is a write that can be repeated."""
+    settings: Settings
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class InWorkspace(Protocol):
@@ -97,12 +107,13 @@ class InWorkspace(Protocol):
 
 
 class HandlerContext:
-    """The parts of the daemon. The app starts and stops them; handlers and jobs use them."""
+    """The parts of the daemon, and the answer under way. The app starts and stops them; handlers and jobs use them."""
 
     def __init__(
         self, settings: Settings, stores: Stores, loop: asyncio.AbstractEventLoop, stop_soon: Callable[[], None]
     ) -> None:
-        self.settings = settings
+        self.config = RunningConfig(settings)
+        self.answer = AnswerUnderWay()
         self.stores = stores
         self.stop_soon = stop_soon
         self.health = Health()
@@ -121,21 +132,27 @@ class HandlerContext:
         self.pid = os.getpid()
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.began = time.monotonic()
-        self.config_lock = asyncio.Lock()
-        """Held while the config file changes, so that two callers cannot add one directory twice."""
         self.expressions = asyncio.Semaphore(EXPRESSIONS)
         self._threads = ThreadPoolExecutor(THREADS, "memd-reading")
         self.readers = ReaderPool(stores, ThreadPoolExecutor(THREADS, "memd-for-readers"), settings.daemon.readers)
-        self._questions = 0
+        self._questions = count(1)
         self._background: set[asyncio.Task[Any]] = set()
         self._rereads: dict[tuple[str, ...], None] = {}
         self._awaited: set[str] = set()
         """The workspaces whose vectors for other languages a question has waited for."""
-        self.worker.on_saved = self.subscriptions.saved
-        self.worker.on_unlinked = lambda ns: self.worker.submit_once(
-            resolve_mentions_soon, self.worker, ns, turn=Turn.BACKGROUND
-        )
-        self.worker.on_applied = lambda ns, paths: self.mcp.applied(loop, ns, paths)
+        self.events.listen(SAVED, self.subscriptions.saved)
+        self.events.listen(UNLINKED, partial(resolve_mentions_later, self.worker))
+        self.events.listen(APPLIED, partial(self.mcp.applied, loop))
+
+    def for_call(self, call: IncomingCall | None) -> HandlerContext:
+        """The same parts with an answer of its own; the call where that is a write that can be repeated."""
+        own = copy(self)
+        own.answer = AnswerUnderWay(call)
+        return own
+
+    @property
+    def settings(self) -> Settings:
+        return self.config.settings
 
     @property
     def max_bytes(self) -> int:
@@ -144,12 +161,12 @@ class HandlerContext:
 
     def freshness(self, names: Sequence[str] = ()) -> Result:
         """What every answer says: how new it is and what is missing from it; of the workspaces that it is about."""
-        ledger, seq = self.stores.ledger, answered_at.get()
+        ledger, seq = self.stores.ledger, self.answer.seq
         return {
             "clock": ledger.clock if seq is None else ledger.clock_at(seq),
             "lag_ms": self.worker.lag_ms,
             "pending": self._pending(names),
-            "degraded": sorted({*self.health.names, *(["vectors"] if answered_unheard.get() else [])}),
+            "degraded": sorted({*self.health.names, *(["vectors"] if self.answer.unheard else [])}),
         }
 
     def _pending(self, names: Sequence[str]) -> int:
@@ -238,28 +255,24 @@ class HandlerContext:
 
         The answer is of one snapshot of the ledger, and its clock is that snapshot's.
         """
-        self._questions += 1
-        if self._questions > ALONE or self.worker.importing or self.embedding.at_work:
+        if next(self._questions) > ALONE or self.worker.importing or self.embedding.at_work:
             self.readers.start()
         try:
             result = await self.readers.run(work, args, kwargs)
-            seq, value, lacking = result.seq, cast(T, result.value), result.unheard
+            self.answer.seq, value = result.seq, cast(T, result.value)
         except (ReaderGone, StoreBroken, LedgerMoved, ModelChanged):
             # A text index may seem broken to a reader whose files the daemon has just replaced.
-            seq, value, lacking = await self.read(self._in_snapshot, partial(work, *args, **kwargs))
-        answered_at.set(seq)
-        answered_unheard.set(lacking or answered_unheard.get())
+            self.answer.seq, value = await self.read(self._in_snapshot, partial(work, *args, **kwargs))
         return value
 
     def answer_is_current(self) -> bool:
         """Whether nothing was committed since the last answer was read."""
-        return answered_at.get() == self.stores.ledger.seq
+        return self.answer.seq == self.stores.ledger.seq
 
-    def _in_snapshot(self, work: Callable[[], T], tries: int = MODEL_TRIES) -> tuple[int, T, bool]:
-        unheard.set(False)
+    def _in_snapshot(self, work: Callable[[], T], tries: int = MODEL_TRIES) -> tuple[int, T]:
         try:
             with self.stores.ledger.snapshot():
-                return self.stores.ledger.seq_seen(), work(), unheard.get()
+                return self.stores.ledger.seq_seen(), work()
         except ModelChanged:
             if tries == 1:
                 raise
@@ -267,9 +280,8 @@ class HandlerContext:
 
     async def write(self, do: Callable[[*Ts], T | IndexingJob], *args: *Ts, turn: Turn = Turn.PLAIN) -> T:
         """Have the writer's thread call a function, and wait for the result."""
-        answered_at.set(None)
-        call = writing_call.get()
-        future: Future[T] | None = AwaitedWrite(call) if call else None
+        self.answer.seq = None
+        future: Future[T] | None = AwaitedWrite(self.answer.call) if self.answer.call else None
         return await asyncio.wrap_future(self.worker.submit(do, *args, turn=turn, future=future))
 
     def in_background(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -349,7 +361,7 @@ class HandlerContext:
             await self.read(self.embedding.recount)
             self.embedding.hurry()
         lacking = bool(waiting) and await self.read(self._lacks_languages, waiting)
-        answered_unheard.set(lacking)
+        self.answer.unheard = lacking
         return not lacking
 
     async def meaning_made(self, text: str, ns: tuple[str, ...]) -> bool:

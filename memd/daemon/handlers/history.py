@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from sqlite3 import Row
 
-from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles, shows
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer, written
 from memd.daemon.writer import file_tasks
 from memd.daemon.writer.queue import Turn
@@ -16,10 +16,8 @@ from memd.indexer.views import past
 from memd.indexer.writing.undo import restoring_change
 from memd.protocol.methods import history as methods
 
-
-@handles(methods.HistoryRequest)
-async def history(ctx: HandlerContext, request: methods.HistoryRequest, call: IncomingCall) -> Result:
-    return await from_view(ctx, request, past.versions, request.key)
+shows(methods.HistoryRequest, past.versions, "key")
+shows(methods.TrashRequest, past.trash, "limit")
 
 
 @handles(methods.DiffRequest)
@@ -31,11 +29,6 @@ async def diff(ctx: HandlerContext, request: methods.DiffRequest, call: Incoming
 async def log(ctx: HandlerContext, request: methods.LogRequest, call: IncomingCall) -> Result:
     log_filter = past.LogFilter(request.who, request.what, _begin(request.since), request.key, request.limit)
     return await from_view(ctx, request, past.entries, log_filter)
-
-
-@handles(methods.TrashRequest)
-async def trash(ctx: HandlerContext, request: methods.TrashRequest, call: IncomingCall) -> Result:
-    return await from_view(ctx, request, past.trash, request.limit)
 
 
 @handles(methods.RestoreRequest)

@@ -161,7 +161,7 @@ def _refuse(name: str) -> NoReturn:
 
 async def _change_rules(ctx: HandlerContext, change: edit.Change) -> None:
     """Change the rules of the config file, and use them from now on."""
-    async with ctx.config_lock:
+    async with ctx.config.lock:
         ctx.rules.take(await configure(ctx, edit.write_rules, change))
 
 

@@ -9,9 +9,10 @@ from dataclasses import asdict
 from memd.daemon.handlers import handler_context
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
-from memd.daemon.writer.queue import IndexingOptions
+from memd.daemon.serving.events import PUT_BACK
 from memd.daemon.writer.store_tasks import examine_stores, rebuild_vectors, use_built_text
 from memd.errors import Busy
+from memd.indexer.indexing.ingest import IndexingOptions
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
 from memd.indexer.store.ledger import LedgerPlace
@@ -61,7 +62,7 @@ async def doctor(ctx: HandlerContext, request: DoctorRequest, call: IncomingCall
         result["secrets"] = [asdict(place) for place in places]
     if ctx.stores.ledger.place is LedgerPlace.PUT_BACK:
         # Last, so that the answer is out before memd starts again with the ledger that was mended.
-        ctx.worker.guard.on_put_back()
+        ctx.events.tell(PUT_BACK)
     return {**result, "findings": [asdict(finding) for finding in findings]}
 
 

@@ -76,7 +76,10 @@ async def _similar(writer: WorkspaceWriter, content: KeyedWrite, target: keys.Ke
     if content.text is None:
         return []
     ctx = writer.ctx
-    return await ctx.read_elsewhere(similar, ctx.stores, writer.index, content.text, target.memory, ctx.max_bytes)
+    about = writer.index, content.text, target.memory, ctx.max_bytes
+    found, unheard = await ctx.read_elsewhere(similar, ctx.stores, *about)
+    ctx.answer.unheard |= unheard
+    return found
 
 
 @handles(methods.PatchRequest)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from memd.daemon.handlers.handler_context import (
     HandlerContext,
     InWorkspace,
     Result,
-    answered_at,
-    answered_unheard,
     namespaces,
-    writing_call,
 )
 from memd.daemon.handlers.permission import bound_params, check_files, propose_untrusted, visible_part
 from memd.daemon.serving.server import IncomingCall
@@ -22,7 +19,7 @@ from memd.notes.secrets import masked
 from memd.protocol.methods import METHODS, Request
 from memd.protocol.methods.parameters import parse
 
-__all__ = ["HANDLERS", "HandlerContext", "IncomingCall", "Result", "dispatch", "from_view", "handles"]
+__all__ = ["HANDLERS", "HandlerContext", "IncomingCall", "Result", "dispatch", "from_view", "handles", "shows"]
 
 R = TypeVar("R", bound=Request)
 Handler = Callable[[HandlerContext, R, IncomingCall], Awaitable[Result]]
@@ -35,6 +32,17 @@ WITHOUT_LEDGER: dict[type[Request], Handler[Any]] = {}
 def handles(request: type[R], without_ledger: bool = False) -> Callable[[Handler[R]], Handler[R]]:
     """The function that follows answers the method that this request declares."""
     return partial((WITHOUT_LEDGER if without_ledger else HANDLERS).setdefault, request)
+
+
+def shows(request: type[Request], view: Callable[..., Result], *fields: str, linked: bool = False) -> None:
+    """Have a method answered by a view of the workspaces that are meant, given these fields of the request."""
+    declared = get_type_hints(request)
+    assert all(field in declared for field in fields), f"{request.__name__} has no such field"
+
+    async def answer(ctx: HandlerContext, asked: Any, call: IncomingCall) -> Result:
+        return await from_view(ctx, asked, view, *(getattr(asked, field) for field in fields), linked=linked)
+
+    HANDLERS[request] = answer
 
 
 async def from_view(
@@ -53,9 +61,7 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
     request = parse(declared, bound_params(ctx, call.connection, declared, params))
     check_files(ctx, call.connection, declared, request)
     await propose_untrusted(ctx, declared, request, params)
-    answered_at.set(None)
-    answered_unheard.set(False)
-    writing_call.set(call if declared.writes else None)
+    ctx = ctx.for_call(call if declared.writes else None)
     handler = _answer(ctx, request, call)
     masks = call.connection.mask_secrets and ctx.settings.server.mask_secrets
     result = await (_without_secrets(ctx, handler) if masks else handler)

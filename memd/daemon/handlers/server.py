@@ -9,12 +9,13 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
+from memd.child import running_children
 from memd.config import paths
 from memd.config.load import load
 from memd.config.schema import SECTIONS, Settings, settings_of
 from memd.daemon.handlers.permission import bind
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, dispatch, handles
-from memd.daemon.process.system import memory_mb
+from memd.daemon.process.system import memory_mb, memory_of
 from memd.daemon.serving.mcp_sessions import SessionCalls, SessionIdentity, time_zone
 from memd.daemon.serving.server import ClientConnection, LineReader
 from memd.indexer.record import proposals
@@ -72,12 +73,14 @@ async def reload(ctx: HandlerContext, request: ReloadRequest, call: IncomingCall
 
 async def follow_config(ctx: HandlerContext) -> dict[str, Any]:
     """Follow the config file; ConfigError if something is wrong with it, and then everything stays as it was."""
-    async with ctx.config_lock:
+    async with ctx.config.lock:
         settings = await ctx.read(load)
         changed = list(_changes(ctx.settings, settings))
         if set(settings.workspaces) != {index.workspace for index in ctx.stores.indexes.values()}:
             changed.append("workspace")
-        ctx.settings = replace(ctx.settings, **{name: getattr(settings, name) for name in (*FOLLOWED, *READ_ANEW)})
+        ctx.config.settings = replace(
+            ctx.settings, **{name: getattr(settings, name) for name in (*FOLLOWED, *READ_ANEW)}
+        )
     ctx.rules.take(settings.rules)
     ctx.embedding.change(settings.embedding)
     waiting = [name for name in changed if name.split(".")[0] not in (*FOLLOWED, *READ_ANEW)]
@@ -130,6 +133,7 @@ def _running(ctx: HandlerContext) -> Result:
         "embedded": ctx.stores.embedded,
         "subscriptions": len(ctx.subscriptions) + len(ctx.events.watching),
         "memory_mb": memory_mb(),
+        "children": [{"module": module, "pid": pid, "memory_mb": memory_of(pid)} for module, pid in running_children()],
         "degraded_details": [asdict(trouble) for trouble in ctx.health.troubles],
         "model": _model_status(ctx),
         "jobs": ctx.scheduler.states(),

@@ -29,7 +29,7 @@ async def workspace_list(ctx: HandlerContext, request: WorkspaceListRequest, cal
 @handles(WorkspaceAddRequest)
 async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call: IncomingCall) -> Result:
     workspace = _workspace(request)
-    async with ctx.config_lock:
+    async with ctx.config.lock:
         known = _added_before(ctx, workspace, ns_given=bool(request.ns))
         if known is None:
             await configure(ctx, edit.add_workspace, workspace)
@@ -71,7 +71,7 @@ def _check_same(index: WorkspaceIndex, workspace: Workspace, ns_given: bool) -> 
 
 @handles(WorkspaceRmRequest)
 async def workspace_rm(ctx: HandlerContext, request: WorkspaceRmRequest, call: IncomingCall) -> Result:
-    async with ctx.config_lock:
+    async with ctx.config.lock:
         index = ctx.stores.index(request.ns) if request.ns else _index_at(ctx, absolute_path(request.path))
         ns = index.workspace.ns
         await configure(ctx, edit.remove_workspace, ns)

@@ -45,11 +45,23 @@ def uid_of_xucred(data: bytes) -> int:
 def memory_mb() -> float:
     """Resident memory, as the kernel counts it; without /proc the most that it ever was."""
     try:
-        return round(int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
+        return _resident_mb(STATM)
     except OSError:
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         # In bytes on macOS, in KB elsewhere.
         return round(most / 1e6 if sys.platform == "darwin" else most / 1e3, 1)
+
+
+def memory_of(pid: int) -> float:
+    """That of another process; nothing where the system does not tell, or the process has ended."""
+    try:
+        return _resident_mb(Path(f"/proc/{pid}/statm"))
+    except OSError:
+        return 0.0
+
+
+def _resident_mb(statm: Path) -> float:
+    return round(int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
 
 
 def give_way() -> None:

@@ -48,8 +48,6 @@ class ReadAnswer:
     """The clock's count of the snapshot in which it ran."""
     value: Any = None
     error: Exception | None = None
-    unheard: bool = False
-    """Whether it went without the meaning of a question."""
 
 
 @dataclass(frozen=True, slots=True)

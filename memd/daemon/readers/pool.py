@@ -11,9 +11,8 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from memd.child import LENGTH, encode, start_child
@@ -92,8 +91,6 @@ class ReaderPool:
         self._keepers: list[asyncio.Task[None]] = []
         self._numbers = itertools.count()
         self._last_state: tuple[Any, ...] = ()
-        self._underway: dict[tuple[int, str], Future[None]] = {}
-        """Questions whose vectors are being made, by model."""
         self._for_readers: dict[str, Callable[..., Any]] = {
             "embed": self._embed,
             "count_tokens": lambda model, text: self._model(model).embedder.count_tokens(text),
@@ -145,18 +142,14 @@ class ReaderPool:
     def embed_ahead(self, text: str, names: Sequence[str]) -> None:
         """Begin with the vectors of a question, which a reader will ask for when it has looked up the words."""
         for model in (self._stores.serving, self._stores.multilingual):
-            if self._readers and model is not None and (key := (model.id, text)) not in self._underway:
-                future = self._underway[key] = self._threads.submit(self._begin_vector, model, text, names)
-                future.add_done_callback(partial(self._made, key))
+            if self._readers and model is not None:
+                self._threads.submit(self._begin_vector, model, text, names)
 
     def _begin_vector(self, model: ActiveModel, text: str, names: Sequence[str]) -> None:
         """The model for other languages is asked only for workspaces that have its vectors."""
         indexes = [index for index in self._stores.indexes.values() if index.workspace.ns in names]
         if model is not self._stores.multilingual or any(index.foreign for index in indexes):
             vector_of(self._stores, model, text)
-
-    def _made(self, key: tuple[int, str], made: Future[None]) -> None:
-        self._underway.pop(key, None)
 
     def _state(self) -> DaemonState:
         stores = self._stores
@@ -255,9 +248,6 @@ class ReaderPool:
     def _embed(self, model: int, texts: Sequence[str]) -> Vectors:
         if len(texts) > 1:
             return self._model(model).embedder.embed(texts, urgent=True)
-        underway = self._underway.get((model, texts[0]))
-        if underway is not None:
-            underway.result()
         return vector_of(self._stores, self._model(model), texts[0])[None]
 
     def _mirror(self, ns: str, model: int) -> MirrorPlace | None:

@@ -29,7 +29,6 @@ from memd.daemon.readers.messages import (
 from memd.errors import LedgerMoved, MemdError
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.query import search
-from memd.indexer.query.meaning import unheard
 from memd.indexer.store.followed import FollowedStores
 from memd.indexer.store.ledger import FileId
 from memd.indexer.store.mirror import MirrorPlace
@@ -69,12 +68,11 @@ class ReaderProcess:
 
     def _run(self, call: ReadCall) -> None:
         seq = 0
-        unheard.set(False)
         try:
             with self._stores.snapshot() as seq:
                 work, args, kwargs = load_work(call.work, self._stores)
                 value = work(*args, **kwargs)
-                answer = encode(ReadAnswer(call.number, seq, value, unheard=unheard.get()))
+                answer = encode(ReadAnswer(call.number, seq, value))
         except MemdError as error:
             answer = encode(ReadAnswer(call.number, seq, error=error))
         except Exception as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlite3 import Row
 from typing import Any, NamedTuple
 
-from memd.daemon.serving.outbox import Outbox, Outboxes
+from memd.daemon.serving.events import Outbox, Outboxes
 from memd.daemon.serving.server import ClientConnection
 from memd.indexer.indexing.decide import SavedMemory
 from memd.indexer.indexing.subscription_match import AwaitedTerms, chunk_terms

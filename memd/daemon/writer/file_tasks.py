@@ -12,10 +12,10 @@ from datetime import datetime
 from memd.config.tokens import AccessToken
 from memd.daemon.serving.events import WRITTEN, written
 from memd.daemon.writer.life_tasks import announce_moved_by
-from memd.daemon.writer.queue import PLAIN, IndexingJob, IndexingOptions
+from memd.daemon.writer.queue import IndexingJob
 from memd.daemon.writer.store_tasks import repair_text
 from memd.daemon.writer.worker import Worker
-from memd.indexer.indexing.ingest import IngestReport
+from memd.indexer.indexing.ingest import PLAIN, IndexingOptions, IngestReport
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import ScanResult, newest_first, scan
 from memd.indexer.record import actions

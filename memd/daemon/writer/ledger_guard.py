@@ -6,10 +6,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
 from datetime import datetime
 
 from memd.daemon.process.health import Health
+from memd.daemon.serving.events import PUT_BACK, Events
 from memd.errors import LedgerDamaged, MemdError
 from memd.indexer.maintenance import backups
 from memd.indexer.store.ledger import FIX, UNTRANSLATED, LedgerPlace, translate
@@ -27,9 +27,8 @@ EXAMINE_SECONDS = 60.0
 class LedgerGuard:
     """Looks for the ledger's file now and then, on the writer's thread; each transaction looks for itself."""
 
-    def __init__(self, stores: Stores, health: Health) -> None:
-        self.on_put_back: Callable[[], None] = lambda: None
-        """Called when a copy stands in the place of a file that was gone: the process must start again with it."""
+    def __init__(self, stores: Stores, health: Health, events: Events) -> None:
+        self._events = events
         self._stores = stores
         self._health = health
         self._examine_from, self._examining = 0.0, threading.Lock()
@@ -90,7 +89,7 @@ class LedgerGuard:
         self._stores.ledger.put_back()
         log.warning("%s", LedgerPlace.PUT_BACK.value)
         self._health.set(TROUBLE, LedgerPlace.PUT_BACK.value, "nothing to do")
-        self.on_put_back()
+        self._events.tell(PUT_BACK)
 
     def _keep_copy(self) -> None:
         ledger, folder = self._stores.ledger, self._stores.folder / backups.FOLDER

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from sqlite3 import Connection
 from typing import Any
 
 from memd.daemon.serving.events import ACCESSED, MOVED
@@ -53,16 +54,15 @@ def log_accesses(worker: Worker, every: Iterable[ShownMemories]) -> None:
 
 def move_tier(worker: Worker, ns: str, memory: int, key: str, tier: Tier, verb: str, who: str, request_id: str) -> int:
     """Put a memory into another tier because someone said so, as an action; returns its number."""
-    ledger, index = worker.stores.ledger, worker.stores.index(ns)
-    if (before := actions.by_request(ledger.reader, request_id)) is not None:
-        return int(before["id"])
-    move = lives.TierMove(memory, tier, who, verb, verb == "delete")
-    with ledger.write() as connection:
-        action = actions.begin(connection, index.id, who, f"curate {verb}", key, request_id)
+    move, moved = lives.TierMove(memory, tier, who, verb, verb == "delete"), False
+
+    def change(connection: Connection, action: int) -> dict[str, Any]:
+        nonlocal moved
         moved = lives.move(connection, action, 0, move, datetime.now(UTC))
-        moves = [{"key": key, "to": tier, "why": verb}]
-        actions.finish(connection, action, {**NO_FILES, "moved": int(moved), "moves": moves})
-        ledger.tick(connection)
+        worker.stores.ledger.tick(connection)
+        return {"moved": int(moved), "moves": [{"key": key, "to": tier, "why": verb}]}
+
+    action = _act(worker, ns, who, f"curate {verb}", key, request_id, change)
     if moved:
         announce_moved(worker, [memory])
     return action
@@ -70,14 +70,29 @@ def move_tier(worker: Worker, ns: str, memory: int, key: str, tier: Tier, verb: 
 
 def count_useful(worker: Worker, ns: str, memory: int, key: str, who: str, request_id: str) -> tuple[int, int]:
     """Count that a memory was useful to someone; returns the action's number and the count."""
+
+    def change(connection: Connection, action: int) -> dict[str, Any]:
+        return {"useful": lives.found_useful(connection, action, 0, memory)}
+
+    action = _act(worker, ns, who, "useful", key, request_id, change)
+    return action, lives.life_of(worker.stores.ledger.reader, memory).useful
+
+
+def _act(
+    worker: Worker, ns: str, who: str, what: str, key: str, request_id: str,
+    change: Callable[[Connection, int], dict[str, Any]],
+) -> int:  # fmt: skip
+    """Carry out an action that changes no file, once for a request; returns its number.
+
+    The change gets the number and returns what the log shows of it.
+    """
     ledger, index = worker.stores.ledger, worker.stores.index(ns)
     if (before := actions.by_request(ledger.reader, request_id)) is not None:
-        return before["id"], lives.life_of(ledger.reader, memory).useful
+        return int(before["id"])
     with ledger.write() as connection:
-        action = actions.begin(connection, index.id, who, "useful", key, request_id)
-        count = lives.found_useful(connection, action, 0, memory)
-        actions.finish(connection, action, {**NO_FILES, "useful": count})
-    return action, count
+        action = actions.begin(connection, index.id, who, what, key, request_id)
+        actions.finish(connection, action, {**NO_FILES, **change(connection, action)})
+    return action
 
 
 def announce_accessed(worker: Worker, who: str, memories: Iterable[int]) -> None:
@@ -123,25 +138,27 @@ def resolve_mentions(worker: Worker, ns: str) -> None:
         mentions.resolve_some(worker.stores.ledger, index)
 
 
-def resolve_mentions_soon(worker: Worker, ns: str) -> None:
+def resolve_mentions_later(worker: Worker, ns: str) -> None:
     """The same when nobody waits, a few memories at a time."""
+    worker.submit_once(_resolve_some, worker, ns, turn=Turn.BACKGROUND)
+
+
+def _resolve_some(worker: Worker, ns: str) -> None:
     index = worker.stores.index(ns)
     if index.unlinked:
         mentions.resolve_some(worker.stores.ledger, index)
     if index.unlinked:
-        worker.submit_once(resolve_mentions_soon, worker, ns, turn=Turn.BACKGROUND)
+        resolve_mentions_later(worker, ns)
 
 
 def remove_edges(worker: Worker, ns: str, some: Sequence[Edge], key: str, who: str, request_id: str) -> int:
     """Take edges away that nobody declared, as one action that can be undone; returns its number."""
-    ledger, index = worker.stores.ledger, worker.stores.index(ns)
-    if (before := actions.by_request(ledger.reader, request_id)) is not None:
-        return int(before["id"])
-    with ledger.write() as connection:
-        action = actions.begin(connection, index.id, who, "edge.rm", key, request_id)
+
+    def change(connection: Connection, action: int) -> dict[str, Any]:
         edges.remove(connection, action, some)
-        actions.finish(connection, action, {**NO_FILES, "removed": len(some)})
-    return action
+        return {"removed": len(some)}
+
+    return _act(worker, ns, who, "edge.rm", key, request_id, change)
 
 
 def save_exam(worker: Worker, index: WorkspaceIndex, day: str, result: dict[str, Any]) -> None:

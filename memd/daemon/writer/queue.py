@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from memd.daemon.writer.hints import Hints
-from memd.indexer.indexing.ingest import IngestReport
+from memd.indexer.indexing.ingest import IndexingOptions, IngestReport
 
 T = TypeVar("T")
 
@@ -69,24 +69,6 @@ class TaskQueue:
 SLICE_BYTES = 1_000_000
 SLICE_FILES = 500
 """A slice is a commit or two of each store; whoever waits gets in between the pieces of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexingOptions:
-    """How paths are indexed."""
-
-    accept_missing: bool = False
-    """Many files that vanished at once are really gone."""
-    deep: bool = False
-    """Parse files again whose text did not change."""
-    settle: bool = False
-    """Leave a file alone that was written a moment ago: it may be half of it."""
-    first: bool = False
-    """Go before imports that wait already."""
-
-
-PLAIN = IndexingOptions()
-SETTLED = IndexingOptions(settle=True)
 
 
 @dataclass(slots=True)

@@ -20,24 +20,14 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from memd.config.schema import Settings
 from memd.daemon.process.health import Health, Stopping, log_failure
-from memd.daemon.serving.events import INDEXED, Events
+from memd.daemon.serving.events import APPLIED, IDLE, INDEXED, SAVED, UNEMBEDDED, UNLINKED, Events
 from memd.daemon.writer.hints import DuePaths, Hints
 from memd.daemon.writer.ledger_guard import LedgerGuard
-from memd.daemon.writer.queue import (
-    PLAIN,
-    SETTLED,
-    IndexingJob,
-    IndexingOptions,
-    IndexingSlice,
-    Task,
-    TaskQueue,
-    Turn,
-    slices,
-)
+from memd.daemon.writer.queue import IndexingJob, IndexingSlice, Task, TaskQueue, Turn, slices
 from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
-from memd.indexer.indexing.ingest import IngestOptions, IngestReport
+from memd.indexer.indexing.ingest import PLAIN, SETTLED, IndexingOptions, IngestReport
 from memd.indexer.maintenance.reconcile import reconcile_text
 from memd.indexer.record import splices
 from memd.indexer.store.stores import Stores, WorkspaceIndex
@@ -69,19 +59,9 @@ class Worker:
         self.stores = stores
         self.settings = settings
         self.health = health
-        self.guard = LedgerGuard(stores, health)
         self.events = events or Events()
+        self.guard = LedgerGuard(stores, health, self.events)
         self.max_bytes = settings.index.max_file_kb * 1024
-        self.on_unembedded: Callable[[int, int], None] = lambda workspace, count: None
-        """Called with a workspace and the number of its new chunks, which have no vector yet."""
-        self.on_saved: Callable[[WorkspaceIndex, list[SavedMemory]], None] = lambda index, saved: None
-        """Called with the memories that are new or changed."""
-        self.on_applied: Callable[[str, tuple[str, ...]], None] = lambda ns, paths: None
-        """Called with files of a workspace some of which changed or went."""
-        self.on_unlinked: Callable[[str], None] = lambda ns: None
-        """Called when names or links of a workspace's memories changed."""
-        self.on_idle: Callable[[], None] = lambda: None
-        """Called again and again while there has been nothing to do for a while."""
         self._tasks = TaskQueue()
         self._imports: deque[IndexingSlice] = deque()
         self._hints = Hints(settings.watch.settle_ms / 1000)
@@ -279,7 +259,7 @@ class Worker:
                 return partial(self._tidy, index)
         if self.stores.crowded:
             return self.stores.close_unused
-        return self.on_idle if quiet else None
+        return partial(self.events.tell, IDLE) if quiet else None
 
     def _run_task(self, task: Task[Any], future: Future[Any]) -> None:
         if not future.set_running_or_notify_cancel():
@@ -415,13 +395,11 @@ class Worker:
     ) -> Iterator[IngestReport]:  # fmt: skip
         """Bring the stores in step with some paths, a piece at a time."""
         ns, whole = index.workspace.ns, IngestReport()
-        how = IngestOptions(
-            self.max_bytes, options.accept_missing, options.deep,
-            partial(self._restless, ns, own) if options.settle else None,
-        )  # fmt: skip
+        restless = partial(self._restless, ns, own) if options.settle else None
         saved: list[SavedMemory] = []
         try:
-            for report in ingest.apply_in_pieces(self.stores, index, paths, how, hurry, saved):
+            how = self.max_bytes, options, hurry, saved, restless
+            for report in ingest.apply_in_pieces(self.stores, index, paths, *how):
                 whole.add(report)
                 if not report.more:
                     with self._wake:
@@ -431,17 +409,17 @@ class Worker:
                 yield report
         finally:
             if saved:
-                self.on_saved(index, saved)
+                self.events.tell(SAVED, index=index, saved=saved)
 
     def _pass_on(self, index: WorkspaceIndex, report: IngestReport, saved: list[SavedMemory]) -> None:
         """Tell those who go on with what was indexed."""
         if saved:
-            self.on_saved(index, saved.copy())
+            self.events.tell(SAVED, index=index, saved=saved.copy())
             saved.clear()
         if report.to_embed:
-            self.on_unembedded(index.id, report.to_embed)
+            self.events.tell(UNEMBEDDED, workspace=index.id, count=report.to_embed)
         if index.unlinked:
-            self.on_unlinked(index.workspace.ns)
+            self.events.tell(UNLINKED, ns=index.workspace.ns)
 
     def _next_piece(self, index: WorkspaceIndex, work: Iterator[IngestReport]) -> IngestReport:
         if index.id in self._behind:
@@ -467,7 +445,7 @@ class Worker:
         if report.changed:
             self.events.tell(INDEXED, ns=ns, **report.figures)
             log.info("indexed ns=%s %s", ns, report)
-            self.on_applied(ns, paths)
+            self.events.tell(APPLIED, ns=ns, paths=paths)
 
     def _report_held(self, index: WorkspaceIndex, report: IngestReport) -> None:
         ns = index.workspace.ns

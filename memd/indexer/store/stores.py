@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -267,8 +268,8 @@ class Stores:
         self.former: ActiveModel | None = None
         self.multilingual: ActiveModel | None = None
         """The model for other languages, while a workspace needs it."""
-        self.question_vectors: dict[tuple[int, str], Vectors] = {}
-        """A cache of the last questions' vectors, by model and text."""
+        self.question_vectors: dict[tuple[int, str], Future[Vectors]] = {}
+        """The last questions' vectors, made or on their way, by model and text: each a matrix of one row."""
         self.link_similarity = 0.8
         """How much alike two memories must be to be linked."""
         self.embedded = 0
