@@ -26,7 +26,7 @@ from home import Home, workplace
 from memd.protocol.client import Client
 
 WORDS = " ".join(FACTS).split()
-KINDS = {"reader_process": "readers", "chroma_process": "chroma"}
+KINDS = {"readers.process": "readers", "chroma_process": "chroma"}
 """The kinds of the daemon's children, by a word of their command line."""
 MOST_GROWTH = 1.1
 """How much larger each may be at the end than half-way."""

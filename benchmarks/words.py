@@ -24,6 +24,7 @@ from memd.indexer.language.tongues import SMALL_WORDS, language_of
 from memd.indexer.language.words import MARKS, STOPWORDS, UNSPACED
 from memd.indexer.model import multilingual
 from memd.indexer.model.embedder import load_embedder
+from memd.indexer.query.meaning import QuestionFuture
 from memd.indexer.query.search import search
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.own_stores import OwnStores
@@ -175,7 +176,9 @@ def _embed(stores: OwnStores, questions: Sequence[str]) -> None:
     stores.question_vectors.clear()
     for model in filter(None, (stores.model, stores.multilingual)):
         vectors = model.embedder.embed(list(questions))
-        stores.question_vectors |= {(model.id, text): vector for text, vector in zip(questions, vectors, strict=True)}
+        for text, vector in zip(questions, vectors, strict=True):
+            made = stores.question_vectors[model.id, text] = QuestionFuture()
+            made.set_result(vector[None])
 
 
 def _count(tally: Tally, notes: Notes, question: str, answer: Answer) -> None:

@@ -27,6 +27,9 @@ SEND_SECONDS = 120
 END_SECONDS = 2.0
 """How long a child that closed its end may take to end."""
 
+_started: list[tuple[str, subprocess.Popen[bytes]]] = []
+"""Every child of this process with its module, until it is found to have ended."""
+
 
 def start_child(
     module: str, *arguments: str, env: Mapping[str, str] | None = None
@@ -40,7 +43,14 @@ def start_child(
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env={**os.environ, **(env or {})}
         )
+    _started.append((module, process))
     return process, ours
+
+
+def running_children() -> list[tuple[str, int]]:
+    """The module and the number of each child that runs."""
+    _started[:] = [(module, process) for module, process in _started if process.poll() is None]
+    return [(module, process.pid) for module, process in _started]
 
 
 def encode(message: Any) -> bytes:

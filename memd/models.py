@@ -221,3 +221,5 @@ class Answer:
     """How many more would be hits if they did not rest."""
     unread: dict[str, list[str]] = field(default_factory=dict)
     """By workspace, the files that have what was asked for, but not as the index has taken them in."""
+    unheard: bool = False
+    """Whether it goes without the meaning of the question, because the model was away."""

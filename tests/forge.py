@@ -28,12 +28,12 @@ import memd.failpoints
 
 COMMAND_MODULES = ("memd.cli.app", "memd.cli.fast_search", "memd.protocol.client", "rich.table")
 DAEMON_MODULES = (
-    *("memd.daemon.app", "memd.daemon.scheduler", "memd.indexer.store.chroma", "memd.indexer.model.embedder"),
+    *("memd.daemon.app", "memd.daemon.jobs.scheduler", "memd.indexer.store.chroma", "memd.indexer.model.embedder"),
     *("memd.notes.parse", "onnxruntime", "tokenizers", "whoosh.index", "watchdog.observers", "markdown_it"),
     *("yaml", "apscheduler.schedulers.background"),
 )
 CHROMA = "memd.indexer.store.chroma_process"
-READER = "memd.daemon.reader_process"
+READER = "memd.daemon.readers.process"
 CHILDREN = (CHROMA, READER)
 """What a daemon that was started so starts so too, and else from nothing: a second of a core each."""
 FORGED_CHILDREN = "forged-children"
@@ -42,7 +42,7 @@ MODULES = {
     "memd.daemon": DAEMON_MODULES,
     "memd": COMMAND_MODULES,
     CHROMA: ("chromadb", "chromadb.api.rust", "httpx", "numpy"),
-    READER: ("memd.daemon.reader_process", "whoosh.index"),
+    READER: ("memd.daemon.readers.process", "whoosh.index"),
 }
 QUIET = {"OPENBLAS_NUM_THREADS": "1", "ANONYMIZED_TELEMETRY": "False", "ORT_DISABLE_TELEMETRY": "1"}
 """What the daemon sets before it loads these."""

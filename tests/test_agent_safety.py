@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.daemon.mcp_sessions import SessionIdentity
+from memd.daemon.serving.mcp_sessions import SessionIdentity
 from memd.errors import ContextMismatch, Proposed, Refused, SecretFound
 from memd.protocol.client import Client
 from tests.agents import NAME, agent, played, text_of

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parent.parent / "memd"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -38,13 +40,19 @@ INDEXER = (
 )
 """The rooms of the indexer: each sees only those before it."""
 
+DAEMON = ("process", "watching", "serving", "writer", "readers", "embedding", "jobs", "handlers")
+"""Those of the daemon, in the same way."""
+
+OUTSIDE = {"indexer": {"__init__.py"}, "daemon": {"__init__.py", "__main__.py", "app.py", "offline.py"}}
+"""Files that stand in no room: what starts a daemon sees all of them."""
+
 VENDORS = {
     "whoosh": {"indexer/store/text.py"},
     "chromadb": {"indexer/store/chroma_process.py"},
     # One has its bindings of inotify, the other its observer for systems that have none.
-    "watchdog": {"daemon/inotify.py", "daemon/native_watch.py"},
+    "watchdog": {"daemon/watching/inotify.py", "daemon/watching/native_watch.py"},
     # One runs the jobs; the other reads cron lines, which the config file is checked for.
-    "apscheduler": {"daemon/scheduler.py", "config/schedules.py"},
+    "apscheduler": {"daemon/jobs/scheduler.py", "config/schedules.py"},
     # One finds blocks with their lines, the other makes HTML.
     "markdown_it": {"notes/blocks.py", "web/markdown.py"},
     "ruamel": {"notes/metadata.py"},
@@ -77,8 +85,8 @@ VENDORS = {
 }
 
 BROAD = {
-    "daemon/worker.py", "daemon/server.py", "daemon/reader_process.py", "daemon/reader_pool.py",
-    "daemon/embedding.py", "daemon/scheduler.py", "indexer/store/vectors.py", "indexer/model/embedder.py",
+    "daemon/writer/worker.py", "daemon/serving/server.py", "daemon/readers/process.py", "daemon/readers/pool.py",
+    "daemon/embedding/thread.py", "daemon/jobs/scheduler.py", "indexer/store/vectors.py", "indexer/model/embedder.py",
     "cli/hook/__init__.py",
 }  # fmt: skip
 """The outermost loops, which log and go on; a hook, which must not stop an agent; and a vendor whose errors have no
@@ -159,20 +167,21 @@ def test_a_file_imports_only_from_floors_below_its_own():
     assert not wrong
 
 
-def test_a_room_of_the_indexer_sees_only_those_before_it():
+@pytest.mark.parametrize(("floor", "rooms"), [("indexer", INDEXER), ("daemon", DAEMON)])
+def test_a_room_sees_only_those_before_it(floor: str, rooms: tuple[str, ...]):
     wrong = []
     for file in FILES:
         parts = file.relative_to(PACKAGE).parts
-        if room_of_file(file) != "indexer":
+        if room_of_file(file) != floor:
             continue
         if len(parts) == 2:
-            if parts[1] != "__init__.py":
+            if parts[1] not in OUTSIDE[floor]:
                 wrong.append(f"{name_of(file)} stands in no room")
             continue
         for module in imports_of(file):
-            seen = module.split(".")[2:3] if module.startswith("memd.indexer.") else []
+            seen = module.split(".")[2:3] if module.startswith(f"memd.{floor}.") else []
             for room in seen:
-                if INDEXER.index(room) > INDEXER.index(parts[1]):
+                if rooms.index(room) > rooms.index(parts[1]):
                     wrong.append(f"{name_of(file)} imports {module}")
     assert not wrong
 

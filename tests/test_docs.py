@@ -21,7 +21,7 @@ import typer.main
 from memd.cli.app import app
 from memd.config import edit, load
 from memd.config.schema import Settings
-from memd.daemon import outbox
+from memd.daemon.serving import events
 from memd.errors import BY_CODE
 from memd.protocol.methods import METHODS
 from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST, PROTOCOL
@@ -289,8 +289,8 @@ def test_the_numbers_in_the_protocol_are_the_numbers_in_the_code() -> None:
     assert f"`server.line_timeout_s` ({Settings().server.line_timeout_s:g} seconds)" in text
     hello = next(told for request, told in pairs(text) if request["method"] == "hello")["result"]["limits"]
     assert f"{hello['query_chars']:,} characters" in text and f"| {hello['hits']} |" in text
-    assert f"| {outbox.PER_CONNECTION} a connection, {outbox.IN_ALL} in all;" in text
-    assert f"Up to {outbox.QUEUED:,} notifications" in text
+    assert f"| {events.PER_CONNECTION} a connection, {events.IN_ALL} in all;" in text
+    assert f"Up to {events.QUEUED:,} notifications" in text
 
 
 def test_the_progress_notification_has_the_documented_shape(home: Home) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from memd.daemon.handler_context import ALONE
+from memd.daemon.handlers.handler_context import ALONE
 from memd.errors import MemdError, TooLarge, UsageError
 from memd.indexer.query import grep as exact
 from memd.indexer.query.pattern import MAX_LINE, MAX_PATTERN, Pattern

@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 
 from memd.config.schema import Settings, WatchSettings
-from memd.daemon.handler_context import HandlerContext
-from memd.daemon.health import Health
-from memd.daemon.indexing import PLAIN, SETTLED
-from memd.daemon.tasks.indexing import scan_workspaces
-from memd.daemon.worker import Worker
+from memd.daemon.handlers.handler_context import HandlerContext
+from memd.daemon.process.health import Health
+from memd.daemon.writer.file_tasks import scan_workspaces
+from memd.daemon.writer.worker import Worker
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import MOST_SAVED
-from memd.indexer.indexing.ingest import IngestOptions, IngestReport
+from memd.indexer.indexing.ingest import PLAIN, SETTLED, IngestReport
 from memd.indexer.indexing.read_files import FileBatch, changed_paths
 from memd.indexer.indexing.scan import scan
 from memd.indexer.store.stores import Stores, WorkspaceIndex
@@ -52,7 +51,7 @@ def place(tmp_path: Path, root: Path) -> Iterator[tuple[Stores, WorkspaceIndex]]
 
 def pieces(stores: Stores, index: WorkspaceIndex) -> Iterator[IngestReport]:
     """Index the large file for somebody who always has something else to do."""
-    return ingest.apply_in_pieces(stores, index, [LARGE], IngestOptions(MAX_BYTES), lambda: True)
+    return ingest.apply_in_pieces(stores, index, [LARGE], MAX_BYTES, PLAIN, lambda: True)
 
 
 def held(stores: Stores, index: WorkspaceIndex) -> tuple[list[str], int]:
@@ -113,7 +112,7 @@ def test_what_somebody_else_indexed_since_it_was_read_is_left_alone(place, root:
     (root / changed).write_text("## Half\n\nthe half\n")
     (root / read_only_here).write_text("## Eider\n\nthe new eider\n")
     (root / LARGE).write_text(large(10))
-    work = ingest.apply_in_pieces(stores, index, [*SMALL, LARGE], IngestOptions(MAX_BYTES), lambda: True)
+    work = ingest.apply_in_pieces(stores, index, [*SMALL, LARGE], MAX_BYTES, PLAIN, lambda: True)
     for _ in SMALL[:2]:
         assert not next(work).changed, "read, and nothing of it saved"
     (root / changed).write_text("## Whole\n\nthe whole\n")
@@ -130,7 +129,7 @@ def test_a_new_file_that_went_again_before_it_was_saved_is_not_in_the_index(plac
     new = SMALL[0]
     (root / new).write_text("## Smew\n\nthe smew\n")
     (root / LARGE).write_text(large(10))
-    work = ingest.apply_in_pieces(stores, index, [new, LARGE], IngestOptions(MAX_BYTES), lambda: True)
+    work = ingest.apply_in_pieces(stores, index, [new, LARGE], MAX_BYTES, PLAIN, lambda: True)
     assert not next(work).changed, "read, and nothing of it saved"
     (root / new).unlink()
     ingest.apply(stores, index, [new], MAX_BYTES)
@@ -180,7 +179,7 @@ def test_files_that_wait_are_not_queued_again_and_every_scan_waits_for_them(
 ) -> None:
     stores, _ = place
     # However slow the scans are, the import begins after them.
-    monkeypatch.setattr("memd.daemon.worker.IMPORT_SECONDS", 3_600)
+    monkeypatch.setattr("memd.daemon.writer.worker.IMPORT_SECONDS", 3_600)
     for nth in range(600):
         (root / "memory" / f"note-{nth}.md").write_text(f"## Note\n\nsanderling number{nth}\n")
     worker = Worker(stores, Settings(), Health())
@@ -222,7 +221,7 @@ def test_who_waits_gets_in_between_the_pieces_of_an_import(
 ) -> None:
     """Also when a piece takes longer than an import waits for others."""
     stores, _ = place
-    monkeypatch.setattr("memd.daemon.worker.IMPORT_SECONDS", 0.05)
+    monkeypatch.setattr("memd.daemon.writer.worker.IMPORT_SECONDS", 0.05)
     for nth in range(files):
         (root / "memory" / f"2026-03-{nth + 1:02}.md").write_text(large(HEADINGS * 2 // files))
     worker = Worker(stores, Settings(), Health())

@@ -10,19 +10,18 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from memd.config.load import load
 from memd.config.schema import EmbeddingSettings, JobsSettings, Settings
-from memd.daemon.embedding import Embedding
-from memd.daemon.health import Health
-from memd.daemon.jobs import BuiltInJobs
-from memd.daemon.scheduler import APART, SOON, ScheduledJob, Scheduler
-from memd.daemon.tasks.indexing import open_workspace, scan_workspaces
-from memd.daemon.worker import Worker
+from memd.daemon.embedding.thread import Embedding
+from memd.daemon.jobs.built_in import BuiltInJobs, ReflectionRunner
+from memd.daemon.jobs.scheduler import APART, SOON, ScheduledJob, Scheduler
+from memd.daemon.process.health import Health
+from memd.daemon.writer.file_tasks import open_workspace, scan_workspaces
+from memd.daemon.writer.worker import Worker
 from memd.errors import ConfigError, MemdError, UsageError
 from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnStores
@@ -383,8 +382,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Buil
     embedding.start()
     embedding.hurry()
     wait_for(lambda: embedding.phase == "ready" and embedding.caught_up())
-    ctx = SimpleNamespace(stores=stores, worker=worker, embedding=embedding, settings=Settings())
-    yield BuiltInJobs(ctx, None, lambda: None), worker  # type: ignore[arg-type]
+    reflection = ReflectionRunner(stores, worker, lambda: ())
+    yield BuiltInJobs(worker, embedding, reflection, lambda day: "", lambda: None), worker
     embedding.stop(10)
     worker.stop(10)
     stores.close()

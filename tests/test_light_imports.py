@@ -11,7 +11,7 @@ from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
 import pytest
 
 import memd
-from memd.daemon.lock import Lock
+from memd.daemon.process.lock import Lock
 from memd.errors import AlreadyRunning
 
 HEAVY = """
@@ -137,4 +137,4 @@ def test_a_daemon_that_comes_too_late_is_refused_before_it_loads_the_rest(home):
     late = subprocess.run(command, env=home.env, capture_output=True, text=True)
     held.release()
     assert late.returncode == AlreadyRunning.exit_code and f"pid {os.getpid()}" in late.stderr
-    assert "memd.daemon.lock" in late.stderr and "numpy" not in late.stderr
+    assert "memd.daemon.process.lock" in late.stderr and "numpy" not in late.stderr

@@ -12,17 +12,18 @@ import pytest
 
 from memd.child import start_child
 from memd.config.schema import EmbeddingSettings, OutlineSettings, Settings
-from memd.daemon import maintenance as maintenance_module
-from memd.daemon import worker as worker_module
-from memd.daemon.embedding import Embedding
-from memd.daemon.handler_context import HandlerContext
-from memd.daemon.health import Health
-from memd.daemon.indexing import PLAIN, IndexingJob, IndexingSlice
-from memd.daemon.maintenance import MOST_LARGE, IndexMaintenance
-from memd.daemon.tasks import stores as store_tasks
-from memd.daemon.tasks.indexing import forget_workspace, open_workspace, scan_workspaces
-from memd.daemon.tasks.stores import use_built_text
-from memd.daemon.worker import Worker
+from memd.daemon.embedding.thread import Embedding
+from memd.daemon.handlers.handler_context import HandlerContext
+from memd.daemon.jobs import maintenance as maintenance_module
+from memd.daemon.jobs.maintenance import MOST_LARGE, IndexMaintenance
+from memd.daemon.process.health import Health
+from memd.daemon.writer import store_tasks
+from memd.daemon.writer import worker as worker_module
+from memd.daemon.writer.file_tasks import forget_workspace, open_workspace, scan_workspaces
+from memd.daemon.writer.queue import IndexingJob, IndexingSlice
+from memd.daemon.writer.store_tasks import use_built_text
+from memd.daemon.writer.worker import Worker
+from memd.indexer.indexing.ingest import PLAIN
 from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.rebuild import build_elsewhere
 from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores

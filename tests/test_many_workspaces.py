@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from memd.config.schema import EmbeddingSettings, Settings
-from memd.daemon.embedding import Embedding
-from memd.daemon.health import Health
-from memd.daemon.maintenance import IndexMaintenance
-from memd.daemon.tasks.indexing import open_workspace, scan_workspaces
-from memd.daemon.tasks.stores import verify_text
-from memd.daemon.worker import Worker
+from memd.daemon.embedding.thread import Embedding
+from memd.daemon.jobs.maintenance import IndexMaintenance
+from memd.daemon.process.health import Health
+from memd.daemon.writer.file_tasks import open_workspace, scan_workspaces
+from memd.daemon.writer.store_tasks import verify_text
+from memd.daemon.writer.worker import Worker
 from memd.errors import StoreBroken
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.query.many_workspaces import MOST_SEARCHED

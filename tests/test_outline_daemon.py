@@ -13,7 +13,7 @@ import pytest
 
 from memd import installation
 from memd.config.schema import OutlineSettings
-from memd.daemon.code_outlines import CodeOutlines
+from memd.daemon.watching.code_outlines import CodeOutlines
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.store.own_stores import OwnStores
 from memd.models import Workspace

@@ -364,8 +364,8 @@ def test_a_version_begins_after_its_text_was_read(tmp_path: Path) -> None:
         read.append(actions.now())
         return False
 
-    options = ingest.IngestOptions(1_000_000, restless=restless)
-    for _ in ingest.apply_in_pieces(stores, index, [DAY], options, lambda: False):
+    how = 1_000_000, ingest.PLAIN, lambda: False
+    for _ in ingest.apply_in_pieces(stores, index, [DAY], *how, restless=restless):
         pass
     (first,) = stores.ledger.reader.execute("SELECT MIN(at) FROM versions").fetchone()
     assert read and first >= read[-1]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from memd.child import encode, receive
-from memd.daemon.reader_messages import (
+from memd.daemon.readers.messages import (
     DaemonCall,
     DaemonResult,
     ReadCall,
@@ -27,7 +27,7 @@ from memd.daemon.reader_messages import (
     dump_work,
     load_work,
 )
-from memd.daemon.reader_pool import ReaderPool
+from memd.daemon.readers.pool import ReaderPool
 from memd.errors import Busy, MemdError, UnknownWorkspace
 from memd.indexer.query.search import search
 from memd.indexer.store.followed import DaemonState, attached
@@ -90,6 +90,8 @@ def test_another_one_is_started_when_all_are_busy(home: Home, workspace: Path) -
         for nth in range(20):
             assert client.query(f"apple trees {nth}")["hits"]
         assert len(readers(client)) == 1
+        (reader,) = (child for child in client.status()["children"] if child["pid"] in readers(client))
+        assert reader["module"] == "memd.daemon.readers.process" and reader["memory_mb"] > 1
         most = min(4, os.cpu_count() or 1)
 
         def ask(nth: int) -> bool:
@@ -252,7 +254,7 @@ def test_work_is_sent_by_name_and_runs_with_the_stores_of_the_other_end() -> Non
 def test_a_reader_answers_also_when_what_it_read_cannot_be_sent(asked: Client, home: Home) -> None:
     ours, theirs = socket.socketpair()
     ledger = [str(number) for number in file_id(home.state / "state.db") or ()]
-    module = [sys.executable, "-m", "memd.daemon.reader_process", str(theirs.fileno()), str(home.state), *ledger]
+    module = [sys.executable, "-m", "memd.daemon.readers.process", str(theirs.fileno()), str(home.state), *ledger]
     with ours, theirs, subprocess.Popen(module, env=home.env, pass_fds=[theirs.fileno()]):
         assert receive(ours) == Ready()
         ours.sendall(encode(StateChanged(DaemonState((), None, None))))

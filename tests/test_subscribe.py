@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from memd.daemon.outbox import IN_ALL, PER_CONNECTION, QUEUED
+from memd.daemon.serving.events import IN_ALL, PER_CONNECTION, QUEUED
 from memd.errors import Busy, NoDaemon, NotFound, TooLarge, UnknownWorkspace, UsageError
 from memd.indexer.indexing.subscription_match import awaited_terms, chunk_terms
 from memd.models import Chunk

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from memd.daemon.events import Events
-from memd.daemon.outbox import PER_CONNECTION
-from memd.daemon.scheduler import ScheduledJob, Scheduler
+from memd.daemon.jobs.scheduler import ScheduledJob, Scheduler
+from memd.daemon.serving.events import PER_CONNECTION, Events
 from memd.errors import Busy, NotFound, UnknownWorkspace, UsageError
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home, write_notes

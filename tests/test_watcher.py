@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from memd.config.schema import WatchSettings
-from memd.daemon import watcher as watching
-from memd.daemon.folder_watch import FolderWatch
-from memd.daemon.health import Health, Stopping, log_failure
-from memd.daemon.watcher import Watcher
+from memd.daemon.process.health import Health, Stopping, log_failure
+from memd.daemon.watching import watcher as watching
+from memd.daemon.watching.code_outlines import FolderWatch
+from memd.daemon.watching.watcher import Watcher
 from memd.models import Workspace
 from tests.conftest import PATIENCE, Home
 from tests.faults.agreement import eventually
@@ -317,7 +317,8 @@ def test_a_thread_that_dies_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 MISTAKEN = """
 import sys
-from memd.daemon import __main__, watcher
+from memd.daemon import __main__
+from memd.daemon.watching import watcher
 
 def mistake(*_):
     raise RuntimeError("nobody expects this")

@@ -17,6 +17,7 @@ from memd.indexer.language.tongues import SMALL_WORDS, language_of
 from memd.indexer.language.words import STOPWORDS, UNSPACED
 from memd.indexer.model import multilingual
 from memd.indexer.model.embedder import HashEmbedder, load_embedder
+from memd.indexer.query.meaning import QuestionFuture
 from memd.indexer.store import vector_table
 from memd.indexer.store.stores import ActiveModel
 from memd.indexer.store.vector_table import embedded_text, sentence_pieces
@@ -122,7 +123,9 @@ def ask_all(lab: Lab, asked: list[str], mode: str) -> dict[str, Answer]:
         part = asked[at : at + 200]
         for model in filter(None, (lab.stores.model, lab.stores.multilingual) if mode != "text" else ()):
             vectors = model.embedder.embed(part)
-            lab.stores.question_vectors |= {(model.id, q): vector for q, vector in zip(part, vectors, strict=True)}
+            for question, vector in zip(part, vectors, strict=True):
+                made = lab.stores.question_vectors[model.id, question] = QuestionFuture()
+                made.set_result(vector[None])
         answers |= {question: lab.ask(question, mode=mode) for question in part}
         lab.stores.question_vectors.clear()
     return answers

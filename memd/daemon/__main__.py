@@ -22,8 +22,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 warnings.filterwarnings("ignore", category=SyntaxWarning, module="whoosh")
 
 from memd.config.load import load  # noqa: E402
-from memd.daemon.lock import take_state  # noqa: E402
-from memd.daemon.system import bound_heap  # noqa: E402
+from memd.daemon.process.lock import take_state  # noqa: E402
+from memd.daemon.process.system import bound_heap  # noqa: E402
 from memd.errors import MemdError, report  # noqa: E402
 
 GC_THRESHOLD = (50_000, 20, 100)

@@ -12,26 +12,33 @@ import threading
 import time
 from concurrent.futures import Future
 from contextlib import ExitStack
+from datetime import date
 from functools import partial
 
 from memd import installation
 from memd.config import paths
 from memd.config.schedules import OFF
 from memd.config.schema import Settings
-from memd.daemon import handlers, logs, systemd
-from memd.daemon.handler_context import HandlerContext
-from memd.daemon.health import log_failure
-from memd.daemon.indexing import IndexingOptions
-from memd.daemon.jobs import BuiltInJobs
-from memd.daemon.lock import Lock
-from memd.daemon.maintenance import IndexMaintenance
-from memd.daemon.reload import reload
-from memd.daemon.server import Server, listen
-from memd.daemon.system import release_freed
-from memd.daemon.tasks.indexing import NOTES_FORMAT, forget_unlisted, save_notes_format, scan_workspaces
-from memd.daemon.tasks.writing import recover_actions
+from memd.daemon import handlers
+from memd.daemon.handlers.exam import nightly_exam
+from memd.daemon.handlers.handler_context import HandlerContext
+from memd.daemon.handlers.server import follow_config
+from memd.daemon.jobs.built_in import BuiltInJobs
+from memd.daemon.jobs.maintenance import IndexMaintenance
+from memd.daemon.process import system
+from memd.daemon.process.health import log_failure, start_logging
+from memd.daemon.process.lock import Lock
+from memd.daemon.serving.events import IDLE, PUT_BACK
+from memd.daemon.serving.server import Server, listen
+from memd.daemon.writer.file_tasks import (
+    NOTES_FORMAT,
+    forget_unlisted,
+    recover_actions,
+    save_notes_format,
+    scan_workspaces,
+)
 from memd.errors import ConfigError
-from memd.indexer.indexing.ingest import IngestReport
+from memd.indexer.indexing.ingest import IndexingOptions, IngestReport
 from memd.indexer.store import catalog
 from memd.indexer.store.ledger import newest_backup
 from memd.indexer.store.own_stores import OwnStores
@@ -73,21 +80,21 @@ class App:
         self._loop.add_signal_handler(signal.SIGHUP, self._reload)
         with self._stack:
             self._stack.callback(self._lock.release)
-            logs.start(self.settings.log, paths.log_file(), systemd.managed())
+            start_logging(self.settings.log, paths.log_file(), system.managed())
             _raise_limits()
             self._open_stores()
             self._start_writer()
             await self._scan_at_start()
             await self._start_server()
             # Told before the first answer: from then on the watchdog restarts a daemon that hangs.
-            systemd.notify(f"READY=1\nSTATUS=answering, {len(self.stores.indexes)} workspaces")
+            system.notify(f"READY=1\nSTATUS=answering, {len(self.stores.indexes)} workspaces")
             reassure = asyncio.create_task(_reassure_watchdog())
             # In a thread: what it imports takes longer than the first answer does.
             await self._loop.run_in_executor(None, self._start_background_work)
             log.info("ready version=%s pid=%d workspaces=%d", __version__, os.getpid(), len(self.stores.indexes))
             await self._serve_until_stopped()
             reassure.cancel()
-            systemd.notify("STOPPING=1")
+            system.notify("STOPPING=1")
             self.worker.drop_imports()
             await self.server.stop()
             await self.ctx.readers.stop()
@@ -111,9 +118,9 @@ class App:
         self._stack.callback(self.ctx.outlines.stop)
         self.maintenance = IndexMaintenance(self.ctx.worker, self.ctx.embedding)
         self.worker = self.ctx.worker
-        self.worker.on_idle = self._when_idle
+        self.ctx.events.listen(IDLE, self._when_idle)
         self._release_from = 0.0
-        self.worker.guard.on_put_back = self._start_again
+        self.ctx.events.listen(PUT_BACK, self._start_again)
         self.worker.start()
         self._stack.callback(self.worker.stop, STOP_SECONDS)
 
@@ -142,7 +149,7 @@ class App:
             scan.add_done_callback(parsed)
 
     async def _start_server(self) -> None:
-        listener = systemd.inherited_socket()
+        listener = system.inherited_socket()
         if listener is None:
             listener = listen(paths.socket_path())
             # A socket of our own goes when we go; one that systemd made is systemd's to remove.
@@ -159,13 +166,17 @@ class App:
             ctx.watcher.add(index.workspace)
         # What changed between the first scan and the first event.
         ctx.rescan(tuple(self.stores.indexes))
-        jobs = BuiltInJobs(ctx, self._loop, self._restart_after_upgrade)
+        jobs = BuiltInJobs(ctx.worker, ctx.embedding, ctx.reflection, self._examine, self._restart_after_upgrade)
         ctx.scheduler.start(jobs.all(), jobs.save_run, self.settings.jobs.jitter_s)
         self._stack.callback(ctx.scheduler.stop)
         if self.settings.outline.enabled:
             ctx.outlines.turn_on()
         ctx.embedding.start()
         self._stack.callback(ctx.embedding.stop, STOP_SECONDS)
+
+    def _examine(self, day: date) -> str:
+        """The nightly exam, whose questions are asked on the loop as those of clients are."""
+        return asyncio.run_coroutine_threadsafe(nightly_exam(self.ctx, day), self._loop).result()
 
     # --- while it runs --------------------------------------------------------------------------------------------
 
@@ -196,7 +207,7 @@ class App:
 
     async def _follow_config(self) -> None:
         try:
-            told = await reload(self.ctx)
+            told = await follow_config(self.ctx)
             log.info("settings read anew changed=%s restart=%s", told["changed"], told["restart"])
         except ConfigError as error:
             log.error("the settings stay as they were: %s", error)
@@ -211,7 +222,7 @@ class App:
             return
         self.ctx.mcp.load_ahead()
         if time.monotonic() >= self._release_from:
-            release_freed()
+            system.release_freed()
             self._release_from = time.monotonic() + RELEASE_SECONDS
 
     def _restart_after_upgrade(self) -> None:
@@ -234,9 +245,9 @@ class App:
 
 async def _reassure_watchdog() -> None:
     """Sent from the loop itself: when the loop hangs, the watchdog hears nothing."""
-    seconds = systemd.watchdog_seconds()
+    seconds = system.watchdog_seconds()
     while seconds:
-        systemd.notify("WATCHDOG=1")
+        system.notify("WATCHDOG=1")
         await asyncio.sleep(seconds)
 
 
@@ -249,7 +260,7 @@ def _exit_late(app: App) -> None:
 
 def _start_anew(code: int) -> None:
     """Become a new daemon, if that is what the exit code asks for and nobody else sees to it."""
-    if code == RESTART and not systemd.managed():
+    if code == RESTART and not system.managed():
         os.execv(sys.executable, [sys.executable, "-P", "-m", "memd.daemon"])
 
 

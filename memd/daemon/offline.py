@@ -8,7 +8,7 @@ from pathlib import Path
 from memd.config import paths
 from memd.config.load import load, placed_rules
 from memd.config.schema import Settings
-from memd.daemon.lock import take_state
+from memd.daemon.process.lock import take_state
 from memd.errors import ConfigError, LedgerDamaged, UnsafePlace
 from memd.indexer.lifecycle import mentions
 from memd.indexer.maintenance import backups, doctor

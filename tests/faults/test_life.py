@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.daemon.lock import Lock
+from memd.daemon.process.lock import Lock
 from memd.errors import AlreadyRunning, MemdError
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home

@@ -32,7 +32,7 @@ sys.stdin.read()
 
 THREADS = """
 import ctypes, sys, threading
-from memd.daemon.system import bound_heap
+from memd.daemon.process.system import bound_heap
 bound_heap()
 together = threading.Barrier(12)
 def work():
@@ -53,7 +53,7 @@ libc.fflush(ctypes.c_void_p(out))
 
 HOLES = """
 from pathlib import Path
-from memd.daemon.system import release_freed
+from memd.daemon.process.system import release_freed
 def memory():
     return int(Path("/proc/self/status").read_text().partition("RssAnon:")[2].split()[0])
 before = memory()

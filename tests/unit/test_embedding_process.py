@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from memd.config.schema import EmbeddingSettings, Settings
-from memd.daemon.embedding import STILL_SECONDS, Embedding
-from memd.daemon.health import Health
-from memd.daemon.vector_maker import BACKLOG, VectorMaker
-from memd.daemon.worker import Worker
+from memd.daemon.embedding.backlog import BACKLOG, VectorMaker
+from memd.daemon.embedding.thread import STILL_SECONDS, Embedding
+from memd.daemon.process.health import Health
+from memd.daemon.writer.worker import Worker
 from memd.errors import ModelUnavailable
 from memd.indexer.model import embedding_process
 from memd.indexer.model.embedder import HashEmbedder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
-from memd.daemon.hints import DuePaths, Hints
+from memd.daemon.writer.hints import DuePaths, Hints
 
 
 def asked(hints: Hints) -> Future[None] | None:

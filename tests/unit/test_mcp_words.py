@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memd.config.declared import Parameter
-from memd.daemon.mcp_sessions import SessionIdentity, time_zone
+from memd.daemon.serving.mcp_sessions import SessionIdentity, time_zone
 from memd.errors import Busy, NotFound, TooLarge, UnknownWorkspace, UsageError
 from memd.mcp.profiles import context_reply, memory_search
 from memd.mcp.resources import canonical, uris_of

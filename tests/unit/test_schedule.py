@@ -9,7 +9,7 @@ import pytest
 
 from memd.config import schedules
 from memd.config.schedules import Every, first_run, max_jitter, parse, problem
-from memd.daemon.scheduler import JitteredSchedule
+from memd.daemon.jobs.scheduler import JitteredSchedule
 
 BERLIN = ZoneInfo("Europe/Berlin")
 KOLKATA = ZoneInfo("Asia/Kolkata")

@@ -6,13 +6,14 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from memd.errors import ModelUnavailable
 from memd.indexer.language.question import parse
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.pooling import Vectors
@@ -175,7 +176,7 @@ def test_a_question_outlives_the_model_that_understood_it(lab: Lab):
     assert former is not None
     lab.stores.use_model(Narrow(), "test")
     lab.stores.use_former(former.id, former.embedder)
-    sense = meaning.question_vector(lab.stores, "router")
+    sense, _ = meaning.question_vector(lab.stores, "router")
     assert sense is not None
     lab.stores.drop_former()
     assert sense.nearest(lab.stores, index, 10, None) == []
@@ -186,14 +187,31 @@ def test_a_vector_that_was_begun_is_that_of_its_question_and_model_only(lab: Lab
     """The model may change, and a mistyped word be corrected, while another process makes it."""
     before = lab.stores.model
     assert before is not None
-    made = Future[Vectors]()
+    made = lab.stores.question_vectors[before.id, "router"] = Future[Vectors]()
     made.set_result(np.ones((1, before.embedder.dims), np.float32))
-    begun = meaning.BegunVector(before.id, "router", made)
-    assert (meaning.vector_of(lab.stores, before, "router", begun) == 1).all()
-    assert (meaning.vector_of(lab.stores, before, "ruoter", begun) != 1).any()
+    assert (meaning.vector_of(lab.stores, before, "router") == 1).all()
+    assert (meaning.vector_of(lab.stores, before, "ruoter") != 1).any()
     lab.stores.use_model(Narrow(), "test")
     after = lab.stores.model
-    assert after is not None and len(meaning.vector_of(lab.stores, after, "router", begun)) == Narrow.dims
+    assert after is not None and len(meaning.vector_of(lab.stores, after, "router")) == Narrow.dims
+
+
+def test_a_vector_that_could_not_be_made_is_not_kept_and_its_answer_says_so(lab: Lab):
+    class Away(HashEmbedder):
+        away = True
+
+        def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
+            if self.away:
+                raise ModelUnavailable("the server is away")
+            return super().embed(texts, urgent)
+
+    lab.add(NOTES)
+    lab.stores.use_model(Away(), "test")
+    assert meaning.question_vector(lab.stores, "router") == (None, True)
+    assert lab.ask("router").unheard and not lab.stores.question_vectors
+    Away.away = False
+    assert meaning.question_vector(lab.stores, "router")[0] is not None
+    assert not lab.ask("router").unheard
 
 
 # While files change

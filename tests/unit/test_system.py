@@ -16,8 +16,9 @@ import pytest
 from memd.cli import service
 from memd.config import paths
 from memd.config.schema import WatchSettings
-from memd.daemon import system, watcher
-from memd.daemon.watcher import Watcher
+from memd.daemon.process import system
+from memd.daemon.watching import watcher
+from memd.daemon.watching.watcher import Watcher
 from memd.indexer.store import mirror
 from memd.models import Workspace
 from memd.protocol import start

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from memd.config.schema import DaemonSettings, Settings
-from memd.daemon import handler_context
-from memd.daemon.handler_context import HandlerContext
+from memd.daemon.embedding.backlog import VectorBacklog
+from memd.daemon.handlers import handler_context
+from memd.daemon.handlers.handler_context import HandlerContext
 from memd.daemon.handlers.search import query
-from memd.daemon.vector_backlog import VectorBacklog
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.store import vector_table
 from memd.models import Workspace
@@ -114,8 +114,9 @@ def test_words_answer_in_another_language_while_its_vectors_are_not_made(
     async def ask(text: str, seconds: float) -> tuple[dict[str, Any], list[str]]:
         monkeypatch.setattr(handler_context, "LANGUAGE_SECONDS", seconds)
         request = QueryRequest(query=text, ns=("small",), sync="none")
-        answer = await query(ctx, request, None)  # type: ignore[arg-type]
-        return answer, ctx.freshness()["degraded"]
+        own = ctx.for_call(None)
+        answer = await query(own, request, None)  # type: ignore[arg-type]
+        return answer, own.freshness()["degraded"]
 
     try:
         answer, degraded = loop.run_until_complete(ask("Was ist mit dem smew und 2020?", 3_600))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from memd.daemon.handler_context import filters_of
 from memd.daemon.handlers import memories, search
+from memd.daemon.handlers.handler_context import filters_of
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.handlers.workspace_writer import workspace_writer
 from memd.errors import Refused
@@ -57,7 +57,9 @@ def _limits(ctx: HandlerContext, request: ContextRequest) -> tuple[int, EdgeExpa
 
 
 async def _assemble(ctx: HandlerContext, task: ContextTask) -> AssembledContext:
-    return await search.repairing_text(ctx, task.ask.ns, assemble, ctx.stores, task)
+    assembled = await search.repairing_text(ctx, task.ask.ns, assemble, ctx.stores, task)
+    ctx.answer.unheard |= assembled.unheard
+    return assembled
 
 
 @handles(ConsolidateRequest)

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from functools import partial
 from sqlite3 import Row
 
-from memd.daemon.handler_context import namespaces
-from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
+from memd.daemon.handlers.handler_context import namespaces
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, edit_of, in_memory, workspace_writer
-from memd.daemon.tasks.lifecycle import remove_edges
+from memd.daemon.writer.life_tasks import remove_edges
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.lifecycle import edges, mentions, similarity
 from memd.indexer.views.keys import KeyTarget
@@ -58,21 +58,9 @@ async def edge_rm(ctx: HandlerContext, request: methods.EdgeRmRequest, call: Inc
     return {**done, "removed": removed}
 
 
-@handles(methods.EdgeListRequest)
-async def edge_list(ctx: HandlerContext, request: methods.EdgeListRequest, call: IncomingCall) -> Result:
-    options = (request.key, request.rel, request.min_weight, request.limit)
-    return await from_view(ctx, request, edges.list_edges, *options, linked=True)
-
-
-@handles(methods.EdgeCandidatesRequest)
-async def edge_candidates(ctx: HandlerContext, request: methods.EdgeCandidatesRequest, call: IncomingCall) -> Result:
-    return await from_view(ctx, request, edges.candidates, request.limit, linked=True)
-
-
-@handles(methods.RelatedRequest)
-async def related_memories(ctx: HandlerContext, request: methods.RelatedRequest, call: IncomingCall) -> Result:
-    options = (request.key, request.depth, request.min_weight, request.limit)
-    return await from_view(ctx, request, edges.related, *options, linked=True)
+shows(methods.EdgeListRequest, edges.list_edges, "key", "rel", "min_weight", "limit", linked=True)
+shows(methods.EdgeCandidatesRequest, edges.candidates, "limit", linked=True)
+shows(methods.RelatedRequest, edges.related, "key", "depth", "min_weight", "limit", linked=True)
 
 
 @handles(methods.ClustersRequest)

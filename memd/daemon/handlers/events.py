@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
-from memd.daemon.subscriptions import SubscriptionQuery
+from memd.daemon.serving.subscriptions import SubscriptionQuery
 from memd.errors import NotFound, UsageError
 from memd.indexer.indexing.subscription_match import AwaitedTerms, awaited_terms
 from memd.models import Filters

@@ -10,10 +10,10 @@ from datetime import date
 from pathlib import Path
 
 from memd import exam
-from memd.daemon.handler_context import ReportProgress, progress_reporter
 from memd.daemon.handlers import search, workspace_writer
+from memd.daemon.handlers.handler_context import ReportProgress, progress_reporter
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
-from memd.daemon.tasks.lifecycle import save_exam
+from memd.daemon.writer.life_tasks import save_exam
 from memd.errors import NotFound, UsageError
 from memd.exam import AnsweredQuestion
 from memd.indexer.query import lookup

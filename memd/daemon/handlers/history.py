@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from sqlite3 import Row
 
-from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles, shows
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer, written
-from memd.daemon.task_queue import Turn
-from memd.daemon.tasks import writing
+from memd.daemon.writer import file_tasks
+from memd.daemon.writer.queue import Turn
 from memd.errors import Conflict, NotFound, Refused
 from memd.indexer.record.actions import by_request, in_utc
 from memd.indexer.store.stores import WorkspaceIndex
@@ -17,10 +17,8 @@ from memd.indexer.views import past
 from memd.indexer.writing.write_files import restoring_change
 from memd.protocol.methods import history as methods
 
-
-@handles(methods.HistoryRequest)
-async def history(ctx: HandlerContext, request: methods.HistoryRequest, call: IncomingCall) -> Result:
-    return await from_view(ctx, request, past.versions, request.key)
+shows(methods.HistoryRequest, past.versions, "key")
+shows(methods.TrashRequest, past.trash, "limit")
 
 
 @handles(methods.DiffRequest)
@@ -32,11 +30,6 @@ async def diff(ctx: HandlerContext, request: methods.DiffRequest, call: Incoming
 async def log(ctx: HandlerContext, request: methods.LogRequest, call: IncomingCall) -> Result:
     log_filter = past.LogFilter(request.who, request.what, _begin(request.since), request.key, request.limit)
     return await from_view(ctx, request, past.entries, log_filter)
-
-
-@handles(methods.TrashRequest)
-async def trash(ctx: HandlerContext, request: methods.TrashRequest, call: IncomingCall) -> Result:
-    return await from_view(ctx, request, past.trash, request.limit)
 
 
 @handles(methods.RestoreRequest)
@@ -79,7 +72,7 @@ async def _undo(
     ctx: HandlerContext, index: WorkspaceIndex, action: int, who: str, request_id: str, turn: Turn = Turn.WRITES
 ) -> Result:
     try:
-        done = await ctx.write(writing.undo, ctx.worker, index.workspace.ns, action, who, request_id, turn=turn)
+        done = await ctx.write(file_tasks.undo, ctx.worker, index.workspace.ns, action, who, request_id, turn=turn)
     except Conflict as error:
         since = await ctx.read(past.since, ctx.stores, index.id, action)
         hint = f"since then: {since}; " if since else ""

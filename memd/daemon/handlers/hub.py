@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memd.config import tokens
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
-from memd.daemon.tasks.writing import log_token_change
+from memd.daemon.writer.file_tasks import log_token_change
 from memd.protocol.methods.hub import TokenAddRequest, TokenRevokeRequest
 
 

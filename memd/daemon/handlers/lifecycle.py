@@ -11,11 +11,11 @@ from sqlite3 import Row
 from typing import Any, NoReturn
 
 from memd.config import edit
-from memd.daemon.handler_context import namespaces
+from memd.daemon.handlers.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, in_memory, workspace_writer
 from memd.daemon.handlers.workspaces import configure
-from memd.daemon.tasks.lifecycle import count_useful, move_tier
+from memd.daemon.writer.life_tasks import count_useful, move_tier
 from memd.errors import Refused
 from memd.indexer.lifecycle.reflect import preview_rules
 from memd.indexer.lifecycle.sync_state import exchange
@@ -161,7 +161,7 @@ def _refuse(name: str) -> NoReturn:
 
 async def _change_rules(ctx: HandlerContext, change: edit.Change) -> None:
     """Change the rules of the config file, and use them from now on."""
-    async with ctx.config_lock:
+    async with ctx.config.lock:
         ctx.rules.take(await configure(ctx, edit.write_rules, change))
 
 

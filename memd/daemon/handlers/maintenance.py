@@ -6,11 +6,13 @@ import asyncio
 import time
 from dataclasses import asdict
 
-from memd.daemon import handler_context, indexing
+from memd.daemon.handlers import handler_context
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
-from memd.daemon.tasks.stores import examine_stores, rebuild_vectors, use_built_text
+from memd.daemon.serving.events import PUT_BACK
+from memd.daemon.writer.store_tasks import examine_stores, rebuild_vectors, use_built_text
 from memd.errors import Busy
+from memd.indexer.indexing.ingest import IndexingOptions
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
 from memd.indexer.store.ledger import LedgerPlace
@@ -23,7 +25,7 @@ START_SECONDS = 30.0
 @handles(SyncRequest)
 async def sync(ctx: HandlerContext, request: SyncRequest, call: IncomingCall) -> Result:
     names, report = ctx.names(request), handler_context.progress_reporter(request, call)
-    done = await ctx.scan(names, indexing.IndexingOptions(accept_missing=request.accept_missing), report)
+    done = await ctx.scan(names, IndexingOptions(accept_missing=request.accept_missing), report)
     if request.vectors:
         await ctx.vectors_made(report)
     files = sum(len(index.files) for index in ctx.indexes(request))
@@ -35,7 +37,7 @@ async def sync(ctx: HandlerContext, request: SyncRequest, call: IncomingCall) ->
 async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCall) -> Result:
     started, names = time.monotonic(), ctx.names(request)
     await ctx.model_loaded()
-    await ctx.scan(names, indexing.IndexingOptions(deep=True), handler_context.progress_reporter(request, call))
+    await ctx.scan(names, IndexingOptions(deep=True), handler_context.progress_reporter(request, call))
     for name in names:
         index = ctx.stores.index(name)
         fresh = await ctx.read(build_elsewhere, ctx.stores.folder, index.id)
@@ -60,7 +62,7 @@ async def doctor(ctx: HandlerContext, request: DoctorRequest, call: IncomingCall
         result["secrets"] = [asdict(place) for place in places]
     if ctx.stores.ledger.place is LedgerPlace.PUT_BACK:
         # Last, so that the answer is out before memd starts again with the ledger that was mended.
-        ctx.worker.guard.on_put_back()
+        ctx.events.tell(PUT_BACK)
     return {**result, "findings": [asdict(finding) for finding in findings]}
 
 

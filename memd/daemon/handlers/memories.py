@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, get_args
 
-from memd.daemon.handler_context import namespaces
+from memd.daemon.handlers.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, did_you_mean, in_memory, workspace_writer
 from memd.errors import NotFound, Refused, UsageError, VersionConflict
@@ -76,7 +76,10 @@ async def _similar(writer: WorkspaceWriter, content: KeyedWrite, target: keys.Ke
     if content.text is None:
         return []
     ctx = writer.ctx
-    return await ctx.read_elsewhere(similar, ctx.stores, writer.index, content.text, target.memory, ctx.max_bytes)
+    about = writer.index, content.text, target.memory, ctx.max_bytes
+    found, unheard = await ctx.read_elsewhere(similar, ctx.stores, *about)
+    ctx.answer.unheard |= unheard
+    return found
 
 
 @handles(methods.PatchRequest)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from memd.daemon.handler_context import T, progress_reporter, wait_reporting
+from memd.daemon.handlers.handler_context import T, progress_reporter, wait_reporting
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.indexer.context.code_names import CodeName
 from memd.indexer.store.stores import WorkspaceIndex

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
+from memd.daemon.handlers.registry import shows
 from memd.indexer.views import overview
 from memd.protocol.methods.overview import PeekRequest, StatsRequest, TimelineRequest, TreeRequest
 
-
-@handles(PeekRequest)
-async def peek(ctx: HandlerContext, request: PeekRequest, call: IncomingCall) -> Result:
-    return await from_view(ctx, request, overview.peek)
-
-
-@handles(StatsRequest)
-async def stats(ctx: HandlerContext, request: StatsRequest, call: IncomingCall) -> Result:
-    return await from_view(ctx, request, overview.stats, request.days)
-
-
-@handles(TreeRequest)
-async def tree(ctx: HandlerContext, request: TreeRequest, call: IncomingCall) -> Result:
-    return await from_view(ctx, request, overview.tree, request.path, request.offset, request.limit)
-
-
-@handles(TimelineRequest)
-async def timeline(ctx: HandlerContext, request: TimelineRequest, call: IncomingCall) -> Result:
-    return await from_view(ctx, request, overview.timeline, request.since, request.until, request.limit,
-                           request.only_counts)  # fmt: skip
+shows(PeekRequest, overview.peek)
+shows(StatsRequest, overview.stats, "days")
+shows(TreeRequest, overview.tree, "path", "offset", "limit")
+shows(TimelineRequest, overview.timeline, "since", "until", "limit", "only_counts")

@@ -6,8 +6,8 @@ import json
 from functools import partial
 from sqlite3 import Row
 
+from memd.daemon.handlers.permission import trusts
 from memd.daemon.handlers.registry import HANDLERS, HandlerContext, IncomingCall, Result, handles
-from memd.daemon.trust import trusts
 from memd.errors import NotFound, Refused
 from memd.indexer.record import actions
 from memd.protocol.methods import METHODS

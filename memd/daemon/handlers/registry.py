@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
-from memd.daemon import binding, trust
-from memd.daemon.handler_context import (
+from memd.daemon.handlers.handler_context import (
     HandlerContext,
     InWorkspace,
     Result,
-    answered_at,
-    answered_unheard,
     namespaces,
-    writing_call,
 )
-from memd.daemon.server import IncomingCall
+from memd.daemon.handlers.permission import bound_params, check_files, propose_untrusted, visible_part
+from memd.daemon.serving.server import IncomingCall
 from memd.errors import LedgerDamaged, MemdError, UnknownMethod
 from memd.notes.secrets import masked
 from memd.protocol.methods import METHODS, Request
 from memd.protocol.methods.base import parse
 
-__all__ = ["HANDLERS", "HandlerContext", "IncomingCall", "Result", "dispatch", "from_view", "handles"]
+__all__ = ["HANDLERS", "HandlerContext", "IncomingCall", "Result", "dispatch", "from_view", "handles", "shows"]
 
 R = TypeVar("R", bound=Request)
 Handler = Callable[[HandlerContext, R, IncomingCall], Awaitable[Result]]
@@ -35,6 +32,17 @@ WITHOUT_LEDGER: dict[type[Request], Handler[Any]] = {}
 def handles(request: type[R], without_ledger: bool = False) -> Callable[[Handler[R]], Handler[R]]:
     """The function that follows answers the method that this request declares."""
     return partial((WITHOUT_LEDGER if without_ledger else HANDLERS).setdefault, request)
+
+
+def shows(request: type[Request], view: Callable[..., Result], *fields: str, linked: bool = False) -> None:
+    """Have a method answered by a view of the workspaces that are meant, given these fields of the request."""
+    declared = get_type_hints(request)
+    assert all(field in declared for field in fields), f"{request.__name__} has no such field"
+
+    async def answer(ctx: HandlerContext, asked: Any, call: IncomingCall) -> Result:
+        return await from_view(ctx, asked, view, *(getattr(asked, field) for field in fields), linked=linked)
+
+    HANDLERS[request] = answer
 
 
 async def from_view(
@@ -50,18 +58,16 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
     declared = METHODS.get(method)
     if declared is None:
         raise UnknownMethod(f"there is no method `{method}`", f"known: {', '.join(METHODS)}")
-    request = parse(declared, binding.bound_params(ctx, call.connection, declared, params))
-    binding.check_files(ctx, call.connection, declared, request)
-    await trust.propose_untrusted(ctx, declared, request, params)
-    answered_at.set(None)
-    answered_unheard.set(False)
-    writing_call.set(call if declared.writes else None)
+    request = parse(declared, bound_params(ctx, call.connection, declared, params))
+    check_files(ctx, call.connection, declared, request)
+    await propose_untrusted(ctx, declared, request, params)
+    ctx = ctx.for_call(call if declared.writes else None)
     handler = _answer(ctx, request, call)
     masks = call.connection.mask_secrets and ctx.settings.server.mask_secrets
     result = await (_without_secrets(ctx, handler) if masks else handler)
     names = result.get("ns") or ()
     about = (names,) if isinstance(names, str) else names
-    return {**binding.visible_part(ctx, call.connection, result), **ctx.freshness(about)}
+    return {**visible_part(ctx, call.connection, result), **ctx.freshness(about)}
 
 
 async def _answer(ctx: HandlerContext, request: Request, call: IncomingCall) -> Result:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from memd.daemon.handler_context import P, T, filters_of, namespaces
+from memd.daemon.handlers.handler_context import P, T, filters_of, namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
-from memd.daemon.tasks.indexing import read_files_first, reread_files
-from memd.daemon.tasks.stores import verify_text
+from memd.daemon.writer.file_tasks import read_files_first, reread_files
+from memd.daemon.writer.store_tasks import verify_text
 from memd.errors import LedgerDamaged, ModelUnavailable, NotFound, StoreBroken
 from memd.indexer.language.question import without_operators
 from memd.indexer.query import grep as grep_files
@@ -113,7 +113,8 @@ async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> bool:
         # Some words are in no chunk for good, as those of front matter are: once is enough for them.
         new = [path for path, word in found.items() if (known := index.files.get(path)) is None
                or not ctx.reread_before(ns, path, known.digest, word)]  # fmt: skip
-        if new and not await _in_time(ctx.write(reread_files, ctx.worker, ns, new)):
+        # Aside: whether something changed since the answer was read is still to be seen.
+        if new and not await _in_time(ctx.for_call(None).write(reread_files, ctx.worker, ns, new)):
             return False
     return True
 
@@ -148,10 +149,14 @@ def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
 async def search_elsewhere(ctx: HandlerContext, ask: Ask) -> Answer:
     """Search the stores in a reader process, as `ctx.read_elsewhere` does."""
     if ask.as_of:
-        return await ctx.read_elsewhere(as_of_view.search_as_of, ctx.stores, ask, as_of_view.moment(ask.as_of))
-    if ask.mode in ("hybrid", "vector") and (text := without_operators(ask.query)):
-        ctx.readers.embed_ahead(text, ask.ns)
-    return await repairing_text(ctx, ask.ns, search, ctx.stores, ask, ctx.max_bytes)
+        moment = as_of_view.moment(ask.as_of)
+        answer = await ctx.read_elsewhere(as_of_view.search_as_of, ctx.stores, ask, moment)
+    else:
+        if ask.mode in ("hybrid", "vector") and (text := without_operators(ask.query)):
+            ctx.readers.embed_ahead(text, ask.ns)
+        answer = await repairing_text(ctx, ask.ns, search, ctx.stores, ask, ctx.max_bytes)
+    ctx.answer.unheard |= answer.unheard
+    return answer
 
 
 async def repairing_text(

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
+from memd.child import running_children
 from memd.config import paths
-from memd.daemon import binding
+from memd.config.declared import fields_of
+from memd.config.load import load
+from memd.config.schema import SECTIONS, Settings
+from memd.daemon.handlers.permission import bind
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, dispatch, handles
-from memd.daemon.mcp_sessions import SessionCalls, SessionIdentity, time_zone
-from memd.daemon.reload import reload as reload_settings
-from memd.daemon.server import ClientConnection, LineReader
-from memd.daemon.system import memory_mb
+from memd.daemon.process.system import memory_mb, memory_of
+from memd.daemon.serving.mcp_sessions import SessionCalls, SessionIdentity, time_zone
+from memd.daemon.serving.server import ClientConnection, LineReader
 from memd.indexer.record import actions
 from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex
@@ -34,13 +38,17 @@ from memd.protocol.wire import MAX_REQUEST, PROTOCOL
 from memd.version import __version__
 
 MAX_SKIPPED = 50
+FOLLOWED = ("embedding", "search", "rules")
+"""The sections that hold at once."""
+READ_ANEW = ("hooks",)
+"""The sections that whoever needs them reads for each call."""
 COUNTS = ("files", "memories", "chunks", "vectors", "pending_vectors")
 
 
 @handles(HelloRequest)
 async def hello(ctx: HandlerContext, request: HelloRequest, call: IncomingCall) -> Result:
     if request.bind or request.bind_around:
-        binding.bind(ctx, call.connection, request.bind or ctx.workspace_around(request.bind_around))
+        bind(ctx, call.connection, request.bind or ctx.workspace_around(request.bind_around))
     call.connection.mask_secrets |= request.mask_secrets
     per_second = ctx.settings.server.calls_per_second
     limits = {"request_bytes": MAX_REQUEST, "hits": MAX_HITS, "query_chars": MAX_QUERY, "calls_per_second": per_second}
@@ -61,7 +69,32 @@ async def ping(ctx: HandlerContext, request: PingRequest, call: IncomingCall) ->
 
 @handles(ReloadRequest)
 async def reload(ctx: HandlerContext, request: ReloadRequest, call: IncomingCall) -> Result:
-    return await reload_settings(ctx)
+    return await follow_config(ctx)
+
+
+async def follow_config(ctx: HandlerContext) -> dict[str, Any]:
+    """Follow the config file; ConfigError if something is wrong with it, and then everything stays as it was."""
+    async with ctx.config.lock:
+        settings = await ctx.read(load)
+        changed = list(_changes(ctx.settings, settings))
+        if set(settings.workspaces) != {index.workspace for index in ctx.stores.indexes.values()}:
+            changed.append("workspace")
+        ctx.config.settings = replace(
+            ctx.settings, **{name: getattr(settings, name) for name in (*FOLLOWED, *READ_ANEW)}
+        )
+    ctx.rules.take(settings.rules)
+    ctx.embedding.change(settings.embedding)
+    waiting = [name for name in changed if name.split(".")[0] not in (*FOLLOWED, *READ_ANEW)]
+    return {"changed": changed, "restart": waiting}
+
+
+def _changes(before: Settings, after: Settings) -> Iterator[str]:
+    """The names of the settings that differ."""
+    for name, section in SECTIONS.items():
+        old, new = getattr(before, name), getattr(after, name)
+        for setting in fields_of(section):
+            if getattr(old, setting) != getattr(new, setting):
+                yield f"{name}.{setting}"
 
 
 @handles(ShutdownRequest)
@@ -101,6 +134,7 @@ def _running(ctx: HandlerContext) -> Result:
         "embedded": ctx.stores.embedded,
         "subscriptions": len(ctx.subscriptions) + len(ctx.events.watching),
         "memory_mb": memory_mb(),
+        "children": [{"module": module, "pid": pid, "memory_mb": memory_of(pid)} for module, pid in running_children()],
         "degraded_details": [asdict(trouble) for trouble in ctx.health.troubles],
         "model": _model_status(ctx),
         "jobs": ctx.scheduler.states(),
@@ -208,12 +242,12 @@ async def _run(ctx: HandlerContext, session: Any, connection: ClientConnection, 
 def _bind_early(ctx: HandlerContext, connection: ClientConnection, request: McpOpenRequest) -> None:
     """Bind the session to the workspace that is named, or that it was started in; elsewhere each call says how."""
     if request.ns:
-        binding.bind(ctx, connection, request.ns[0])
+        bind(ctx, connection, request.ns[0])
     elif around := ctx.around(request.cwd):
-        binding.bind(ctx, connection, around)
+        bind(ctx, connection, around)
 
 
 def _bind(ctx: HandlerContext, connection: ClientConnection, cwd: str) -> None:
     """Bind a session that is not bound yet: workspaces may have been added or removed since it opened."""
     if not connection.bound:
-        binding.bind(ctx, connection, ctx.workspace_around(cwd))
+        bind(ctx, connection, ctx.workspace_around(cwd))

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from memd.daemon.handler_context import ReportProgress, namespaces, progress_reporter
+from memd.daemon.handlers.handler_context import ReportProgress, namespaces, progress_reporter
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import absolute_path
-from memd.daemon.tasks.writing import import_files
+from memd.daemon.writer.file_tasks import import_files
 from memd.errors import NotFound, SecretFound, UnknownWorkspace
 from memd.indexer.lifecycle.edges import batches
 from memd.indexer.maintenance import backups

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memd.daemon.handler_context import HandlerContext, Result
-from memd.daemon.task_queue import Turn
-from memd.daemon.tasks import writing
+from memd.daemon.handlers.handler_context import HandlerContext, Result
+from memd.daemon.writer import file_tasks
+from memd.daemon.writer.queue import Turn
 from memd.errors import Conflict, Refused, UsageError
 from memd.indexer.indexing.scan import is_memory_path
 from memd.indexer.query import lookup
@@ -85,7 +85,7 @@ class WorkspaceWriter:
                 )
                 raise Refused(f"{path} is the team's: it changes by review", hint)
         action = WriteAction(what, self.who, changes, key, self.request_id)
-        done = await self.ctx.write(writing.write, self.ctx.worker, self.ns, action, turn=Turn.WRITES)
+        done = await self.ctx.write(file_tasks.write, self.ctx.worker, self.ns, action, turn=Turn.WRITES)
         return written(self.index, done)
 
     def untouched(self, key: str) -> Result:

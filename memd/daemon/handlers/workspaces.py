@@ -9,11 +9,11 @@ from pathlib import Path
 
 from memd.config import edit, paths
 from memd.config.load import NS, glob_ok
-from memd.daemon.handler_context import P, T, progress_reporter
+from memd.daemon.handlers.handler_context import P, T, progress_reporter
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
-from memd.daemon.tasks.indexing import forget_workspace, open_workspace
+from memd.daemon.writer.file_tasks import forget_workspace, open_workspace
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.store.own_stores import OwnIndex
 from memd.models import DEFAULT_GLOBS, Workspace
@@ -29,7 +29,7 @@ async def workspace_list(ctx: HandlerContext, request: WorkspaceListRequest, cal
 @handles(WorkspaceAddRequest)
 async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call: IncomingCall) -> Result:
     workspace = _workspace(request)
-    async with ctx.config_lock:
+    async with ctx.config.lock:
         known = _added_before(ctx, workspace, ns_given=bool(request.ns))
         if known is None:
             await configure(ctx, edit.add_workspace, workspace)
@@ -71,7 +71,7 @@ def _check_same(index: OwnIndex, workspace: Workspace, ns_given: bool) -> OwnInd
 
 @handles(WorkspaceRmRequest)
 async def workspace_rm(ctx: HandlerContext, request: WorkspaceRmRequest, call: IncomingCall) -> Result:
-    async with ctx.config_lock:
+    async with ctx.config.lock:
         index = ctx.stores.index(request.ns) if request.ns else _index_at(ctx, absolute_path(request.path))
         ns = index.workspace.ns
         await configure(ctx, edit.remove_workspace, ns)

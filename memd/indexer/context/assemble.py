@@ -65,8 +65,9 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
     }  # fmt: skip
     # What the task is about comes first; what always holds follows.
     bundle.packed = [*about, *pins]
-    return rendered(inputs, bundle, {"verdict": found.verdict, "tokens_estimated": estimated,
-                                    "compaction_suggested": bool(why), "explain": explain})  # fmt: skip
+    context = rendered(inputs, bundle, {"verdict": found.verdict, "tokens_estimated": estimated,
+                                        "compaction_suggested": bool(why), "explain": explain})  # fmt: skip
+    return replace(context, unheard=found.unheard)
 
 
 # --- what is found ------------------------------------------------------------------------------------------
@@ -80,6 +81,8 @@ class SearchRelevance:
     near: dict[int, float]
     confidence: float
     chunks: int
+    unheard: bool = False
+    """Whether the model failed to give the question's vector."""
 
     @property
     def verdict(self) -> str:
@@ -101,7 +104,7 @@ def _search(inputs: ContextInputs) -> SearchRelevance:
         return found
     words = _searched(inputs, replace(ask, mode="text"))
     either = {**words.relevance, **found.relevance}, {**words.near, **found.near}
-    return SearchRelevance(*either, max(words.confidence, found.confidence), found.chunks)
+    return SearchRelevance(*either, max(words.confidence, found.confidence), found.chunks, found.unheard)
 
 
 def _searched(inputs: ContextInputs, ask: Ask) -> SearchRelevance:
@@ -113,7 +116,8 @@ def _searched(inputs: ContextInputs, ask: Ask) -> SearchRelevance:
         memory = place.row["memory"]
         best[memory] = max(best.get(memory, 0.0), _relevance(place, ask))
     doubtful = certainty.verdict(bool(places), found.confidence) == "none"
-    return SearchRelevance(best, spreading.about_the_task(best, doubtful), found.confidence, len(places))
+    near = spreading.about_the_task(best, doubtful)
+    return SearchRelevance(best, near, found.confidence, len(places), found.unheard)
 
 
 def _relevance(place: candidates.Candidate, ask: Ask) -> float:
@@ -294,6 +298,8 @@ class AssembledContext:
 
     result: JsonObject
     memories: tuple[int, ...] = ()
+    unheard: bool = False
+    """Whether it goes without the meaning of the task, because the model was away."""
 
 
 def packer_for(

@@ -81,17 +81,21 @@ class IngestReport:
 
 
 @dataclass(frozen=True, slots=True)
-class IngestOptions:
-    """How files are read."""
+class IndexingOptions:
+    """How paths are indexed."""
 
-    max_bytes: int
     accept_missing: bool = False
     """Many files that vanished at once are really gone."""
     deep: bool = False
     """Also parse files whose text has not changed."""
-    restless: Callable[[str, int], bool] | None = None
-    """Whether a path with its mtime is still being written and must wait."""
-    now: datetime | None = None
+    settle: bool = False
+    """Leave a file alone that was written a moment ago: it may be half of it."""
+    first: bool = False
+    """Go before imports that wait already."""
+
+
+PLAIN = IndexingOptions()
+SETTLED = IndexingOptions(settle=True)
 
 
 def apply(
@@ -99,27 +103,28 @@ def apply(
     deep: bool = False, now: datetime | None = None,
 ) -> IngestReport:  # fmt: skip
     """Bring the stores in step with the given paths, in one go and one tick of the clock."""
-    options = IngestOptions(max_bytes, accept_missing, deep, now=now)
-    (report,) = apply_in_pieces(stores, index, paths, options, lambda: False)
+    options = IndexingOptions(accept_missing, deep)
+    (report,) = apply_in_pieces(stores, index, paths, max_bytes, options, lambda: False, now=now)
     return report
 
 
 def apply_in_pieces(
-    stores: OwnStores, index: OwnIndex, paths: Iterable[str], options: IngestOptions, hurry: Callable[[], bool],
-    saved: list[SavedMemory] | None = None,
+    stores: OwnStores, index: OwnIndex, paths: Iterable[str], max_bytes: int, options: IndexingOptions,
+    hurry: Callable[[], bool], saved: list[SavedMemory] | None = None,
+    restless: Callable[[str, int], bool] | None = None, now: datetime | None = None,
 ) -> Iterator[IngestReport]:  # fmt: skip
     """Bring the stores in step with the given paths; yields whenever there is a `hurry`, and at the end.
 
     Before it yields, all stores are brought to one state and the clock ticks. `saved` collects the changed memories,
-    even if a cache fails afterwards.
+    even if a cache fails afterwards; `restless` says whether a path with its mtime is still being written and waits.
     """
-    batches = _Batches(stores, index, options, saved if saved is not None else [])
+    batches = _Batches(stores, index, options.accept_missing, saved if saved is not None else [], now)
     if options.deep:
         index.applied.clear()
     # What is gone first: a renamed file finds its memories.
     todo = deque(sorted(paths, key=lambda path: (os.path.lexists(index.workspace.root / path), path)))
     while todo:
-        reading = read_files(index, todo, options.max_bytes, options.deep, options.restless)
+        reading = read_files(index, todo, max_bytes, options.deep, restless)
         while (batch := _next(reading)) is None:
             if hurry():
                 yield batches.settle()
@@ -142,11 +147,19 @@ def _next(reading: Pieces[FileBatch]) -> FileBatch | None:
 class _Batches:
     """Batches of files on their way into the stores; the caches may be some transactions behind the ledger."""
 
-    def __init__(self, stores: OwnStores, index: OwnIndex, options: IngestOptions, saved: list[SavedMemory]) -> None:
+    def __init__(
+        self,
+        stores: OwnStores,
+        index: OwnIndex,
+        accept_missing: bool,
+        saved: list[SavedMemory],
+        now: datetime | None,
+    ) -> None:
         self.stores = stores
         self.index = index
-        self.options = options
+        self.accept_missing = accept_missing
         self.saved = saved
+        self.now = now
         self.report = IngestReport()
         """The work since it last settled."""
         self._since = time.monotonic()
@@ -158,13 +171,13 @@ class _Batches:
         """Bring the ledger in step with a batch."""
         # What others found may be newer, and may not be all of it.
         self.report.restless += batch.restless + batch.drop_outdated(self.index)
-        if batch.removed and not self.options.accept_missing:
+        if batch.removed and not self.accept_missing:
             _hold(self.index, batch, self.report)
-        elif self.options.accept_missing:
+        elif self.accept_missing:
             self.index.held = frozenset()
         if batch.notes or batch.removed or batch.emptied:
             # Taken after the files were read: a version never begins before its text was written.
-            now = actions.in_utc(self.options.now) if self.options.now else actions.now()
+            now = actions.in_utc(self.now) if self.now else actions.now()
             try:
                 for changes in decide(self.stores, self.index, batch, now):
                     self._add(changes)

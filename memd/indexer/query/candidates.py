@@ -39,6 +39,8 @@ class Voices:
     postings: Postings
     words: WordMatches | None
     meaning: QuestionVector | None
+    unheard: bool = False
+    """Whether the question went without its meaning because the model failed."""
 
 
 @dataclass(frozen=True, slots=True)

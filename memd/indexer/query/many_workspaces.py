@@ -100,7 +100,7 @@ def _glance(stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQue
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
     pool = candidates.gather(connection, index, question, postings, words, ask.limit)
     besides = BESIDES if pool.besides else 0.0
-    heard = meaning.question_vector(stores, question.text) if ask.mode != "text" else None
+    heard, _ = meaning.question_vector(stores, question.text) if ask.mode != "text" else (None, False)
     if heard is not None:
         nearest = max(pool.with_nearest(stores, index, heard).cosines.values(), default=None)
         besides += MEANING * (heard.nearness(nearest) or 0.0)

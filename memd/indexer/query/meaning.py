@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import Future
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,8 +31,8 @@ EXACT_UP_TO = 120_000
 CACHED = 256
 """Questions whose vectors are cached."""
 
-unheard: ContextVar[bool] = ContextVar("unheard", default=False)
-"""Whether a question that this thread answers went without its meaning, because the model did not give its vector."""
+QuestionFuture = Future[Vectors]
+"""The vector of one question, as a matrix of one row: made, or on its way from another thread or process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,49 +183,51 @@ def is_foreign_to(stores: Stores, index: WorkspaceIndex, text: str) -> bool:
     return bool(foreign_language(" ".join(unknown)))
 
 
-@dataclass(frozen=True, slots=True)
-class BegunVector:
-    """A question's vector that another process makes."""
-
-    model: int
-    text: str
-    made: Future[Vectors]
-
-
-def begin(stores: Stores, text: str) -> BegunVector | None:
-    """Have another process begin with the vector of a question; None if none does, or the vector is there."""
+def begin(stores: Stores, text: str) -> QuestionFuture | None:
+    """Have the daemon begin with the vector of a question; None in the daemon itself, and where none is to be made."""
     model = stores.serving
-    if model is None or not text.strip() or (model.id, text) in stores.question_vectors:
+    if model is None or not isinstance(model.embedder, DaemonEmbedder) or not text.strip():
         return None
-    if not isinstance(model.embedder, DaemonEmbedder):
-        return None
-    return BegunVector(model.id, text, model.embedder.begin(text))
+    key = model.id, text
+    return stores.question_vectors.get(key) or _remember(stores, key, model.embedder.begin(text))
 
 
-def question_vector(stores: Stores, text: str, begun: BegunVector | None = None) -> QuestionVector | None:
-    """The vector of a question; None while there is no model, or it fails, and for a question without words."""
-    former = stores.former
-    model = stores.serving
+def question_vector(stores: Stores, text: str) -> tuple[QuestionVector | None, bool]:
+    """The vector of a question, and whether its answer goes unheard: without its meaning, since the model failed.
+
+    There is none while there is no model, and for a question without words.
+    """
+    model, other = stores.serving, stores.multilingual
     if model is None or not text.strip():
-        return None
-    other = stores.multilingual
+        return None, False
     foreign = ForeignVector(stores, other, text, foreign_language(text)) if other is not None else None
     try:
-        vector, scale = vector_of(stores, model, text, begun), scale_of(model.embedder)
-        return QuestionVector(vector, scale, model.id, model is former, foreign)
+        vector, scale = vector_of(stores, model, text), scale_of(model.embedder)
     except ModelUnavailable:
-        unheard.set(True)
-        return None
+        return None, True
+    return QuestionVector(vector, scale, model.id, model is stores.former, foreign), False
 
 
-def vector_of(stores: Stores, model: ActiveModel, text: str, begun: BegunVector | None = None) -> Vectors:
-    """The vector of a question; those of the last questions are cached."""
-    vector = stores.question_vectors.get((model.id, text))
-    if vector is None:
-        # The model may have changed, and a mistyped question been corrected, since it was begun.
-        fits = begun is not None and (begun.model, begun.text) == (model.id, text)
-        vector = (begun.made.result() if begun and fits else model.embedder.embed([text], urgent=True))[0]
-        if len(stores.question_vectors) >= CACHED:
-            stores.question_vectors.clear()
-        stores.question_vectors[model.id, text] = vector
-    return vector
+def vector_of(stores: Stores, model: ActiveModel, text: str) -> Vectors:
+    """The vector of a question, awaited where somebody has begun with it; those of the last questions are cached."""
+    key = model.id, text
+    made = stores.question_vectors.get(key)
+    try:
+        if made is None:
+            made = _remember(stores, key, QuestionFuture())
+            made.set_result(model.embedder.embed([text], urgent=True))
+        vector: Vectors = made.result()[0]
+        return vector
+    except BaseException as error:
+        # Not kept, since the model may be back for the next one; and who waits for it must not wait for ever.
+        stores.question_vectors.pop(key, None)
+        if made is not None and not made.done():
+            made.set_exception(error)
+        raise
+
+
+def _remember(stores: Stores, key: tuple[int, str], made: QuestionFuture) -> QuestionFuture:
+    if len(stores.question_vectors) >= CACHED:
+        stores.question_vectors.clear()
+    stores.question_vectors[key] = made
+    return made

@@ -12,7 +12,7 @@ from memd.indexer.language.words import is_small
 from memd.indexer.query import candidates, certainty, evidence, grep, hits, lookup, meaning, ranking
 from memd.indexer.query.candidates import Candidate, CandidatePool, Voices
 from memd.indexer.query.many_workspaces import worth_searching
-from memd.indexer.query.meaning import BegunVector, QuestionVector
+from memd.indexer.query.meaning import QuestionFuture, QuestionVector
 from memd.indexer.query.wording import WordMatches, as_written, match_words
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Answer, Ask
@@ -45,6 +45,11 @@ class SearchResult:
     """Empty for a question of filters only, to which everything that passes them is an answer."""
     absent: frozenset[str] | None = None
     """The words that no workspace has, where not all of them were searched."""
+
+    @property
+    def unheard(self) -> bool:
+        """Whether the model failed to give the question's vector."""
+        return any(result.voices.unheard for result in self.by_workspace.values())
 
     @property
     def confidence(self) -> float:
@@ -130,7 +135,7 @@ def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
     found = find(stores, indexes, ask, parse(ask.query, ask.day, ask.filters))
     awake, resting = without_resting(found, ask)
     answer = hits.answer(stores, ask, awake.candidates, awake.confidence)
-    return replace(awake.misspelt(answer), resting=resting)
+    return replace(awake.misspelt(answer), resting=resting, unheard=found.unheard)
 
 
 def without_resting(found: SearchResult, ask: Ask) -> tuple[SearchResult, int]:
@@ -221,8 +226,8 @@ def _search_workspace(
     asked = pool.ids.union(also)
     rows = lookup.join(connection, asked, question.filters)
     by_words = [rows[chunk] for chunk in pool.known_to(rows).get("text", ())]
-    heard = _meaning(stores, question, words, begun, by_words) if ask.mode != "text" else None
-    voices = Voices(postings, words, heard)
+    heard = _meaning(stores, question, words, begun, by_words) if ask.mode != "text" else (None, False)
+    voices = Voices(postings, words, *heard)
     if voices.meaning is not None:
         pool = pool.with_nearest(stores, index, voices.meaning)
         rows |= lookup.join(connection, pool.ids - asked, question.filters)
@@ -238,13 +243,13 @@ def _search_workspace(
 
 
 def _meaning(
-    stores: Stores, question: ParsedQuestion, words: WordMatches | None, begun: BegunVector | None, rows: list[Row]
-) -> QuestionVector | None:
+    stores: Stores, question: ParsedQuestion, words: WordMatches | None, begun: QuestionFuture | None, rows: list[Row]
+) -> tuple[QuestionVector | None, bool]:
     """The question's vector; until another process has made it, the rows that were found by words are read."""
     text = _corrected(question.text, words)
-    if begun is not None and begun.text == text:
-        evidence.read_ahead(rows, begun.made.done)
-    return meaning.question_vector(stores, text, begun)
+    if begun is not None and question.text == text:
+        evidence.read_ahead(rows, begun.done)
+    return meaning.question_vector(stores, text)
 
 
 def _corrected(text: str, words: WordMatches | None) -> str:

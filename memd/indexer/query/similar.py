@@ -21,16 +21,21 @@ SOME_WORDS, SAME_MEANING = 0.25, 1.1
 """The same if the model agrees: nearer than a paraphrase, and more than a common subject."""
 
 
-def similar(stores: Stores, index: WorkspaceIndex, text: str, but: int | None, max_bytes: int) -> list[dict[str, Any]]:
-    """The memories of a workspace that the text nearly repeats, the nearest first, but for the one it belongs to."""
+def similar(
+    stores: Stores, index: WorkspaceIndex, text: str, but: int | None, max_bytes: int
+) -> tuple[list[dict[str, Any]], bool]:
+    """The memories of a workspace that the text nearly repeats, the nearest first, but for the one it belongs to.
+
+    And whether the text went unheard: without its meaning, since the model failed.
+    """
     question = _as_question(text[:LOOKED_AT])
     own = set(query_terms(text))
     if not question or not own:
-        return []
+        return [], False
     mode = "text" if stores.model is None else "hybrid"
     answer = search(stores, Ask(question, (index.workspace.ns,), CANDIDATES, mode), max_bytes)
     rows = lookup.join(stores.ledger.reader, (hit.id for hit in answer.hits), Filters())
-    vector = question_vector(stores, question)
+    vector, unheard = question_vector(stores, question)
     found: dict[int, dict[str, Any]] = {}
     for hit in answer.hits:
         row = rows.get(hit.id)
@@ -42,7 +47,7 @@ def similar(stores: Stores, index: WorkspaceIndex, text: str, but: int | None, m
         if overlap >= SAME_WORDS or (overlap >= SOME_WORDS and near >= SAME_MEANING):
             result = {"key": hit.key, "path": hit.path, "overlap": round(overlap, 2)}
             found[row["memory"]] = result | _cosine(index, vector, hit.id)
-    return sorted(found.values(), key=lambda result: (-result["overlap"], result["key"]))
+    return sorted(found.values(), key=lambda result: (-result["overlap"], result["key"])), unheard or answer.unheard
 
 
 def _as_question(text: str) -> str:

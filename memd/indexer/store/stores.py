@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -114,8 +115,8 @@ class Stores:
         """The model before, while the vectors of the one in use are being made."""
         self.multilingual: ActiveModel | None = None
         """The model for other languages, while a workspace needs it."""
-        self.question_vectors: dict[tuple[int, str], Vectors] = {}
-        """A cache of the last questions' vectors, by model and text."""
+        self.question_vectors: dict[tuple[int, str], Future[Vectors]] = {}
+        """The last questions' vectors, made or on their way, by model and text: each a matrix of one row."""
         self.link_similarity = 0.8
         """How much alike two memories must be to be linked."""
 

@@ -94,6 +94,8 @@ class StatusResult(Fresh):
     """Writes that wait for a person."""
     subscriptions: int
     memory_mb: float
+    children: list[dict[str, Any]]
+    """The processes that the daemon has started: `module`, `pid`, `memory_mb`."""
     degraded_details: list[dict[str, Any]]
     model: dict[str, Any]
     workspaces: list[WorkspaceStatus]

@@ -1,0 +1,1 @@
+"""The thread that makes vectors: what has none yet, where they are computed, which model."""

@@ -1,0 +1,268 @@
+"""What has no vector yet: counted, fetched in the order in which it is needed, computed where that suits; and how far a
+change from one model to another is."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from sqlite3 import Row
+from typing import TYPE_CHECKING
+
+from memd.config.schema import EmbeddingSettings
+from memd.errors import ModelUnavailable
+from memd.indexer.model.embedding_process import EmbeddingProcess
+
+if TYPE_CHECKING:
+    from memd.indexer.model.embedder import Embedder
+    from memd.indexer.model.embedding_server import ServerEmbedder
+    from memd.indexer.model.pooling import Vectors
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from heapq import nsmallest
+from typing import Any
+
+from memd.indexer.store import vector_table
+from memd.indexer.store.own_stores import OwnStores
+from memd.indexer.store.stores import ActiveModel
+
+FADE = 0.9
+FIRST = 4
+"""Workspaces that come before the others: as many that were asked last, and as many that lack least."""
+
+
+class VectorBacklog:
+    """The chunks that want a vector of one of the models that are loaded."""
+
+    def __init__(self, stores: OwnStores) -> None:
+        self._stores = stores
+        self._waiting: Counter[int] = Counter()
+        """How many chunks of each workspace want a vector, as far as is known: every answer tells it."""
+        self._lock = threading.Lock()
+        self._asked: list[int] = []
+        """The workspaces that were asked last, the very last first."""
+        self._rate = 0.0
+        self._moved = 0.0
+        """When the last vectors were made, or were wanted where none were before."""
+        self._embedded_up_to: dict[tuple[int, int], int] = {}
+        """The number of a chunk up to which all have their vector, by model and by how many workspaces have vectors for
+        other languages: only later chunks need be looked at."""
+
+    @property
+    def pending(self) -> int:
+        with self._lock:
+            return self._waiting.total()
+
+    def pending_of(self, workspaces: Iterable[int]) -> int:
+        with self._lock:
+            return sum(self._waiting[workspace] for workspace in workspaces)
+
+    def add(self, workspace: int, count: int) -> None:
+        """Some chunks are new."""
+        with self._lock:
+            self._want(self._waiting + Counter({workspace: count}))
+
+    def _want(self, waiting: Counter[int]) -> None:
+        if not self._waiting:
+            self._moved = time.monotonic()
+        self._waiting = waiting
+
+    def asked(self, workspaces: Sequence[int]) -> None:
+        """Somebody asks these workspaces: what they lack is made first. A question to very many prefers none."""
+        if len(workspaces) <= FIRST:
+            self._asked = list(dict.fromkeys((*workspaces, *self._asked)))[:FIRST]
+
+    def steps(self) -> list[tuple[ActiveModel, str, int]]:
+        """What is made one after the other: a model's vectors, of which chunks, and how many may lack them.
+
+        First all that workspaces lack which somebody asks, then the rest.
+        """
+        asked = [workspace for workspace in self._asked if self._waiting[workspace]]
+        some = [(model, f"{among} AND {_of(asked)}", self.pending_of(asked)) for model, among in self.models() if asked]
+        return [*some, *((model, among, self.pending) for model, among in self.models())]
+
+    def clear(self) -> None:
+        with self._lock:
+            self._waiting.clear()
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds until the vectors have caught up, at the pace so far."""
+        pending = self.pending
+        return round(pending / self._rate, 1) if pending and self._rate else None
+
+    def still_s(self, now: float) -> float:
+        """For how many seconds no vector was made, though some are to be."""
+        return now - self._moved if self.pending else 0.0
+
+    def models(self) -> list[tuple[ActiveModel, str]]:
+        """The models that are loaded, each with the chunks that are to have its vectors."""
+        stores = self._stores
+        # What is new is found by meaning during a change too, so the former model comes first.
+        all_of = (stores.former, "1"), (stores.model, "1"), (stores.multilingual, vector_table.OF_OTHER_LANGUAGES)
+        return [(model, among) for model, among in all_of if model is not None]
+
+    def fetch(self, model: ActiveModel, among: str, most: int) -> list[Row]:
+        """The most urgent chunks without a vector of this model: of workspaces that lack few, then the newest."""
+        reader, key, waiting = self._stores.ledger.reader, (model.id, self._polyglots), self._waiting
+        newest, after, rows = vector_table.newest(reader), self._embedded_up_to.get(key, 0), list[Row]()
+        small = nsmallest(FIRST, waiting, key=waiting.__getitem__)
+        for some in (*map(_of, ([one] for one in small)), f"NOT {_of(small)}"):
+            left = most - len(rows)
+            rows += vector_table.pending(reader, model.id, left, after, f"{among} AND {some}") if left else ()
+        if not rows and (model, among) in self.models():
+            self._embedded_up_to[key] = newest
+        return rows
+
+    def look_at_all(self) -> None:
+        """Forget what was embedded before: the next look is at every chunk."""
+        self._embedded_up_to = {}
+
+    def made(self, rows: Sequence[Row], seconds: float) -> None:
+        """Some chunks have their vector now."""
+        pace = len(rows) / max(seconds, 1e-6)
+        self._rate = pace if not self._rate else FADE * self._rate + (1 - FADE) * pace
+        with self._lock:
+            self._moved = time.monotonic()
+            # Only what is left above nothing: the number may be behind.
+            self._waiting = self._waiting - Counter(row["workspace"] for row in rows)
+
+    def recount(self, source: str, wants_multilingual: bool) -> None:
+        """Count in the ledger what is missing; where no model is loaded, what the one of this source has not made."""
+        reader = self._stores.ledger.reader
+        models = [(model.id, among) for model, among in self.models()]
+        if not models:
+            models.append((vector_table.known_model(reader, source), "1"))
+        if wants_multilingual and self._stores.multilingual is None and vector_table.any_multilingual(reader):
+            # It is needed and not loaded yet; it may have made them before.
+            known = vector_table.known_model(reader, vector_table.MULTILINGUAL)
+            models.append((known, vector_table.OF_OTHER_LANGUAGES))
+        waiting: Counter[int] = Counter()
+        for number, among in models:
+            after = self._embedded_up_to.get((number, self._polyglots), 0)
+            waiting.update(vector_table.pending_counts(reader, number, after, among))
+        with self._lock:
+            self._want(waiting)
+
+    @property
+    def _polyglots(self) -> int:
+        return sum(index.polyglot for index in self._stores.indexes.values())
+
+
+def _of(workspaces: Iterable[int]) -> str:
+    """The condition that a chunk is of one of some workspaces."""
+    return f"c.workspace IN ({', '.join(map(str, workspaces))})"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(slots=True)
+class ModelSwitch:
+    """The model before answers questions until the vectors of the other one are complete."""
+
+    before: str
+    """The model that answers meanwhile; empty if none can."""
+    to: str
+    state: str = "loading"
+    """loading, waiting (the other model cannot be had yet), building, done, cancelled."""
+    done: int = 0
+    total: int = 0
+    """Vectors that were made, of those that were to be made when it began."""
+    note: str = ""
+    """What it waits for."""
+    began: str = field(default_factory=_now)
+
+    @property
+    def under_way(self) -> bool:
+        return self.state in ("loading", "waiting", "building")
+
+    def build(self, name: str, missing: int) -> None:
+        """The other model is there."""
+        self.to, self.state, self.note, self.total = name, "building", "", missing
+
+    def count(self, missing: int) -> None:
+        self.total = max(self.total, missing)
+        self.done, self.note = self.total - missing, ""
+
+    def end(self, state: str) -> None:
+        self.state, self.note = state, ""
+        if state == "done":
+            self.done = self.total
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+log = logging.getLogger("memd.embedding")
+
+FETCH = 64
+BATCH = 8
+"""Larger batches gain nothing and cost memory."""
+BACKLOG, BACKLOG_FETCH, BACKLOG_BATCH = 256, 128, 32
+"""So many chunks without a vector are embedded in a process of their own; so many are fetched at a time, and so many
+are kept at a time: what a busy machine makes in a minute or two is not to be lost."""
+ALONE_SECONDS = 30.0
+"""How long the daemon embeds by itself after that process failed."""
+
+
+class VectorMaker:
+    """Makes vectors of texts, in batches of the size that suits the place."""
+
+    def __init__(self, model_folder: Path, is_interrupted: Callable[[], bool]) -> None:
+        self._model_folder = model_folder
+        self._is_interrupted = is_interrupted
+        self._process: EmbeddingProcess | None = None
+        """While there is a backlog."""
+        self._alone_until = 0.0
+
+    def prepare(self, settings: EmbeddingSettings | None, foreign: bool, pending: int) -> int:
+        """Start or end the process for a backlog, which needs settings; returns how many chunks to take on."""
+        if self._process is not None and (settings is None or self._process.foreign != foreign):
+            self.end_process()
+        if settings is None:
+            return FETCH
+        if self._process is None and pending >= BACKLOG and time.monotonic() >= self._alone_until:
+            self._process = EmbeddingProcess(settings, self._model_folder, foreign)
+        return BACKLOG_FETCH if self._process else FETCH
+
+    def batches(self, rows: list[Row], server: ServerEmbedder | None) -> Iterator[list[Row]]:
+        """The rows in batches, each text once: equal ones get its vector with it."""
+        different = list({row["digest"]: row for row in rows}.values())
+        # Longest first pads least, and the whole lot is the newest that there is.
+        different.sort(key=lambda row: -len(row["text"]))
+        size = server.batch if server is not None else BACKLOG_BATCH if self._process else BATCH
+        return (different[at : at + size] for at in range(0, len(different), size))
+
+    def make(self, embedder: Embedder, texts: list[str]) -> Vectors:
+        """One vector a text; ModelUnavailable where there is none to be had, or the work was interrupted."""
+        if self._process is not None:
+            try:
+                return self._process.embed(texts)
+            except ModelUnavailable as error:
+                self.end_process()
+                if self._is_interrupted():
+                    raise
+                log.warning("the daemon embeds by itself: %s", error)
+                self._alone_until = time.monotonic() + ALONE_SECONDS
+        return embedder.embed(texts)
+
+    def begin_anew(self) -> None:
+        """Another model comes: what held for the one before is forgotten."""
+        self.end_process()
+        self._alone_until = 0.0
+
+    def interrupt(self) -> None:
+        """Cut short what the process does, from another thread."""
+        if process := self._process:
+            process.interrupt()
+
+    def end_process(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None

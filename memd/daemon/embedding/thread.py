@@ -1,0 +1,559 @@
+"""The thread that makes vectors: newest notes first, at low priority, never in the way of a text query."""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import threading
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from itertools import pairwise
+from sqlite3 import Row
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from memd.config.schema import SERVERS, EmbeddingSettings, VectorsSettings
+from memd.daemon.embedding.backlog import FETCH, ModelSwitch, VectorBacklog, VectorMaker
+from memd.daemon.process.system import give_way
+from memd.daemon.serving.events import UNEMBEDDED
+from memd.daemon.writer import store_tasks as tasks
+from memd.daemon.writer.queue import Turn
+from memd.daemon.writer.worker import Worker
+from memd.errors import DiskFull, MemdError, ModelUnavailable
+from memd.indexer.indexing import ingest
+from memd.indexer.language.tongues import foreign_language
+from memd.indexer.lifecycle import similarity
+from memd.indexer.model import multilingual
+from memd.indexer.model.scale import scale_of
+from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.chroma import chroma_place
+from memd.indexer.store.stores import ActiveModel
+from memd.indexer.store.vector_table import embedded_text, sentence_pieces
+from memd.indexer.store.vectors import VectorStore
+
+if TYPE_CHECKING:
+    from memd.indexer.model.embedder import Embedder
+    from memd.indexer.model.embedding_server import ServerEmbedder
+    from memd.indexer.model.pooling import Vectors
+
+log = logging.getLogger("memd.embedding")
+
+UNREAD = 500
+"""Chunks whose language is looked at in one go, where memd had them before it did that."""
+BEING_MADE = "the model changed and its vectors are being made"
+RETRY_SECONDS = 30.0
+SERVER_SECONDS = 3.0
+"""A server that is away may be back any time: how often it is asked, beside the rests that it is given."""
+DISK_SECONDS = 2.0
+STILL_SECONDS = 60.0
+"""After so long without a vector an answer says that none come, whatever the reason."""
+HEAD_START = 0.5
+"""Importing the model's runtime keeps the interpreter busy; the first text questions go before it."""
+
+COMPARED_AT_ONCE = 256
+"""Memories that are compared as soon as they have their vectors; what a large import leaves is for the job."""
+
+
+class Embedding:
+    """Loads the model and the collections, then embeds whatever has no vector yet."""
+
+    def __init__(self, worker: Worker, settings: EmbeddingSettings, vectors: VectorsSettings | None = None) -> None:
+        self.worker, self.state, self.health = worker, worker.stores.folder, worker.health
+        self.settings, self.vectors = settings, vectors or VectorsSettings()
+        self.phase = "off" if settings.provider == "none" else "loading"
+        self.note = ""
+        self.backlog = VectorBacklog(worker.stores)
+        self.multilingual = multilingual.is_wanted(settings)
+        """Whether notes and questions in other languages get vectors of their own, with a model for them."""
+        self._swept = False
+        self._maker = VectorMaker(self.state / "model", self._is_interrupted)
+        self._loaded: Embedder | None = None
+        """The model of the settings, once it could be loaded."""
+        self._used: EmbeddingSettings | None = None
+        """The settings of the model that makes vectors; another one's while that of the settings cannot be had."""
+        self._next: EmbeddingSettings | None = None
+        """The settings that are to be followed next."""
+        self._try_at = 0.0
+        """When a model that could not be loaded is tried again."""
+        self.switch: ModelSwitch | None = None
+        """The last change of models."""
+        self._servers: dict[str, ServerEmbedder] = {}
+        """The models that servers run, by fingerprint."""
+        self._troubles: dict[str, tuple[str, str]] = {}
+        """What keeps questions from being heard by meaning, each with what to do."""
+        self._telling = threading.Lock()
+        self._stuck = False
+        self._busy = False
+        """Whether vectors are being made, kept and compared."""
+        self._work, self._again, self._stopping = threading.Event(), threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memd-embedding", daemon=True)
+        worker.events.listen(UNEMBEDDED, self.more)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        self._stopping.set()
+        self._again.set()
+        self._work.set()
+        self._maker.interrupt()
+        self._thread.join(seconds)
+
+    def change(self, settings: EmbeddingSettings) -> None:
+        """Follow other settings from now on. The model in use answers until the other one has made its vectors."""
+        if settings == (self._next or self.settings):
+            return
+        self._next = settings
+        if self.phase == "off":
+            self.phase = "loading"
+        building = self._loaded if self.worker.stores.former is not None else None
+        if building is not None and (server := self._servers.get(building.fingerprint)) is not None:
+            # Nobody asks it yet, so nobody is cut short but this thread.
+            server.close()
+        self.hurry()
+
+    def more(self, workspace: int, count: int) -> None:
+        """Some chunks want a vector."""
+        if self.phase != "off":
+            self.backlog.add(workspace, count)
+            self._work.set()
+
+    @property
+    def pending(self) -> int:
+        """How many chunks have no vector yet, as far as is known."""
+        return self.backlog.pending
+
+    @property
+    def at_work(self) -> bool:
+        """Whether vectors are being made, or will be in a moment."""
+        return self.pending > 0 and self.phase != "failed"
+
+    def _tell(self, what: str, why: str = "", fix: str = "") -> bool:
+        """Note a trouble, or with nothing its end, from any thread; health tells one. Returns whether that is new."""
+        with self._telling:
+            if why:
+                self._troubles[what] = why, fix
+            elif self._troubles.pop(what, None) is None:
+                return False
+            for trouble in self._troubles.values():
+                return self.health.set("vectors", *trouble)
+            return self.health.clear("vectors")
+
+    def look(self, now: float) -> None:
+        """Tell it when nothing comes, and when it comes again."""
+        still = self.backlog.still_s(now) if self.at_work and not self._stuck else 0.0
+        why = f"no vector was made for {still:.0f} s, and {self.pending:,} are to be made"
+        self._tell("still", why if still > STILL_SECONDS else "", "a busy machine takes longer; memd logs tells more")
+
+    def hurry(self) -> None:
+        """Somebody waits: retry now what failed a moment ago."""
+        self._stuck = False
+        self._again.set()
+        self._work.set()
+
+    @property
+    def warming(self) -> bool:
+        """Whether the model is being loaded: a question by meaning can wait for it."""
+        return self.phase == "loading"
+
+    def caught_up(self) -> bool:
+        """Whether every chunk has its vector and questions find it, or waiting for that is useless."""
+        if self._next is not None:
+            return False
+        if self.phase in ("off", "failed") or self._stuck:
+            return True
+        loading = self._used != self.settings and not self._try_at
+        if loading or self.phase == "loading" or self.worker.stores.vectors is None:
+            return False
+        self.recount()
+        # The ledger has vectors a moment before the mirror does.
+        return self.pending == 0 and not self._busy
+
+    # --- the thread ---------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        give_way()
+        self._again.wait(HEAD_START)
+        try:
+            self._work_until_stopped()
+        finally:
+            self._maker.end_process()
+
+    def _work_until_stopped(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._step()
+            except Exception as error:  # noqa: BLE001 - it is logged there
+                self._failed(self.worker.guard.explain(error))
+
+    def _failed(self, error: Exception) -> None:
+        if isinstance(error, ModelUnavailable):
+            self._unavailable(error)
+        elif isinstance(error, DiskFull):
+            self.health.set("disk", error.message, error.hint)
+            self._pause()
+        elif isinstance(error, MemdError):
+            log.error("%s", error)
+            self._pause()
+        else:
+            log.error("embedding goes on after an unexpected error", exc_info=error)
+            self.phase, self.note = "failed", repr(error)
+            self._tell("making", f"vectors cannot be made: {error!r}", "memd logs tells more; memd restart")
+            self._stopping.wait(RETRY_SECONDS)
+
+    def _pause(self) -> None:
+        self._again.clear()
+        self._stuck = True
+        self._again.wait(DISK_SECONDS)
+
+    def _step(self) -> None:
+        if self._next is not None:
+            self._take_settings(self._next)
+        if self.settings.provider == "none":
+            self._work.wait()
+            self._work.clear()
+            return
+        if self._used != self.settings and time.monotonic() >= self._try_at:
+            self._load_wanted()
+        self._load_multilingual()
+        if self.worker.stores.vectors is None:
+            self._open_collections()
+        more = self._embed_some()
+        self._stuck = False
+        self._recovered()
+        if not more:
+            self._rest()
+
+    def _rest(self) -> None:
+        """Wait for work. A server in trouble is looked at meanwhile: nobody may ask for a long time."""
+        server = self._serving_server
+        if server is not None and server.trouble:
+            self._work.wait(max(server.rest, SERVER_SECONDS))
+            with suppress(ModelUnavailable):
+                server.look()
+        elif self._used != self.settings:
+            self._work.wait(max(0.0, self._try_at - time.monotonic()))
+        elif not self._work.wait(RETRY_SECONDS):
+            # Nothing to do for a while: time to look at everything again.
+            self.backlog.look_at_all()
+        self._work.clear()
+
+    # --- which model ------------------------------------------------------------------------------------------
+
+    def _take_settings(self, settings: EmbeddingSettings) -> None:
+        """Begin with other settings; what serves goes on until their model is there."""
+        self._maker.begin_anew()
+        self.settings, self._next, self._loaded, self._try_at = settings, None, None, 0.0
+        self.multilingual = multilingual.is_wanted(settings)
+        serving = self.worker.stores.serving
+        if settings.provider == "none":
+            self._turn_off()
+        elif serving is not None and (self.switch is None or not self.switch.under_way):
+            self.switch = ModelSwitch(serving.embedder.name, _named(settings))
+
+    def _turn_off(self) -> None:
+        self.worker.submit(self.worker.stores.use_no_model).result()
+        for trouble in ("making", "former", "server"):
+            self._tell(trouble)
+        if self.switch is not None and self.switch.under_way:
+            self.switch.end("cancelled")
+        self.phase, self.note, self._used, self._servers = "off", "", None, {}
+        self.backlog.clear()
+
+    def _load_wanted(self) -> None:
+        """Load the model of the settings; if that fails, one that has vectors serves until it goes well."""
+        try:
+            self._load_model()
+        except ModelUnavailable as error:
+            if self.worker.stores.model is None and not self._load_instead():
+                self.recount()
+                raise
+            self._wait_for_model(error)
+
+    def _wait_for_model(self, error: ModelUnavailable) -> None:
+        serving = self.worker.stores.serving
+        assert serving is not None, "another model serves meanwhile"
+        if self.switch is None or not self.switch.under_way:
+            self.switch = ModelSwitch(serving.embedder.name, _named(self.settings))
+        if not self._try_at:
+            log.warning("%s serves until the model of the settings can be had: %s", serving.embedder.name, error)
+        self.switch.state, self.switch.note = "waiting", error.message
+        self._try_at = time.monotonic() + (SERVER_SECONDS if self.settings.provider in SERVERS else RETRY_SECONDS)
+
+    def _recovered(self) -> None:
+        """A step went well; if the one before failed, that is over."""
+        if self.phase == "failed":
+            self.phase, self.note = "ready", ""
+            self._tell("making")
+            self.recount()
+
+    def _load_model(self) -> None:
+        from memd.indexer.model.embedder import load_embedder
+
+        # Kept across tries: what fails below may be the ledger, and a model is a hundred megabytes.
+        embedder = self._loaded = self._loaded or load_embedder(self.settings, self.state / "model")
+        if embedder is None:
+            raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
+        self._use(embedder, self.settings)
+        self.recount()
+        if self.worker.stores.former is None:
+            self._load_former()
+        self._note_switch(embedder)
+        self._tell("making")
+        self._try_at, self.phase, self.note = 0.0, "ready", ""
+        # What is loaded by now stays: no need to look through it again and again.
+        gc.freeze()
+        log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
+
+    def _use(self, embedder: Embedder, settings: EmbeddingSettings) -> None:
+        from memd.indexer.model.embedder import source_of
+
+        self._follow_server(embedder, settings)
+        # Also the model's first run, which is its slowest: no question should wait for it.
+        scale_of(embedder)
+        self._maker.end_process()
+        self.worker.submit(tasks.use_model, self.worker.stores, embedder, source_of(settings)).result()
+        self._used, self._swept = settings, False
+        self._tell_server()
+
+    def _note_switch(self, embedder: Embedder) -> None:
+        """What `status` says of the change: it goes on, or it was taken back, or there was none."""
+        stores, switch = self.worker.stores, self.switch
+        if stores.former is not None:
+            if switch is None or not switch.under_way:
+                switch = self.switch = ModelSwitch(stores.former.embedder.name, embedder.name)
+            switch.build(embedder.name, self.pending)
+        elif switch is not None and switch.under_way:
+            taken_back = switch.before == embedder.name and switch.state != "loading"
+            self.switch = switch if taken_back else None
+            switch.end("cancelled")
+
+    def _follow_server(self, embedder: Embedder, settings: EmbeddingSettings) -> None:
+        """Report the state of an embedding server to health, before an answer that went without it is sent."""
+        if settings.provider in SERVERS:
+            server = cast("ServerEmbedder", embedder)
+            self._servers[server.fingerprint] = server
+            server.on_change = lambda trouble: self._tell_server()
+
+    @property
+    def _serving_server(self) -> ServerEmbedder | None:
+        """The server that questions are sent to, if one runs the model that answers."""
+        serving = self.worker.stores.serving
+        return self._servers.get(serving.embedder.fingerprint) if serving is not None else None
+
+    def _tell_server(self) -> None:
+        """Only the one that questions are sent to: another one that makes vectors holds up nobody."""
+        server = self._serving_server
+        hint = "memd goes on by itself when it is back; text search goes on meanwhile"
+        self._tell("server", server.trouble if server is not None else "", hint)
+
+    def _load_instead(self) -> bool:
+        """Use another model that the ledger has vectors of; says whether there is one."""
+        from memd.indexer.model.embedder import settings_from, source_of
+
+        rows = vector_table.models_with_vectors(self.worker.stores.ledger.reader)
+        row = next((row for row in rows if row["source"] != source_of(self.settings)), None)
+        embedder = self._load_known(row) if row is not None else None
+        if row is None or embedder is None:
+            return False
+        self._use(embedder, settings_from(row["source"], self.settings))
+        self.recount()
+        self.phase, self.note = "ready", ""
+        return True
+
+    def _load_known(self, row: Row) -> Embedder | None:
+        """A model that the ledger knows, if it is still the same."""
+        from memd.indexer.model.embedder import load_embedder, settings_from
+
+        settings = settings_from(row["source"], self.settings)
+        try:
+            embedder = load_embedder(settings, self.state / "model")
+            if embedder is None or embedder.fingerprint != row["fingerprint"]:
+                return None
+            scale_of(embedder)
+        except ModelUnavailable as error:
+            log.warning("the former model cannot be loaded: %s", error)
+            return None
+        self._follow_server(embedder, settings)
+        return embedder
+
+    def _load_multilingual(self) -> None:
+        """Load the model for other languages as soon as a note or a question needs it."""
+        stores = self.worker.stores
+        if not self.multilingual or stores.multilingual is not None:
+            return
+        while unread := catalog.unread_chunks(stores.ledger.reader, UNREAD):
+            languages = [(foreign_language(text), number) for number, text in unread]
+            save = partial(catalog.save_languages, languages=languages)
+            self.worker.submit(stores.ledger.transact, save, turn=Turn.BACKGROUND).result()
+        if not vector_table.any_multilingual(stores.ledger.reader):
+            return
+        try:
+            embedder = multilingual.load(self.state / "model")
+        except ModelUnavailable as error:
+            self.multilingual = False
+            self.health.set("languages", error.message, error.hint or "memd doctor")
+            return
+        scale_of(embedder)
+        self.worker.submit(self.worker.stores.use_multilingual, embedder).result()
+        self.recount()
+        log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
+
+    def _load_former(self) -> None:
+        """After a change of model the old vectors serve, with the model that made them, until the new are ready."""
+        stores = self.worker.stores
+        rows = vector_table.models_with_vectors(stores.ledger.reader) if self.pending else []
+        row = next((row for row in rows if stores.model is not None and row["id"] != stores.model.id), None)
+        if row is None:
+            return
+        log.info("the model changed from %s; %d chunks are embedded anew", row["name"], self.pending)
+        former = self._load_known(row)
+        if former is not None:
+            self.worker.submit(self.worker.stores.use_former, row["id"], former).result()
+        else:
+            self._tell("former", BEING_MADE, "wait: memd status shows when")
+
+    def _unavailable(self, error: ModelUnavailable) -> None:
+        if self._is_interrupted():
+            return
+        if self.switch is not None and self.worker.stores.former is not None:
+            # The model before answers everything; only the change has to wait.
+            self._stuck, self.switch.note = True, error.message
+        else:
+            self.phase, self.note = "failed", error.message
+            if self._tell("making", error.message, error.hint or "memd doctor"):
+                log.error("text search goes on without vectors: %s", error)
+        self._again.clear()
+        if not self._stopping.is_set():
+            self._again.wait(SERVER_SECONDS if self.settings.provider in SERVERS else RETRY_SECONDS)
+
+    def _open_collections(self) -> None:
+        """Have the collections follow the ledger. Chroma is started when there is something for it to do."""
+        vectors = VectorStore(chroma_place(self.vectors, self.state, self.worker.stores.ledger.id))
+        vectors.on_synced = self._mark_in_step
+        vectors.on_trouble = self._collections_failed
+        self.worker.submit(self.worker.stores.use_vectors, vectors).result()
+        if not self.pending:
+            self._caught_up()
+
+    def _mark_in_step(self, workspace: int) -> None:
+        """Note in the ledger that a workspace's collection has followed, unless it was touched again since."""
+        self.worker.submit_once(ingest.mark_in_step, self.worker.stores, workspace, turn=Turn.BACKGROUND)
+
+    def _collections_failed(self, why: str) -> None:
+        """The collections stay behind for a while, or they are back when there is nothing to say."""
+        if why:
+            self.health.set("collections", why, "memd goes on by itself; memd doctor tells more")
+            self.worker.submit_once(tasks.mark_behind, self.worker.stores)
+        else:
+            self.health.clear("collections")
+
+    def _caught_up(self) -> None:
+        """Every chunk has its vector: those of a former model can go."""
+        stores = self.worker.stores
+        if self._used != self.settings:
+            # What was begun for the model of the settings is not lost.
+            return
+        if stores.former is not None or self._tell("former") or not self._swept:
+            self.worker.submit(tasks.forget_old_models, self.worker.stores).result()
+            self._swept = True
+        if stores.multilingual is not None and not self.multilingual:
+            self.worker.submit(self.worker.stores.drop_multilingual).result()
+        if self.switch is not None and self.switch.under_way:
+            self.switch.end("done")
+            log.info("the change of models from %s to %s is done", self.switch.before, self.switch.to)
+        loaded = {model.embedder.fingerprint for model in stores.models}
+        self._servers = {one: server for one, server in self._servers.items() if one in loaded}
+        self._tell_server()
+
+    def _embed_some(self) -> bool:
+        """Embed the most urgent chunks; False when there are none. Of those alike, other languages come last."""
+        for model, among, pending in self.backlog.steps():
+            try:
+                if self._embed_with(model, among, pending):
+                    return True
+            except ModelUnavailable as error:
+                if model is not self.worker.stores.former:
+                    raise
+                log.warning("the former model no longer serves: %s", error)
+                self._tell("former", BEING_MADE, "wait: memd status shows when")
+                self.worker.submit(self.worker.stores.drop_former).result()
+        self._maker.end_process()
+        self.backlog.clear()
+        self._caught_up()
+        return False
+
+    def _embed_with(self, model: ActiveModel, among: str, pending: int) -> bool:
+        rows = self.backlog.fetch(model, among, self._fetch(model, pending))
+        if not rows:
+            return False
+        self._busy = True
+        try:
+            for batch in self._maker.batches(rows, self._servers.get(model.embedder.fingerprint)):
+                if self._is_interrupted():
+                    return True
+                self._embed(model, batch)
+            if len(rows) < FETCH:
+                # Equal texts had their vectors made with one of them; and what was urgent may not be all there is.
+                self.recount()
+            if not self.pending:
+                self._maker.end_process()
+                self._link_similar()
+        finally:
+            self._busy = False
+        return True
+
+    def _fetch(self, model: ActiveModel, pending: int) -> int:
+        """How many chunks are taken on at once; for a backlog a process is started."""
+        stores, server = self.worker.stores, self._servers.get(model.embedder.fingerprint)
+        # A server computes elsewhere, so that nothing here is in the way; a former model makes what is new only.
+        own = server is None and model is not stores.former
+        most = self._maker.prepare(self._used if own else None, model is stores.multilingual, pending)
+        return max(most, server.batch) if server is not None else most
+
+    def _embed(self, model: ActiveModel, rows: list[Row]) -> None:
+        started = time.monotonic()
+        texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
+        pieces = [sentence_pieces(row["text"]) if model is self.worker.stores.multilingual else [] for row in rows]
+        vectors = self._maker.make(model.embedder, [*texts, *(piece for some in pieces for piece in some)])
+        made = _by_text(vectors, pieces)
+        self.worker.submit(ingest.save_vectors, self.worker.stores, model, rows, made, turn=Turn.BACKGROUND).result()
+        self.health.clear("disk")
+        self.backlog.made(rows, time.monotonic() - started)
+        if not self.pending:
+            self.recount()
+        if self.switch is not None and self.switch.state == "building" and model is self.worker.stores.model:
+            self.switch.count(self.pending)
+
+    def _link_similar(self) -> None:
+        """The vectors have caught up: compare the memories that are new."""
+        for index in similarity.workspaces_to_compare(self.worker.stores):
+            for part in similarity.compare(self.worker.stores, index, COMPARED_AT_ONCE).parts():
+                save = partial(similarity.save, workspace=index.id, compared=part, now=datetime.now(UTC))
+                self.worker.submit(self.worker.stores.ledger.transact, save, turn=Turn.BACKGROUND).result()
+
+    def recount(self) -> None:
+        """Count in the ledger what has no vector: `pending` is a running number that may be a moment behind."""
+        from memd.indexer.model.embedder import source_of
+
+        self.backlog.recount(source_of(self.settings), self.multilingual)
+
+    def _is_interrupted(self) -> bool:
+        return self._stopping.is_set() or self._next is not None
+
+
+def _by_text(vectors: Vectors, pieces: list[list[str]]) -> list[Vectors]:
+    """The vectors of each text, then those of its pieces, from one list with all texts first."""
+    ends = np.cumsum([len(pieces), *(len(some) for some in pieces)])
+    return [
+        np.concatenate((vectors[nth : nth + 1], vectors[start:end])) for nth, (start, end) in enumerate(pairwise(ends))
+    ]
+
+
+def _named(settings: EmbeddingSettings) -> str:
+    """What is known of a model before it is loaded."""
+    return f"{settings.model} ({settings.provider})" if settings.model else settings.provider

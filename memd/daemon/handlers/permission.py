@@ -1,0 +1,108 @@
+"""What a call may do: a bound connection speaks of its one workspace, unless the config allows others, and whose writes
+are carried out at once and whose wait for a person, as `server.trust` says.
+
+The latter keeps an agent that was misled from writing down what it was told to. It does not stop a program of the same
+user, which can say that it is anyone."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from memd.daemon.handlers.handler_context import HandlerContext, Result
+from memd.daemon.serving.server import ClientConnection
+from memd.errors import Proposed, Refused
+from memd.indexer.record import actions
+from memd.indexer.record.history import PEOPLE
+from memd.notes import secrets
+from memd.protocol.methods.base import Method, Signed, parameters_of
+from memd.protocol.methods.proposals import Deciding
+
+
+def bind(ctx: HandlerContext, connection: ClientConnection, ns: str) -> None:
+    """Bind a connection, for as long as it lives."""
+    ctx.stores.index(ns)
+    if connection.bound not in ("", ns):
+        raise Refused(f"this connection is bound to `{connection.bound}`", "open another one for another workspace")
+    connection.bound = ns
+
+
+def bound_params(
+    ctx: HandlerContext, connection: ClientConnection, method: Method, params: dict[str, Any]
+) -> dict[str, Any]:
+    """The parameters with the connection's workspace; Refused where they name another one, or mean all of memd."""
+    bound = connection.bound
+    if not bound:
+        return params
+    if method.about_daemon:
+        if not method.for_bound:
+            raise Refused(f"this connection is bound to `{bound}`, and `{method.name}` is about more than that", "")
+        return params
+    named = params.get("ns")
+    if named in (None, []):
+        return {**params, "ns": bound}
+    if named not in (bound, [bound]) and not _unrestricted(ctx):
+        raise Refused(
+            f"this connection is bound to `{bound}` and may not name another workspace",
+            "leave `ns` out; the config allows it with [server] cross_workspace = true",
+        )
+    return params
+
+
+def visible_part(ctx: HandlerContext, connection: ClientConnection, result: Result) -> Result:
+    """A result without the other workspaces."""
+    if not connection.bound or "workspaces" not in result or _unrestricted(ctx):
+        return result
+    return {**result, "workspaces": [entry for entry in result["workspaces"] if entry["ns"] == connection.bound]}
+
+
+def _unrestricted(ctx: HandlerContext) -> bool:
+    return ctx.settings.server.cross_workspace
+
+
+def check_files(ctx: HandlerContext, connection: ClientConnection, method: Method, request: Any) -> None:
+    """Refuse to open files of another workspace for a bound connection."""
+    bound = connection.bound
+    if not bound or _unrestricted(ctx):
+        return
+    values = [getattr(request, one.python_name) for one in parameters_of(method.name).values() if one.opened]
+    own = ctx.stores.index(bound).workspace.root
+    roots = [index.workspace.root for index in ctx.stores.indexes.values()]
+    for text in (text for value in values for text in ((value,) if isinstance(value, str) else value)):
+        path = Path(text).resolve() if text and "\0" not in text else own
+        around = [root for root in roots if path.is_relative_to(root)]
+        if around and max(around, key=lambda root: len(root.parts)) != own:
+            raise Refused(f"{text} belongs to another workspace than `{bound}`", "name files of your own")
+
+
+def trusts(ctx: HandlerContext, who: str) -> bool:
+    """Whether what an author writes is carried out at once."""
+    server = ctx.settings.server
+    known = (*PEOPLE, *server.trusted.split())
+    return server.trust == "write" or any(fnmatchcase(who, pattern) for pattern in known)
+
+
+async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, params: dict[str, Any]) -> None:
+    """Keep a write of someone who is not trusted as a proposal, and raise Proposed; anything else passes."""
+    if not _changes(method, request) or trusts(ctx, request.who):
+        return
+    if method.about_daemon or any(parameter.opened for parameter in parameters_of(method.name).values()):
+        # A proposal is kept in one workspace, and what a file says may have changed when it is accepted.
+        raise Refused(f"`{method.name}` is left to people and to those in server.trusted", "ask the owner to do it")
+    index = ctx.only_index(request)
+    secrets.refuse(*(text for text in params.values() if isinstance(text, str)))
+    kept = {**params, "ns": [index.workspace.ns], "who": request.who}
+    number = await ctx.write(
+        ctx.stores.ledger.transact,
+        lambda connection: actions.add_proposal(connection, index.id, request.who, method.name, kept),
+    )
+    raise Proposed(
+        f"it is not written yet: as proposal {number} it waits until a person accepts it",
+        f"a person decides: memd proposal accept {number}, or reject",
+    )
+
+
+def _changes(method: Method, request: Any) -> bool:
+    """Whether a call changes a workspace; to decide about a proposal is a person's alone anyway."""
+    return not method.reads and isinstance(request, Signed) and not isinstance(request, Deciding) and request.changes

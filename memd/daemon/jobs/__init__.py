@@ -1,0 +1,1 @@
+"""What runs by the clock, and what is done while nobody asks."""

@@ -1,0 +1,253 @@
+"""What each job does, a function each, and the reflections that jobs and people ask for."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from sqlite3 import Connection
+from typing import Any
+
+from memd.daemon.embedding.thread import Embedding
+from memd.daemon.jobs.scheduler import ScheduledJob
+from memd.daemon.process.health import Health
+from memd.daemon.writer.file_tasks import recover_actions, scan_workspaces
+from memd.daemon.writer.life_tasks import announce_moved
+from memd.daemon.writer.queue import Turn
+from memd.daemon.writer.store_tasks import forget_old_models, verify_text
+from memd.daemon.writer.worker import Worker
+from memd.errors import StoreBroken
+from memd.indexer.indexing.ingest import SETTLED
+from memd.indexer.lifecycle.edges import batches
+from memd.indexer.lifecycle.reflect import ReflectionOptions, link, reflect
+from memd.indexer.maintenance import backups
+from memd.indexer.maintenance.rebuild import collection_difference, reconcile_collection
+from memd.indexer.record import actions, history
+from memd.indexer.record.actions import LastRun
+from memd.indexer.store import catalog
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
+from memd.lifecycle.rule_book import RuleBook, rule_book
+from memd.lifecycle.rules import Rule
+
+log = logging.getLogger("memd")
+
+LEAST, MOST = 0.002, 0.05
+"""Seconds of rest after each piece of work: about as long as the piece took."""
+
+RULES = "rules"
+
+
+class ActiveRules:
+    """The rules of the config file; a wrong one degrades health, and the others hold."""
+
+    def __init__(self, health: Health, texts: Iterable[tuple[str, str]] = ()) -> None:
+        self._health = health
+        self._rule_book = RuleBook()
+        self.take(texts)
+
+    def all(self) -> tuple[Rule, ...]:
+        return self._rule_book.rules
+
+    def take(self, texts: Iterable[tuple[str, str]]) -> None:
+        """Use these from now on."""
+        self._rule_book = rule_book(texts)
+        if self._rule_book.problems:
+            problems = "; ".join(message for _, message in self._rule_book.problems)
+            log.warning("rules that are not followed: %s", problems)
+            self._health.set(
+                RULES, problems, "see where: memd config check; mend it with memd rule set, or memd rule rm"
+            )
+        else:
+            self._health.clear(RULES)
+
+
+class ReflectionRunner:
+    """Lets memories age, for a job or for someone who asked."""
+
+    def __init__(self, stores: OwnStores, worker: Worker, rules: Callable[[], Sequence[Rule]]) -> None:
+        self._stores = stores
+        self._worker = worker
+        self._rules = rules
+        self._one = threading.Lock()
+
+    def reflect(self, ns: str, who: str, dry: bool = False, **passes: bool) -> dict[str, Any]:
+        """Age the memories of a workspace and link similar ones; returns what was done and what needs a decision.
+
+        With `moves=False` only fading is done, with `fades=False` all the rest.
+        """
+        with self._one:
+            options = ReflectionOptions(
+                self._write, _pacer(), dry, who, **passes, moved=partial(announce_moved, self._worker)
+            )
+            return reflect(self._stores, self._stores.index(ns), self._rules(), datetime.now(UTC), options)
+
+    def link(self, ns: str, who: str) -> int:
+        """Only link memories, by mentions, tags and similarity; returns how many edges are new."""
+        with self._one:
+            options = ReflectionOptions(self._write, _pacer(), who=who)
+            return link(self._stores, self._stores.index(ns), self._rules(), datetime.now(UTC), options)
+
+    def _write(self, work: Callable[[Connection], Any]) -> Any:
+        return self._worker.submit(self._stores.ledger.transact, work, turn=Turn.BACKGROUND).result()
+
+
+def _pacer() -> Callable[[], None]:
+    """A function that sleeps for as long as was worked since it last slept."""
+    since = time.monotonic()
+
+    def rest() -> None:
+        nonlocal since
+        time.sleep(min(MOST, max(LEAST, time.monotonic() - since)))
+        since = time.monotonic()
+
+    return rest
+
+
+FREE = 4
+"""The ledger gives its free pages back when they are more than one in so many."""
+SCANNED_AT_ONCE = 50
+"""Workspaces that are scanned in one go: with a thousand of them, a save should not wait for all."""
+COUNTS = ("moved", "linked", "faded", "edges_faded", "edges_pruned")
+
+NAMES = ("reflect", "decay", "link", "backup", "selfexam", "reconcile", "compact")
+"""The jobs that have a setting; each is a method of the same name."""
+
+
+class BuiltInJobs:
+    """The jobs of one daemon. Each runs on the scheduler's thread and leaves the writing to the writer."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        embedding: Embedding,
+        reflection: ReflectionRunner,
+        examine: Callable[[date], str],
+        after_scan: Callable[[], None],
+    ) -> None:
+        self.stores = worker.stores
+        self.worker = worker
+        self.embedding = embedding
+        self.reflection = reflection
+        self.examine = examine
+        self.after_scan = after_scan
+
+    def all(self) -> list[ScheduledJob]:
+        """Every job with its schedule and its last run; those that were missed run in this order."""
+        last_runs, settings = actions.last_runs(self.stores.ledger.reader), self.worker.settings
+        jobs = [ScheduledJob("scan", f"{settings.watch.scan_seconds}s", self.scan, kept=False)]
+        for name in NAMES:
+            job = ScheduledJob(name, getattr(settings.jobs, name), getattr(self, name))
+            if run := last_runs.get(name):
+                job.last, job.took_ms, job.result = run.last, run.took_ms, run.result
+            jobs.append(job)
+        return jobs
+
+    def save_run(self, job: ScheduledJob) -> None:
+        if job.kept and job.last:
+            save = partial(actions.keep_run, run=LastRun(job.name, job.last, job.took_ms, job.result))
+            self.worker.submit(self.stores.ledger.transact, save, turn=Turn.BACKGROUND)
+
+    # --- keeping in step --------------------------------------------------------------------------------------
+
+    def scan(self) -> str:
+        """Repair whatever events missed."""
+        changed = removed = 0
+        for names in batches(list(self.stores.indexes), SCANNED_AT_ONCE):
+            report = self.worker.submit(scan_workspaces, self.worker, tuple(names), SETTLED).result()
+            changed, removed = changed + report.files, removed + report.removed
+        self.after_scan()
+        return f"{changed} changed, {removed} removed"
+
+    def reconcile(self) -> str:
+        """Compare the caches with the ledger, chunk by chunk, and mend them where they differ."""
+        mended = [text for index in list(self.stores.indexes.values()) for text in self._mend(index)]
+        return f"mended {', '.join(mended)}" if mended else "in step"
+
+    def _mend(self, index: OwnIndex) -> Iterator[str]:
+        """How many chunks differed, and in which cache.
+
+        Compared here, beside the writer; what changes meanwhile is at worst compared once more by it.
+        """
+        ns = index.workspace.ns
+        if self._text_differs(index) and (count := self.worker.submit(verify_text, self.worker, ns).result()):
+            yield f"{ns}: {count} in the text index"
+        if count := self._collection_differs(index):
+            reconcile_collection(self.stores, index)
+            yield f"{ns}: {count} in the collection"
+
+    def _text_differs(self, index: OwnIndex) -> bool:
+        try:
+            index.text.verify()
+            return index.text.ids() != catalog.chunk_ids(self.stores.ledger.reader, index.id)
+        except StoreBroken:
+            return True
+
+    def _collection_differs(self, index: OwnIndex) -> int:
+        try:
+            return sum(collection_difference(self.stores, index))
+        except StoreBroken:
+            # It is compared by itself as soon as it can be asked again.
+            return 0
+
+    # --- letting memories live --------------------------------------------------------------------------------
+
+    def reflect(self) -> str:
+        """Count accesses, move memories by the rules, compare what changed, judge what is alike."""
+        sums = self._reflected("job:reflect", fades=False)
+        return f"{sums['moved']} moved, {sums['linked']} linked"
+
+    def decay(self) -> str:
+        """Let importance and unused edges fade."""
+        sums = self._reflected("job:decay", moves=False)
+        return f"{sums['faded']} faded, {sums['edges_faded']} links faded, {sums['edges_pruned']} gone"
+
+    def _reflected(self, who: str, **passes: bool) -> Counter[str]:
+        """The counts of a reflection, over all workspaces."""
+        sums: Counter[str] = Counter()
+        for ns in list(self.stores.indexes):
+            report = self.reflection.reflect(ns, who, **passes)
+            sums.update({name: int(report[name]) for name in COUNTS})
+        return sums
+
+    def link(self) -> str:
+        """Link memories by mentions, tags and similarity, where no write has done it."""
+        count = sum(self.reflection.link(ns, "job:link") for ns in list(self.stores.indexes))
+        return f"{count} linked"
+
+    # --- looking after the ledger ---------------------------------------------------------------------------------
+
+    def backup(self) -> str:
+        return backups.nightly(self.stores.ledger, self.stores.folder, datetime.now().astimezone())
+
+    def compact(self) -> str:
+        """Sweep up, drop what the settings say is too old, and give room back where that is worth it."""
+        self.worker.submit(recover_actions, self.worker).result()
+        if not self.embedding.pending:
+            self.worker.submit(forget_old_models, self.stores).result()
+        done = ["swept"]
+        if days := self.worker.settings.history.keep_days:
+            before = actions.in_utc(datetime.now().astimezone() - timedelta(days))
+            dropped = self.worker.submit(self.stores.ledger.transact, partial(history.expire, before=before))
+            done.append(f"{dropped.result()} former texts dropped")
+        if freed := self._give_back():
+            done.append(freed)
+        return ", ".join(done)
+
+    def _give_back(self) -> str:
+        used, free, size = self.stores.ledger.pages()
+        if free * FREE <= used + free:
+            return ""
+        problem = self.worker.submit(self.stores.ledger.compact).result()
+        return f"{free * size / 1e6:.1f} MB given back" + (f" ({problem})" if problem else "")
+
+    def selfexam(self) -> str:
+        """Ask probes among the questions of others, one at a time, so that nobody waits for it."""
+        try:
+            return self.examine(datetime.now().astimezone().date())
+        except CancelledError:
+            return "cut short: memd was stopped"

@@ -1,0 +1,1 @@
+"""The process itself: its lock, its log, its health, and the system it runs on."""

@@ -1,0 +1,233 @@
+"""Everything that memd does, in one list, and who is told of it: the parts that go on with it, and connections.
+
+What waits for a connection is a bounded queue, so that nobody waits for a slow reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from abc import ABC, abstractmethod
+from collections import defaultdict, deque
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from memd.daemon.serving.server import ClientConnection
+from memd.errors import Busy
+from memd.indexer.record.actions import now
+from memd.indexer.writing.write_files import ActionResult
+from memd.protocol import wire
+
+INDEXED = "indexed"
+"""Files were taken into the index: `files`, `removed`, `chunks_added`, `chunks_dropped`, `paths`, `took_ms`."""
+WRITTEN = "written"
+"""Someone wrote through memd: `who`, `what`, `key`, `paths`, `action`, and `changed`: whether a file changed."""
+ACCESSED = "accessed"
+"""Someone was shown a memory: `who`, `key`."""
+MOVED = "moved"
+"""A memory went from one tier to another: `key`, `from`, `to`, `why`."""
+JOB = "job"
+"""A scheduled job has ended: `job`, `result`, `took_ms`."""
+KINDS = (INDEXED, WRITTEN, ACCESSED, MOVED, JOB)
+"""Told to connections that watch. Those that follow are heard inside the daemon only."""
+
+SAVED = "saved"
+"""Memories are new or changed, and committed: `index`, `saved`."""
+APPLIED = "applied"
+"""Files were looked at, some of which changed or went: `ns`, `paths`."""
+UNEMBEDDED = "unembedded"
+"""Chunks are new and have no vector yet: `workspace`, `count`."""
+UNLINKED = "unlinked"
+"""Names or links of memories changed: `ns`."""
+IDLE = "idle"
+"""The writer has had nothing to do for a while; told again and again."""
+PUT_BACK = "put back"
+"""A copy stands in the place of a ledger that was gone or damaged: the process must start again with it."""
+
+NAMED = 20
+"""Paths that one event names; its counts count all."""
+SIZE = 200
+"""Characters that an event takes beside its texts, about."""
+
+Event = dict[str, Any]
+
+# --- what waits for a connection ------------------------------------------------------------------------------------
+
+PER_CONNECTION = 64
+IN_ALL = 256
+QUEUED = 2_000
+QUEUED_CHARS = 1 << 21
+"""Items and characters that wait for one slow reader, at most. A slice of an import fits, so a quick reader misses
+nothing."""
+
+numbers = itertools.count(1)
+"""One sequence for every kind of outbox: a connection ends each by its number."""
+
+T = TypeVar("T")
+
+
+class Outbox(ABC, Generic[T]):
+    """Notifications of one kind for one connection. Used on the loop only."""
+
+    method = ""
+    """The method of the notifications."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.number = next(numbers)
+        self.connection = connection
+        self._queue: deque[tuple[T, int] | int] = deque()
+        """Items to be sent, with their sizes; a number stands for so many that were dropped there."""
+        self._chars = 0
+        self._dropped = 0
+        self._wake = asyncio.Event()
+        self._sender = asyncio.create_task(self._send())
+
+    def end(self) -> None:
+        self._sender.cancel()
+
+    def take(self, item: T, size: int) -> None:
+        """Queue it, or count it where the queue is full."""
+        if len(self._queue) >= QUEUED or (self._queue and self._chars + size > QUEUED_CHARS):
+            self._dropped += 1
+        else:
+            if self._dropped:
+                self._queue.append(self._dropped)
+                self._dropped = 0
+            self._queue.append((item, size))
+            self._chars += size
+        self._wake.set()
+
+    @abstractmethod
+    def params_of(self, item: T) -> dict[str, Any]:
+        """The parameters of the notification that an item is sent as."""
+
+    async def _send(self) -> None:
+        with contextlib.suppress(ConnectionError):
+            while await self._wake.wait():
+                while (params := self._next()) is not None:
+                    message = wire.encode_notification(self.method, {"subscription": self.number, **params})
+                    await self.connection.notify(message)
+                self._wake.clear()
+
+    def _next(self) -> dict[str, Any] | None:
+        if not self._queue:
+            dropped, self._dropped = self._dropped, 0
+            return _dropped_params(dropped) if dropped else None
+        first = self._queue.popleft()
+        if isinstance(first, int):
+            return _dropped_params(first)
+        item, size = first
+        self._chars -= size
+        return self.params_of(item)
+
+
+def _dropped_params(dropped: int) -> dict[str, Any]:
+    return {"event": "dropped", "dropped": dropped}
+
+
+O = TypeVar("O", bound=Outbox[Any])  # noqa: E741
+
+
+class Outboxes(Generic[O]):
+    """All outboxes of one kind; each ends with its connection."""
+
+    def __init__(self) -> None:
+        self.all: dict[int, O] = {}
+        """Replaced, never changed: the writer reads it from its own thread."""
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def check_room(self, connection: ClientConnection) -> None:
+        """Raise Busy when there are too many."""
+        if len(self.all) >= IN_ALL:
+            raise Busy(f"memd has {IN_ALL} subscriptions, and takes no more", "end one of them first")
+        if sum(other.connection is connection for other in self.all.values()) >= PER_CONNECTION:
+            raise Busy(f"a connection may have {PER_CONNECTION} subscriptions", "unsubscribe, or open another one")
+
+    def add(self, outbox: O) -> int:
+        """Add it; returns its number."""
+        self.all = {**self.all, outbox.number: outbox}
+        outbox.connection.subscriptions[outbox.number] = lambda: self._end(outbox)
+        return outbox.number
+
+    def end(self, connection: ClientConnection, number: int) -> bool:
+        """End one of a connection's; says whether it was there."""
+        outbox = self.all.get(number)
+        if outbox is None or outbox.connection is not connection:
+            return False
+        self._end(outbox)
+        return True
+
+    def _end(self, outbox: O) -> None:
+        outbox.connection.subscriptions.pop(outbox.number, None)
+        self.all = {number: other for number, other in self.all.items() if other is not outbox}
+        outbox.end()
+
+
+# --- those who listen -----------------------------------------------------------------------------------------------
+
+
+class Watch(Outbox[Event]):
+    """One connection that watches."""
+
+    method = "watch"
+
+    def __init__(self, connection: ClientConnection, ns: frozenset[str], kinds: frozenset[str]) -> None:
+        super().__init__(connection)
+        self._ns = ns
+        self._kinds = kinds
+
+    def wants(self, event: Event) -> bool:
+        """Whether its kind and workspace are watched; an event without a workspace is everyone's."""
+        return self.hears(event["event"]) and (not self._ns or event.get("ns", "") in ("", *self._ns))
+
+    def hears(self, kind: str) -> bool:
+        return not self._kinds or kind in self._kinds
+
+    def params_of(self, item: Event) -> dict[str, Any]:
+        return item
+
+
+class Events:
+    """Who hears of what happens: parts of the daemon, and connections that watch; without a loop none can."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self._loop = loop
+        self._listeners: defaultdict[str, list[Callable[..., None]]] = defaultdict(list)
+        self.watching: Outboxes[Watch] = Outboxes()
+
+    def watch(self, connection: ClientConnection, ns: frozenset[str], kinds: frozenset[str]) -> int:
+        """Begin to tell a connection, and return its number; no workspaces or kinds means all of them."""
+        self.watching.check_room(connection)
+        return self.watching.add(Watch(connection, ns, kinds))
+
+    def watched(self, kind: str) -> bool:
+        """Whether anyone watches this kind: where not, nobody need look up what to tell."""
+        return any(watch.hears(kind) for watch in self.watching.all.values())
+
+    def listen(self, kind: str, hear: Callable[..., None]) -> None:
+        """Have a function called with the facts of each event of a kind, on the thread that tells it."""
+        self._listeners[kind].append(hear)
+
+    def tell(self, kind: str, **facts: Any) -> None:
+        """Announce something; from any thread, and at no cost while nobody listens."""
+        for hear in self._listeners.get(kind, ()):
+            hear(**facts)
+        if self._loop is not None and self.watching.all and kind in KINDS:
+            event = {"event": kind, "at": now(), **facts}
+            self._loop.call_soon_threadsafe(self._deliver, event)
+
+    def _deliver(self, event: Event) -> None:
+        size = SIZE + sum(len(value) for value in event.values() if isinstance(value, str))
+        size += sum(len(path) for path in event.get("paths", ()))
+        for watch in self.watching.all.values():
+            if watch.wants(event):
+                watch.take(event, size)
+
+
+def written(who: str, what: str, done: ActionResult) -> dict[str, Any]:
+    """The facts of a WRITTEN event."""
+    paths = list(done.paths[:NAMED])
+    return {"who": who, "what": what, "key": done.key, "action": done.action, "paths": paths, "changed": done.changed}

@@ -1,0 +1,147 @@
+"""MCP sessions inside the daemon: the list of them, and in whose name and at what time each calls."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from types import ModuleType
+from typing import Any, Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from memd.daemon.process.system import give_way
+from memd.daemon.serving.server import ClientConnection
+from memd.errors import MemdError
+from memd.indexer.record.history import PEOPLE
+from memd.mcp.tools import Call
+from memd.protocol.methods import METHODS
+
+log = logging.getLogger("memd.mcp")
+
+MAX_CLIENT_NAME = 40
+
+
+class Listener(Protocol):
+    """A session, as far as changes concern it."""
+
+    def files_changed(self, paths: tuple[str, ...]) -> None: ...
+
+
+class McpSessions:
+    """Every open session. Sessions come and go on the loop; the writer reports changes from its own thread."""
+
+    def __init__(self) -> None:
+        self._all: dict[Listener, ClientConnection] = {}
+        """Replaced, never changed: the writer reads it."""
+        self._loading = threading.Lock()
+        self._loader: threading.Thread | None = None
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, session: Listener, connection: ClientConnection) -> None:
+        self._all = {**self._all, session: connection}
+
+    def remove(self, session: Listener) -> None:
+        self._all = {other: connection for other, connection in self._all.items() if other is not session}
+
+    def load(self) -> ModuleType:
+        """The module `memd.mcp.sdk_server`; its import takes a second the first time, so never on the loop."""
+        try:
+            with self._loading:
+                return importlib.import_module("memd.mcp.sdk_server")
+        except ImportError as error:
+            raise MemdError(f"agents that speak MCP cannot be served: {error}", "install memd again") from error
+
+    def load_ahead(self) -> None:
+        """Import it once, before the first agent has to wait; called whenever the writer rests."""
+        if self._loader is None:
+            self._loader = threading.Thread(target=self._load_gently, name="memd-mcp", daemon=True)
+            self._loader.start()
+
+    def _load_gently(self) -> None:
+        give_way()
+        try:
+            self.load()
+        except MemdError as error:
+            log.warning("%s", error)
+
+    def applied(self, loop: asyncio.AbstractEventLoop, ns: str, paths: Iterable[str]) -> None:
+        """Report files that were just indexed to the sessions of their workspace; called by the writer."""
+        sessions = [session for session, connection in self._all.items() if connection.bound == ns]
+        if sessions:
+            loop.call_soon_threadsafe(_report, sessions, tuple(paths))
+
+
+def _report(sessions: list[Listener], paths: tuple[str, ...]) -> None:
+    for session in sessions:
+        session.files_changed(paths)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionIdentity:
+    """In whose name, at what time and under what ids a session calls."""
+
+    who: str
+    """The author, where the client was started with one."""
+    zone: ZoneInfo | None
+    """The client's time zone; None means the daemon's."""
+    session: str
+    """The session's own name, by which a repeated write is known as the same."""
+
+    def now(self) -> str:
+        return datetime.now(self.zone).replace(tzinfo=None).isoformat(timespec="seconds")
+
+    def author(self, client: str) -> str:
+        """Who calls, for the log: `mcp:claude-code`."""
+        name = "".join(char for char in client if char.isprintable() and not char.isspace())[:MAX_CLIENT_NAME]
+        if self.who in PEOPLE:
+            # Whoever speaks MCP is none.
+            return f"mcp:{self.who}"
+        return self.who or (f"mcp:{name}" if name else "mcp")
+
+    def sign(self, method: str, params: dict[str, Any], client: str, request_id: str) -> dict[str, Any]:
+        """The parameters with author, time and id, as far as the method takes them."""
+        declared, signature = METHODS[method], {}
+        if declared.writes and self.session:
+            signature["request_id"] = f"{self.session}:{request_id}"
+        if declared.signed:
+            signature["who"] = self.author(client)
+        if declared.writes and "now" in declared.parameters:
+            signature["now"] = self.now()
+        return {**params, **signature}
+
+
+def time_zone(name: str) -> ZoneInfo | None:
+    """The time zone of this name; None where it has none or it is not known here."""
+    try:
+        return ZoneInfo(name) if name else None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+class SessionCalls:
+    """The way from the requests of one session to the daemon's methods."""
+
+    def __init__(self, call: Call, bind: Callable[[], None], identity: SessionIdentity) -> None:
+        self._call = call
+        self._bind = bind
+        self._identity = identity
+
+    def call_for(self, client: str, request: str) -> Call:
+        """The way for one request; its writes are numbered, so that the request can be repeated."""
+        calls = 0
+
+        async def call(method: str, params: dict[str, Any]) -> dict[str, Any]:
+            nonlocal calls
+            calls += 1
+            self._bind()
+            signed = self._identity.sign(method, params, client, f"{request}:{calls}")
+            # Shielded: cancelling a request must not abandon a write half-way.
+            return await asyncio.shield(asyncio.ensure_future(self._call(method, signed)))
+
+        return call

@@ -1,0 +1,140 @@
+"""Standing queries: what connections are told of when it is saved.
+
+The writer matches what it has just saved (`saved`, on its thread); everything else happens on the loop. A
+subscription lives as long as the connection that asked for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from sqlite3 import Row
+from typing import Any, NamedTuple
+
+from memd.daemon.serving.events import Outbox, Outboxes
+from memd.daemon.serving.server import ClientConnection
+from memd.indexer.indexing.decide import SavedMemory
+from memd.indexer.indexing.subscription_match import AwaitedTerms, chunk_terms
+from memd.indexer.query import lookup
+from memd.indexer.record import history
+from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.models import Filters
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionQuery:
+    """What a subscription is about."""
+
+    terms: AwaitedTerms
+    filters: Filters
+    ns: frozenset[str]
+    """The workspaces; empty means all, also those that are added later."""
+    marks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One memory for one subscription. Other subscriptions share the hit."""
+
+    hit: dict[str, Any]
+    new: bool
+    share: float
+    clock: str
+
+
+class Subscription(Outbox[Notice]):
+    """One standing query of one connection."""
+
+    method = "subscription"
+
+    def __init__(self, connection: ClientConnection, query: SubscriptionQuery) -> None:
+        super().__init__(connection)
+        self.query = query
+
+    def params_of(self, item: Notice) -> dict[str, Any]:
+        hit = {**item.hit, "score": round(item.share, 6)}
+        if self.query.marks:
+            hit["marks"] = self.query.terms.marks(hit["text"])
+        return {"event": "new" if item.new else "changed", "hit": hit, "clock": item.clock}
+
+
+class Match(NamedTuple):
+    """A saved memory that a subscription is about."""
+
+    subscription: Subscription
+    memory: SavedMemory
+    chunk: int
+    """The one that shows it best."""
+    share: float
+    """Of the words that were asked for."""
+
+
+class Subscriptions(Outboxes[Subscription]):
+    """Every subscription there is."""
+
+    def __init__(self, stores: Stores, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._stores = stores
+        self._loop = loop
+
+    def subscribe(self, connection: ClientConnection, query: SubscriptionQuery) -> int:
+        """Begin to tell a connection what is saved; returns the subscription's number."""
+        self.check_room(connection)
+        return self.add(Subscription(connection, query))
+
+    # --- on the writer's thread ---------------------------------------------------------------------------
+
+    def saved(self, index: WorkspaceIndex, saved: list[SavedMemory]) -> None:
+        """Match what was just committed, and hand it to the loop."""
+        listening = [one for one in self.all.values() if not one.query.ns or index.workspace.ns in one.query.ns]
+        matches = list(_matches(listening, saved))
+        if not matches:
+            return
+        hits, clock = self._hits(index, matches), self._stores.ledger.clock
+        notices = [
+            (match.subscription, Notice(hit, match.memory.new, match.share, clock))
+            for match in matches
+            if (hit := hits[match.subscription.query.filters].get(match.chunk)) is not None
+        ]
+        self._loop.call_soon_threadsafe(_deliver, notices)
+
+    def _hits(self, index: WorkspaceIndex, matches: list[Match]) -> dict[Filters, dict[int, dict[str, Any]]]:
+        """The chunks as hits, for each set of filters those that pass it."""
+        reader = self._stores.ledger.reader
+        chunks: dict[Filters, set[int]] = {}
+        for match in matches:
+            chunks.setdefault(match.subscription.query.filters, set()).add(match.chunk)
+        passed = {filters: lookup.join(reader, some, filters) for filters, some in chunks.items()}
+        rows = {chunk: row for some in passed.values() for chunk, row in some.items()}
+        shared = lookup.shared_stems(reader, index.id, {row["stem"] for row in rows.values()})
+        shown = [(row["memory"], _hit(row, index, shared)) for row in rows.values()]
+        hits = dict(zip(rows, history.with_authors(reader, shown), strict=True))
+        return {filters: {chunk: hits[chunk] for chunk in some} for filters, some in passed.items()}
+
+
+def _matches(listening: Sequence[Subscription], saved: list[SavedMemory]) -> Iterator[Match]:
+    for memory in saved if listening else ():
+        chunks = [chunk_terms(chunk) for _, chunk in memory.chunks]
+        for subscription in listening:
+            best = subscription.query.terms.best(chunks)
+            if best is not None:
+                yield Match(subscription, memory, memory.chunks[best[0]][0], best[1])
+
+
+def _hit(row: Row, index: WorkspaceIndex, shared: set[str]) -> dict[str, Any]:
+    """A hit as `query` gives it, without what only a ranking can say."""
+    same = ("id", "path", "start_line", "end_line", "text", "kind", "tier", "role", "date")
+    return {
+        **index.place,
+        **{name: row[name] for name in same},
+        "key": lookup.key_of(row["stem"], row["path"], row["slug"], shared),
+        "heading": " › ".join(part for part in json.loads(row["heading"]) if part),
+        "tags": json.loads(row["tags"]),
+    }
+
+
+def _deliver(notices: list[tuple[Subscription, Notice]]) -> None:
+    for subscription, notice in notices:
+        subscription.take(notice, len(notice.hit["text"]))

@@ -1,0 +1,1 @@
+"""Which files changed: notes for the writer, sources for the code outlines."""

@@ -1,0 +1,200 @@
+"""What the writer does with the files of a workspace: scans them, reads them again, writes, undoes and imports."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+
+from memd.config.tokens import AccessToken
+from memd.daemon.serving.events import WRITTEN, written
+from memd.daemon.writer.life_tasks import announce_moved_by
+from memd.daemon.writer.queue import IndexingJob
+from memd.daemon.writer.store_tasks import repair_text
+from memd.daemon.writer.worker import Worker
+from memd.indexer.indexing.ingest import PLAIN, IndexingOptions, IngestReport
+from memd.indexer.indexing.read_files import changed_paths
+from memd.indexer.indexing.scan import ScanResult, newest_first, scan
+from memd.indexer.record import actions
+from memd.indexer.store import catalog
+from memd.indexer.store.ledger import Ledger
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
+from memd.indexer.transfer import import_plan
+from memd.indexer.writing import write_files
+from memd.indexer.writing.write_files import ActionResult, WriteAction
+from memd.models import Workspace
+from memd.notes import parse, safe_write
+
+log = logging.getLogger("memd.tasks")
+
+NOTES_FORMAT = "notes_format"
+"""The ledger's setting that says by which `FORMAT` the notes were parsed."""
+
+
+def open_workspace(stores: OwnStores, workspace: Workspace) -> OwnIndex:
+    """Begin to keep a workspace: open its index and repair what a killed process left."""
+    index = stores.open_index(workspace)
+    stores.open_collections(index)
+    return index
+
+
+def forget_workspace(worker: Worker, ns: str) -> None:
+    """Drop a workspace's index and rows, never its files."""
+    worker.stores.forget(worker.stores.index(ns))
+    worker.health.clear(f"held:{ns}")
+
+
+def forget_unlisted(stores: OwnStores) -> None:
+    """Forget the workspaces that are no longer in the config; it moves the clock, so what was promised comes first."""
+    known = {index.id for index in stores.indexes.values()}
+    for row in catalog.workspace_rows(stores.ledger.reader):
+        if row["id"] not in known:
+            log.info("forgetting ns=%s, which is no longer in the config", row["ns"])
+            stores.forget_number(row["id"])
+
+
+def scan_workspaces(
+    worker: Worker, names: tuple[str, ...] = (), options: IndexingOptions = PLAIN
+) -> IngestReport | IndexingJob:
+    """Compare every file with the ledger and import what differs; without names, in all workspaces."""
+    known = worker.stores.indexes
+    # One of several may have been removed since; the only one that was named must be there.
+    indexes = [known[ns] for ns in names or known if ns in known] or [worker.stores.index(ns) for ns in names]
+    scans = [(index, _scan(worker, index)) for index in indexes]
+    todo = [(index, seen, _reading_order(index, seen, options.deep)) for index, seen in scans]
+    job = IndexingJob()
+    for index, seen, paths in todo:
+        worker.enqueue(index, paths, _sizes(seen), job, options)
+    return job
+
+
+def reread_files(worker: Worker, ns: str, paths: Sequence[str]) -> IngestReport | IndexingJob:
+    """Read some files whatever their stamps say, and compare the text index: they have a word that it lacks."""
+    index = worker.stores.index(ns)
+    repair_text(worker, index)
+    job = IndexingJob()
+    worker.enqueue(index, list(paths), {}, job, IndexingOptions(deep=True))
+    return job
+
+
+def read_files_first(worker: Worker, ns: str, paths: Sequence[str]) -> IngestReport | IndexingJob:
+    """Index some files before whatever else an import has to do; what vanished comes before them, as in a scan."""
+    index = worker.stores.index(ns)
+    seen = scan(index.workspace)
+    job = IndexingJob()
+    gone = sorted(index.files.keys() - seen.files.keys())
+    worker.enqueue(index, [*gone, *paths], _sizes(seen), job, IndexingOptions(first=True))
+    return job
+
+
+def save_notes_format(ledger: Ledger) -> None:
+    """Remember that all notes have been parsed by the present `FORMAT`."""
+    ledger.remember(NOTES_FORMAT, str(parse.FORMAT))
+
+
+def _scan(worker: Worker, index: OwnIndex) -> ScanResult:
+    repair_dirty(worker, index)
+    seen = scan(index.workspace)
+    index.missing, index.skipped, index.copied = seen.missing, seen.skipped, seen.copied()
+    if not seen.missing and not (index.held - seen.files.keys()):
+        index.held = frozenset()
+        worker.health.clear(f"held:{index.workspace.ns}")
+    return seen
+
+
+def repair_dirty(worker: Worker, index: OwnIndex) -> None:
+    """Compare the caches with the ledger where the ledger says that they may differ."""
+    stores = worker.stores
+    row = stores.ledger.reader.execute("SELECT * FROM workspaces WHERE id = ?", (index.id,)).fetchone()
+    if row["text_dirty"] or not stores.has_text(index):
+        repair_text(worker, index)
+    if index.collection is not None and row["vectors_dirty"] and not index.collection.behind:
+        index.collection.compare()
+
+
+def _reading_order(index: OwnIndex, seen: ScanResult, deep: bool) -> list[str]:
+    """What vanished first, so that a renamed file finds its memories; then the newest."""
+    paths = changed_paths(index, seen) | (seen.files.keys() if deep else set())
+    gone = sorted(path for path in paths if path not in seen.files)
+    return gone + list(newest_first(paths - set(gone), seen.files))
+
+
+def _sizes(seen: ScanResult) -> dict[str, int]:
+    return {path: stat.size for path, stat in seen.files.items()}
+
+
+def write(worker: Worker, ns: str, action: WriteAction) -> ActionResult:
+    """Change files for someone; done when they are on the disk, the index follows at once."""
+    done = write_files.perform(worker.stores, worker.stores.index(ns), action)
+    if not done.repeated:
+        worker.events.tell(WRITTEN, ns=ns, **written(action.who, action.what, done))
+    return _with_tick(worker, ns, done)
+
+
+def undo(worker: Worker, ns: str, action: int, who: str, request_id: str = "") -> ActionResult:
+    """Undo what an action changed."""
+    done = write_files.undo(worker.stores, worker.stores.index(ns), action, who, request_id)
+    if not done.repeated:
+        worker.events.tell(WRITTEN, ns=ns, **written(who, "undo", done))
+        announce_moved_by(worker, done.action)
+    return _with_tick(worker, ns, done)
+
+
+def _with_tick(worker: Worker, ns: str, done: ActionResult) -> ActionResult:
+    """The action with the clock at which questions see it; only this thread moves the clock."""
+    ledger = worker.stores.ledger
+    worker.mark_written(ns, done.paths if done.changed else ())
+    promised, _ = ledger.promises().get(worker.stores.index(ns).id, (ledger.seq, []))
+    return replace(done, visible=ledger.clock_at(promised))
+
+
+def log_token_change(stores: OwnStores, token: AccessToken, what: str, who: str) -> None:
+    """Write down that a token of the hub was made or taken back, in the log of each of its workspaces."""
+    # An entry a workspace, which names no other: who sees one may not know of the rest.
+    indexes = [index for ns, index in stores.indexes.items() if ns in token.ns]
+    may = "write" if token.write else "read"
+    with stores.ledger.write() as connection:
+        for index in indexes:
+            actions.add(connection, index.id, who, what, token=token.who, may=may, expires=token.expires)
+
+
+def recover_actions(worker: Worker) -> list[str]:
+    """Decide what became of actions that a killed process left half-way, before anything else is read or written.
+
+    What it promised to have indexed comes first, in the order of the promises.
+    """
+    indexes = {index.id: index for index in worker.stores.indexes.values()}
+    copies = [copy for index in indexes.values() for copy in write_files.recover(worker.stores, index)]
+    for workspace, (_, paths) in sorted(worker.stores.ledger.promises().items(), key=lambda one: one[1]):
+        if index := indexes.get(workspace):
+            # What the ledger has decided about already, only the text index may lack.
+            repair_dirty(worker, index)
+            worker.mark_written(index.workspace.ns, paths)
+    return copies
+
+
+# --- imports --------------------------------------------------------------------------------------------------
+
+
+def import_files(
+    worker: Worker, index: OwnIndex, action: WriteAction, steps: Sequence[import_plan.FileImport]
+) -> ActionResult:
+    """Write one batch of an import and index it, so that the memories are there for what is restored next."""
+    done = write_files.perform(worker.stores, index, action)
+    if not done.repeated:
+        for step in steps:
+            _keep_time(index, step)
+        worker.events.tell(WRITTEN, ns=index.workspace.ns, **written(action.who, action.what, done))
+        worker.index_own(index, tuple(done.paths))
+    return done
+
+
+def _keep_time(index: OwnIndex, step: import_plan.FileImport) -> None:
+    """A new file keeps the time that it had: it is the day of a note that names none."""
+    modified = step.incoming.modified
+    if step.new and modified and modified < datetime.now().timestamp():
+        with suppress(OSError):
+            os.utime(safe_write.place_of(index.workspace.root, step.incoming.path), (modified, modified))

@@ -1,0 +1,209 @@
+"""What the writer does for the lives of memories: accesses, which are collected for it, tiers and edges."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from sqlite3 import Connection
+from typing import Any
+
+from memd.daemon.serving.events import ACCESSED, MOVED
+from memd.daemon.writer.queue import Turn
+from memd.daemon.writer.worker import Worker
+from memd.indexer.lifecycle import edges, lives, mentions
+from memd.indexer.record import actions
+from memd.indexer.store.own_stores import OwnIndex
+from memd.indexer.views import overview
+from memd.lifecycle.lives import Edge
+from memd.models import Tier
+
+NO_FILES: dict[str, Any] = {"paths": [], "conflicts": []}
+"""The files of an action that changed none."""
+
+
+# --- accesses and tiers ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMemories:
+    """What one client was shown in one answer."""
+
+    client: str
+    at: datetime
+    memories: tuple[int, ...] = ()
+    chunks: tuple[int, ...] = ()
+    """Chunks that were shown instead of whole memories."""
+    together: bool = False
+    """The memories were shown side by side."""
+
+
+def log_accesses(worker: Worker, every: Iterable[ShownMemories]) -> None:
+    """Write down what clients were shown."""
+    memories_by_client = []
+    with worker.stores.ledger.write() as connection:
+        for shown in every:
+            memories = (*shown.memories, *lives.holders(connection, shown.chunks).values())
+            lives.record_accesses(connection, memories, shown.client, shown.at, shown.together)
+            memories_by_client.append((shown.client, memories))
+    for client, memories in memories_by_client:
+        announce_accessed(worker, client, memories)
+
+
+def move_tier(worker: Worker, ns: str, memory: int, key: str, tier: Tier, verb: str, who: str, request_id: str) -> int:
+    """Put a memory into another tier because someone said so, as an action; returns its number."""
+    move, moved = lives.TierMove(memory, tier, who, verb, verb == "delete"), False
+
+    def change(connection: Connection, action: int) -> dict[str, Any]:
+        nonlocal moved
+        moved = lives.move(connection, action, 0, move, datetime.now(UTC))
+        worker.stores.ledger.tick(connection)
+        return {"moved": int(moved), "moves": [{"key": key, "to": tier, "why": verb}]}
+
+    action = _act(worker, ns, who, f"curate {verb}", key, request_id, change)
+    if moved:
+        announce_moved(worker, [memory])
+    return action
+
+
+def count_useful(worker: Worker, ns: str, memory: int, key: str, who: str, request_id: str) -> tuple[int, int]:
+    """Count that a memory was useful to someone; returns the action's number and the count."""
+
+    def change(connection: Connection, action: int) -> dict[str, Any]:
+        return {"useful": lives.found_useful(connection, action, 0, memory)}
+
+    action = _act(worker, ns, who, "useful", key, request_id, change)
+    return action, lives.life_of(worker.stores.ledger.reader, memory).useful
+
+
+def _act(
+    worker: Worker, ns: str, who: str, what: str, key: str, request_id: str,
+    change: Callable[[Connection, int], dict[str, Any]],
+) -> int:  # fmt: skip
+    """Carry out an action that changes no file, once for a request; returns its number.
+
+    The change gets the number and returns what the log shows of it.
+    """
+    ledger, index = worker.stores.ledger, worker.stores.index(ns)
+    if (before := actions.by_request(ledger.reader, request_id)) is not None:
+        return int(before["id"])
+    with ledger.write() as connection:
+        action = actions.begin(connection, index.id, who, what, key, request_id)
+        actions.finish(connection, action, {**NO_FILES, **change(connection, action)})
+    return action
+
+
+def announce_accessed(worker: Worker, who: str, memories: Iterable[int]) -> None:
+    """Someone was shown some memories."""
+    # Asked first: looking up the keys is wasted when nobody watches.
+    if worker.events.watched(ACCESSED):
+        for ns, _, key in _keys_of(worker, memories):
+            worker.events.tell(ACCESSED, ns=ns, key=key, who=who)
+
+
+def announce_moved(worker: Worker, memories: Iterable[int]) -> None:
+    """Some memories have just been moved, and that is committed."""
+    if not worker.events.watched(MOVED):
+        return
+    keyed = list(_keys_of(worker, memories))
+    moves = lives.last_moves(worker.stores.ledger.reader, [memory for _, memory, _ in keyed])
+    for ns, memory, key in keyed:
+        worker.events.tell(MOVED, ns=ns, key=key, **moves[memory])
+
+
+def announce_moved_by(worker: Worker, action: int) -> None:
+    """The same of what an action moved."""
+    if worker.events.watched(MOVED):
+        changes = actions.changes_of(worker.stores.ledger.reader, action)
+        announce_moved(worker, [change.memory for change in changes if change.what == "tier"])
+
+
+def _keys_of(worker: Worker, memories: Iterable[int]) -> Iterator[tuple[str, int, str]]:
+    """Workspace, number and key of the memories that are still in a file."""
+    reader, numbers = worker.stores.ledger.reader, sorted(set(memories))
+    for ns, index in list(worker.stores.indexes.items()):
+        for memory, row in edges.named(reader, index.id, numbers).items():
+            yield ns, memory, row["key"]
+
+
+# --- edges ----------------------------------------------------------------------------------------------------
+
+
+def resolve_mentions(worker: Worker, ns: str) -> None:
+    """Turn what memories mention into edges, before someone is shown edges."""
+    index = worker.stores.index(ns)
+    while index.unlinked:
+        mentions.resolve_some(worker.stores.ledger, index)
+
+
+def resolve_mentions_later(worker: Worker, ns: str) -> None:
+    """The same when nobody waits, a few memories at a time."""
+    worker.submit_once(_resolve_some, worker, ns, turn=Turn.BACKGROUND)
+
+
+def _resolve_some(worker: Worker, ns: str) -> None:
+    index = worker.stores.index(ns)
+    if index.unlinked:
+        mentions.resolve_some(worker.stores.ledger, index)
+    if index.unlinked:
+        resolve_mentions_later(worker, ns)
+
+
+def remove_edges(worker: Worker, ns: str, some: Sequence[Edge], key: str, who: str, request_id: str) -> int:
+    """Take edges away that nobody declared, as one action that can be undone; returns its number."""
+
+    def change(connection: Connection, action: int) -> dict[str, Any]:
+        edges.remove(connection, action, some)
+        return {"removed": len(some)}
+
+    return _act(worker, ns, who, "edge.rm", key, request_id, change)
+
+
+def save_exam(worker: Worker, index: OwnIndex, day: str, result: dict[str, Any]) -> None:
+    """Note the result of a nightly exam, unless the workspace was removed meanwhile."""
+    if worker.stores.indexes.get(index.workspace.ns) is index:
+        with worker.stores.ledger.write() as connection:
+            overview.keep_exam(connection, index.id, day, result)
+
+
+COLLECT_SECONDS = 1.0
+"""How long accesses are collected before they are written down."""
+MOST = 10_000
+"""Accesses that are held at most; a client that asks faster than that is no measure of what matters."""
+
+
+class AccessLog:
+    """What was shown and is not yet written down. Used on the loop only."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._shown: list[ShownMemories] = []
+        self._count = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def saw(self, memories: Iterable[int], client: str, together: bool = False) -> None:
+        """Note that an answer showed these memories; with `together`, that it showed them side by side."""
+        self._note(ShownMemories(client, datetime.now(UTC), memories=tuple(memories), together=together))
+
+    def saw_chunks(self, chunks: Iterable[int], client: str) -> None:
+        """The same of chunks."""
+        self._note(ShownMemories(client, datetime.now(UTC), chunks=tuple(chunks)))
+
+    def _note(self, shown: ShownMemories) -> None:
+        count = len(shown.memories) + len(shown.chunks)
+        if not count or self._count + count > MOST:
+            return
+        self._shown.append(shown)
+        self._count += count
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(COLLECT_SECONDS, self.flush)
+
+    def flush(self) -> Future[None]:
+        """Give everything to the writer now; done when it is written down."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        shown, self._shown, self._count = tuple(self._shown), [], 0
+        return self._worker.submit(log_accesses, self._worker, shown, turn=Turn.BACKGROUND)

@@ -1,0 +1,462 @@
+"""The one thread that writes: takes tasks and changed paths, and brings the stores in step.
+
+What it does next, the most urgent first:
+    tasks     submitted by a handler or another thread, each answered by a future (queue.py, the longer in *_tasks.py)
+    changes   paths that the watcher saw or memd wrote, once they have settled (hints.py)
+    imports   what a scan found, in pieces, so that tasks and changes get in between (queue.py)
+    tidying   joining small segments of a text index, when there is nothing else to do
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeVar, TypeVarTuple
+
+from memd.config.schema import Settings
+from memd.daemon.process.health import Health, Stopping, log_failure
+from memd.daemon.serving.events import APPLIED, IDLE, INDEXED, SAVED, UNEMBEDDED, UNLINKED, Events
+from memd.daemon.writer.hints import DuePaths, Hints
+from memd.daemon.writer.ledger_guard import LedgerGuard
+from memd.daemon.writer.queue import IndexingJob, IndexingSlice, Task, TaskQueue, Turn, slices
+from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
+from memd.indexer.indexing import ingest
+from memd.indexer.indexing.decide import SavedMemory
+from memd.indexer.indexing.ingest import PLAIN, SETTLED, IndexingOptions, IngestReport
+from memd.indexer.maintenance.rebuild import reconcile_text
+from memd.indexer.record import actions
+from memd.indexer.store.own_stores import OwnIndex, OwnStores
+from memd.indexer.writing import write_files
+
+log = logging.getLogger("memd.worker")
+
+RETRY_SECONDS = 2.0
+IMPORT_SECONDS = 0.5
+"""An import waits at most this long for clients that keep writing."""
+SHORT_PIECE, LONG_PIECE = 0.1, 1.0
+"""Seconds that are spent on indexing before somebody who waits has a turn, and at most in any case."""
+IDLE_SECONDS = 0.5
+QUIET_SECONDS = 5.0
+CROWDED = 24
+"""Joining small segments takes a fifth of a second, and a save that comes meanwhile waits. So it is done when
+nobody has saved anything for a while, and sooner only when there are so many that questions get slower."""
+OVERFULL = 4 * CROWDED
+"""Of so many small ones some are joined between two steps, also while somebody always saves something."""
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Worker:
+    """Owns every write. Other threads leave changed paths and tasks here."""
+
+    def __init__(self, stores: OwnStores, settings: Settings, health: Health, events: Events | None = None) -> None:
+        self.stores = stores
+        self.settings = settings
+        self.health = health
+        self.events = events or Events()
+        self.guard = LedgerGuard(stores, health, self.events)
+        self.max_bytes = settings.index.max_file_kb * 1024
+        self._tasks = TaskQueue()
+        self._imports: deque[IndexingSlice] = deque()
+        self._hints = Hints(settings.watch.settle_ms / 1000)
+        self._batch: DuePaths | IndexingSlice | None = None
+        """What is being indexed just now."""
+        self._unfinished: DuePaths | None = None
+        """Changes some of which are indexed; what else changed comes after them, but for memd's own writes."""
+        self._behind: set[int] = set()
+        """Workspaces whose text index missed a change because the disk was full."""
+        self._wake = threading.Condition()
+        """Guards the tasks, the imports and the hints; notified when one of them grows."""
+        self._stopping = False
+        self._last_change = time.monotonic()
+        self._last_slice = self._piece_began = time.monotonic()
+        self._looked = 0.0
+        """When it last looked around."""
+        self._thread = threading.Thread(target=self._run, name="memd-writer", daemon=True)
+
+    # --- what other threads call ------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def drop_imports(self) -> None:
+        """Begin no further slice: the process is about to stop, and the next start finds what is left."""
+        with self._wake:
+            self._imports.clear()
+
+    def stop(self, seconds: float) -> None:
+        """Finish what is being done, if that does not take too long."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        self._thread.join(seconds)
+
+    def mark_changed(self, ns: str, path: str) -> None:
+        """A hint that a path changed."""
+        with self._wake:
+            self._hints.mark_changed(ns, path)
+            self._wake.notify()
+
+    def submit(
+        self, do: Callable[[*Ts], T | IndexingJob], *args: *Ts, turn: Turn = Turn.PLAIN, future: Future[T] | None = None
+    ) -> Future[T]:
+        """Have the writer's thread call a function."""
+        future = future or Future()
+        with self._wake:
+            if self._stopping:
+                future.set_exception(Stopping())
+            else:
+                self._tasks.add(Task(do, args, turn), future)
+                self._wake.notify()
+        return future
+
+    def submit_once(self, do: Callable[[*Ts], Any], *args: *Ts, turn: Turn = Turn.PLAIN) -> None:
+        """Submit a call unless the same waits already; one that has begun may have missed what this one is for."""
+        with self._wake:
+            if Task(do, args, turn) not in self._tasks:
+                self.submit(do, *args, turn=turn).add_done_callback(log_failure)
+
+    def applied(self) -> Future[None]:
+        """Done when every change noted so far is in the stores."""
+        future: Future[None] = Future()
+        with self._wake:
+            if self._hints.wait_for_all(future):
+                self._wake.notify()
+            else:
+                future.set_result(None)
+        return future
+
+    @property
+    def pending_files(self) -> int:
+        with self._wake:
+            return len(self._hints) + sum(len(batch.paths) for batch in self._batches())
+
+    def pending_files_of(self, names: Collection[str]) -> int:
+        """Those of some workspaces."""
+        with self._wake:
+            waiting = sum(len(batch.paths) for batch in self._batches() if batch.ns in names)
+            return self._hints.count_in(names) + waiting
+
+    def _batches(self) -> list[DuePaths | IndexingSlice]:
+        return [batch for batch in {self._batch, self._unfinished, *self._imports} if batch]
+
+    @property
+    def has_own(self) -> bool:
+        """Whether something that memd wrote itself is not yet in the index."""
+        with self._wake:
+            return self._hints.has_own or (isinstance(self._batch, DuePaths) and bool(self._batch.own))
+
+    @property
+    def importing(self) -> IndexingJob | None:
+        with self._wake:
+            if isinstance(self._batch, IndexingSlice):
+                return self._batch.jobs[0]
+            return self._imports[0].jobs[0] if self._imports else None
+
+    @property
+    def lag_ms(self) -> float:
+        """How long the oldest change that is not yet searchable has waited."""
+        with self._wake:
+            since = [part.jobs[0].started for part in self._imports]
+            since += [self._hints.oldest] if self._hints.oldest is not None else []
+            return max(0.0, round((time.monotonic() - min(since)) * 1000, 1)) if since else 0.0
+
+    # --- the loop ---------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while (step := self._next()) is not None:
+            try:
+                step()
+            except Exception as error:
+                explained = self.guard.explain(error)
+                if isinstance(explained, MemdError):
+                    log.error("%s", explained)
+                else:
+                    log.exception("the writer goes on after an unexpected error")
+        self.guard.look()
+
+    def _look_around(self) -> None:
+        """Between two steps, twice a second: what was opened may be too much, or gone."""
+        self._looked = time.monotonic()
+        if not self.guard.look():
+            self._looked += RETRY_SECONDS
+        self._restore_failed()
+        if self.stores.crowded:
+            self.stores.close_unused()
+        for index in self.stores.indexes.values():
+            # Not by how many are loose: a join takes a thousand chunks, and that may be fewer segments.
+            if (text := index.open_text) is not None and text.small >= OVERFULL and text.loose:
+                self._tidy(index)
+
+    def _restore_failed(self) -> None:
+        """Go on with what a full disk kept from being restored after a write failed half-way."""
+        for ns, index in self.stores.indexes.items():
+            trouble, waiting = f"half_done:{ns}", list(index.unrestored)
+            if waiting:
+                try:
+                    write_files.restore_failed(self.stores.ledger, index, waiting)
+                except (DiskFull, LedgerMoved) as error:
+                    log.debug("still to be restored: %s", error)
+                restored = [number for number in waiting if number not in index.unrestored]
+                reader = self.stores.ledger.reader
+                self.mark_written(
+                    ns, [splice.path for number in restored for splice in actions.splices_of(reader, number)]
+                )
+            if index.unrestored:
+                why = f"actions that failed are half done: {', '.join(map(str, index.unrestored))}"
+                self.health.set(trouble, why, "make room; memd restores the files by itself")
+            elif waiting or trouble in self.health.names:
+                self.health.clear(trouble)
+                log.warning("the files of failed actions are restored: ns=%s actions=%s", ns, waiting)
+
+    def _next(self) -> Callable[[], None] | None:
+        """Wait for the next thing to do; None when it is time to stop."""
+        with self._wake:
+            while not self._stopping:
+                if time.monotonic() - self._looked > IDLE_SECONDS:
+                    return self._look_around
+                if step := self._waiting_step():
+                    return step
+                wait = self._hints.seconds_until_due()
+                if not self._wake.wait(min(wait, IDLE_SECONDS)) and wait > IDLE_SECONDS and (step := self._idle_step()):
+                    return step
+            return None
+
+    def _waiting_step(self) -> Callable[[], None] | None:
+        starves = time.monotonic() - self._last_slice > IMPORT_SECONDS and not self._hints.has_own
+        if self._imports and starves:
+            return self._next_slice()
+        if turn := self._tasks.take(self._hints):
+            return partial(self._run_task, *turn)
+        busy = self._unfinished is not None
+        hurry = bool(self._tasks.urgent or self._hints.awaited or self._imports or busy)
+        if due := self._hints.take(hurry, only_own=busy) or self._unfinished:
+            self._batch = due
+            return partial(self._index_changes, due)
+        return self._next_slice() if self._imports else None
+
+    def _next_slice(self) -> Callable[[], None]:
+        self._batch = part = self._imports.popleft()
+        return partial(self._index_slice, part)
+
+    def _somebody_waits(self) -> bool:
+        """Whether indexing should pause: there is something else to do."""
+        spent = time.monotonic() - self._piece_began
+        if spent < SHORT_PIECE:
+            return False
+        with self._wake:
+            return self._stopping or self._tasks.urgent or spent > LONG_PIECE or not self._hints.seconds_until_due()
+
+    def _idle_step(self) -> Callable[[], None] | None:
+        quiet = time.monotonic() - self._last_change > QUIET_SECONDS
+        most = 1 if quiet else CROWDED
+        for index in self.stores.indexes.values():
+            if (text := index.open_text) is not None and text.loose >= most:
+                return partial(self._tidy, index)
+        if self.stores.crowded:
+            return self.stores.close_unused
+        return partial(self.events.tell, IDLE) if quiet else None
+
+    def _run_task(self, task: Task[Any], future: Future[Any]) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            result = task.do(*task.args)
+        except BaseException as error:
+            future.set_exception(self.guard.explain(error) if isinstance(error, Exception) else error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        if not isinstance(result, IndexingJob):
+            future.set_result(result)
+        elif result.total == 0:
+            future.set_result(result.report)
+        else:
+            result.future = future
+
+    def _index_changes(self, due: DuePaths) -> None:
+        more = False
+        try:
+            more = self._apply(due, SETTLED, due.own).more
+        finally:
+            with self._wake:
+                self._batch = None
+                if more or due is self._unfinished:
+                    self._unfinished = due if more else None
+                ready = self._hints.finish(due) if not more else []
+            for future in ready:
+                future.set_result(None)
+
+    def _index_slice(self, part: IndexingSlice) -> None:
+        more = False
+        try:
+            report = self._apply(part, part.options)
+            more = report.more
+            for job in part.jobs:
+                job.report.add(report)
+        except Exception as error:
+            # Whoever waits for the import must hear of it, or a failed sync would look like a good one.
+            for job in part.jobs:
+                job.error = error
+            raise
+        finally:
+            with self._wake:
+                self._batch, self._last_slice = None, time.monotonic()
+                if more and not self._stopping:
+                    self._imports.appendleft(part)
+            for job in part.jobs if not more else ():
+                job.progress(len(part.paths))
+
+    def _tidy(self, index: OwnIndex) -> None:
+        try:
+            index.text.tidy()
+        except DiskFull as error:
+            self.health.set("disk", error.message, error.hint)
+
+    # --- on the writer's thread ---------------------------------------------------------------------------------
+
+    def mark_written(self, ns: str, paths: Iterable[str]) -> None:
+        """Note paths that memd wrote itself: they are indexed before anything else moves the clock."""
+        with self._wake:
+            for path in paths:
+                self._hints.mark_written(ns, path)
+
+    def enqueue(
+        self, index: OwnIndex, paths: list[str], sizes: dict[str, int], job: IndexingJob, options: IndexingOptions
+    ) -> None:
+        """Queue an import, cut into slices; what waits already is shared."""
+        ns, new = index.workspace.ns, set(paths)
+        with self._wake:
+            for part in self._imports:
+                new -= part.share(ns, new, job, options)
+            job.total += len(new)
+            rest = [path for path in paths if path in new]
+            parts = [IndexingSlice(ns, part, [job], options) for part in slices(rest, sizes)]
+            self._last_slice = self._last_slice if self._imports else time.monotonic()
+            self._imports = deque([*parts, *self._imports] if options.first else [*self._imports, *parts])
+
+    def _apply(
+        self, batch: DuePaths | IndexingSlice, options: IndexingOptions, own: frozenset[str] = frozenset()
+    ) -> IngestReport:
+        """Index a piece of a batch; what cannot be written now is tried again."""
+        self._last_change = time.monotonic()
+        index = self.stores.indexes.get(batch.ns)
+        if index is None:
+            return IngestReport()
+        try:
+            if own:
+                return self.index_own(index, batch.paths, options, own)
+            if batch.work is None:
+                batch.work = self._indexing(index, batch.paths, options, own, self._somebody_waits)
+            return self._next_piece(index, batch.work)
+        except DiskFull as error:
+            if self.health.set("disk", error.message, error.hint):
+                log.error("%s", error)
+            self._behind.add(index.id)
+            self._retry(batch)
+        except LedgerMoved as error:
+            log.error("%s", error)
+            self._retry(batch)
+        except LedgerDamaged:
+            raise
+        except StoreBroken as error:
+            log.error("%s", error)
+            self.stores.renew_text(index)
+            reconcile_text(self.stores, index)
+        return IngestReport()
+
+    def _retry(self, batch: DuePaths | IndexingSlice) -> None:
+        with self._wake:
+            self._hints.retry_later(batch.ns, batch.paths, RETRY_SECONDS)
+
+    def index_own(
+        self,
+        index: OwnIndex,
+        paths: tuple[str, ...],
+        options: IndexingOptions = PLAIN,
+        own: frozenset[str] = frozenset(),
+    ) -> IngestReport:
+        """Index what memd wrote itself in one piece: the clock's next tick is promised to it."""
+        ledger, before = self.stores.ledger, self.stores.ledger.seq
+        report = self._next_piece(index, self._indexing(index, paths, options, own, lambda: False))
+        if ledger.seq == before:
+            # An undo may leave what was indexed last; whoever waits for the tick must not wait for another change.
+            with ledger.write() as connection:
+                ledger.tick(connection)
+        return report
+
+    def _indexing(
+        self, index: OwnIndex, paths: tuple[str, ...], options: IndexingOptions, own: frozenset[str],
+        hurry: Callable[[], bool],
+    ) -> Iterator[IngestReport]:  # fmt: skip
+        """Bring the stores in step with some paths, a piece at a time."""
+        ns, whole = index.workspace.ns, IngestReport()
+        restless = partial(self._restless, ns, own) if options.settle else None
+        saved: list[SavedMemory] = []
+        try:
+            how = self.max_bytes, options, hurry, saved, restless
+            for report in ingest.apply_in_pieces(self.stores, index, paths, *how):
+                whole.add(report)
+                if not report.more:
+                    with self._wake:
+                        self._hints.mark_read(ns, paths, whole.restless)
+                    self._announce(index, paths, whole)
+                self._pass_on(index, report, saved)
+                yield report
+        finally:
+            if saved:
+                self.events.tell(SAVED, index=index, saved=saved)
+
+    def _pass_on(self, index: OwnIndex, report: IngestReport, saved: list[SavedMemory]) -> None:
+        """Tell those who go on with what was indexed."""
+        if saved:
+            self.events.tell(SAVED, index=index, saved=saved.copy())
+            saved.clear()
+        if report.to_embed:
+            self.events.tell(UNEMBEDDED, workspace=index.id, count=report.to_embed)
+        if index.unlinked:
+            self.events.tell(UNLINKED, ns=index.workspace.ns)
+
+    def _next_piece(self, index: OwnIndex, work: Iterator[IngestReport]) -> IngestReport:
+        if index.id in self._behind:
+            # After a full disk the ledger may know more than the text index does.
+            reconcile_text(self.stores, index)
+            self._behind.discard(index.id)
+        self._piece_began = time.monotonic()
+        report = next(work)
+        self.health.clear("disk")
+        return report
+
+    def _restless(self, ns: str, own: frozenset[str], path: str, mtime_ns: int) -> bool:
+        """Whether a file was written so short a time ago that what was read may be half of it."""
+        settle_ns = self.settings.watch.settle_ms * 1_000_000
+        fresh = path not in own and 0 <= time.time_ns() - mtime_ns < settle_ns
+        return fresh and self._hints.may_wait(ns, path)
+
+    def _announce(self, index: OwnIndex, paths: tuple[str, ...], report: IngestReport) -> None:
+        ns = index.workspace.ns
+        self._report_held(index, report)
+        for warning in report.warnings:
+            log.warning("%s/%s", ns, warning)
+        if report.changed:
+            self.events.tell(INDEXED, ns=ns, **report.figures)
+            log.info("indexed ns=%s %s", ns, report)
+            self.events.tell(APPLIED, ns=ns, paths=paths)
+
+    def _report_held(self, index: OwnIndex, report: IngestReport) -> None:
+        ns = index.workspace.ns
+        if report.held:
+            why = (
+                f"{index.workspace.root} is gone" if index.missing else f"{report.held} files of {ns} vanished at once"
+            )
+            hint = f"bring them back, or let them go: memd sync -n {ns} --accept-missing"
+            if self.health.set(f"held:{ns}", why, hint):
+                log.warning("%s; their memories are held", why)
+        elif not index.held:
+            self.health.clear(f"held:{ns}")
