@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 LENGTH = struct.Struct("!I")
@@ -26,6 +27,12 @@ SEND_SECONDS = 120
 """Longer than any child takes nothing in on a busy machine: one that takes longer hangs."""
 END_SECONDS = 2.0
 """How long a child that closed its end may take to end."""
+TICK = 1.0
+"""Seconds between two looks at a child that gives no answer."""
+MOST_WORK = 600.0
+"""Seconds of processor time for one answer; what takes more runs in a circle."""
+RUNNABLE = ("R", "D")
+"""The states of a process that would go on if it were given the processor or the disk."""
 
 _started: list[tuple[str, subprocess.Popen[bytes]]] = []
 """Every child of this process with its module, until it is found to have ended."""
@@ -111,6 +118,23 @@ class Child:
             self.process.kill()
         return answer
 
+    def result(self, answer: Future[Any], patience: float) -> Any:
+        """The answer, however long that takes while the child gets on; TimeoutError when it stands still, and hangs.
+
+        `patience`: seconds without processor time, and without waiting for any. A busy machine makes a child slow.
+        """
+        began = last = _work_of(self.process.pid)[0]
+        still, tick = 0.0, min(TICK, patience)
+        while True:
+            try:
+                return answer.result(tick)
+            except TimeoutError:
+                work, state = _work_of(self.process.pid)
+            still = 0.0 if work > last or state in RUNNABLE else still + tick
+            last = work
+            if still >= patience or work - began > MOST_WORK:
+                raise TimeoutError(f"no answer, after {work - began:.0f} s of processor time")
+
     def _receive(self) -> None:
         with suppress(ConnectionError):
             while True:
@@ -147,6 +171,15 @@ class Child:
         self._receiver.join(END_SECONDS)
         self._link.close()
         return ended
+
+
+def _work_of(pid: int) -> tuple[float, str]:
+    """How many seconds of processor time a process has used, and its state; nothing where the system does not tell."""
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0, ""
+    return (int(fields[10]) + int(fields[11])) / os.sysconf("SC_CLK_TCK"), state
 
 
 def serve(connection: socket.socket, answer: Callable[..., Any], ready: Any = None) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memd import child
 from memd.config.schema import EmbeddingSettings, Settings
 from memd.daemon.embedding.backlog import BACKLOG, VectorMaker
 from memd.daemon.embedding.thread import STILL_SECONDS, Embedding
@@ -125,7 +126,7 @@ def test_a_process_that_hangs_is_ended_and_the_daemon_embeds_by_itself(
 
 def test_a_process_that_runs_in_a_circle_is_noticed(process: EmbeddingProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     process.embed(TEXTS[:1])
-    monkeypatch.setattr(embedding_process, "MOST_WORK", 0.5)
+    monkeypatch.setattr(child, "MOST_WORK", 0.5)
     with pytest.raises(ModelUnavailable, match="processor time"):
         process.embed(["x " * 200_000] * 20)
 

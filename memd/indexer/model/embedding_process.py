@@ -12,7 +12,6 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,14 +21,8 @@ from memd.errors import ModelUnavailable
 from memd.indexer.model.pooling import Vectors
 
 NICE = 10
-TICK = 1.0
-"""Seconds between two looks at a process that gives no answer."""
 PATIENCE = 60.0
 """Seconds without processor time, and without waiting for any, after which it hangs."""
-MOST_WORK = 600.0
-"""Seconds of processor time for one answer; what takes more runs in a circle."""
-RUNNABLE = ("R", "D")
-"""The states of a process that would go on if it were given the processor or the disk."""
 
 
 class EmbeddingProcess:
@@ -48,26 +41,12 @@ class EmbeddingProcess:
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One row a text; ModelUnavailable when the process died, hangs or cannot embed."""
         try:
-            vectors = self._patiently(self._child.call(list(texts)))
+            vectors: Vectors = self._child.result(self._child.call(list(texts)), PATIENCE)
         except (ChildGone, TimeoutError) as error:
             raise ModelUnavailable(f"the process that embeds has ended or hangs: {error}") from error
         if len(vectors) != len(texts):
             raise ModelUnavailable("the process that embeds lost its place")
         return vectors
-
-    def _patiently(self, answer: Future[Vectors]) -> Vectors:
-        """The answer, however long that takes while the process gets on; TimeoutError when it hangs."""
-        began = last = _work_of(self.pid)[0]
-        still = 0.0
-        while True:
-            try:
-                return answer.result(TICK)
-            except TimeoutError:
-                work, state = _work_of(self.pid)
-            still = 0.0 if work > last or state in RUNNABLE else still + TICK
-            last = work
-            if still >= PATIENCE or work - began > MOST_WORK:
-                raise TimeoutError(f"no answer, after {work - began:.0f} s of processor time")
 
     def interrupt(self) -> None:
         """Whoever waits for vectors waits no longer; may be called by any thread."""
@@ -76,15 +55,6 @@ class EmbeddingProcess:
     def close(self) -> None:
         """End the process; it holds nothing that is worth waiting for."""
         self._child.close()
-
-
-def _work_of(pid: int) -> tuple[float, str]:
-    """How many seconds of processor time a process has used, and its state; nothing where the system does not tell."""
-    try:
-        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0, ""
-    return (int(fields[10]) + int(fields[11])) / os.sysconf("SC_CLK_TCK"), state
 
 
 def main(descriptor: str, settings: str, cache: str, foreign: str) -> None:

@@ -25,7 +25,7 @@ log = logging.getLogger("memd.chroma")
 
 OPEN_SECONDS = 120.0
 ANSWER_SECONDS = 120.0
-"""Longer than any call takes on a busy machine: a process that takes longer hangs."""
+"""How long the process may stand still over a call: on a busy machine it is slow, which is something else."""
 SEARCH_SECONDS = 0.1
 """Comparing 100,000 vectors in memory takes 10 ms: a question does not wait much longer than that."""
 LATE_SECONDS = 10.0
@@ -122,12 +122,12 @@ class ChromaProcess:
 
     def _result(self, answer: Future[Any], seconds: float) -> Any:
         try:
-            return answer.result(seconds)
+            return self._child.result(answer, seconds)
         except ChildGone as error:
             raise _lost(str(error)) from error
-        except TimeoutError:
+        except TimeoutError as error:
             self._child.process.kill()
-            raise _lost(f"it did not answer within {seconds:g} s") from None
+            raise _lost(str(error)) from None
 
     def close(self, seconds: float) -> None:
         """Let it close the folder, in some seconds at the most; a process that does not end is killed. Never fails."""
