@@ -160,8 +160,10 @@ def serve(control: socket.socket) -> None:
                 return
             for file in files:
                 os.close(file)
-            status.send(str(pid).encode())
             started[pid] = status
+            # A daemon that asked for a child may have been killed since.
+            with suppress(BrokenPipeError):
+                status.send(str(pid).encode())
 
 
 def _bury(started: dict[int, socket.socket]) -> None:
@@ -170,7 +172,6 @@ def _bury(started: dict[int, socket.socket]) -> None:
         if pid == 0:
             return
         with started.pop(pid) as told, suppress(BrokenPipeError):
-            # Who asked for it may have been killed since.
             told.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 

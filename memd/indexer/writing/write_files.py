@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ from memd.notes.sections import daily_head
 
 log = logging.getLogger("memd.write_files")
 
-ABOUT = ("curate", "edge.add", "edge.rm", "files")
-"""Actions that change what is said about a memory, in its comment or in front matter."""
+ABOUT = ("curate", "edge", "files")
+"""Actions that change what is said about a memory, in its comment or in front matter, by how their names begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def _keeps_day(connection: Connection, write_action: WriteAction) -> bool:
     while undone is not None and what == "undo":
         row = connection.execute("SELECT what, key FROM actions WHERE id = ?", (undone,)).fetchone()
         what, undone = row["what"], int(row["key"]) if row["what"] == "undo" else None
-    return what.split()[0] in ABOUT
+    return re.split(r"[ .]", what)[0] in ABOUT
 
 
 class _ActionRecord:
