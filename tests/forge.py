@@ -38,6 +38,8 @@ CHILDREN = (CHROMA, READER)
 """What a daemon that was started so starts so too, and else from nothing: a second of a core each."""
 FORGED_CHILDREN = "forged-children"
 """Where a home has their numbers: their command lines do not say whose they are."""
+OWN_CHILDREN = "MEMD_TEST_OWN_CHILDREN"
+"""Set for a daemon that starts its children from nothing, as the descriptors that it has open are looked at."""
 MODULES = {
     "memd.daemon": DAEMON_MODULES,
     "memd": COMMAND_MODULES,
@@ -197,7 +199,7 @@ def start_children_from(forges: dict[str, Forge]) -> None:
 
     def popen(command: list[str], *, stdin: int, pass_fds: Sequence[int], env: dict[str, str]) -> Any:
         module, _, *arguments = command[command.index("-m") + 1 :]
-        if module not in forges or "MEMD_HOME" not in env:
+        if module not in forges or "MEMD_HOME" not in env or OWN_CHILDREN in env:
             return subprocess.Popen(command, stdin=stdin, pass_fds=pass_fds, env=env)
         started = forges[module].start(env, [*pass_fds, 1, 2], ["0", *arguments])
         with Path(env["MEMD_HOME"], FORGED_CHILDREN).open("a") as known:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from sqlite3 import Row
 
+from memd.errors import StoreBroken
 from memd.indexer.language.question import ParsedQuestion, parse
 from memd.indexer.language.words import is_small
 from memd.indexer.query import candidates, certainty, evidence, grep, hits, lookup, meaning, ranking
@@ -14,6 +15,7 @@ from memd.indexer.query.candidates import Candidate, CandidatePool, Voices
 from memd.indexer.query.many_workspaces import worth_searching
 from memd.indexer.query.meaning import QuestionFuture, QuestionVector
 from memd.indexer.query.wording import WordMatches, as_written, match_words
+from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Answer, Ask
 
@@ -220,6 +222,9 @@ def _search_workspace(
     stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQuestion, also: Sequence[int]
 ) -> WorkspaceResult:
     connection, postings = stores.ledger.reader, index.text.postings()
+    if not postings.count and catalog.has_chunks(connection, index.id):
+        # A memd with another format makes it again: rather wait for that than miss all that it held.
+        raise StoreBroken("the text index is being made again", "memd status")
     begun = meaning.begin(stores, question.text) if ask.mode != "text" else None
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
     pool = candidates.gather(connection, index, question, postings, words, ask.limit)

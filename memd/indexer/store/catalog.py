@@ -385,6 +385,10 @@ def drop_chunks(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
     connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk,) for chunk in ids])
 
 
+def has_chunks(connection: sqlite3.Connection, workspace: int) -> bool:
+    return bool(number_of(connection, "SELECT 1 FROM chunks WHERE workspace = ? LIMIT 1", workspace))
+
+
 def chunk_ids(connection: sqlite3.Connection, workspace: int) -> set[int]:
     return numbers_of(connection, "SELECT id FROM chunks WHERE workspace = ?", workspace)
 
