@@ -222,9 +222,6 @@ def _search_workspace(
     stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQuestion, also: Sequence[int]
 ) -> WorkspaceResult:
     connection, postings = stores.ledger.reader, index.text.postings()
-    if not postings.count and catalog.has_chunks(connection, index.id):
-        # A memd with another format makes it again: rather wait for that than miss all that it held.
-        raise StoreBroken("the text index is being made again", "memd status")
     begun = meaning.begin(stores, question.text) if ask.mode != "text" else None
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
     pool = candidates.gather(connection, index, question, postings, words, ask.limit)
@@ -233,6 +230,9 @@ def _search_workspace(
     by_words = [rows[chunk] for chunk in pool.known_to(rows).get("text", ())]
     heard = _meaning(stores, question, words, begun, by_words) if ask.mode != "text" else (None, False)
     voices = Voices(postings, words, *heard)
+    if voices.meaning is None and not postings.count and catalog.has_chunks(connection, index.id):
+        # A memd with another format makes it again: rather wait for that than miss all that it held.
+        raise StoreBroken("the text index is being made again", "memd status")
     if voices.meaning is not None:
         pool = pool.with_nearest(stores, index, voices.meaning)
         rows |= lookup.join(connection, pool.ids - asked, question.filters)
