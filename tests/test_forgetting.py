@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from memd.errors import Proposed
+from memd.indexer.maintenance import backups
 from memd.indexer.store.stores import Stores
 from memd.indexer.writing import purge
 from memd.protocol.client import Client
@@ -150,3 +152,26 @@ def holding(connection: sqlite3.Connection) -> set[str]:
                 if CANARY.encode() in data:
                     found.add(f"{table}.{name}")
     return found
+
+
+def test_a_backup_that_is_being_made_is_named_as_it_will_be_called(tmp_path: Path) -> None:
+    root = write_notes(tmp_path / "agent", {DAY: f"# Day\n\n## Hush\n\n{SECRET}\n\n## Kept\n\nMarmot.\n"})
+    stores, index = opened(tmp_path / "state", root)
+    sync(stores, index)
+    folder = stores.folder / backups.FOLDER
+    folder.mkdir()
+    (memory,) = stores.ledger.reader.execute("SELECT id FROM memories WHERE slug = 'hush'").fetchone()
+    stores.ledger.copying.acquire()
+    stores.ledger.backup(folder / ".state-1.db.part")
+    (root / DAY).write_text("# Day\n\n## Kept\n\nMarmot.\n")
+    sync(stores, index)
+    _, trace = purge.purge(stores, index, memory)
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(purge.left_behind, stores, "agent", trace)
+        with pytest.raises(TimeoutError):
+            looking.result(0.5)
+        (folder / ".state-1.db.part").rename(folder / "state-1.db")
+        stores.ledger.copying.release()
+        kept = looking.result()
+    stores.close()
+    assert [one["what"] for one in kept] == [str(folder / "state-1.db")]

@@ -53,3 +53,19 @@ def test_a_text_that_several_new_files_have_makes_none_of_them_the_old_one(lab: 
     (lab.folder / "agent" / OLD).unlink()
     lab.save({NEW: f"## Garden\n\nNothing to do.\n\n{SHED}", "memory/2026-02-19.md": SHED})
     assert lives(lab)["Garden"] != before["Garden"]
+
+
+def test_a_section_that_is_back_is_its_own_life_though_another_file_loses_an_equal_one(lab: Lab) -> None:
+    """As a switch of branches is seen halfway."""
+    other = OLD.replace("15", "16")
+    lab.save({OLD: f"{GARDEN}\n{SHED}", other: f"{GARDEN}\n## Pond\n\nDeep.\n"})
+    before = by_file(lab)
+    lab.save({other: "## Pond\n\nDeep.\n"})
+    lab.save({OLD: SHED, other: f"{GARDEN}\n## Pond\n\nDeep.\n"})
+    lab.save({OLD: f"{GARDEN}\n{SHED}"})
+    assert by_file(lab) == before
+
+
+def by_file(lab: Lab) -> dict[tuple[str, str], int]:
+    rows = lab.stores.ledger.reader.execute("SELECT f.path, m.slug, m.id FROM memories m JOIN files f ON f.id = m.file")
+    return {(row["path"], row["slug"]): row["id"] for row in rows}

@@ -6,7 +6,7 @@ The memories and chunks of a file are matched with those that were there before.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from operator import attrgetter, itemgetter
@@ -131,12 +131,12 @@ class _Decision:
         self.digests: dict[int, str] = {}
         self.kept: set[int] = set()
         self.departed: dict[str, list[tuple[MemoryRow, set[str]]]] = {}
-        """By a text, the memories that are gone and had it."""
+        """By a text, the memories that are gone and had it; others may have taken one before the next transaction."""
         self.pool = ChunkPool(())
 
     def step(self, connection: Connection) -> LedgerChanges:
         """One transaction."""
-        self.connection, changes = connection, LedgerChanges()
+        self.connection, self.departed, changes = connection, {}, LedgerChanges()
         if not self.files:
             self._begin()
         elif any(self.index.files.get(path) is not row for path, row in self.files.items()):
@@ -180,7 +180,7 @@ class _Decision:
         self.old, old_chunks = self._before()
         new = self._save_files()
         emptied = self._just_gone()
-        known = self._placed(self.old + emptied, new)
+        known = self._placed(self.old + emptied + self._returned(new, {row.id for _, row in emptied}), new)
         matches = match_memories(known, old_chunks, new)
         # An editor that empties a file before it writes it removed nothing.
         history.forget_removals(connection, {row.id for _, row in emptied} & set(matches.values()))
@@ -207,11 +207,26 @@ class _Decision:
         It may have come back under another name.
         """
         digest, path = parsed.digest, parsed.file.path
-        if digest not in self.departed:
-            self.departed[digest] = catalog.gone_memories(self.connection, self.index.id, digest)
-        free = [(row.digest == digest, path in paths, row) for row, paths in self.departed[digest]
+        free = [(row.digest == digest, path in paths, row) for row, paths in self._departed(digest)
                 if row.id not in self.kept]  # fmt: skip
         return max(free, key=itemgetter(0, 1))[-1] if free else None
+
+    def _returned(self, new: Sequence[ParsedMemory], known: Container[int]) -> list[tuple[str, MemoryRow]]:
+        """Memories that are back in their file as they were: another file may lose an equal one at the same time."""
+        there = {(path, row.digest) for path, row in self.old}
+        back = {
+            row.id: (parsed.file.path, row)
+            for parsed in new
+            if (parsed.file.path, parsed.digest) not in there
+            for row, paths in self._departed(parsed.digest)
+            if row.slug == parsed.memory.slug and parsed.file.path in paths and row.id not in known
+        }
+        return list(back.values())
+
+    def _departed(self, digest: str) -> list[tuple[MemoryRow, set[str]]]:
+        if digest not in self.departed:
+            self.departed[digest] = catalog.gone_memories(self.connection, self.index.id, digest)
+        return self.departed[digest]
 
     def _finish(self, changes: LedgerChanges) -> None:
         """Drop what no memory took, and say that the files are read."""

@@ -54,9 +54,9 @@ def make(ledger: Ledger, folder: Path, now: datetime, nightly: bool = False) -> 
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         part.unlink(missing_ok=True)
         part.touch(0o600, exist_ok=False)
-        with translated():
+        with ledger.copying, translated():
             ledger.backup(part)
-        part.rename(folder / name)
+            part.rename(folder / name)
     except OSError as error:
         kind = DiskFull if error.errno in FULL else MemdError
         raise kind(f"{folder} cannot be written: {error.strerror}", "name a directory that can be") from error

@@ -72,6 +72,8 @@ class Ledger:
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
+        self.copying = threading.Lock()
+        """Held while a backup is made: until it is complete it has no name under which anybody finds it."""
         self.id, self.seq = self._begin()
 
     def _begin(self) -> tuple[str, int]:

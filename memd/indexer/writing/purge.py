@@ -218,11 +218,14 @@ def left_behind(stores: OwnStores, ns: str, trace: MemoryTrace) -> list[dict[str
     Every column of the ledger and every byte of memd's files is searched: a list of places would miss one.
     """
     index = stores.index(ns)
+    with stores.ledger.copying:
+        # A backup that was begun before has its name now.
+        files = list(_files(stores, index))
     problem = index.collection.wait_renewed(RENEW_SECONDS) if index.collection is not None else ""
     # It has vectors and digests, but no text.
     left = [("chroma", f"it will be made again: {problem}")] if problem else []
     left += [(f"state.db: {name}", OTHERS) for name in _columns(stores.ledger.reader, trace)]
-    for file, why in _files(stores, index):
+    for file, why in files:
         # Other memories may have had the same text once: in the ledger itself their digests stay.
         digests = () if file.name.startswith(stores.ledger.path.name) else trace.digests
         if _is_holding(file, [*trace.needles(), *map(str.encode, digests)], why is BACKUP):
