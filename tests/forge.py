@@ -21,6 +21,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import memd.failpoints
@@ -32,10 +33,18 @@ DAEMON_MODULES = (
     *("yaml", "apscheduler.schedulers.background"),
 )
 CHROMA = "memd.indexer.store.chroma_process"
+READER = "memd.daemon.readers.process"
+CHILDREN = (CHROMA, READER)
+"""What a daemon that was started so starts so too, and else from nothing: a second of a core each."""
+FORGED_CHILDREN = "forged-children"
+"""Where a home has their numbers: their command lines do not say whose they are."""
+OWN_CHILDREN = "MEMD_TEST_OWN_CHILDREN"
+"""Set for a daemon that starts its children from nothing, as the descriptors that it has open are looked at."""
 MODULES = {
     "memd.daemon": DAEMON_MODULES,
     "memd": COMMAND_MODULES,
     CHROMA: ("chromadb", "chromadb.api.rust", "httpx", "numpy"),
+    READER: ("memd.daemon.readers.process", "whoosh.index"),
 }
 QUIET = {"OPENBLAS_NUM_THREADS": "1", "ANONYMIZED_TELEMETRY": "False", "ORT_DISABLE_TELEMETRY": "1"}
 """What the daemon sets before it loads these."""
@@ -164,10 +173,8 @@ def _bury(started: dict[int, socket.socket]) -> None:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
             return
-        told = started.pop(pid, None)
-        if told is None:
-            continue
-        with told, suppress(OSError):
+        # Whoever asked may have been killed since: a reset connection is no reason to end.
+        with started.pop(pid) as told, suppress(OSError):
             told.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
@@ -187,11 +194,30 @@ def _become(wish: dict[str, Any], files: list[int]) -> None:
         importlib.import_module("memd.indexer.store.vectors").GATHER_SECONDS = float(os.environ[CHROMA_AFTER])
 
 
+def start_children_from(forges: dict[str, Forge]) -> None:
+    """Let the processes that memd starts for itself come out of these; those of other modules start from nothing."""
+    child = importlib.import_module("memd.child")
+
+    def popen(command: list[str], *, stdin: int, pass_fds: Sequence[int], env: dict[str, str]) -> Any:
+        module, _, *arguments = command[command.index("-m") + 1 :]
+        if module not in forges or "MEMD_HOME" not in env or OWN_CHILDREN in env:
+            return subprocess.Popen(command, stdin=stdin, pass_fds=pass_fds, env=env)
+        started = forges[module].start(env, [*pass_fds, 1, 2], ["0", *arguments])
+        with Path(env["MEMD_HOME"], FORGED_CHILDREN).open("a") as known:
+            known.write(f"{started.pid}\n")
+        return started
+
+    child.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": popen})
+
+
 if __name__ == "__main__":
     sys.path[0] = str(Path.cwd())
     name = sys.argv[2]
+    forges = {module: Forge(module) for module in CHILDREN} if name == "memd.daemon" else {}
     for module in MODULES[name]:
         importlib.import_module(module)
+    if forges:
+        start_children_from(forges)
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as asked:
         serve(asked)

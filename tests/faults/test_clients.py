@@ -28,6 +28,7 @@ from memd.protocol.methods import METHODS
 from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST
 from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import eventually, rounds, serve
+from tests.forge import OWN_CHILDREN
 
 NOBODY = 65534
 LOADED = True
@@ -159,11 +160,18 @@ def warmed_up(home: Home) -> set[str]:
     return seen[-1]
 
 
+@pytest.fixture
+def home(home: Home) -> Home:
+    home.env[OWN_CHILDREN] = "1"
+    return home
+
+
 @pytest.fixture(scope="module")
 def common() -> Iterator[Home]:
     """One daemon with the usual settings, which every test of this file that needs no others talks to."""
     path = Path(tempfile.mkdtemp(prefix="memd-"))
     home = Home(path / "h")
+    home.env[OWN_CHILDREN] = "1"
     home.path.mkdir()
     workspace = write_notes(path / "agent")
     (workspace / BIG).write_text(
