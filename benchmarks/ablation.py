@@ -21,7 +21,7 @@ from store import say
 from memd import exam
 from memd.config.load import load as load_settings
 from memd.indexer.model.embedder import load_embedder, source_of
-from memd.indexer.query import ranking, search, wording
+from memd.indexer.query import search, signals, wording
 from memd.indexer.store.own_stores import OwnStores
 from memd.models import Ask, Workspace
 
@@ -72,12 +72,12 @@ def _table(stores: OwnStores, one: Collection, parts: list[str] | None) -> str:
 
 def _variants(parts: list[str] | None) -> Iterator[tuple[str, Any, dict[str, str]]]:
     yield "everything", _without(), {}
-    for name in parts or [name for name in ranking.WEIGHTS if name not in ("newest", "episode", "declared")]:
+    for name in parts or [name for name in signals.WEIGHTS if name not in ("newest", "episode", "declared")]:
         yield f"without {name}", _without(name), {}
     if not parts:
-        yield "without all of a line", _without(*ranking.OF_A_LINE), {}
+        yield "without all of a line", _without(*(one.name for one in signals.OF_A_LINE)), {}
         yield "without parts of words", _no_parts(), {}
-        yield "words and meaning only", _without(*(set(ranking.WEIGHTS) - {"words", "meaning"})), {}
+        yield "words and meaning only", _without(*(set(signals.WEIGHTS) - {"words", "meaning"})), {}
         yield "reciprocal ranks (k = 60)", _without(), {"fusion": "rrf"}
         yield "text only", _without(), {"mode": "text"}
         yield "vectors only", _without(), {"mode": "vector"}
@@ -85,12 +85,12 @@ def _variants(parts: list[str] | None) -> Iterator[tuple[str, Any, dict[str, str
 
 @contextmanager
 def _without(*names: str) -> Iterator[None]:
-    kept = dict(ranking.WEIGHTS)
+    kept = dict(signals.WEIGHTS)
     try:
-        ranking.WEIGHTS.update(dict.fromkeys(names, 0.0))
+        signals.WEIGHTS.update(dict.fromkeys(names, 0.0))
         yield
     finally:
-        ranking.WEIGHTS.update(kept)
+        signals.WEIGHTS.update(kept)
 
 
 @contextmanager

@@ -90,7 +90,7 @@ def synthetic_vectors(home: Home) -> None:
         _fill(connection, rng, number, "1", (model.dims,))
         source = vector_table.MULTILINGUAL
         other = vector_table.model_id(
-            connection, multilingual.NAME, multilingual.FINGERPRINT, multilingual.DIMS, source
+            connection, multilingual.MODEL_NAME, multilingual.FINGERPRINT, multilingual.DIMS, source
         )
         _fill(connection, rng, other, vector_table.OF_OTHER_LANGUAGES, (1 + PIECES, multilingual.DIMS))
     ledger.close()

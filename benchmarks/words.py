@@ -20,7 +20,7 @@ from retrieval import markdown
 from store import say
 
 from memd.config.schema import EmbeddingSettings
-from memd.indexer.language.tongues import SMALL_WORDS, language_of
+from memd.indexer.language.languages import SMALL_WORDS, language_of
 from memd.indexer.language.words import MARKS, STOPWORDS, UNSPACED
 from memd.indexer.model import multilingual
 from memd.indexer.model.embedder import load_embedder

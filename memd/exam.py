@@ -161,7 +161,7 @@ class QuestionProblem:
     why: str
 
 
-def read(text: str) -> tuple[list[ExamQuestion], list[QuestionProblem]]:
+def read_questions(text: str) -> tuple[list[ExamQuestion], list[QuestionProblem]]:
     """The questions of a file, and the problems of its other lines; empty lines and # comments are skipped."""
     numbered = enumerate(text.removeprefix("\ufeff").split("\n"), 1)
     return collect((line, row) for line, row in numbered if row.strip() and not row.lstrip().startswith("#"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -41,7 +42,7 @@ class BodyLimit(NamedTuple):
 
 
 @dataclass
-class HttpGuard:
+class HttpGuard(ABC):
     """Stands before an app: checks requests, reads their bodies, and puts the same headers on every answer."""
 
     app: ASGIApp
@@ -63,19 +64,21 @@ class HttpGuard:
         except Rejected as rejected:
             await self.refusal(rejected)(scope, receive, send)
 
+    @abstractmethod
     def check(self, scope: Scope, headers: Headers) -> None:
         """Raise Rejected unless the request may be answered."""
-        raise NotImplementedError
 
     async def pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Have the app answer."""
         await self.app(scope, receive, send)
 
+    @abstractmethod
     def refusal(self, rejected: Rejected) -> Response:
-        raise NotImplementedError
+        """The answer to a request that was not let through."""
 
+    @abstractmethod
     def body_limit(self) -> BodyLimit:
-        raise NotImplementedError
+        """What a body may be like."""
 
     async def _whole_body(self, scope: Scope, receive: Receive) -> Receive:
         """The body, read within a time and a size; then whatever else comes."""

@@ -463,4 +463,4 @@ def test_what_was_masked_holds_no_secret_and_has_the_same_lines(text: str) -> No
 @fuzzed
 @given(pieces('{"query": ', '"x"', "}", "\n", "- q: ", "expect: ", "path: ", "key: ", ":", "[", "]", "#", "  "))
 def test_questions_of_an_exam_are_read_or_named(text: str) -> None:
-    exam.read(text)
+    exam.read_questions(text)

@@ -84,12 +84,12 @@ def test_notes_are_found_across_languages_and_after_a_restart(real: Home) -> Non
         assert first(client, "Wer bessert das Scheunendach aus?") == "MEMORY#dach"
         assert first(client, "去维也纳的火车从几号站台出发？") == "MEMORY#reise"
         # The English workspace has no such vectors until it is asked in another language.
-        assert counts(real)[multilingual.NAME] == 5
+        assert counts(real)[multilingual.MODEL_NAME] == 5
         client.query("Wo hängt der Ersatzschlüssel für die Garage?", ns="english")
         # The first such question waits for its vectors, but not as long as a busy machine may take.
         client.sync(vectors=True)
         assert first(client, "Wo hängt der Ersatzschlüssel für die Garage?", "english") == "MEMORY#garage"
-        assert counts(real)[multilingual.NAME] == 7
+        assert counts(real)[multilingual.MODEL_NAME] == 7
         assert client.status()["pending_vectors"] == 0
     real.stop()
     with real.start() as client:

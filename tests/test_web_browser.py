@@ -47,7 +47,7 @@ def tended() -> Iterator[tuple[Home, Path, Client]]:
 
 
 def lived(home: Home, agent: Path, client: Client) -> None:
-    """Let days go by: most memories are five days old, one was laid aside, one shown to Ada, one has two versions."""
+    """Let days go by: most memories are five days old, one became dormant, one shown to Ada, one has two versions."""
     ago = (datetime.now(UTC) - timedelta(days=5)).isoformat(timespec="milliseconds")
     with sqlite3.connect(home.state / "state.db", timeout=PATIENCE) as ledger:
         ledger.execute("UPDATE memories SET first_seen = ? WHERE slug <> 'garden'", (ago,))
@@ -165,7 +165,7 @@ def test_life_shows_the_tiers_over_time_and_a_memory_who_was_shown_it(inside: Br
     assert tab.locator(".areas polygon").count() == 4
     tab.get_by_text("As a table").click()
     today, *_, first = tab.locator(".list tbody tr").all()
-    assert int(today.locator("td").last.inner_text()) == 1, "one was laid aside today"
+    assert int(today.locator("td").last.inner_text()) == 1, "one became dormant today"
     assert int(first.locator("td").last.inner_text()) == 0, "and was not five days ago"
     tab.goto("/memory?ns=agent&key=2026-02-15%23ersatztv")
     shown = tab.locator("section", has=tab.get_by_role("heading", name="Who was shown it"))

@@ -13,7 +13,7 @@ import pytest
 
 from memd.config.schema import EmbeddingSettings
 from memd.indexer.indexing import ingest
-from memd.indexer.language.tongues import SMALL_WORDS, language_of
+from memd.indexer.language.languages import SMALL_WORDS, language_of
 from memd.indexer.language.words import STOPWORDS, UNSPACED
 from memd.indexer.model import multilingual
 from memd.indexer.model.embedder import HashEmbedder, load_embedder

@@ -8,7 +8,7 @@ from typing import Any
 from memd.cli import daemon_calls
 from memd.errors import MemdError
 
-MOST = 500
+MOST_SHOWN = 500
 
 
 def _completer(method: str, rows: str, name: str = "", **params: Any) -> Callable[[Any, str], list[str]]:
@@ -23,7 +23,7 @@ def _completer(method: str, rows: str, name: str = "", **params: Any) -> Callabl
         except MemdError:
             return []
         names = {row[name] if name else row for row in answer.get(rows, ())}
-        return sorted(one for one in names if one.startswith(incomplete))[:MOST]
+        return sorted(one for one in names if one.startswith(incomplete))[:MOST_SHOWN]
 
     return complete
 

@@ -170,7 +170,7 @@ def _cut(text: str, room: int) -> str:
 
 
 def _aside(row: Mapping[str, Any]) -> str:
-    """A mark for a memory that was laid aside, or never became more than a capture."""
+    """A mark for a memory that became dormant, or never became more than a capture."""
     return f"({row['tier']})" if row.get("tier") in ("dormant", "sensory") else ""
 
 

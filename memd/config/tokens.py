@@ -25,7 +25,7 @@ from memd.errors import AlreadyExists, NotFound, StoreBroken, UnsafePlace, Usage
 
 PREFIX = "memd_"
 """By it a scanner for secrets knows a token that was left lying about."""
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,39}")
+TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,39}")
 SPAN = re.compile(r"(\d{1,5})([smhdwy])")
 SECONDS = {**UNITS, "y": 365 * 86_400}
 
@@ -55,10 +55,10 @@ class AccessToken:
 
 def add(name: str, ns: tuple[str, ...], *, write: bool, expires: int | None = None) -> tuple[AccessToken, str]:
     """Make a token: what it may do, and itself, which is kept nowhere."""
-    if not NAME.fullmatch(name):
+    if not TOKEN_NAME.fullmatch(name):
         raise UsageError(f"{name!r} cannot be the name of a token", "up to 40 letters, digits, dots, dashes and @")
     if not ns:
-        raise UsageError("a token is for one or more workspaces", "name them: --ns NAME")
+        raise UsageError("a token is for one or more workspaces", "name them: --ns TOKEN_NAME")
     secret = PREFIX + secrets.token_urlsafe(32)
     with _changing() as tokens:
         if name in tokens:

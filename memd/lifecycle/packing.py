@@ -15,7 +15,7 @@ from memd.prose import FENCE, LINE, SENTENCE, CodeFence, flat_line
 PINNED_SHARE = 4
 """Pinned memories take at most 1/4 of the budget."""
 
-MOST = 400
+MOST_TOKENS = 400
 """The most tokens of one memory."""
 
 LEAST = 25
@@ -76,7 +76,7 @@ class Packer:
     worth: Worth
     against: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """The memories that contradict each one: shown with it, or it is not shown."""
-    most: int = MOST
+    most: int = MOST_TOKENS
 
     def pinned(self, memories: Iterable[int], budget: int) -> PackedContext:
         """Pack pinned memories, in their order, into their part of the budget."""

@@ -19,7 +19,7 @@ from memd.models import KINDS, PINNED, TIERS, Tier
 
 
 OFF = "off"
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+RULE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 SYSTEM = "sys-"
 """The optional prefix of the names of built-in rules."""
 ARROW = re.compile(r"→|->|=>(?!\d)")
@@ -62,7 +62,7 @@ def parse(name: str, text: str) -> Rule:
 def named(name: str) -> str:
     """A rule's name without the optional `sys-`, checked."""
     plain = name.removeprefix(SYSTEM)
-    if not NAME.fullmatch(plain):
+    if not RULE_NAME.fullmatch(plain):
         raise UsageError(f"{name!r} cannot be the name of a rule", "use small letters, digits and dashes, at most 64")
     return plain
 

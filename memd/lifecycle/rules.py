@@ -236,5 +236,5 @@ REASONS: dict[str, Callable[[Any], str]] = {
     "useful": lambda count: f"useful {count} time{'' if count == 1 else 's'}",
     "told": lambda count: f"shown {count} time{'' if count == 1 else 's'} when someone said what was useful",
     "utility": lambda share: f"useful in {share:.1%} of them",
-    "returned": lambda returned: f"{'' if returned else 'not '}asked for since it was laid aside",
+    "returned": lambda returned: f"{'' if returned else 'not '}asked for since it became dormant",
 }

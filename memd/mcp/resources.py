@@ -60,7 +60,7 @@ async def _file_page(call: Call, offset: int, last: str) -> tuple[list[str], boo
     return [path for path in paths if path != last], offset + PAGE < result["total"]
 
 
-async def read(call: Call, uri: str) -> str:
+async def resource_text(call: Call, uri: str) -> str:
     """The text of a resource, safe for a model to read."""
     if uri == TOPICS:
         rows = (await call("topic.list", {}))["topics"]

@@ -33,7 +33,7 @@ from memd.version import __version__
 
 log = logging.getLogger("memd.mcp")
 
-NAME = "memd"
+SERVER_NAME = "memd"
 INSTRUCTIONS = " ".join(DECLARED["instructions"].split())
 MAX_SUBSCRIPTIONS = 1_000
 MAX_STREAMS = 64
@@ -74,7 +74,7 @@ class SdkServer:
 
     def _create(self, subscriptions: dict[str, Any]) -> Server[dict[str, Any]]:
         server: Server[dict[str, Any]] = Server(
-            NAME,
+            SERVER_NAME,
             version=__version__,
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
@@ -151,7 +151,7 @@ class SdkServer:
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
-        text = await _or_error(resources.read(self._call(context), uri))
+        text = await _or_error(resources.resource_text(self._call(context), uri))
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)])
 
     # --- subscriptions ------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ class FileContent:
         return without_markers(decode(self.data))
 
 
-def read(path: Path, max_bytes: int) -> FileContent:
+def read_file(path: Path, max_bytes: int) -> FileContent:
     """Read bytes and stat that belong together; a file that is being written is tried again."""
     for _ in range(ATTEMPTS):
         if (content := _read_once(path, max_bytes)) is not None:

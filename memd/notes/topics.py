@@ -17,7 +17,7 @@ from memd.notes.sections import closed, nested
 from memd.prose import LINE, flat_line
 
 MAX_SUMMARY = 600
-NAME = re.compile(r"[^\x00-\x1f/\\]+")
+TOPIC_NAME = re.compile(r"[^\x00-\x1f/\\]+")
 GENERAL = "General Project Knowledge"
 SPECIALIZED = "Specialized Knowledge"
 PAIR = {GENERAL.casefold(), SPECIALIZED.casefold()}
@@ -125,7 +125,7 @@ def new_topic_name(name: str, layout_index: str) -> str:
 def topic_name(name: str) -> str:
     """A topic's name, checked: it must be usable as a file name."""
     plain = name.strip()
-    if not NAME.fullmatch(plain) or plain.startswith(".") or len(plain.encode()) > 200:
+    if not TOPIC_NAME.fullmatch(plain) or plain.startswith(".") or len(plain.encode()) > 200:
         raise UsageError(f"{name!r} cannot be the name of a topic", "letters, digits, spaces and dashes; no slashes")
     return plain
 

@@ -39,7 +39,7 @@ MARKS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
 MACHINE_MADE = re.compile(
     r"\.min\.[cm]?js$|\.(?:bundle|generated)\.[cm]?[jt]sx?$|_pb2(?:_grpc)?\.pyi?$|\.pb\.(?:go|cc|h)$"
 )
-MOST = 50_000
+MOST_FILES = 50_000
 """Maximum number of files; a workspace with more is a disk rather than a project."""
 
 
@@ -97,8 +97,8 @@ def _enter(root: Path, entry: os.DirEntry[str], path: str, rules: Rules, listing
 def _take(entry: os.DirEntry[str], path: str, listing: SourceListing) -> None:
     if MACHINE_MADE.search(path):
         listing.skipped[path] = "it was made by a machine"
-    elif len(listing.files) >= MOST:
-        listing.skipped.setdefault("", f"there are more than {MOST:,} sources; the rest is left out")
+    elif len(listing.files) >= MOST_FILES:
+        listing.skipped.setdefault("", f"there are more than {MOST_FILES:,} sources; the rest is left out")
     else:
         try:
             listing.files[path] = FileStat.of(entry.stat(follow_symlinks=False))

@@ -32,6 +32,7 @@ from tests.faults.agreement import (
     shown,
     wait_for_collections,
 )
+from tests.forge import OWN_CHILDREN
 
 
 def run_daemon(home: Home, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -211,6 +212,7 @@ def test_it_stops_whatever_it_is_doing(home: Home, workspace: Path) -> None:
     eventually(home.socket.exists, every=0.005)
     _stopped_while(home, "starting")
     home.from_nothing = SOAK
+    home.env[OWN_CHILDREN] = "1"
     client = home.start()
     eventually(lambda: client.status()["pending"])
     _stopped_while(home, "importing equal sections")

@@ -184,14 +184,14 @@ TV = shown(3, 6, "## ErsatzTV\n\nSet up the ErsatzTV skill.\nThe API endpoint is
     ],
 )
 def test_what_a_question_may_expect(expected: dict[str, Any], is_it: bool):
-    (question,), problems = exam.read(json.dumps({"question": "?", **expected}))
+    (question,), problems = exam.read_questions(json.dumps({"question": "?", **expected}))
     assert not problems
     assert [one.matches(TV) for one in question.expected] == [is_it]
     assert exam.cover([TV], question.expected) == [frozenset({0}) if is_it else frozenset()]
 
 
 def test_a_hit_that_is_too_long_is_found_and_covers_nothing():
-    (question,), _ = exam.read('{"question": "?", "expect_text": "needle"}')
+    (question,), _ = exam.read_questions('{"question": "?", "expect_text": "needle"}')
     long = shown(1, 9, "needle " + "hay " * 300)
     assert question.expected[0].matches(long)
     assert exam.cover([long], question.expected) == [frozenset()]
@@ -199,7 +199,7 @@ def test_a_hit_that_is_too_long_is_found_and_covers_nothing():
 
 def test_several_things_may_be_expected_and_the_same_one_counts_once():
     text = '{"question": "?", "expect": ["2026-02-15#ersatztv", "2026-02-15#ersatztv"], "expect_text": ["a", "b"]}'
-    (question,), _ = exam.read(text)
+    (question,), _ = exam.read_questions(text)
     assert [one.label for one in question.expected] == ["2026-02-15#ersatztv", '"a"', '"b"']
 
 
@@ -222,7 +222,7 @@ def test_lines_that_are_no_questions_are_named_and_the_others_are_kept():
             '{"query": "also good", "expect": "k"}\r',
         ]
     )
-    found, problems = exam.read(text)
+    found, problems = exam.read_questions(text)
     assert [(question.line, question.text) for question in found] == [(3, "good"), (14, "also good")]
     assert (found[0].category, found[0].ns) == ("c", "agent")
     assert [problem.line for problem in problems] == [4, 5, 6, 7, 8, 9, 10, 11, 12]
@@ -235,7 +235,7 @@ def test_lines_that_are_no_questions_are_named_and_the_others_are_kept():
 
 
 def test_the_report_names_what_was_missed_and_what_came_instead():
-    asked, _ = exam.read(
+    asked, _ = exam.read_questions(
         '{"question": "one", "expect": "memory/2026-02-15.md:6", "category": "easy"}\n'
         '{"question": "two", "expect": "memory/2026-02-15.md:90"}\n'
         '{"question": "three", "expect": "memory/2026-02-15.md:90"}'

@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
+from memd.indexer.language.languages import foreign_language, language_of
 from memd.indexer.language.times import question_times, spans
-from memd.indexer.language.tongues import foreign_language, language_of
 
 TODAY = date(2026, 2, 18)
 """A Wednesday."""

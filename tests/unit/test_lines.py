@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 
 import numpy as np
@@ -10,8 +10,10 @@ import pytest
 
 from memd.indexer.language.question import parse
 from memd.indexer.language.words import words
-from memd.indexer.query import ranking
-from memd.indexer.query.lines import ChunkLines, LineFinder, LineUnit, units_of
+from memd.indexer.query import signals
+from memd.indexer.query.evidence import ChunkLines, best_lines
+from memd.indexer.query.lines import LineUnit, units_of
+from memd.indexer.query.ranking import Floats
 from memd.indexer.query.wording import match_words
 from memd.indexer.store.text import TextIndex
 from memd.models import Chunk
@@ -36,8 +38,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TextIndex]:
     made.close()
 
 
-def reader(index: TextIndex, question: str) -> LineFinder:
-    return LineFinder(match_words(index.postings(), list(words(question))), parse(question, NOW))
+def best(index: TextIndex, question: str, passages: Sequence[ChunkLines]) -> dict[str, Floats]:
+    return best_lines(match_words(index.postings(), list(words(question))), parse(question, NOW), passages)
 
 
 def unit(text: str) -> LineUnit:
@@ -51,7 +53,7 @@ def passage(*lines: str, before: str = "", after: str = "", day: date | None = D
 
 
 def part(index: TextIndex, question: str, name: str, *passages: ChunkLines) -> list[float]:
-    return reader(index, question).best(passages)[name].tolist()
+    return best(index, question, passages)[name].tolist()
 
 
 # Units
@@ -129,28 +131,28 @@ def test_passages_know_nothing_of_each_other(index: TextIndex):
         passage("The router hums"), passage("fjord", after="shed"), passage("shed", before="router"),
         passage("nothing here", "nor here"), passage("router fjord shed"),
     ]  # fmt: skip
-    together = reader(index, question).best(mixed)
+    together = best(index, question, mixed)
     for nth, one in enumerate(mixed):
-        alone = reader(index, question).best([one])
-        for name in ranking.OF_A_LINE:
+        alone = best(index, question, [one])
+        for name in (one.name for one in signals.OF_A_LINE):
             assert together[name][nth] == pytest.approx(alone[name][0]), (nth, name)
 
 
 def test_shares_of_lines_never_exceed_the_whole(index: TextIndex):
     for question in ("build", "build rebuild", "shed shed trees", "port 8409", "router fjord nate apple"):
         lines = [passage(*[f"{question} {question} {text}" for text in TEXTS], before=question, after=question)]
-        found = reader(index, question).best(lines)
+        found = best(index, question, lines)
         assert 0 < found["lines"][0] <= 1 and 0 < found["line"][0] <= 1 + 1e-9
 
 
 def test_one_line_is_best_in_all_parts_together(index: TextIndex):
     # The label stands in one line and the words in another: both are not added up.
-    found = reader(index, "router fjord").best([passage("Router: off", "x", "y", "the router fjord")])
+    found = best(index, "router fjord", [passage("Router: off", "x", "y", "the router fjord")])
     assert (found["line"][0], found["label"][0]) == (pytest.approx(1), 0)
 
 
 def test_no_words_found_is_no_error(index: TextIndex):
-    found = reader(index, "xyzzy plugh").best([passage("The router hums", "x")])
+    found = best(index, "xyzzy plugh", [passage("The router hums", "x")])
     assert found["lines"].tolist() == [0] and found["line"].tolist() == [0]
     assert all(isinstance(values, np.ndarray) for values in found.values())
 

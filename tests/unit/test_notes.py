@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memd.models import Note
 from memd.notes.blocks import MAX_CHUNK
 from memd.notes.parse import parse
-from memd.notes.read import SkippedFile, read
+from memd.notes.read import SkippedFile, read_file
 
 DAILY = """# 2026-02-15
 
@@ -247,7 +247,7 @@ def test_hostile_markdown_is_cut_in_linear_time(unit: str):
 def test_a_fifo_in_place_of_a_file_does_not_block(tmp_path: Path):
     os.mkfifo(tmp_path / "a.md")
     with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(read, tmp_path / "a.md", 1_000)
+        reading = pool.submit(read_file, tmp_path / "a.md", 1_000)
         done, _ = wait([reading], 20)
         if not done:
             os.close(os.open(tmp_path / "a.md", os.O_WRONLY | os.O_NONBLOCK))

@@ -425,7 +425,7 @@ def test_fading_is_counted_from_the_last_limit_that_was_passed(text: str, age: i
         (life("ltm", age=90 * DAY, idle=200 * HOUR), "ltm, unused for 200 h"),
         (life(age=4 * DAY, accesses=1), "stm, 96 h old, 1 access: importance 0.5 → 0.45"),
         (life(accesses=40, useful=1), "shown 40 times when someone said what was useful, useful in 2.5% of them"),
-        (life("dormant", moved_ago=HOUR, idle=TICK), "dormant, asked for since it was laid aside"),
+        (life("dormant", moved_ago=HOUR, idle=TICK), "dormant, asked for since it became dormant"),
     ],
 )
 def test_a_match_says_why_with_its_numbers(one: Life, words: str) -> None:

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.indexer.lifecycle.sync_state import joined, read, updated
+from memd.indexer.lifecycle.sync_state import joined, parsed, updated
 
 MOMENTS = st.integers(1, 9).map(lambda day: f"2026-02-0{day}T10:00:00.000+00:00")
 MOVES = st.fixed_dictionaries(
@@ -31,7 +31,7 @@ STATES = st.dictionaries(st.sampled_from([("a.md#x",), ("b.md#y",)]), LIVES, max
 
 
 def known(text: str):
-    return read(text).known()
+    return parsed(text).known()
 
 
 @given(history=st.lists(STATES, min_size=1, max_size=6))
@@ -41,7 +41,7 @@ def test_a_file_says_what_was_last_observed(history):
         text, _ = updated(text, state)
         assert updated(text, state) == (text, 0), "written twice is written once"
         assert known(text) == {subject: facts for subject, facts in state.items() if facts}
-        assert not read(text).garbage
+        assert not parsed(text).garbage
 
 
 @given(history=st.lists(STATES, min_size=1, max_size=5), data=st.data())
@@ -65,10 +65,10 @@ def test_machines_come_to_the_same_in_whatever_order_they_hear_of_each_other(sta
 def test_garbage_is_told_and_changes_nothing(state, junk):
     text, _ = updated("", state)
     junk = "x" + "".join(junk.split())
-    found = read(f"{text}{junk}\n")
+    found = parsed(f"{text}{junk}\n")
     assert found.known() == known(text) and len(found.garbage) == 1
     cleaned, _ = updated(f"{text}{junk}", state)
-    assert not read(cleaned).garbage and known(cleaned) == known(text)
+    assert not parsed(cleaned).garbage and known(cleaned) == known(text)
 
 
 def test_lines_that_are_not_memds_are_refused_with_a_reason():
@@ -89,7 +89,7 @@ def test_lines_that_are_not_memds_are_refused_with_a_reason():
         '{"v": 1, "memory": "a.md#x", "tier": "ltm"}': "half of a move",
         json.dumps({"v": 1, "edge": ["a", "refines", "b"], "made": moment}): "half of an edge",
     }.items():
-        ((nth, reason),) = read(f"\n{line}\n").garbage
+        ((nth, reason),) = parsed(f"\n{line}\n").garbage
         assert nth == 2 and why in reason, line
 
 

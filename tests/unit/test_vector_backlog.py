@@ -59,7 +59,7 @@ def test_a_small_workspace_does_not_wait_behind_a_large_one_and_one_that_is_aske
     assert (of_both, count) == ({small.id, large.id}, 30), "what is fetched at once is filled up"
     with lab.stores.ledger.write() as connection:
         connection.execute("UPDATE workspaces SET polyglot = 1 WHERE id = ?", (large.id,))
-    large.polyglot = True
+    large.multilingual = True
     backlog.recount("test", True)
     assert backlog.pending == 2 * LARGE + SMALL
     backlog.asked([large.id])

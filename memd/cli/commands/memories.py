@@ -96,7 +96,7 @@ def gc(result: Result, args: Args) -> None:
         why = f" ({memory['moved_why']})" if memory["moved_why"] else ""
         console.line(f"{_place(memory)}  dormant since {reports.moment(memory['moved'])}{why}")
     if not (result["expired"] or result["dormant"]):
-        console.note("nothing has run out, and nothing rests")
+        console.note("No expired and no dormant memories.")
     if more := result["dormant_total"] - len(result["dormant"]):
         console.note(f"and {more:,} more that rest (all of them: memd list --tier dormant)")
 

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from memd.cli.connecting import json_file, toml_file
-from memd.cli.connecting.json_file import NAME, Item, Member, Piece
+from memd.cli.connecting.json_file import SERVER_NAME, Item, Member, Piece
 from memd.cli.hook import EVENTS
 
 XDG = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
@@ -102,13 +102,13 @@ def hook_command(here: Here, event: str) -> dict[str, Any]:
 def program(scope: str) -> tuple[str, ...]:
     """How memd is called: by its place for this user, by its name in files that others share."""
     if scope == "project":
-        return (NAME,)
-    beside = Path(sys.executable).with_name(NAME)
+        return (SERVER_NAME,)
+    beside = Path(sys.executable).with_name(SERVER_NAME)
     given = Path(sys.argv[0])
-    if given.name == NAME and given.is_file() and os.access(given, os.X_OK):
+    if given.name == SERVER_NAME and given.is_file() and os.access(given, os.X_OK):
         return (str(given.absolute()),)
-    found = str(beside) if beside.is_file() else shutil.which(NAME)
-    return (found,) if found else (sys.executable, "-m", NAME)
+    found = str(beside) if beside.is_file() else shutil.which(SERVER_NAME)
+    return (found,) if found else (sys.executable, "-m", SERVER_NAME)
 
 
 # --- where it is added ---------------------------------------------------------------------------------------------

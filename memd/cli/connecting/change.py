@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memd.cli.connecting.agents import Place
-from memd.cli.connecting.json_file import NAME, Unreadable, without
+from memd.cli.connecting.json_file import SERVER_NAME, Unreadable, without
 from memd.config import paths
 from memd.errors import Refused
 
@@ -120,7 +120,7 @@ def disconnected(place: Place) -> Change:
     try:
         text = _text(place, before)
         if place.format.state(text, place.pieces) == "taken":
-            stays = f"its entry {NAME} does not start memd, so it stays"
+            stays = f"its entry {SERVER_NAME} does not start memd, so it stays"
             return Change(place.path, before, before, note="; ".join(filter(None, (stays, _note(copy)))))
         clean, old = _pristine(place, before, text)
         gone = old is not None and old.made_file and place.format.is_empty(clean)
@@ -161,7 +161,7 @@ def _backup_of_taken(place: Place, force: bool) -> Path:
     if force:
         return _backup_name(place.path)
     raise Refused(
-        f"{place.path} has an entry called {NAME} that does not start memd",
+        f"{place.path} has an entry called {SERVER_NAME} that does not start memd",
         "give it another name, or have it replaced with --force; a copy of the file is kept",
     )
 

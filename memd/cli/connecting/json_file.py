@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-NAME = "memd"
+SERVER_NAME = "memd"
 """The name of the server in every file."""
 HOOK = re.compile(r"\bmemd\b.*\shook\s+[a-z-]+")
 """Recognises memd's commands among other hooks, also those that an older memd wrote."""
@@ -59,7 +59,7 @@ def entry_state(entry: Any, wanted: dict[str, Any]) -> str:
     command, args = (entry.get("command"), entry.get("args")) if isinstance(entry, dict) else (None, None)
     if not isinstance(command, str) or not isinstance(args, list):
         return "taken"
-    return "differs" if "mcp" in args and (PurePath(command).name == NAME or NAME in args) else "taken"
+    return "differs" if "mcp" in args and (PurePath(command).name == SERVER_NAME or SERVER_NAME in args) else "taken"
 
 
 class Draft:
@@ -119,7 +119,7 @@ def remove(text: str, pieces: Pieces, made: list[list[str]]) -> str:
     """The text without the pieces, and without the containers in `made` that are empty now."""
     for piece in pieces:
         if isinstance(piece, Member):
-            text = _without_member(text, (*piece.pointer, NAME))
+            text = _without_member(text, (*piece.pointer, SERVER_NAME))
         else:
             text = _without_hooks(text, piece.pointer)
     for pointer in sorted(made, key=len, reverse=True):
@@ -145,7 +145,7 @@ def is_empty(text: str) -> bool:
 
 def _state(root: Node, piece: Piece) -> str:
     if isinstance(piece, Member):
-        node = root.at((*piece.pointer, NAME))
+        node = root.at((*piece.pointer, SERVER_NAME))
         return "none" if node is None else entry_state(node.plain, piece.value)
     found = [group.value.plain for group in _our_groups(root.at(piece.pointer))]
     return "none" if not found else "connected" if found == [piece.value] else "differs"
@@ -176,7 +176,7 @@ def _add(draft: Draft, piece: Piece) -> None:
     depth = len(piece.pointer)
     while (node := root.at(piece.pointer[:depth])) is None:
         depth -= 1
-    keys = (*piece.pointer, NAME) if isinstance(piece, Member) else piece.pointer
+    keys = (*piece.pointer, SERVER_NAME) if isinstance(piece, Member) else piece.pointer
     to_list = depth == len(keys)
     if node.opens != ("[" if to_list else "{"):
         raise Unreadable(f"{'.'.join(piece.pointer[:depth])} is not {'a list' if to_list else 'an object'}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import tomlkit
 
-from memd.cli.connecting.json_file import NAME, Draft, Pieces, Unreadable, entry_state
+from memd.cli.connecting.json_file import SERVER_NAME, Draft, Pieces, Unreadable, entry_state
 
 MARK = "\ufeff"
 """A byte order mark, which is no part of TOML."""
@@ -23,14 +23,14 @@ def read(text: str) -> dict[str, Any]:
 def state(text: str, pieces: Pieces) -> str:
     """`connected`, `differs`, `taken` or `none`."""
     (piece,) = pieces
-    entry = _at(read(text), (*piece.pointer, NAME))
+    entry = _at(read(text), (*piece.pointer, SERVER_NAME))
     return "none" if entry is None else entry_state(entry, piece.value)
 
 
 def add(text: str, pieces: Pieces) -> Draft:
     """The text with the table at its end: the last table changes the meaning of nothing before it."""
     (piece,) = pieces
-    keys, table = (*piece.pointer, NAME), piece.value
+    keys, table = (*piece.pointer, SERVER_NAME), piece.value
     for key in reversed(keys):
         table = {key: table}
     newline = _newline(text)
@@ -48,10 +48,10 @@ def remove(text: str, pieces: Pieces, made: list[list[str]]) -> str:
     mark = MARK if text.startswith(MARK) else ""
     document, expected = tomlkit.parse(text.removeprefix(mark)), read(text)
     for values in (document, expected):
-        _delete(values, (*piece.pointer, NAME))
+        _delete(values, (*piece.pointer, SERVER_NAME))
     clean, newline = mark + tomlkit.dumps(document), _newline(text)
     if read(clean) != expected:
-        raise Unreadable(f"{'.'.join((*piece.pointer, NAME))} is not a table of its own")
+        raise Unreadable(f"{'.'.join((*piece.pointer, SERVER_NAME))} is not a table of its own")
     # The empty line before the table, where it was the last.
     alone = clean.endswith(newline * 2) and not text.endswith(newline * 2)
     return clean.removesuffix(newline) if alone else clean

@@ -108,7 +108,7 @@ class VectorBacklog:
 
     def fetch(self, model: ActiveModel, among: str, most: int) -> list[Row]:
         """The most urgent chunks without a vector of this model: of workspaces that lack few, then the newest."""
-        reader, key, waiting = self._stores.ledger.reader, (model.id, self._polyglots), self._waiting
+        reader, key, waiting = self._stores.ledger.reader, (model.id, self._multilingual_count), self._waiting
         newest, after, rows = vector_table.newest(reader), self._embedded_up_to.get(key, 0), list[Row]()
         small = nsmallest(FIRST, waiting, key=waiting.__getitem__)
         for some in (*map(_of, ([one] for one in small)), f"NOT {_of(small)}"):
@@ -143,14 +143,14 @@ class VectorBacklog:
             models.append((known, vector_table.OF_OTHER_LANGUAGES))
         waiting: Counter[int] = Counter()
         for number, among in models:
-            after = self._embedded_up_to.get((number, self._polyglots), 0)
+            after = self._embedded_up_to.get((number, self._multilingual_count), 0)
             waiting.update(vector_table.pending_counts(reader, number, after, among))
         with self._lock:
             self._want(waiting)
 
     @property
-    def _polyglots(self) -> int:
-        return sum(index.polyglot for index in self._stores.indexes.values())
+    def _multilingual_count(self) -> int:
+        return sum(index.multilingual for index in self._stores.indexes.values())
 
 
 def _of(workspaces: Iterable[int]) -> str:

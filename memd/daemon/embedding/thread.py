@@ -25,7 +25,7 @@ from memd.daemon.writer.queue import Turn
 from memd.daemon.writer.worker import Worker
 from memd.errors import DiskFull, MemdError, ModelUnavailable
 from memd.indexer.indexing import ingest
-from memd.indexer.language.tongues import foreign_language
+from memd.indexer.language.languages import foreign_language
 from memd.indexer.lifecycle import similarity
 from memd.indexer.model import multilingual
 from memd.indexer.model.scale import scale_of

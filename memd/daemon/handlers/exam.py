@@ -41,7 +41,7 @@ async def evaluate(ctx: HandlerContext, request: EvalRequest, call: IncomingCall
     if request.questions is not None:
         asked = exam.collect(enumerate(request.questions, 1))
     else:
-        asked = exam.read(await ctx.read(_read, workspace_writer.absolute_path(request.path)))
+        asked = exam.read_questions(await ctx.read(_read, workspace_writer.absolute_path(request.path)))
     return {"ns": list(ns), "mode": mode, **await _graded(ctx, asking, *asked, report)}
 
 

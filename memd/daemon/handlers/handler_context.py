@@ -32,13 +32,13 @@ from memd.daemon.watching.watcher import Watcher
 from memd.daemon.writer.file_tasks import scan_workspaces
 from memd.daemon.writer.life_tasks import AccessLog, resolve_mentions, resolve_mentions_later
 from memd.daemon.writer.queue import IndexingJob, Turn
-from memd.daemon.writer.store_tasks import mark_polyglot
+from memd.daemon.writer.store_tasks import mark_multilingual
 from memd.daemon.writer.worker import Worker
 from memd.errors import LedgerMoved, StoreBroken, UnknownWorkspace, UsageError
 from memd.indexer.context.code_names import CodeNames
 from memd.indexer.indexing.ingest import PLAIN, SETTLED, IndexingOptions, IngestReport
+from memd.indexer.language.languages import foreign_language, signs_of
 from memd.indexer.language.question import time_filter
-from memd.indexer.language.tongues import foreign_language, signs_of
 from memd.indexer.query.meaning import is_foreign_to
 from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
@@ -64,7 +64,7 @@ MODEL_SECONDS = 20.0
 LANGUAGE_SECONDS = 5.0
 """How long the first question in another language waits for its vectors, if no word of it is found."""
 MOST_SIGNS = 3
-"""Words of a question that are named for what made a workspace polyglot; they are small ones, which tell nothing."""
+"""Words of a question that are named as what made a workspace multilingual: small ones, which tell nothing."""
 
 
 MODEL_TRIES = 3
@@ -353,12 +353,12 @@ class HandlerContext:
             return True
         waiting = [index for name in ns if not (index := self.stores.index(name)).compares_languages]
         strange = await self.read(self._foreign_to, waiting, text)
-        waiting = [index for index in waiting if index.polyglot or index.id in strange]
-        new = tuple(index.workspace.ns for index in waiting if not index.polyglot)
+        waiting = [index for index in waiting if index.multilingual or index.id in strange]
+        new = tuple(index.workspace.ns for index in waiting if not index.multilingual)
         if new:
             signs = ", ".join(signs_of(text, language)[:MOST_SIGNS])
             why = f"{language}: a question of {date.today()}{f' ({signs})' if signs else ''}"
-            await self.write(mark_polyglot, self.stores, new, why)
+            await self.write(mark_multilingual, self.stores, new, why)
             await self.read(self.embedding.recount)
             self.embedding.hurry()
         lacking = bool(waiting) and await self.read(self._lacks_languages, waiting)
@@ -375,7 +375,7 @@ class HandlerContext:
 
     def _foreign_to(self, indexes: Sequence[OwnIndex], text: str) -> set[int]:
         """The workspaces to which a question is in another language: what their English notes say is not foreign."""
-        return {index.id for index in indexes if not index.polyglot and is_foreign_to(self.stores, index, text)}
+        return {index.id for index in indexes if not index.multilingual and is_foreign_to(self.stores, index, text)}
 
     def _lacks_languages(self, waiting: Sequence[OwnIndex]) -> bool:
         """Whether some workspaces still wait for their first vectors for other languages."""

@@ -182,7 +182,7 @@ def _languages(ctx: HandlerContext, index: OwnIndex) -> list[str]:
     ledger = ctx.stores.ledger
     note = catalog.first_foreign(ledger.reader, index.id) if ctx.embedding.multilingual else None
     noted = f"{note['language']}: {note['path']}:{note['start_line']}" if note is not None else ""
-    asked = (ledger.setting(catalog.polyglot_key(index.id)) or "a question") if index.polyglot else ""
+    asked = (ledger.setting(catalog.multilingual_key(index.id)) or "a question") if index.multilingual else ""
     return [why for why in (noted, asked) if why]
 
 

@@ -36,7 +36,7 @@ from memd.indexer.store.stores import ActiveModel, ModelChanged, Stores
 
 log = logging.getLogger("memd.readers")
 
-MOST = 4
+MOST_READERS = 4
 """Readers that are started without being asked for: each takes about forty megabytes."""
 
 PAUSE, LONGEST_PAUSE = 0.5, 60.0
@@ -84,7 +84,7 @@ class ReaderPool:
     def __init__(self, stores: Stores, threads: ThreadPoolExecutor, count: int) -> None:
         self._stores = stores
         self._threads = threads
-        self._count = count if count >= 0 else min(MOST, os.cpu_count() or 1)
+        self._count = count if count >= 0 else min(MOST_READERS, os.cpu_count() or 1)
         self._at_first = count if count >= 0 else 1
         """How many are started together; the others when all are busy: one client asks one question at a time."""
         self._readers: list[Reader] = []

@@ -170,7 +170,7 @@ def save_exam(worker: Worker, index: OwnIndex, day: str, result: dict[str, Any])
 
 COLLECT_SECONDS = 1.0
 """How long accesses are collected before they are written down."""
-MOST = 10_000
+MOST_ACCESSES = 10_000
 """Accesses that are held at most; a client that asks faster than that is no measure of what matters."""
 
 
@@ -193,7 +193,7 @@ class AccessLog:
 
     def _note(self, shown: ShownMemories) -> None:
         count = len(shown.memories) + len(shown.chunks)
-        if not count or self._count + count > MOST:
+        if not count or self._count + count > MOST_ACCESSES:
             return
         self._shown.append(shown)
         self._count += count

@@ -79,15 +79,15 @@ def use_model(stores: OwnStores, embedder: Embedder, source: str) -> None:
         stores.use_vectors(stores.vectors)
 
 
-def mark_polyglot(stores: OwnStores, names: Iterable[str], why: str) -> None:
+def mark_multilingual(stores: OwnStores, names: Iterable[str], why: str) -> None:
     """Note that workspaces were asked in another language, and what showed it: all chunks get vectors for that."""
     indexes = [stores.index(ns) for ns in names]
     with stores.ledger.write() as connection:
         for index in indexes:
-            catalog.mark_polyglot(connection, index.id)
-            stores.ledger.save_setting(connection, catalog.polyglot_key(index.id), why)
+            catalog.mark_multilingual(connection, index.id)
+            stores.ledger.save_setting(connection, catalog.multilingual_key(index.id), why)
     for index in indexes:
-        index.polyglot = True
+        index.multilingual = True
 
 
 def rebuild_vectors(stores: OwnStores, ns: str) -> None:

@@ -12,7 +12,7 @@ from sqlite3 import Connection, Row
 from memd.indexer.language.question import ParsedQuestion, parse
 from memd.indexer.language.words import only_terms, query_terms
 from memd.indexer.lifecycle import edges
-from memd.indexer.query import candidates, certainty, lookup, ranking, search
+from memd.indexer.query import candidates, certainty, lookup, search, signals
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.lifecycle import packing, spreading
@@ -123,7 +123,7 @@ def _searched(inputs: ContextInputs, ask: Ask) -> SearchRelevance:
 def _relevance(place: candidates.Candidate, ask: Ask) -> float:
     """How much a chunk is about the question, from 0 to 1; with rank fusion, the ranks count."""
     if place.parts:
-        return ranking.relevance(place.parts)
+        return signals.relevance(place.parts)
     return min(1.0, place.score * (ask.rrf_k + 1) / VOICES) if place.ranks else 1.0
 
 
@@ -235,7 +235,7 @@ class ContextTask:
     budget: int
     min_score: float = 0.0
     min_spread: float = 0.0
-    memory_tokens: int = packing.MOST
+    memory_tokens: int = packing.MOST_TOKENS
     """The most tokens of one memory."""
     expansion: spreading.EdgeExpansion = spreading.USUAL
 

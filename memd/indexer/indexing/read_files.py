@@ -21,7 +21,16 @@ from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import FileStat, Note
 from memd.notes.blocks import Pieces
-from memd.notes.read import MARKED, FileContent, SkippedFile, UnreadableFile, decode, has_markers, read, without_markers
+from memd.notes.read import (
+    MARKED,
+    FileContent,
+    SkippedFile,
+    UnreadableFile,
+    decode,
+    has_markers,
+    read_file,
+    without_markers,
+)
 
 MOST_CHUNKS = 128
 """Files are read until they have so many chunks: saving those takes about an eighth of a second."""
@@ -86,7 +95,7 @@ def _unchanged(row: FileRow | None, seen: FileStat) -> bool:
 def read_or_none(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
     """A file of a workspace; None if it cannot be read now."""
     try:
-        return read(index.workspace.root / path, max_bytes)
+        return read_file(index.workspace.root / path, max_bytes)
     except (OSError, SkippedFile, UnreadableFile):
         return None
 
@@ -104,7 +113,7 @@ def read_files(
         path = paths.popleft()
         known = batch.known[path] = index.files.get(path)
         try:
-            content = read(index.workspace.root / path, max_bytes) if _admitted(index, path) else None
+            content = read_file(index.workspace.root / path, max_bytes) if _admitted(index, path) else None
         except (FileNotFoundError, NotADirectoryError):
             content = None
         except UnreadableFile as error:

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from memd.indexer.language.tongues import foreign_language
+from memd.indexer.language.languages import foreign_language
 
 Period = tuple[date, date]
 Reading = tuple[Period, bool] | None

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
 from memd.indexer.language import dates, times
+from memd.indexer.language.languages import TABLES, foreign_language, speaks_of_self
 from memd.indexer.language.times import QuestionTimes, TimeSpan
-from memd.indexer.language.tongues import TABLES, foreign_language, speaks_of_self
 from memd.indexer.language.words import STOPWORDS, Word, distinct_terms, is_small, telling_words, words
 from memd.models import KINDS, PINNED, TIERS, Filters
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import Stemmer
 
-from memd.indexer.language.tongues import SMALL_WORDS, TABLES
+from memd.indexer.language.languages import SMALL_WORDS, TABLES
 
 UNSPACED, MARKS = TABLES["unspaced"], TABLES["marks"]
 LETTER = rf"(?:(?![{UNSPACED}])[\w{MARKS}])"

@@ -292,7 +292,7 @@ Pairs = Sequence[tuple[int, int]]
 
 
 class DuplicatePair(NamedTuple):
-    """A memory that is laid aside, and the one that says the same."""
+    """A memory that becomes dormant, and the one that says the same."""
 
     goes: int
     stays: int
@@ -492,7 +492,7 @@ class _MemoryText:
 
     @property
     def exempt(self) -> bool:
-        """Pinned memories and `MEMORY.md` are never laid aside."""
+        """Pinned memories and `MEMORY.md` never become dormant."""
         return self.pinned or self.role == "memory"
 
     def precedence(self, keep: str) -> tuple[float | str, ...]:

@@ -37,13 +37,13 @@ Facts = Mapping[str, Any]
 COUNTS = ("accesses", "days", "useful", "uses")
 MOVE = ("moved", "tier", "by", "why", "home", "deleted")
 """A move between tiers, its moment first: comparing two moves tells which is the last, on every machine the same."""
-MOST = 10**9
+LARGEST_COUNT = 10**9
 WASTE = 100
 """Lines that no longer count, which a file may have more of than of the others before it is written anew."""
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT
 
 
 def _is_moment(value: Any) -> bool:
@@ -94,7 +94,7 @@ class HostState:
             self.facts[subject], self.numbers[subject] = facts, number
 
 
-def read(text: str) -> HostState:
+def parsed(text: str) -> HostState:
     """Read a machine's file; lines that are not understood are left out and told."""
     state = HostState()
     for nth, line in enumerate(text.splitlines(), 1):
@@ -145,7 +145,7 @@ def updated(text: str, facts: Mapping[Subject, Facts]) -> tuple[str, int]:
 
     Where most lines no longer count, or some are garbage, it is written anew, as short as it can be.
     """
-    state = read(text)
+    state = parsed(text)
     known, number = state.known(), max(state.numbers.values(), default=0) + 1
     new = {subject: found for subject, found in facts.items() if found and known.get(subject) != found}
     new |= {subject: {} for subject in known if not facts.get(subject)}
@@ -164,7 +164,7 @@ def joined(states: Iterable[Mapping[Subject, Facts]]) -> dict[Subject, dict[str,
             before = together.setdefault(subject, {})
             for name in COUNTS:
                 if name in facts:
-                    before[name] = min(before.get(name, 0) + facts[name], MOST)
+                    before[name] = min(before.get(name, 0) + facts[name], LARGEST_COUNT)
             for name in ("accessed", "used"):
                 if name in facts:
                     before[name] = max(before.get(name, ""), facts[name])
@@ -267,7 +267,7 @@ def _states(folder: Path, done: StateExchange) -> dict[str, HostState]:
     for file in sorted(folder.glob("*.jsonl")):
         # A synchroniser's copy of a file is an older state of the same machine.
         if original_of(file.name) is None and not file.name.startswith(".") and not file.is_symlink():
-            states[file.stem] = state = read(file.read_text(encoding="utf-8", errors="replace"))
+            states[file.stem] = state = parsed(file.read_text(encoding="utf-8", errors="replace"))
             done.garbage += [f"{FOLDER}/{file.name}:{line}: {why}" for line, why in state.garbage]
     done.garbage = done.garbage[:LISTED]
     return states

@@ -27,7 +27,7 @@ from memd.indexer.store.ledger_check import problem_in
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.vectors import VectorStore
 from memd.models import Workspace
-from memd.notes.read import SkippedFile, UnreadableFile, read
+from memd.notes.read import SkippedFile, UnreadableFile, read_file
 from memd.notes.secrets import secrets_in
 
 ROOM_MB = 200
@@ -353,7 +353,7 @@ def _secrets(workspace: Workspace, max_bytes: int, until: float) -> tuple[list[F
             break
         read_files += 1
         try:
-            text = read(workspace.root / path, max_bytes).text
+            text = read_file(workspace.root / path, max_bytes).text
         except FileNotFoundError:
             continue
         except (SkippedFile, UnreadableFile):

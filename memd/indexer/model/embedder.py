@@ -93,7 +93,7 @@ def settings_from(source: str, now: EmbeddingSettings) -> EmbeddingSettings:
 def load_granite(cache: Path, threads: int, pack: Path | None = None) -> Embedder:
     """The model that comes with memd, in 8 bits if onnxruntime can run that, else in fp32."""
     model = granite.read_pack(pack or granite.find_pack())
-    tokenizer = _tokenizer(model.tokenizer, granite.NAME)
+    tokenizer = _tokenizer(model.tokenizer, granite.MODEL_NAME)
     tokenizer.enable_truncation(granite.MAX_TOKENS)
     try:
         return _granite(model, granite.Precision.INT8, tokenizer, cache, threads)
@@ -106,9 +106,9 @@ def _granite(
     pack: granite.Pack, precision: granite.Precision, tokenizer: Tokenizer, cache: Path, threads: int
 ) -> Embedder:
     """The built-in model in one precision; both have one fingerprint, since their vectors differ only by rounding."""
-    session = _session(granite.graph(pack, precision, cache), threads, granite.NAME)
+    session = _session(granite.graph(pack, precision, cache), threads, granite.MODEL_NAME)
     fingerprint = _digest(pack.sha256, "cls", "True", str(granite.MAX_TOKENS))
-    return OnnxEmbedder(granite.NAME, fingerprint, session, tokenizer, Pooling.CLS)
+    return OnnxEmbedder(granite.MODEL_NAME, fingerprint, session, tokenizer, Pooling.CLS)
 
 
 def load_folder(folder: Path, settings: EmbeddingSettings) -> Embedder:

@@ -24,7 +24,7 @@ from memd import installation
 from memd.errors import ModelUnavailable
 from memd.indexer.model import prepared_files
 
-NAME = "granite-embedding-30m-english-int8"
+MODEL_NAME = "granite-embedding-30m-english-int8"
 PACK_SHA256 = "6a1cc24734a57e4524ecdab1466b2c14535a059b393c76c418ca458ec29602dd"
 GRAPH_FORMAT = 1  # raise it when build_graph() changes: cached graphs are then built again
 MAX_TOKENS = 512
@@ -93,7 +93,7 @@ class Tensor:
 
 def find_pack() -> Path:
     """The path of the pack in the installed data package, which is not imported."""
-    if (path := prepared_files.installed(_PACKAGE, f"packs/{NAME}.hmsemb")) is None:
+    if (path := prepared_files.installed(_PACKAGE, f"packs/{MODEL_NAME}.hmsemb")) is None:
         raise ModelUnavailable("The embedding model is not installed.", _reinstall())
     return path
 
@@ -199,7 +199,7 @@ class _Writer:
         tokens = [helper.make_tensor_value_info(name, types.INT64, ["batch", "tokens"]) for name in names]
         vectors = helper.make_tensor_value_info("vectors", types.FLOAT, ["batch", self.hidden])
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid(_MICROSOFT, 1)]
-        graph = helper.make_graph([], NAME, tokens, [vectors])
+        graph = helper.make_graph([], MODEL_NAME, tokens, [vectors])
         return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
     def encoder(self, layers: int) -> bytes:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from memd.config.schema import EmbeddingSettings
     from memd.indexer.model.embedder import Embedder
 
-NAME = "universal-sentence-encoder-multilingual-3"
+MODEL_NAME = "universal-sentence-encoder-multilingual-3"
 DIMS = 512
 WEIGHTS_SHA256 = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 PIECES_SHA256 = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
@@ -71,7 +71,7 @@ def load(cache: Path) -> Embedder:
 class MultilingualEmbedder:
     """Texts of sixteen languages in one space; numpy runs it, with the one thread that the daemon gives it."""
 
-    name = NAME
+    name = MODEL_NAME
     fingerprint = FINGERPRINT
     dims = DIMS
 

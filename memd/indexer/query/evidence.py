@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import lru_cache
 from itertools import islice, takewhile
 from sqlite3 import Connection, Row
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memd.indexer.language import times
 from memd.indexer.language.question import ParsedQuestion
-from memd.indexer.query import lookup, ranking
+from memd.indexer.query import lookup, ranking, signals
 from memd.indexer.query.candidates import Ids, Voices
-from memd.indexer.query.lines import ChunkLines, LineFinder, LineUnit, first_unit, last_unit, units_of
+from memd.indexer.query.lines import LineUnit, first_unit, last_unit, units_of
 from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.ranking import Floats
+from memd.indexer.query.signals import AskedWords, ChunkFacts, LineFacts
+from memd.indexer.query.wording import WordMatches
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.lifecycle.lives import BASE
 
 READ = 30
 """How many of the best are read line by line: reading 60 or all of them found next to nothing more."""
@@ -30,10 +30,6 @@ READ_DEEP = 80
 
 READ_FIRST = 10.0
 """More than all other parts of a score together."""
-
-PRIORITY = {"low": -1.0, "high": 0.6, "critical": 1.0}
-TIER = {"dormant": -1.0, "sensory": -0.5}
-"""Enough to put the other of two equals first, never to hide an only answer."""
 
 
 @dataclass(slots=True)
@@ -99,71 +95,58 @@ def weigh(
     # A chunk may have gone, or moved to another memory, since its row was read.
     known = (row for row in rows if row["id"] in memories.place)
     rows = sorted(known, key=lambda row: (row["path"], row["start_line"], row["id"]))
-    parts = _parts(index, rows, memories, question, voices)
+    parts = _of_chunks(index, rows, memories, question, voices)
     # What has the very words is read whatever the rest means.
-    promise = ranking.score(parts) + READ_FIRST * parts.get("written", np.zeros(len(rows)))
+    promise = signals.score(parts) + READ_FIRST * parts.get("written", np.zeros(len(rows)))
     found = Evidence(rows, parts, promise, np.arange(len(rows))).sorted()
     if voices.words is None or not rows:
         return found
     # What defines a name, and what someone says of themselves, is one line beside others that have the words often.
     read = found.rows[: max(READ_DEEP if question.defines or question.own else READ, limit)]
-    best = LineFinder(voices.words, question).best(_lines(connection, read, memories))
+    best = best_lines(voices.words, question, _lines(connection, read, memories))
     for name, values in best.items():
         found.parts[name] = np.concatenate((values, np.zeros(len(found.rows) - len(read))))
-    return replace(found, scores=ranking.score(found.parts)).sorted()
+    return replace(found, scores=signals.score(found.parts)).sorted()
 
 
-# --- the parts of a chunk -----------------------------------------------------------------------------------
+# --- the chunks ---------------------------------------------------------------------------------------------
 
 
-def _parts(
+def _of_chunks(
     index: WorkspaceIndex, rows: Sequence[Row], memories: CandidateMemories, question: ParsedQuestion, voices: Voices
 ) -> dict[str, Floats]:
     own = np.array([memories.place[row["id"]] for row in rows], np.int64)
     days = [_day(row) for row in rows]
-    ages = [times.newness(day, question.today, row["role"] == "memory") for row, day in zip(rows, days, strict=True)]
-    parts = {
-        "date": np.array([times.nearness(day, question.times) if question.times.spans else 0.0 for day in days]),
-        "recency": np.array(ages),
-        "importance": np.array([_importance(row["declared"]) for row in rows]),
-        "tier": np.array([TIER.get(row["tier"], 0.0) for row in rows]),
-        "outdated": np.array([float(row["outdated"]) for row in rows]),
-    }
-    if question.times.recent:
-        parts["newest"] = parts["recency"]
-    if question.holds:
-        parts["holds"] = np.array([_facts(row) for row in rows], float)
-    if question.times.temporal:
-        parts["episode"] = np.array([row["kind"] == "episodic" for row in rows], float)
-    earned = np.zeros(len(memories.chunks))
+    earned, sections = np.zeros(len(memories.chunks)), None
+    docs = np.full(len(memories.chunks), -1)
     if voices.words is not None:
         docs = voices.words.postings.places(memories.chunks)
         known = docs >= 0
         earned[known] = voices.words.earned()[docs[known]]
-        sections = voices.words.of_sections(docs[known], memories.memory[known], memories.count)
-        parts |= {"words": earned[own], "section": sections[memories.memory[own]]}
-        stems = [row["stem"] for row in rows]
-        named = {stem: voices.words.in_name(stem) for stem in set(stems)}
-        if len(voices.words.written):
-            parts["written"] = np.isin(docs[own], voices.words.written).astype(float)
-        if voices.words.coded:
-            parts["code"] = voices.words.codes_in(docs[own])
-        parts["name"] = np.array([named[stem] for stem in stems])
-    if voices.meaning is not None:
-        parts |= _by_meaning(index, memories, own, voices.meaning, earned)
-        if (translated := voices.meaning.translated(index, memories.chunks[own].tolist())) is not None:
-            near = (parts["meaning"] + parts["section_meaning"]) / 2
-            parts["translated"] = translated * near.clip(0.0, 1.0)
-    return parts
+        sections = voices.words.of_sections(docs[known], memories.memory[known], memories.count)[memories.memory[own]]
+    near = _by_meaning(index, memories, own, voices.meaning, earned) if voices.meaning is not None else (None,) * 3
+    facts = ChunkFacts(
+        question,
+        rows,
+        days,
+        [times.newness(day, question.today, row["role"] == "memory") for row, day in zip(rows, days, strict=True)],
+        voices.words,
+        docs[own],
+        earned[own] if voices.words is not None else None,
+        sections,
+        *near,
+    )
+    return signals.values_of(signals.OF_A_CHUNK, facts, len(rows))
 
 
 def _by_meaning(
     index: WorkspaceIndex, memories: CandidateMemories, own: Ids, meaning: QuestionVector, earned: Floats
-) -> dict[str, Floats]:
+) -> tuple[Floats, Floats, NDArray[np.bool_] | None]:
+    """How near each chunk is, how near its memory is, and whether it is in another language than the question."""
     near = _completed(meaning.near(index, memories.chunks.tolist()), earned)
     best = np.full(memories.count, -1.0)
     np.maximum.at(best, memories.memory, near)
-    return {"meaning": near[own], "section_meaning": best[memories.memory[own]]}
+    return near[own], best[memories.memory[own]], meaning.translated(index, memories.chunks[own].tolist())
 
 
 def _completed(near: Floats, earned: Floats) -> Floats:
@@ -180,20 +163,57 @@ def _day(row: Row) -> date | None:
     return None if row["role"] == "memory" else lookup.day_of(row)
 
 
-def _facts(row: Row) -> bool:
-    return bool(row["kind"] == "semantic")
-
-
-@lru_cache(maxsize=1_000)
-def _importance(facts: str) -> float:
-    """From -1 to 1: the priority and the importance that the note declares. What fading leaves counts in contexts."""
-    declared = json.loads(facts)
-    importance = declared.get("importance")
-    base = BASE if importance is None else float(importance)
-    return max(-1.0, min(1.0, PRIORITY.get(declared.get("priority") or "", 0.0) + 2 * base - 1))
-
-
 # --- the lines ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkLines:
+    """The lines of one chunk, with the line before and the line after it in its memory."""
+
+    units: tuple[LineUnit, ...]
+    before: LineUnit | None
+    after: LineUnit | None
+    day: date | None
+    keeps_facts: bool = False
+    """Whether its memory keeps what is known rather than what happened."""
+
+
+def best_lines(words: WordMatches, question: ParsedQuestion, chunks: Sequence[ChunkLines]) -> dict[str, Floats]:
+    """The signals of each chunk at its best line."""
+    # All lines in one list, with a gap after each chunk, so that one pass of arithmetic does for all.
+    run: list[LineUnit | None] = []
+    owner: list[int] = []
+    for nth, chunk in enumerate(chunks):
+        run += [chunk.before, *chunk.units, chunk.after, None]
+        owner += [-1, *[nth] * len(chunk.units), -1, -1]
+    own = np.array([at for at, nth in enumerate(owner) if nth >= 0], int)
+    of = np.array(owner, int)[own]
+    found = _of_lines(AskedWords(words, question), question, run, own, [chunks[nth] for nth in of])
+    order = np.lexsort((-signals.score(found), of))
+    firsts = order[np.searchsorted(of[order], np.arange(len(chunks)))]
+    nothing = np.zeros(len(chunks))
+    return {one.name: found[one.name][firsts] if one.name in found else nothing for one in signals.OF_A_LINE}
+
+
+def _of_lines(
+    words: AskedWords, question: ParsedQuestion, run: list[LineUnit | None], own: Ids, chunks: Sequence[ChunkLines]
+) -> dict[str, Floats]:
+    counts = np.array([words.counts_in(unit) for unit in run], float).reshape(len(run), len(words.worth))
+    lengths = np.array([len(unit.terms) if unit else 0 for unit in run], float)
+    around = [np.roll(rows, 1, 0) + rows + np.roll(rows, -1, 0) for rows in (counts, lengths)]
+    units = [unit for unit in (run[at] for at in own) if unit is not None]
+    facts = LineFacts(
+        question,
+        words,
+        units,
+        [chunk.day for chunk in chunks],
+        [chunk.keeps_facts for chunk in chunks],
+        counts[own],
+        around[0][own] / ranking.by_length(around[1][own], words.mean_length)[:, None],
+        np.minimum(1.0, (counts[own] > 0) @ words.worth / words.weight),
+        [not words.word_of.keys().isdisjoint(unit.label) for unit in units],
+    )
+    return signals.values_of(signals.OF_A_LINE, facts, len(units))
 
 
 def read_ahead(rows: Iterable[Row], enough: Callable[[], bool]) -> None:
@@ -226,7 +246,7 @@ def _lines(connection: Connection, rows: Sequence[Row], memories: CandidateMemor
             one(before, last_unit),
             one(after, first_unit),
             _day(row),
-            _facts(row),
+            row["kind"] == "semantic",
         )
         for row, (before, after) in zip(rows, beside, strict=True)
     ]

@@ -19,7 +19,7 @@ from memd.indexer.query.pattern import MAX_LINE, Pattern
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import FileStat, Workspace
 from memd.notes.names import date_of
-from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
+from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read_file
 
 MAX_CHARS = 1_000_000
 """An answer ends with the block that reaches this; `next` says where the rest begins."""
@@ -192,7 +192,7 @@ def _place_in(after: str) -> tuple[Place | None, int]:
 
 def _content(workspace: Workspace, path: str, max_bytes: int, result: GrepMatches) -> FileContent | None:
     try:
-        return read(workspace.root / path, max_bytes)
+        return read_file(workspace.root / path, max_bytes)
     except FileNotFoundError:
         return None
     except (SkippedFile, UnreadableFile) as error:

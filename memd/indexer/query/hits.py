@@ -11,7 +11,7 @@ from sqlite3 import Row
 from typing import Any
 
 from memd.indexer.language.words import query_terms, terms_of, words
-from memd.indexer.query import certainty, lookup, ranking
+from memd.indexer.query import certainty, lookup, signals
 from memd.indexer.query.candidates import Candidate
 from memd.indexer.query.lines import units_of
 from memd.indexer.record import history
@@ -67,12 +67,12 @@ def end_of(folded: Sequence[tuple[Candidate, list[Row]]], confidence: float) -> 
 
 def relevance(candidate: Candidate) -> float:
     """How much a candidate is about the question; what only ranks or filters chose is an answer."""
-    return ranking.relevance(candidate.parts) if candidate.parts else 1.0
+    return signals.relevance(candidate.parts) if candidate.parts else 1.0
 
 
 def least_relevance(best: float) -> float:
     """The least that a hit has beside the best one."""
-    return max(ranking.FAINT, ranking.FAR * best)
+    return max(signals.FAINT, signals.FAR * best)
 
 
 # --- folding ------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def _explain(candidate: Candidate, ask: Ask) -> dict[str, object]:
     if ask.fusion == "rrf":
         parts = {voice: (float(rank), 1.0 / (ask.rrf_k + rank)) for voice, rank in candidate.ranks.items()}
     else:
-        parts = {name: (value, ranking.WEIGHTS[name] * value) for name, value in candidate.parts.items()}
+        parts = {name: (value, signals.WEIGHTS[name] * value) for name, value in candidate.parts.items()}
     crowded = candidate.score - sum(adds for _, adds in parts.values())
     if parts and crowded < -TINY:
         parts["crowded"] = (crowded, crowded)

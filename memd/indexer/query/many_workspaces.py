@@ -15,7 +15,7 @@ from heapq import nlargest
 import numpy as np
 
 from memd.indexer.language.question import ParsedQuestion
-from memd.indexer.query import candidates, meaning, ranking
+from memd.indexer.query import candidates, meaning, ranking, signals
 from memd.indexer.query.ranking import Floats
 from memd.indexer.query.wording import FEW, match_words
 from memd.indexer.store.stores import Stores, WorkspaceIndex
@@ -24,9 +24,9 @@ from memd.models import Ask
 MOST_SEARCHED = 30
 """Workspaces that are searched, or one for each hit if those are more."""
 
-WORDS = ranking.WEIGHTS["words"] + ranking.WEIGHTS["section"]
-MEANING = ranking.WEIGHTS["meaning"] + ranking.WEIGHTS["section_meaning"]
-BESIDES = ranking.WEIGHTS["date"]
+WORDS = signals.WEIGHTS["words"] + signals.WEIGHTS["section"]
+MEANING = signals.WEIGHTS["meaning"] + signals.WEIGHTS["section_meaning"]
+BESIDES = signals.WEIGHTS["date"]
 """What a file of the name, or a note of the day, that the question names is worth."""
 
 Forms = frozenset[str]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.errors import ModelUnavailable
-from memd.indexer.language.tongues import WORD, foreign_language
+from memd.indexer.language.languages import WORD, foreign_language
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
 from memd.indexer.store import catalog, vector_table

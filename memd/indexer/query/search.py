@@ -10,7 +10,7 @@ from sqlite3 import Row
 from memd.errors import StoreBroken
 from memd.indexer.language.question import ParsedQuestion, parse
 from memd.indexer.language.words import is_small
-from memd.indexer.query import candidates, certainty, evidence, grep, hits, lookup, meaning, ranking
+from memd.indexer.query import candidates, certainty, evidence, grep, hits, lookup, meaning, ranking, signals
 from memd.indexer.query.candidates import Candidate, CandidatePool, Voices
 from memd.indexer.query.many_workspaces import worth_searching
 from memd.indexer.query.meaning import QuestionFuture, QuestionVector
@@ -196,7 +196,7 @@ def _with_best_written(every: list[Candidate], ranked: Sequence[Candidate], limi
     others = [one for one in every if one.row["id"] != best.row["id"]]
     before = others[:place][-1]
     if before.parts:
-        best.parts["written"] += (before.score - best.score) / ranking.WEIGHTS["written"]
+        best.parts["written"] += (before.score - best.score) / signals.WEIGHTS["written"]
     best.score = before.score
     return [*others[:place], best, *others[place:]]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from memd.errors import NotFound
 from memd.indexer.language.question import ParsedQuestion, parse
-from memd.indexer.query import candidates, hits, lookup, ranking, search
+from memd.indexer.query import candidates, hits, lookup, search, signals
 from memd.indexer.query.candidates import Candidate, Voices
 from memd.indexer.query.search import SearchResult
 from memd.indexer.record import history
@@ -113,7 +113,7 @@ def _place(ask: Ask, found: SearchResult, own: Candidate) -> dict[str, Any]:
 
 
 def _parts(candidate: Candidate) -> dict[str, float]:
-    return {name: round(ranking.WEIGHTS[name] * value, 4) for name, value in candidate.parts.items() if value}
+    return {name: round(signals.WEIGHTS[name] * value, 4) for name, value in candidate.parts.items() if value}
 
 
 def _outranked(limit: int, rank: int, ranks: dict[str, int | None], lacking: list[str]) -> list[str]:

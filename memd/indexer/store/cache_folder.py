@@ -16,10 +16,10 @@ from typing import Any
 
 from memd.errors import DiskFull
 
-NAME = "seal.json"
+SEAL = "seal.json"
 FORMAT_FILE = "format.json"
 COUNTS_FILE = "counts.json"
-UNCHECKED = frozenset({NAME, FORMAT_FILE, "MAIN_WRITELOCK"})
+UNCHECKED = frozenset({SEAL, FORMAT_FILE, "MAIN_WRITELOCK"})
 PIECE = 1 << 20
 
 CACHES_OF = "caches-of"
@@ -51,7 +51,7 @@ def write_counts(folder: Path, counts: dict[str, int]) -> None:
 
 def counts(folder: Path) -> dict[str, int] | None:
     """The rows of each collection of a folder that was closed well and not touched since; None for any other."""
-    if format_of(folder) != CHROMA_FORMAT or not read(folder) or broken(folder):
+    if format_of(folder) != CHROMA_FORMAT or not sums_of(folder) or broken(folder):
         return None
     return _read(folder / COUNTS_FILE)
 
@@ -76,10 +76,10 @@ def write(folder: Path, known: Mapping[str, list[int]] | None = None) -> Sums:
     """Write the checksums of a folder that nobody writes to; `known` are those of files that never change."""
     known = known or {}
     sums = {name: known.get(name) or _sum(folder / name) for name in _names(folder)}
-    fresh = folder / f"{NAME}.tmp"
+    fresh = folder / f"{SEAL}.tmp"
     try:
         fresh.write_text(json.dumps(sums))
-        fresh.rename(folder / NAME)
+        fresh.rename(folder / SEAL)
     except OSError:
         # The disk is full: a folder without checksums is opened unchecked.
         fresh.unlink(missing_ok=True)
@@ -88,17 +88,17 @@ def write(folder: Path, known: Mapping[str, list[int]] | None = None) -> Sums:
 
 def remove(folder: Path) -> None:
     """Remove the checksums before writing, so that a process that dies meanwhile leaves none that are wrong."""
-    (folder / NAME).unlink(missing_ok=True)
+    (folder / SEAL).unlink(missing_ok=True)
 
 
-def read(folder: Path) -> Sums:
+def sums_of(folder: Path) -> Sums:
     """The checksums on disk; empty when there are none."""
-    return _read(folder / NAME) or {}
+    return _read(folder / SEAL) or {}
 
 
 def broken(folder: Path) -> str:
     """Which file is damaged, and how; empty when none is, or when there are no checksums."""
-    for name, expected in read(folder).items():
+    for name, expected in sums_of(folder).items():
         if not (folder / name).is_file():
             return f"{name} is missing"
         if (folder / name).stat().st_size != expected[0]:

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from memd.indexer.language.tongues import foreign_language
+from memd.indexer.language.languages import foreign_language
 from memd.lifecycle.lives import BASE
 from memd.models import Chunk, Declared, Memory, Workspace
 from memd.notes.metadata import expiry
@@ -103,17 +103,17 @@ def workspace_rows(connection: sqlite3.Connection) -> list[sqlite3.Row]:
     return connection.execute("SELECT * FROM workspaces ORDER BY id").fetchall()
 
 
-def polyglots(connection: sqlite3.Connection) -> set[int]:
+def multilingual_workspaces(connection: sqlite3.Connection) -> set[int]:
     """The workspaces that were asked in another language than English."""
     return numbers_of(connection, "SELECT id FROM workspaces WHERE polyglot")
 
 
-def mark_polyglot(connection: sqlite3.Connection, workspace: int) -> None:
+def mark_multilingual(connection: sqlite3.Connection, workspace: int) -> None:
     connection.execute("UPDATE workspaces SET polyglot = 1 WHERE id = ?", (workspace,))
 
 
-def polyglot_key(workspace: int) -> str:
-    """Under which setting of the ledger it stands what made a workspace polyglot."""
+def multilingual_key(workspace: int) -> str:
+    """Under which setting of the ledger it stands what made a workspace multilingual."""
     return f"polyglot:{workspace}"
 
 
@@ -128,7 +128,7 @@ def first_foreign(connection: sqlite3.Connection, workspace: int) -> sqlite3.Row
 
 
 def forget_workspace(connection: sqlite3.Connection, workspace: int) -> None:
-    connection.execute("DELETE FROM meta WHERE key = ?", (polyglot_key(workspace),))
+    connection.execute("DELETE FROM meta WHERE key = ?", (multilingual_key(workspace),))
     connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace,))
 
 

@@ -9,6 +9,7 @@ import signal
 import socket
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -142,26 +143,24 @@ def _lost(why: str) -> ChromaGone:
 # --- where the collections are --------------------------------------------------------------------------------
 
 
-class ChromaPlace:
+class ChromaPlace(ABC):
     """Where the collections are: opened when they are needed, given up when they are broken."""
 
     def counts(self) -> dict[str, int] | None:
         """The rows of each collection, known without opening them; None if that cannot be trusted."""
         return None
 
+    @abstractmethod
     def open(self) -> ChromaProcess:
         """A process that has them; StoreBroken if that fails for now."""
-        raise NotImplementedError
 
     def damage(self) -> str:
         """The damage that keeps them from being opened and can be mended; empty for none."""
         return ""
 
+    @abstractmethod
     def put_aside(self, why: str) -> None:
-        """Give up what is there, so that the next `open` finds nothing.
-
-        What a server has is not thrown away because it is out of reach; it is compared when it is back.
-        """
+        """Give up what is there, so that the next `open` finds nothing."""
 
 
 class ChromaFolder(ChromaPlace):
@@ -221,6 +220,9 @@ class ChromaServer(ChromaPlace):
         if problem := child.opened():
             raise StoreBroken(f"the Chroma server {url} cannot be used: {problem}", "memd goes on by itself")
         return child
+
+    def put_aside(self, why: str) -> None:
+        """What a server has is not thrown away because it is out of reach; it is compared when it is back."""
 
 
 def chroma_place(settings: VectorsSettings, state: Path, ledger: str, take_over: bool = False) -> ChromaPlace:

@@ -139,7 +139,7 @@ class FolderCollections(Collections):
         problem = cache_folder.broken(folder)
         if problem:
             raise Damaged(problem)
-        closed_well = bool(cache_folder.read(folder))
+        closed_well = bool(cache_folder.sums_of(folder))
         _prepare(folder)
         cache_folder.remove(folder)
         with few_files():

@@ -28,7 +28,7 @@ PATIENCE = 5.0
 MAPPED = 1 << 31
 
 T = TypeVar("T")
-NAME = "state.db"
+LEDGER_FILE = "state.db"
 RESTORING = ".state.db.restoring"
 """The file in which another ledger is made, before it takes the place."""
 
@@ -370,7 +370,7 @@ def companions(path: Path) -> tuple[Path, Path]:
 def backups(folder: Path) -> list[Path]:
     """The copies of the ledger in its folder."""
     copies = [file for file in folder.glob("**/state*.db") if "quarantine" not in file.parts]
-    return sorted(file for file in copies if file != folder / NAME)
+    return sorted(file for file in copies if file != folder / LEDGER_FILE)
 
 
 def newest_backup(folder: Path) -> Path | None:
@@ -387,7 +387,7 @@ def _pointing_to_backup(error: LedgerDamaged, folder: Path) -> LedgerDamaged:
 def _refuse_lost(path: Path) -> None:
     """Refuse to begin anew where a ledger stood before: what it knew would be gone in silence."""
     # What stands beside it belongs to the file of this name.
-    if path.name != NAME or (path.exists() and path.stat().st_size):
+    if path.name != LEDGER_FILE or (path.exists() and path.stat().st_size):
         return
     beside = [name for name in (CACHES_OF, "text", "chroma") if (path.parent / name).exists()]
     beside += [file.name for file in backups(path.parent)]

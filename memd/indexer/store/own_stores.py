@@ -85,10 +85,10 @@ class Loaded(Generic[T]):
 class OwnIndex(WorkspaceIndex):
     """One workspace and its caches, loaded when they are first used. Only the writer thread changes or closes them."""
 
-    def __init__(self, stores: OwnStores, number: int, workspace: Workspace, polyglot: bool = False) -> None:
+    def __init__(self, stores: OwnStores, number: int, workspace: Workspace, multilingual: bool = False) -> None:
         super().__init__(stores, number, workspace)
         self.collection: Collection | None = None
-        self.polyglot = polyglot
+        self.multilingual = multilingual
         """Whether it was asked in another language than English: then all its chunks get vectors for that."""
         self.compares_languages = False
         """Whether these were seen to be there since the start; what is new may lack them for a moment."""
@@ -231,8 +231,8 @@ class OwnStores(Stores):
         """Begin to keep workspaces, in one transaction."""
         with self.ledger.write() as connection:
             numbers = [(catalog.workspace_id(connection, workspace), workspace) for workspace in workspaces]
-            polyglots = catalog.polyglots(connection)
-        opened = {one.ns: OwnIndex(self, number, one, number in polyglots) for number, one in numbers}
+            multilingual = catalog.multilingual_workspaces(connection)
+        opened = {one.ns: OwnIndex(self, number, one, number in multilingual) for number, one in numbers}
         self.indexes = {**self.indexes, **opened}
 
     def open_text(self, number: int) -> TextIndex:

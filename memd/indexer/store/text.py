@@ -21,7 +21,7 @@ from whoosh.util.numeric import byte_to_length
 
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
-from memd.indexer.language.tongues import foreign_language
+from memd.indexer.language.languages import foreign_language
 from memd.indexer.language.words import stems_of, terms_of
 from memd.indexer.store import cache_folder
 from memd.indexer.store.postings import Postings, Segments
@@ -83,7 +83,7 @@ class TextIndex:
         self._segments = Segments()
         self._postings: Postings | None = None
         self._index = self._open_or_make()
-        self._sums = cache_folder.read(folder)
+        self._sums = cache_folder.sums_of(folder)
         self._count_segments()
 
     def _count_segments(self) -> None:

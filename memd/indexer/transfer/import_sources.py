@@ -21,7 +21,7 @@ from memd.indexer.transfer.import_plan import seconds_of
 from memd.models import KINDS, JsonObject
 from memd.notes import merging, metadata, secrets, sessions
 from memd.notes.names import DATE, UNSEEN, Layout, slug
-from memd.notes.read import SkippedFile, UnreadableFile, decode, read
+from memd.notes.read import SkippedFile, UnreadableFile, decode, read_file
 from memd.notes.sections import new_entry
 from memd.notes.topics import GENERAL, read_index, topic_file, topic_name
 
@@ -126,7 +126,7 @@ def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosix
         if is_database(file):
             _take_database(result, mapping, file)
             return
-        content = read(file, mapping.max_bytes)
+        content = read_file(file, mapping.max_bytes)
     except (OSError, sqlite3.Error, SkippedFile, UnreadableFile) as error:
         result.problems.append({"path": str(file), "why": str(error)})
         return

@@ -20,7 +20,7 @@ from memd.models import OWN, JsonObject
 from memd.notes import sections, topics
 from memd.notes.metadata import is_empty
 from memd.notes.names import DATE, INDEX, Layout, is_long_term, slug
-from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read
+from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read_file
 from memd.prose import estimate_tokens
 
 # --- one memory by its key ------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def content_now(
 ) -> FileContent | None:
     """A file as it is now; None when there is none."""
     try:
-        return read(index.workspace.root / path, max_bytes)
+        return read_file(index.workspace.root / path, max_bytes)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (SkippedFile, UnreadableFile) as error:
