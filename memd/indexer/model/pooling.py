@@ -50,7 +50,7 @@ def pooled(output: NDArray[Any], mask: NDArray[np.int64], pooling: Pooling) -> V
     if pooling is Pooling.CLS:
         return output[:, 0]
     total = (output * mask[..., None].astype(np.float32)).sum(axis=1)
-    mean: Vectors = total / mask.sum(axis=1, keepdims=True, dtype=np.float32)
+    mean: Vectors = (total / mask.sum(axis=1, keepdims=True, dtype=np.float32)).astype(np.float32, copy=False)
     return mean
 
 

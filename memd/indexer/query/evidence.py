@@ -71,7 +71,7 @@ class CandidateMemories:
 
     @property
     def count(self) -> int:
-        return int(self.memory.max(initial=-1)) + 1
+        return int(np.max(self.memory, initial=-1)) + 1
 
     def next_to(self, chunk: int, step: int) -> int | None:
         """The chunk before or after another one in its memory."""
@@ -154,7 +154,7 @@ def _completed(near: Floats, earned: Floats) -> Floats:
     unknown = np.isnan(near)
     complete = np.where(unknown, 0.0, near)
     for at in np.flatnonzero(unknown & (earned > 0)):
-        complete[at] = near[~unknown & (earned <= earned[at])].max(initial=0.0)
+        complete[at] = np.max(near[~unknown & (earned <= earned[at])], initial=0.0)
     return complete
 
 

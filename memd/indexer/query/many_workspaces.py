@@ -90,7 +90,7 @@ def _promises(glances: Mapping[int, Glance]) -> dict[int, float]:
 
     def words(glance: Glance) -> float:
         earned = sum((idf[forms] * often for forms, often in glance.often.items()), np.zeros(1))
-        return WORDS * float(earned.max(initial=0.0)) / (most or 1.0)
+        return WORDS * float(np.max(earned, initial=0.0)) / (most or 1.0)
 
     return {number: glance.besides + words(glance) for number, glance in glances.items()}
 

@@ -84,7 +84,7 @@ class ForeignVector:
         pieces = vector_table.pieces_of_chunks(reader, self.model.id, asked, dims)
         for nth, chunk in enumerate(chunks):
             if chunk in pieces:
-                cosines[nth] = (cosines[nth] + (pieces[chunk] @ vector).max()) / 2
+                cosines[nth] = (cosines[nth] + np.max(pieces[chunk] @ vector)) / 2
         return cosines
 
     def nearest(self, mirror: Mirror, depth: int, allowed: Ids | None) -> list[int]:

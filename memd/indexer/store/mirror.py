@@ -174,7 +174,7 @@ class Mirror:
             self._ids[places] = EMPTY
             self._rows[places] = vectors
             self._ids[places] = chunks
-        self._changed(max(int(self._header[USED]), int(places.max()) + 1))
+        self._changed(max(int(self._header[USED]), int(np.max(places)) + 1))
 
     def _new_places(self, count: int) -> NDArray[np.int64]:
         """Rows that are free: dropped ones first, then new ones."""
