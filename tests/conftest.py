@@ -70,8 +70,10 @@ NOTES = {
 }
 
 
-forge = lru_cache(maxsize=3)(Forge)
-"""One for all daemons, one for all commands and one for Chroma's processes of a test process."""
+@lru_cache
+def forge(module: str) -> Forge:
+    """One for all daemons and one for all commands of a test process; the daemons of a command are of the first."""
+    return Forge(module, forge("memd.daemon") if module == "memd" else None)
 
 
 class Home:

@@ -94,27 +94,36 @@ class Forged:
 class Forge:
     """The process with the modules of `memd.daemon`, of `memd`, the command, or of Chroma; it ends with the tests."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, daemons: Forge | None = None) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         # The module among the arguments: `memd.daemon` is what memd knows its daemons by, and they inherit it.
         # It belongs to no home: what runs in one is killed with it.
         env = {name: value for name, value in os.environ.items() if not name.startswith("MEMD_")} | QUIET
-        command = [sys.executable, __file__, str(theirs.fileno()), module]
-        subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+        handles = [theirs.fileno(), *([daemons._control.fileno()] if daemons is not None else [])]
+        command = [sys.executable, __file__, *map(str, handles), module]
+        subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, pass_fds=handles)
         theirs.close()
 
+    @classmethod
+    def at(cls, control: int) -> Forge:
+        """One that runs already."""
+        forge = cls.__new__(cls)
+        forge._control = socket.socket(fileno=control)
+        return forge
+
     def start(
-        self, env: dict[str, str], files: Sequence[int], args: Sequence[str] = (), cwd: Path | None = None
-    ) -> Forged:
+        self, env: dict[str, str], files: Sequence[int], args: Sequence[str] = (), cwd: Path | None = None,
+        session: bool = False,
+    ) -> Forged:  # fmt: skip
         """A process with this environment, whose standard input, output and errors are these files."""
         status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        wish = json.dumps({"env": env, "cwd": str(cwd or Path.cwd()), "args": args}).encode()
+        wish = json.dumps({"env": env, "cwd": str(cwd or Path.cwd()), "args": args, "session": session}).encode()
         socket.send_fds(self._control, [wish], [*files, theirs.fileno()])
         theirs.close()
         return Forged(status)
 
     def run(
-        self, args: Sequence[str], env: dict[str, str], cwd: Path, input: str | None, timeout: float
+        self, args: Sequence[str], env: dict[str, str], cwd: Path, input: str | None, timeout: float | None
     ) -> subprocess.CompletedProcess[str]:
         """Start a process and wait for its end, as `subprocess.run` does."""
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -187,7 +196,9 @@ def _become(wish: dict[str, Any], files: list[int]) -> None:
     os.environ.clear()
     os.environ.update(wish["env"])
     os.chdir(wish["cwd"])
-    sys.argv = [sys.argv[2], *wish["args"]]
+    if wish["session"]:
+        os.setsid()
+    sys.argv = [sys.argv[-1], *wish["args"]]
     # The one module that reads the environment when it is loaded.
     importlib.reload(memd.failpoints)
     if CHROMA_AFTER in os.environ:
@@ -210,15 +221,39 @@ def start_children_from(forges: dict[str, Forge]) -> None:
     child.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": popen})
 
 
+def start_daemons_from(daemons: Forge) -> None:
+    """Let the daemons that a command starts come out of a forge; what it starts otherwise starts from nothing."""
+    start = importlib.import_module("memd.protocol.start")
+
+    def popen(command: list[str], *, env: dict[str, str], stderr: IO[bytes], **_: Any) -> Forged:
+        with Path(os.devnull).open("r+b") as nothing:
+            files = [nothing.fileno(), nothing.fileno(), stderr.fileno()]
+            return daemons.start(env, files, _flags(command), Path("/"), session=True)
+
+    def run(command: list[str], *, env: dict[str, str] | None = None, **how: Any) -> subprocess.CompletedProcess[Any]:
+        if env is None or "memd.daemon" not in command:
+            return subprocess.run(command, env=env, **how)
+        done = daemons.run(_flags(command), env, Path("/"), None, timeout=None)
+        return subprocess.CompletedProcess(command, done.returncode, done.stdout.encode(), done.stderr.encode())
+
+    start.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": popen, "run": run})
+
+
+def _flags(command: list[str]) -> list[str]:
+    return command[command.index("memd.daemon") + 1 :]
+
+
 if __name__ == "__main__":
     sys.path[0] = str(Path.cwd())
-    name = sys.argv[2]
+    asked_at, *others, name = sys.argv[1:]
     forges = {module: Forge(module) for module in CHILDREN} if name == "memd.daemon" else {}
     for module in MODULES[name]:
         importlib.import_module(module)
     if forges:
         start_children_from(forges)
+    for control in others:
+        start_daemons_from(Forge.at(int(control)))
     gc.freeze()
-    with socket.socket(fileno=int(sys.argv[1])) as asked:
+    with socket.socket(fileno=int(asked_at)) as asked:
         serve(asked)
     runpy.run_module(name, run_name="__main__", alter_sys=True)

@@ -38,13 +38,10 @@ def connect(start: bool = True) -> Client:
 
 def run_without_daemon(*flags: str) -> dict[str, Any]:
     """Run the daemon's own code under its lock, in a process of its own; what it answers."""
-    import subprocess
-
     from memd.protocol import start as process
     from memd.protocol import wire
 
-    command, environment = process.daemon_command(*flags), process.daemon_environment()
-    done = subprocess.run(command, capture_output=True, env=environment, cwd="/", check=False)
+    done = process.run_daemon(*flags)
     message, hint = process.daemon_words(done.stderr, done.returncode)
     if done.returncode == process.REFUSED:
         raise AlreadyRunning(f"{message}, and it does not answer", hint)

@@ -160,6 +160,13 @@ def daemon_command(*flags: str) -> list[str]:
     return [sys.executable, "-P", "-m", "memd.daemon", *flags]
 
 
+def run_daemon(*flags: str) -> subprocess.CompletedProcess[bytes]:
+    """Run it with flags that let it end by itself."""
+    return subprocess.run(
+        daemon_command(*flags), capture_output=True, env=daemon_environment(), cwd="/", check=False
+    )  # fmt: skip
+
+
 def web_command(*flags: str) -> list[str]:
     """How the page is started."""
     return [sys.executable, "-P", "-m", "memd.web", *flags]
