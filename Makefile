@@ -8,6 +8,9 @@ STAMP  := $(VENV)/.installed
 UV     := $(shell command -v uv)
 INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m pip install)
 
+# Many containers set it. Every process of the tests would compile all of memd again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test lint types tests soak machines bench count outline-agrees docs record axe screenshots lock locked check-lock sbom clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again

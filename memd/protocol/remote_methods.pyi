@@ -12,7 +12,6 @@ from memd.protocol.methods.edges import ClustersResult, EdgeAddResult, EdgeCandi
 from memd.protocol.methods.events import SubscribeResult, UnsubscribeResult
 from memd.protocol.methods.exam import EvalResult
 from memd.protocol.methods.history import DiffResult, HistoryResult, LogResult, RestoreResult, TrashResult, UndoResult
-from memd.protocol.methods.hub import TokenAddResult, TokenRevokeResult
 from memd.protocol.methods.lifecycle import CurateResult, ReflectResult, RuleListResult, RuleRmResult, RuleSetResult, RuleTestResult, SyncStateResult, UsefulResult
 from memd.protocol.methods.maintenance import DoctorResult, JobListResult, JobRunResult, RebuildResult, SyncResult
 from memd.protocol.methods.memories import FilesResult, GcResult, PatchResult, PutResult, RetagResult, RmResult, TagListResult
@@ -22,7 +21,7 @@ from memd.protocol.methods.overview import PeekResult, StatsResult, TimelineResu
 from memd.protocol.methods.proposals import ProposalAcceptResult, ProposalListResult, ProposalRejectResult
 from memd.protocol.methods.search import BusResult, GetResult, GrepResult, ListResult, QueryResult, WhyNotResult
 from memd.protocol.methods.server import HelloResult, McpOpenResult, PingResult, ReloadResult, ShutdownResult, StatusResult
-from memd.protocol.methods.team import ProposeResult
+from memd.protocol.methods.sharing import ProposeResult, TokenAddResult, TokenRevokeResult
 from memd.protocol.methods.topics import TopicForgetResult, TopicGeneralResult, TopicListResult, TopicRecallResult, TopicSearchResult, TopicSetGeneralResult, TopicWriteResult
 from memd.protocol.methods.transfer import BackupResult, ExportResult, ImportResult
 from memd.protocol.methods.workspaces import WorkspaceAddResult, WorkspaceListResult, WorkspaceRmResult

@@ -252,8 +252,10 @@ def empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
-@pytest.mark.parametrize("damage", [delete, empty])
-@pytest.mark.parametrize("beside", ["backup", "caches", "log"])
+GONE = [(damage, beside) for damage in (delete, empty) for beside in ("backup", "caches", "log")]
+
+
+@pytest.mark.parametrize(("damage", "beside"), GONE if SOAK else GONE[::2])
 def test_a_ledger_that_is_gone_is_no_fresh_start(
     home: Home, mine: Path, damage: Callable[[Path], None], beside: str
 ) -> None:
@@ -337,6 +339,9 @@ def lose_tables(file: Path) -> None:
 
 PAGE = 4096
 LATER = [overwrite_pages, zero_late_pages, flip_bytes, lose_tables]
+EVEN = [(damage, bool(nth % 2)) for nth, damage in enumerate(LATER)]
+ODD = [(damage, not backup) for damage, backup in EVEN]
+"""Each damage is tried stopped in one of these ways and running in the other; in a soak both ways in both."""
 
 
 def write_in_place(file: Path, data: bytes) -> None:
@@ -353,8 +358,7 @@ def assert_mended(home: Home, workspace: Path, client: Client) -> None:
     assert_agreement(home, workspace)
 
 
-@pytest.mark.parametrize("backup", [True, False])
-@pytest.mark.parametrize("damage", LATER)
+@pytest.mark.parametrize(("damage", "backup"), [*EVEN, *(ODD if SOAK else [])])
 def test_a_stopped_ledger_is_mended_by_one_command_whatever_was_done_to_it(
     home: Home, mine: Path, damage: Callable[[Path], None], backup: bool
 ) -> None:
@@ -369,8 +373,7 @@ def test_a_stopped_ledger_is_mended_by_one_command_whatever_was_done_to_it(
     assert_mended(home, mine, home.start())
 
 
-@pytest.mark.parametrize("backup", [True, False])
-@pytest.mark.parametrize("damage", LATER)
+@pytest.mark.parametrize(("damage", "backup"), [*ODD, *(EVEN if SOAK else [])])
 def test_a_running_daemon_says_what_is_damaged_answers_from_the_files_and_mends_it(
     home: Home, mine: Path, damage: Callable[[Path], None], backup: bool
 ) -> None:

@@ -20,6 +20,7 @@ from memd.indexer.store.postings import SETTLED, PostingCache
 from memd.indexer.store.segment import BLOCK, Lexicon, PostingList
 from memd.indexer.store.text import TextIndex, document
 from memd.models import Chunk
+from tests.faults.agreement import rounds
 
 SAME = 1e-13
 """Each term's score is the same to the last bit; Whoosh adds the terms in an order of its own, and sums of some
@@ -89,7 +90,7 @@ def made(count: int, seed: int = 1, first: int = 1) -> list[tuple[int, Chunk]]:
     return [(first + nth, chunk(texts[nth], headings[nth])) for nth in range(count)]
 
 
-def questions(count: int = 60) -> list[str]:
+def questions(count: int = rounds(20, 60)) -> list[str]:
     rng = random.Random(3)
     asked = [" ".join(rng.choices([*WORDS, *INVENTED, "nowhere"], k=rng.randint(1, 8))) for _ in range(count)]
     return [*asked, "nowhere", "", "...", "the of and"]

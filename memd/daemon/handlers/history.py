@@ -1,4 +1,4 @@
-"""The past: `history`, `diff`, `restore`, `log`, `undo` and `trash`."""
+"""The past: `history`, `diff`, `restore`, `log`, `undo`, `trash`; and what is there: `peek`, `stats`, `tree`, `timeline`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from memd.daemon.writer.queue import Turn
 from memd.errors import Conflict, NotFound, Refused
 from memd.indexer.record.actions import by_request, in_utc
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.views import past
+from memd.indexer.views import overview, past
 from memd.indexer.writing.write_files import restoring_change
 from memd.protocol.methods import history as methods
+from memd.protocol.methods.overview import PeekRequest, StatsRequest, TimelineRequest, TreeRequest
 
+shows(PeekRequest, overview.peek)
+shows(StatsRequest, overview.stats, "days")
+shows(TreeRequest, overview.tree, "path", "offset", "limit")
+shows(TimelineRequest, overview.timeline, "since", "until", "limit", "only_counts")
 shows(methods.HistoryRequest, past.versions, "key")
 shows(methods.TrashRequest, past.trash, "limit")
 

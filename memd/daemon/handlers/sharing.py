@@ -1,4 +1,4 @@
-"""What a team shares: `propose`."""
+"""What others get: `propose` for a team; `token.add` and `token.revoke`, told in the log of the token's workspaces."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import re
 from dataclasses import asdict
 from pathlib import PurePosixPath
 
+from memd.config import tokens
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
+from memd.daemon.writer.file_tasks import log_token_change
 from memd.errors import Refused, UsageError
 from memd.indexer.views import keys
 from memd.indexer.writing.team_branch import commit_on_branch
 from memd.models import TEAM
 from memd.notes import secrets
-from memd.protocol.methods.team import ProposeRequest
+from memd.protocol.methods.sharing import ProposeRequest, TokenAddRequest, TokenRevokeRequest
 
 BRANCH = re.compile(r"(?!.*(\.\.|//|@\{|\.lock(/|$)))[\w][\w./-]*(?<![./])")
 
@@ -41,3 +43,21 @@ async def propose(ctx: HandlerContext, request: ProposeRequest, call: IncomingCa
 def _as_file(text: str) -> str:
     """A memory as a file of its own: its heading becomes the title."""
     return re.sub(r"\A## ", "# ", text.replace("\r\n", "\n").strip("\n")) + "\n"
+
+
+@handles(TokenAddRequest)
+async def token_add(ctx: HandlerContext, request: TokenAddRequest, call: IncomingCall) -> Result:
+    for ns in request.ns:
+        ctx.stores.index(ns)
+    expires = tokens.moment(request.expires) if request.expires else None
+    token, secret = await ctx.read(tokens.add, request.name, request.ns, write=request.write, expires=expires)
+    await ctx.write(log_token_change, ctx.stores, token, "token add", request.author)
+    return {"name": token.name, "token": secret}
+
+
+@handles(TokenRevokeRequest)
+async def token_revoke(ctx: HandlerContext, request: TokenRevokeRequest, call: IncomingCall) -> Result:
+    # Before it is logged: nobody is let in while the writer is busy.
+    token = await ctx.read(tokens.revoke, request.name)
+    await ctx.write(log_token_change, ctx.stores, token, "token revoke", request.author)
+    return {"revoked": token.name}
