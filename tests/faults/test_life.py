@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -291,6 +292,29 @@ def test_caches_of_another_format_are_made_again(home: Home, workspace: Path) ->
     assert client.status()["embedded"] == 0
     assert [json.loads(stamp.read_text())["format"] for stamp in stamps] != [0, 0]
     assert_agreement(home, workspace)
+
+
+def test_while_a_large_text_index_is_filled_again_answers_say_so(home: Home, workspace: Path) -> None:
+    """It is filled newest first: of the notes that have a word, the oldest is missing longest."""
+    home.from_nothing = SOAK
+    client = serve(home, workspace)
+    client.sync()
+    parts = (f"## Part {nth}\n\nanother apple, number {nth}\n\n" for nth in range(6_000))
+    (workspace / "memory" / "many.md").write_text("".join(parts))
+    client.sync()
+    home.stop()
+    (stamp,) = home.state.glob("text/*/format.json")
+    for segment in stamp.parent.glob("*.trm"):
+        segment.unlink()
+    stamp.write_text(json.dumps({"format": 0}))
+    client = home.start()
+    threading.Thread(target=_ask_in_vain, args=(home, "query"), daemon=True).start()
+    eventually(lambda: list(stamp.parent.glob("*.trm")), every=0.005)
+    answers: list[dict[str, Any]] = []
+    while not answers or "behind the shed" not in str(answers[-1]["hits"]):
+        answers.append(dict(client.query("apple trees", mode="text")))
+    assert all("text" in answer["degraded"] for answer in answers[:-1])
+    eventually(lambda: client.status()["degraded"] == [])
 
 
 # --- the model ----------------------------------------------------------------------------------------------

@@ -89,6 +89,8 @@ class AnswerUnderWay:
     """The clock's count of the snapshot that it was read from; None while it was not read from one."""
     unheard: bool = False
     """Whether it went without the meaning of the question, because the model was away."""
+    partial: bool = False
+    """Whether a text index lacked many chunks when it was asked; by the end of the answer it may be complete."""
 
 
 @dataclass(slots=True)
@@ -163,11 +165,12 @@ class HandlerContext:
     def freshness(self, names: Sequence[str] = ()) -> Result:
         """What every answer says: how new it is and what is missing from it; of the workspaces that it is about."""
         ledger, seq = self.stores.ledger, self.answer.seq
+        lacking = [name for name, lacks in (("vectors", self.answer.unheard), ("text", self.answer.partial)) if lacks]
         return {
             "clock": ledger.clock if seq is None else ledger.clock_at(seq),
             "lag_ms": self.worker.lag_ms,
             "pending": self._pending(names),
-            "degraded": sorted({*self.health.names, *(["vectors"] if self.answer.unheard else [])}),
+            "degraded": sorted({*self.health.names, *lacking}),
         }
 
     def _pending(self, names: Sequence[str]) -> int:

@@ -154,6 +154,7 @@ async def search_elsewhere(ctx: HandlerContext, ask: Ask) -> Answer:
     else:
         if ask.mode in ("hybrid", "vector") and (text := without_operators(ask.query)):
             ctx.readers.embed_ahead(text, ask.ns)
+        ctx.answer.partial = "text" in ctx.health.names
         answer = await repairing_text(ctx, ask.ns, search, ctx.stores, ask, ctx.max_bytes)
     ctx.answer.unheard |= answer.unheard
     return answer

@@ -12,7 +12,6 @@ from memd.daemon.writer.worker import Worker
 from memd.errors import LedgerDamaged, StoreBroken
 from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.doctor import DoctorFinding
-from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.model import multilingual
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.ledger import LedgerPlace
@@ -59,11 +58,11 @@ def use_built_text(worker: Worker, index: OwnIndex, fresh: Path, known: set[int]
 def repair_text(worker: Worker, index: OwnIndex) -> int:
     """Bring a text index in step with the ledger; returns how many chunks differed."""
     try:
-        differed = reconcile_text(worker.stores, index)
+        differed = worker.reconcile_text(index)
     except StoreBroken as error:
         log.warning("%s", error)
         worker.stores.renew_text(index)
-        differed = reconcile_text(worker.stores, index)
+        differed = worker.reconcile_text(index)
     level = logging.INFO if differed else logging.DEBUG
     log.log(level, "text compared ns=%s differed=%d", index.workspace.ns, differed)
     return differed

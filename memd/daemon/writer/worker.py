@@ -368,7 +368,7 @@ class Worker:
         except StoreBroken as error:
             log.error("%s", error)
             self.stores.renew_text(index)
-            reconcile_text(self.stores, index)
+            self.reconcile_text(index)
         return IngestReport()
 
     def _retry(self, batch: DuePaths | IndexingSlice) -> None:
@@ -426,12 +426,22 @@ class Worker:
     def _next_piece(self, index: OwnIndex, work: Iterator[IngestReport]) -> IngestReport:
         if index.id in self._behind:
             # After a full disk the ledger may know more than the text index does.
-            reconcile_text(self.stores, index)
+            self.reconcile_text(index)
             self._behind.discard(index.id)
         self._piece_began = time.monotonic()
         report = next(work)
         self.health.clear("disk")
         return report
+
+    def reconcile_text(self, index: OwnIndex) -> int:
+        """Bring a text index in step with the ledger; answers say so while it lacks many chunks."""
+        why = f"the text index of {index.workspace.ns} is being filled: older notes are not found by their words yet"
+        try:
+            return reconcile_text(
+                self.stores, index, lambda: self.health.set("text", why, "nothing to do: memd goes on by itself")
+            )
+        finally:
+            self.health.clear("text")
 
     def _restless(self, ns: str, own: frozenset[str], path: str, mtime_ns: int) -> bool:
         """Whether a file was written so short a time ago that what was read may be half of it."""

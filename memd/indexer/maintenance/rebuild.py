@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -30,13 +31,18 @@ BATCH = 1_000
 # --- what differs -------------------------------------------------------------------------------------------
 
 
-def reconcile_text(stores: OwnStores, index: OwnIndex) -> int:
-    """Make the text index hold exactly the ledger's chunks; returns how many differed."""
+def reconcile_text(stores: OwnStores, index: OwnIndex, lacks_many: Callable[[], object] = lambda: None) -> int:
+    """Make the text index hold exactly the ledger's chunks; returns how many differed.
+
+    `lacks_many` is called when it takes several batches: questions see the first ones before the last are there.
+    """
     stores.suspect_text(index)
     wanted, held = catalog.chunk_ids(stores.ledger.reader, index.id), index.text.ids()
     missing, extra = sorted(wanted - held, reverse=True), sorted(held - wanted)
     if extra:
         index.text.apply((), extra)
+    if len(missing) > BATCH:
+        lacks_many()
     for at in range(0, len(missing), BATCH):
         index.text.apply(catalog.chunk_texts(stores.ledger.reader, missing[at : at + BATCH]), ())
     with stores.ledger.write() as connection:
