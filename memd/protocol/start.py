@@ -162,9 +162,7 @@ def daemon_command(*flags: str) -> list[str]:
 
 def run_daemon(*flags: str) -> subprocess.CompletedProcess[bytes]:
     """Run it with flags that let it end by itself."""
-    return subprocess.run(
-        daemon_command(*flags), capture_output=True, env=daemon_environment(), cwd="/", check=False
-    )  # fmt: skip
+    return subprocess.run(daemon_command(*flags), capture_output=True, env=daemon_environment(), cwd="/", check=False)
 
 
 def web_command(*flags: str) -> list[str]:

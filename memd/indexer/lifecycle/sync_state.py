@@ -42,7 +42,8 @@ WASTE = 100
 """Lines that no longer count, which a file may have more of than of the others before it is written anew."""
 
 
-def _is_count(value: Any) -> bool:
+def is_count(value: Any) -> bool:
+    """Whether a value of a file that anybody may have written can be a count."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT
 
 
@@ -60,7 +61,7 @@ def _is_text(value: Any) -> bool:
 
 
 CHECKS: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(COUNTS, _is_count),
+    **dict.fromkeys(COUNTS, is_count),
     **dict.fromkeys(("accessed", "used", "moved", "made"), _is_moment),
     **dict.fromkeys(("by", "why"), _is_text),
     "tier": TIERS.__contains__,
@@ -112,7 +113,7 @@ def _parsed(line: str) -> tuple[Subject, int, Facts]:
         value = json.loads(line)
     except ValueError:
         raise ValueError("it is no whole line of JSON") from None
-    if not isinstance(value, dict) or not _is_count(number := value.pop("v", None)):
+    if not isinstance(value, dict) or not is_count(number := value.pop("v", None)):
         raise ValueError("it is no line of memd's")
     named = value.pop("memory", None) or value.pop("edge", None)
     subject = (named,) if isinstance(named, str) else tuple(named) if isinstance(named, list) else ()

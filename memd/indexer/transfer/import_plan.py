@@ -15,6 +15,7 @@ from typing import Any
 
 from memd.errors import NotFound, Refused, TooLarge, UsageError
 from memd.indexer.indexing.scan import is_memory_path
+from memd.indexer.lifecycle.sync_state import is_count
 from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
@@ -196,7 +197,6 @@ def known_texts(stores: Stores, index: WorkspaceIndex) -> set[str]:
 OBSERVED_ORIGINS = ("similar", "tag", "merged")
 FILE_ORIGINS = ("declared", "written")
 """Edges of these origins are in the files: only their removal moves with an export."""
-LARGEST_COUNT = 10**9
 LONG_AGO = actions.in_utc(datetime(1970, 1, 1, tzinfo=UTC))
 
 Lives = Mapping[tuple[str, str], JsonObject]
@@ -392,7 +392,7 @@ def _observed(life: JsonObject) -> JsonObject:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT else None
+    return value if isinstance(value, int) and is_count(value) else None
 
 
 def _share(value: object) -> float | None:
