@@ -9,7 +9,7 @@ import sys
 import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 # Before numpy is imported: two BLAS threads are five times slower than one on these small matrices.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -31,7 +31,7 @@ GC_THRESHOLD = (50_000, 20, 100)
 collector takes a tenth of a second out of one answer in a hundred."""
 
 
-def serve() -> int:
+def serve() -> NoReturn:
     bound_heap()
     settings = load()
     # Before the imports: of many that are started at once, all but one are refused before they take a second for them.
@@ -42,7 +42,7 @@ def serve() -> int:
     from memd.indexer.store.ledger import translated
 
     with translated():
-        return main(settings, lock)
+        main(settings, lock)
 
 
 def doctor(fix: bool, secrets: bool) -> int:
@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> int:
             return check_rules()
         if "--doctor" in arguments:
             return doctor("--fix" in arguments, "--secrets" in arguments)
-        return serve()
+        serve()
     except MemdError as error:
         return report(error)
 

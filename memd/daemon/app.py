@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from datetime import date
 from functools import partial
+from typing import NoReturn
 
 from memd import installation
 from memd.config import paths
@@ -254,14 +255,17 @@ async def _reassure_watchdog() -> None:
 def _exit_late(app: App) -> None:
     time.sleep(STOP_SECONDS)
     log.warning("stopping took too long and is cut short; nothing is lost")
-    _start_anew(app.exit_code)
-    os._exit(app.exit_code)
+    _end(app.exit_code)
 
 
-def _start_anew(code: int) -> None:
-    """Become a new daemon, if that is what the exit code asks for and nobody else sees to it."""
+def _end(code: int) -> NoReturn:
+    """End at once, or become a new daemon if the exit code asks for it and nobody else sees to it.
+
+    The interpreter's own end is left out: it takes away what threads of libraries that are still at work stand on.
+    """
     if code == RESTART and not system.managed():
         os.execv(sys.executable, [sys.executable, "-P", "-m", "memd.daemon"])
+    os._exit(code)
 
 
 def _raise_limits() -> None:
@@ -270,10 +274,8 @@ def _raise_limits() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def main(settings: Settings, lock: Lock) -> int:
+def main(settings: Settings, lock: Lock) -> NoReturn:
     sys.setswitchinterval(0.001)
     # safe_write asks with a lease whether anybody has a file open; whoever opens it in that moment raises this signal.
     signal.signal(signal.SIGIO, signal.SIG_IGN)
-    code = asyncio.run(App(settings, lock).run())
-    _start_anew(code)
-    return code
+    _end(asyncio.run(App(settings, lock).run()))

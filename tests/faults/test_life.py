@@ -252,6 +252,22 @@ def test_it_stops_while_clients_are_connected(home: Home, workspace: Path) -> No
     assert "Traceback" not in home.log and "ERROR" not in home.log, home.log
 
 
+def test_a_stop_waits_for_no_thread_of_a_library(home: Home, workspace: Path) -> None:
+    """Nor does it take the ground from under one: an extension that is at work while Python ends may crash."""
+    home.configure(f'[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
+    program = (
+        "import sys, threading, time\n"
+        "threading.Thread(target=time.sleep, args=(3600,)).start()\n"
+        "from memd.daemon.__main__ import main\n"
+        "sys.exit(main([]))\n"
+    )
+    with (home.path / "daemon.stderr").open("ab") as stderr:
+        home.daemon = subprocess.Popen([sys.executable, "-c", program], env=home.env, stderr=stderr)
+    home.wait()
+    assert home.stop() == 0
+    assert "cut short" not in home.log and home.log.rstrip().endswith("stopped")
+
+
 def test_it_goes_on_after_standing_still(home: Home, workspace: Path) -> None:
     client = serve(home, workspace)
     assert home.daemon is not None
