@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from whoosh.filedb.filestore import FileStorage
 
-from memd.errors import MemdError
+from memd.errors import MemdError, NoDaemon
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home
 from tests.faults.agreement import (
@@ -268,12 +269,21 @@ def test_no_answer_at_or_past_the_clock_of_an_acknowledged_note_lacks_it_after_a
 
 
 def test_a_note_that_only_the_ledger_has_when_it_is_killed_is_seen_at_its_clock(home: Home, workspace: Path) -> None:
+    # On a busy machine the kill may overtake the answer: then nothing was promised.
+    wordings = (f"the wigeon{nth} calls" for nth in count())
+    said, seq = next((said, seq) for said in wordings if (seq := _noted_and_killed(home, workspace, said)) is not None)
+    answer = serve(home, workspace).query(said, sync="none", mode="text")
+    assert said in str(answer["hits"]) and int(answer["clock"].split(":")[2]) >= seq
+
+
+def _noted_and_killed(home: Home, workspace: Path, said: str) -> int | None:
+    """Write a note, and die when the ledger has it; the clock that was promised for it, if it was acknowledged."""
     serve(home, workspace).sync()
-    client = _again(home, workspace, "after-ledger")
-    seq = _promised(client.note("the wigeon calls"))
+    client, seq = _again(home, workspace, "after-ledger"), None
+    with suppress(NoDaemon):
+        seq = _promised(client.note(said))
     _dies(home)
-    answer = serve(home, workspace).query("wigeon", sync="none", mode="text")
-    assert "wigeon" in str(answer["hits"]) and int(answer["clock"].split(":")[2]) >= seq
+    return seq
 
 
 NOTED = (("agent", "smew"), ("other", "scaup"))
