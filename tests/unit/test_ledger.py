@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from memd.indexer.maintenance.doctor import examine_ledger
 from memd.indexer.store.ledger import Ledger
 from tests.lab import Lab
+
+PAGE = 4096
 
 
 def test_nothing_changes_within_a_snapshot(tmp_path: Path) -> None:
@@ -33,3 +37,19 @@ def test_whoever_reads_the_rows_of_files_keeps_them_while_the_writer_goes_on(tmp
             with pytest.raises(TypeError):
                 rows["other.md"] = rows["MEMORY.md"]  # type: ignore[index]
     lab.close()
+
+
+def test_damage_is_seen_by_a_thread_that_knows_the_pages_and_by_one_that_never_read(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "state.db")
+    with ThreadPoolExecutor(1) as knows, ThreadPoolExecutor(1) as never_read:
+        assert knows.submit(examine_ledger, ledger).result().state == "ok"
+        knows.submit(lambda: list(ledger.reader.execute("SELECT * FROM sqlite_master, meta"))).result()
+        ledger.reader.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with ledger.path.open("r+b") as file:
+            # The first page has the tables' names, and says that others have the rest.
+            file.seek(PAGE)
+            file.write(bytes(ledger.path.stat().st_size - PAGE))
+        for thread in (knows, never_read):
+            found = thread.submit(examine_ledger, ledger).result()
+            assert found.state == "broken" and found.detail
+    ledger.close()

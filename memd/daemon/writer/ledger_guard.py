@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import suppress
 from datetime import datetime
 
 from memd.daemon.process.health import Health
@@ -13,7 +14,6 @@ from memd.daemon.serving.events import PUT_BACK, Events
 from memd.errors import LedgerDamaged, MemdError
 from memd.indexer.maintenance import backups
 from memd.indexer.store.ledger import FIX, UNTRANSLATED, LedgerPlace, translate
-from memd.indexer.store.ledger_check import problem_in
 from memd.indexer.store.stores import Stores
 
 log = logging.getLogger("memd.ledger")
@@ -51,8 +51,10 @@ class LedgerGuard:
         with self._examining:
             if self._stores.ledger.damage is None and time.monotonic() >= self._examine_from:
                 self._examine_from = time.monotonic() + EXAMINE_SECONDS
-                if problem := problem_in(self._stores.ledger.reader):
-                    self._note(LedgerDamaged(f"state.db is damaged: {problem}", FIX))
+                # One that cannot be opened now may be sound.
+                with suppress(MemdError):
+                    if problem := self._stores.ledger.problem():
+                        self._note(LedgerDamaged(f"state.db is damaged: {problem}", FIX))
             return self._stores.ledger.damage
 
     def _note(self, damage: LedgerDamaged) -> None:

@@ -23,7 +23,6 @@ from memd.indexer.record import actions
 from memd.indexer.store import catalog
 from memd.indexer.store.chroma import chroma_place
 from memd.indexer.store.ledger import FIX, Ledger, LedgerPlace, translated
-from memd.indexer.store.ledger_check import problem_in
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.vectors import VectorStore
 from memd.models import Workspace
@@ -111,7 +110,7 @@ def examine_ledger(ledger: Ledger) -> DoctorFinding:
     """Read all of the ledger. It takes seconds, so the writer's thread must not do it."""
     if (place := ledger.place) is not LedgerPlace.HERE:
         return DoctorFinding("state.db", "broken", place.value, "memd status")
-    problem = ledger.damage.message if ledger.damage is not None else problem_in(ledger.reader)
+    problem = ledger.damage.message if ledger.damage is not None else ledger.problem()
     return _broken(problem) if problem else DoctorFinding("state.db", "ok", f"sound, clock {ledger.clock}")
 
 

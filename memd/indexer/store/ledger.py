@@ -17,7 +17,7 @@ from typing import TypeVar
 from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
 from memd.failpoints import failpoint
 from memd.indexer.store.cache_folder import CACHES_OF
-from memd.indexer.store.ledger_check import LONGEST, STEPS, VERSION, schema_version
+from memd.indexer.store.ledger_check import LONGEST, STEPS, VERSION, problem_in, schema_version
 from memd.notes import safe_write
 
 FIX = "memd doctor --fix"
@@ -176,6 +176,16 @@ class Ledger:
             connection.execute("PRAGMA query_only = ON")
             setattr(self._local, name, connection)
         return connection
+
+    def problem(self) -> str:
+        """The problem of the file as the disk has it; empty when it is sound. A connection may know older pages."""
+        try:
+            with closing(self.unshared_connection()) as connection:
+                return problem_in(connection)
+        except UNTRANSLATED as error:
+            if isinstance(meaning := translate(error), LedgerDamaged):
+                return str(error)[:LONGEST]
+            raise meaning from error
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
