@@ -36,8 +36,6 @@ CHROMA = "memd.indexer.store.chroma_process"
 READER = "memd.daemon.readers.process"
 CHILDREN = (CHROMA, READER)
 """What a daemon that was started so starts so too, and else from nothing: a second of a core each."""
-FORGED_CHILDREN = "forged-children"
-"""Where a home has their numbers: their command lines do not say whose they are."""
 OWN_CHILDREN = "MEMD_TEST_OWN_CHILDREN"
 """Set for a daemon that starts its children from nothing, as the descriptors that it has open are looked at."""
 MODULES = {
@@ -205,6 +203,11 @@ def _become(wish: dict[str, Any], files: list[int]) -> None:
         importlib.import_module("memd.indexer.store.vectors").GATHER_SECONDS = float(os.environ[CHROMA_AFTER])
 
 
+def forged_children(home: Path) -> Path:
+    """The file with their numbers: their command lines do not say whose they are. Beside the home, which may go."""
+    return home.with_name(f"{home.name}.forged-children")
+
+
 def start_children_from(forges: dict[str, Forge]) -> None:
     """Let the processes that memd starts for itself come out of these; those of other modules start from nothing."""
     child = importlib.import_module("memd.child")
@@ -214,7 +217,7 @@ def start_children_from(forges: dict[str, Forge]) -> None:
         if module not in forges or "MEMD_HOME" not in env or OWN_CHILDREN in env:
             return subprocess.Popen(command, stdin=stdin, pass_fds=pass_fds, env=env)
         started = forges[module].start(env, [*pass_fds, 1, 2], ["0", *arguments])
-        with Path(env["MEMD_HOME"], FORGED_CHILDREN).open("a") as known:
+        with forged_children(Path(env["MEMD_HOME"])).open("a") as known:
             known.write(f"{started.pid}\n")
         return started
 

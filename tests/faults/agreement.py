@@ -25,7 +25,7 @@ from memd.notes.parse import parse
 from memd.notes.read import decode
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home
-from tests.forge import FORGED_CHILDREN
+from tests.forge import forged_children
 
 SOAK = os.environ.get("MEMD_SOAK") == "1"
 
@@ -108,7 +108,7 @@ def children(pid: int) -> list[int]:
 
 def chroma_processes(home: Home) -> list[int]:
     """The processes that have Chroma open for this home."""
-    forged = home.path / FORGED_CHILDREN
+    forged = forged_children(home.path)
     known = forged.read_text().split() if forged.exists() else []
     found = []
     for process in Path("/proc").glob("[0-9]*"):
