@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from hypothesis import settings
 
 from memd.errors import MemdError
 from memd.protocol.client import Client
-from tests.forge import CHROMA_AFTER, Forge, Forged
+from tests.forge import CHROMA_AFTER, Forge, Forged, forged_processes
 
 ROOT = Path(__file__).parent.parent
 
@@ -174,12 +175,12 @@ class Home:
         if self.daemon is not None and self.daemon.poll() is None:
             self.daemon.kill()
             self.daemon.wait()
-        for process in Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if f"MEMD_HOME={self.path}\0".encode() in process.read_bytes() + b"\0":
-                    os.kill(int(process.parent.name), signal.SIGKILL)
-            except (OSError, ProcessLookupError):
-                continue
+        known = forged_processes(self.path)
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                forged = process.name in known and b"forge.py" in (process / "cmdline").read_bytes()
+                if forged or f"MEMD_HOME={self.path}\0".encode() in (process / "environ").read_bytes() + b"\0":
+                    os.kill(int(process.name), signal.SIGKILL)
 
 
 @pytest.fixture

@@ -203,9 +203,22 @@ def _become(wish: dict[str, Any], files: list[int]) -> None:
         importlib.import_module("memd.indexer.store.vectors").GATHER_SECONDS = float(os.environ[CHROMA_AFTER])
 
 
-def forged_children(home: Path) -> Path:
-    """The file with their numbers: their command lines do not say whose they are. Beside the home, which may go."""
-    return home.with_name(f"{home.name}.forged-children")
+def forged_processes(home: Path) -> set[str]:
+    """The numbers of the processes that memd started so: nothing that the system tells of them says whose they are."""
+    known = _list_of(home)
+    return set(known.read_text().split()) if known.exists() else set()
+
+
+def _list_of(home: Path) -> Path:
+    """Beside the home, which may go."""
+    return home.with_name(f"{home.name}.forged")
+
+
+def _known(started: Forged, env: dict[str, str]) -> Forged:
+    if "MEMD_HOME" in env:
+        with _list_of(Path(env["MEMD_HOME"])).open("a") as known:
+            known.write(f"{started.pid}\n")
+    return started
 
 
 def start_children_from(forges: dict[str, Forge]) -> None:
@@ -216,10 +229,7 @@ def start_children_from(forges: dict[str, Forge]) -> None:
         module, _, *arguments = command[command.index("-m") + 1 :]
         if module not in forges or "MEMD_HOME" not in env or OWN_CHILDREN in env:
             return subprocess.Popen(command, stdin=stdin, pass_fds=pass_fds, env=env)
-        started = forges[module].start(env, [*pass_fds, 1, 2], ["0", *arguments])
-        with forged_children(Path(env["MEMD_HOME"])).open("a") as known:
-            known.write(f"{started.pid}\n")
-        return started
+        return _known(forges[module].start(env, [*pass_fds, 1, 2], ["0", *arguments]), env)
 
     child.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": popen})
 
@@ -231,7 +241,7 @@ def start_daemons_from(daemons: Forge) -> None:
     def popen(command: list[str], *, env: dict[str, str], stderr: IO[bytes], **_: Any) -> Forged:
         with Path(os.devnull).open("r+b") as nothing:
             files = [nothing.fileno(), nothing.fileno(), stderr.fileno()]
-            return daemons.start(env, files, _flags(command), Path("/"), session=True)
+            return _known(daemons.start(env, files, _flags(command), Path("/"), session=True), env)
 
     def run(command: list[str], *, env: dict[str, str] | None = None, **how: Any) -> subprocess.CompletedProcess[Any]:
         if env is None or "memd.daemon" not in command:

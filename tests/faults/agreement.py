@@ -25,7 +25,7 @@ from memd.notes.parse import parse
 from memd.notes.read import decode
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home
-from tests.forge import forged_children
+from tests.forge import forged_processes
 
 SOAK = os.environ.get("MEMD_SOAK") == "1"
 
@@ -108,9 +108,7 @@ def children(pid: int) -> list[int]:
 
 def chroma_processes(home: Home) -> list[int]:
     """The processes that have Chroma open for this home."""
-    forged = forged_children(home.path)
-    known = forged.read_text().split() if forged.exists() else []
-    found = []
+    known, found = forged_processes(home.path), []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             command = (process / "cmdline").read_bytes()
