@@ -44,7 +44,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.stores import ModelChanged, WorkspaceIndex
 from memd.models import Filters
-from memd.protocol.methods.base import Filtered, Progressing
+from memd.protocol.methods.base import Filtered
 
 log = logging.getLogger("memd.handlers")
 
@@ -85,6 +85,8 @@ class AnswerUnderWay:
 
     call: IncomingCall | None = None
     """The call that is being answered, if it is a write that can be repeated."""
+    report: ReportProgress | None = None
+    """A way to report progress, for callers that asked for it."""
     seq: int | None = None
     """The clock's count of the snapshot that it was read from; None while it was not read from one."""
     unheard: bool = False
@@ -147,10 +149,10 @@ class HandlerContext:
         self.events.listen(UNLINKED, partial(resolve_mentions_later, self.worker))
         self.events.listen(APPLIED, partial(self.mcp.applied, loop))
 
-    def for_call(self, call: IncomingCall | None) -> HandlerContext:
+    def for_call(self, call: IncomingCall | None, report: ReportProgress | None = None) -> HandlerContext:
         """The same parts with an answer of its own; the call where that is a write that can be repeated."""
         own = copy(self)
-        own.answer = AnswerUnderWay(call)
+        own.answer = AnswerUnderWay(call, report)
         return own
 
     @property
@@ -386,13 +388,13 @@ class HandlerContext:
             index.compares_languages = index.compares_languages or not self.stores.pending_foreign(index)
         return self.embedding.multilingual and not all(index.compares_languages for index in waiting)
 
-    async def vectors_made(self, report: ReportProgress | None) -> None:
+    async def vectors_made(self) -> None:
         total = 0
         self.embedding.hurry()
         while not await self.read(self.embedding.caught_up):
             total = max(total, self.embedding.pending)
-            if report:
-                await report("vectors", total - self.embedding.pending, total)
+            if self.answer.report:
+                await self.answer.report("vectors", total - self.embedding.pending, total)
             await asyncio.sleep(PROGRESS_SECONDS)
 
 
@@ -421,11 +423,6 @@ async def wait_reporting(
         if state := progress():
             await report(*state)
     return await waiting
-
-
-def progress_reporter(request: Progressing, call: IncomingCall) -> ReportProgress | None:
-    """A way to report progress, for callers that asked for it."""
-    return call.progress if request.progress else None
 
 
 def filters_of(request: Filtered) -> Filters:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memd.config import edit, paths
 from memd.config.load import NS, glob_ok
-from memd.daemon.handlers.handler_context import P, T, progress_reporter
+from memd.daemon.handlers.handler_context import P, T
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
@@ -38,7 +38,7 @@ async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call:
             ctx.outlines.begin(workspace.ns)
     ns = known.workspace.ns if known else workspace.ns
     if request.wait:
-        await ctx.scan((ns,), report=progress_reporter(request, call))
+        await ctx.scan((ns,), report=ctx.answer.report)
     else:
         ctx.in_background(ctx.scan((ns,)))
     row = await ctx.read(workspace_status, ctx, ctx.stores.index(ns))
@@ -52,8 +52,7 @@ def _added_before(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> 
             return _check_same(index, workspace, ns_given)
         if index.workspace.ns == workspace.ns:
             raise AlreadyExists(
-                f"`{workspace.ns}` is {index.workspace.root} already",
-                f"give this one a name: --ns {workspace.ns}-2",
+                f"`{workspace.ns}` is {index.workspace.root} already", f"give this one a name: --ns {workspace.ns}-2"
             )
     return None
 
