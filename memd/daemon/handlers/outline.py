@@ -15,26 +15,7 @@ from memd.protocol.methods import outline as methods
 
 if TYPE_CHECKING:
     from memd.outline.outline import Outline
-    from memd.outline.queries import SymbolTrees, TreeOptions
-
-Question = Callable[[Any, "Outline", "TreeOptions", str], "SymbolTrees"]
-"""A call of the module `queries`, which is loaded late: with the outline, the options and a path."""
-
-
-@handles(methods.OutlineSymbolRequest)
-async def symbol(ctx: HandlerContext, request: methods.OutlineSymbolRequest, call: IncomingCall) -> Result:
-    return await _answer(ctx, request, lambda queries, outline, options, path: queries.symbol(
-        outline, options, request.symbol, path), request.file)  # fmt: skip
-
-
-@handles(methods.OutlineFileRequest)
-async def file(ctx: HandlerContext, request: methods.OutlineFileRequest, call: IncomingCall) -> Result:
-    return await _answer(ctx, request, lambda queries, *args: queries.file(*args), request.file)
-
-
-@handles(methods.OutlineProjectRequest)
-async def project(ctx: HandlerContext, request: methods.OutlineProjectRequest, call: IncomingCall) -> Result:
-    return await _answer(ctx, request, lambda queries, outline, options, _: queries.project(outline, options))
+    from memd.outline.queries import SymbolTrees
 
 
 @handles(methods.OutlineMapRequest)
@@ -50,7 +31,7 @@ async def outline_map(ctx: HandlerContext, request: methods.OutlineMapRequest, c
     return {**index.place, **project_map, "took_ms": round((time.monotonic() - started) * 1000, 2)}
 
 
-async def _answer(ctx: HandlerContext, request: methods.OutlineTree, question: Question, path: str = "") -> Result:
+async def trees(ctx: HandlerContext, request: methods.OutlineTree, call: IncomingCall) -> Result:
     """Ask the outline, then the notes, and put both together."""
     index, started, as_text = ctx.only_index(request), time.monotonic(), request.format == "text"
 
@@ -61,7 +42,13 @@ async def _answer(ctx: HandlerContext, request: methods.OutlineTree, question: Q
             whole=not as_text, language=request.language, depth=request.depth, relations=request.relations,
             omit_native=request.omit_native,
         )  # fmt: skip
-        return question(queries, outline, options, _path_in(outline, index, path, request.cwd) if path else "")
+        match request:
+            case methods.OutlineSymbolRequest():
+                path = _path_in(outline, index, request.file, request.cwd) if request.file else ""
+                return queries.symbol(outline, options, request.symbol, path)
+            case methods.OutlineFileRequest():
+                return queries.file(outline, options, _path_in(outline, index, request.file, request.cwd))
+        return queries.project(outline, options)
 
     found = await _ask_outline(ctx, index, ask)
     if not request.relations or "mentioned_in" in request.relations:
@@ -70,6 +57,10 @@ async def _answer(ctx: HandlerContext, request: methods.OutlineTree, question: Q
     shown: Result = {"text": found.text()} if as_text else {"symbols": [tree.node for tree in found.trees]}
     return {**index.place, "language": found.language, "format": request.format, **shown,
             "skipped": found.skipped_files(), "took_ms": round((time.monotonic() - started) * 1000, 2)}  # fmt: skip
+
+
+for _request in (methods.OutlineSymbolRequest, methods.OutlineFileRequest, methods.OutlineProjectRequest):
+    handles(_request)(trees)
 
 
 async def _ask_outline(ctx: HandlerContext, index: WorkspaceIndex, ask: Callable[[Outline], T]) -> T:
