@@ -44,14 +44,13 @@ async def from_view(
     ctx: HandlerContext, request: InWorkspace, view: Callable[..., Result], *args: Any, linked: bool = False
 ) -> Result:
     """What a view says of the workspaces that are meant; `linked`: once their edges follow from the changes so far."""
-    indexes = await (ctx.linked_indexes(request) if linked else ctx.current_indexes(request))
+    indexes = await ctx.current_indexes(request, linked)
     return {"ns": namespaces(indexes), **await ctx.read_elsewhere(view, ctx.stores, indexes, *args)}
 
 
 async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], call: IncomingCall) -> Result:
     """Check the parameters, call the handler, add freshness: for the socket and for MCP sessions."""
-    declared = METHODS.get(method)
-    if declared is None:
+    if (declared := METHODS.get(method)) is None:
         raise UnknownMethod(f"there is no method `{method}`", f"known: {', '.join(METHODS)}")
     request = parse(declared, bound_params(ctx, call.connection, declared, params))
     check_files(ctx, call.connection, declared, request)
