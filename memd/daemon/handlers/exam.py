@@ -32,7 +32,7 @@ async def evaluate(ctx: HandlerContext, request: EvalRequest, call: IncomingCall
     ns, mode = ctx.names(request), request.mode
     # The figures speak of the first ten hits.
     asking = Ask("", ns, max(exam.TURN_DEPTH, request.limit or MAX_HITS), mode)
-    await ctx.catch_up("auto", ns)
+    await ctx.catch_up()
     if mode in ("hybrid", "vector"):
         await ctx.model_loaded()
     if request.self_:
@@ -85,9 +85,8 @@ def _has(index: WorkspaceIndex, path: str) -> bool:
 
 async def _probed(ctx: HandlerContext, asking: Ask, pause: float = 0.0) -> Result:
     """The report on probes made from the notes of these workspaces."""
-    all_probes: list[exam.Probe] = []
-    for ns in asking.ns:
-        all_probes += await ctx.read(_probes, ctx.stores, ctx.stores.index(ns))
+    indexes = [ctx.stores.index(ns) for ns in asking.ns]
+    all_probes = [probe for index in indexes for probe in await ctx.read(_probes, ctx.stores, index)]
     answers = await _ask_all(ctx, [_ask(asking, probe.query, probe.passage.ns) for probe in all_probes], pause)
     return {**exam.of_probes(all_probes, answers), "problems": []}
 

@@ -30,8 +30,7 @@ async def workspace_list(ctx: HandlerContext, request: WorkspaceListRequest, cal
 async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call: IncomingCall) -> Result:
     workspace = _workspace(request)
     async with ctx.config.lock:
-        known = _added_before(ctx, workspace, ns_given=bool(request.ns))
-        if known is None:
+        if (known := _added_before(ctx, workspace, ns_given=bool(request.ns))) is None:
             await configure(ctx, edit.add_workspace, workspace)
             await ctx.write(open_workspace, ctx.stores, workspace)
             ctx.watcher.add(workspace)
@@ -46,26 +45,22 @@ async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call:
 
 
 def _added_before(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> OwnIndex | None:
-    """The index of this very directory; a name that another one has is refused."""
+    """The index of this very directory; a name that another one has is refused.
+
+    Adding a directory again is fine; adding it differently would be ignored, and is refused instead.
+    """
+    ns = workspace.ns
     for index in ctx.stores.indexes.values():
-        if index.workspace.root == workspace.root:
-            return _check_same(index, workspace, ns_given)
-        if index.workspace.ns == workspace.ns:
-            raise AlreadyExists(
-                f"`{workspace.ns}` is {index.workspace.root} already", f"give this one a name: --ns {workspace.ns}-2"
-            )
+        known = index.workspace
+        if known.root == workspace.root:
+            same = workspace.globs in (known.globs, DEFAULT_GLOBS) and (known.ns == ns or not ns_given)
+            if same and workspace.follow in (known.follow, False):
+                return index
+            differs = f"{known.root} is added already, as `{known.ns}` with other settings"
+            raise AlreadyExists(differs, f"first: memd remove {known.ns}")
+        if known.ns == ns:
+            raise AlreadyExists(f"`{ns}` is {known.root} already", f"give this one a name: --ns {ns}-2")
     return None
-
-
-def _check_same(index: OwnIndex, workspace: Workspace, ns_given: bool) -> OwnIndex:
-    """Adding a directory again is fine; adding it differently would be ignored, and is refused instead."""
-    known = index.workspace
-    same = workspace.globs in (known.globs, DEFAULT_GLOBS) and (known.ns == workspace.ns or not ns_given)
-    if same and workspace.follow in (known.follow, False):
-        return index
-    raise AlreadyExists(
-        f"{known.root} is added already, as `{known.ns}` with other settings", f"first: memd remove {known.ns}"
-    )
 
 
 @handles(WorkspaceRmRequest)
