@@ -125,8 +125,7 @@ class ReaderPool:
 
     def _tell_state(self, reader: Reader) -> None:
         """Tell a reader what changed since it was last told."""
-        state = self._state()
-        if state is not reader.state:
+        if (state := self._state()) is not reader.state:
             reader.state = state
             reader.send(state)
 

@@ -216,8 +216,7 @@ class Events:
         for hear in self._listeners.get(kind, ()):
             hear(**facts)
         if self._loop is not None and self.watching.all and kind in KINDS:
-            event = {"event": kind, "at": now(), **facts}
-            self._loop.call_soon_threadsafe(self._deliver, event)
+            self._loop.call_soon_threadsafe(self._deliver, {"event": kind, "at": now(), **facts})
 
     def _deliver(self, event: Event) -> None:
         size = SIZE + sum(len(value) for value in event.values() if isinstance(value, str))

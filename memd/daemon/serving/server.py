@@ -47,7 +47,6 @@ class Server:
         self._dispatch = dispatch
         self._settings = settings
         self._clients: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
         self._listener.setblocking(False)
@@ -56,8 +55,7 @@ class Server:
         self._server = await asyncio.start_unix_server(self._connected, sock=self._listener, backlog=BACKLOG, **options)
 
     async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        self._server.close()
         for client in list(self._clients):
             client.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
@@ -167,8 +165,7 @@ class LineReader:
             while (end := self._buffer.find(b"\n")) < 0:
                 if len(self._buffer) > MAX_REQUEST:
                     raise TooLarge(f"a request may have {MAX_REQUEST} bytes")
-                more = await self._reader.read(READ_BYTES)
-                if not more:
+                if not (more := await self._reader.read(READ_BYTES)):
                     return None
                 self._buffer += more
         line = bytes(self._buffer[: end + 1])
