@@ -79,11 +79,6 @@ class Subscriptions(Outboxes[Subscription]):
         self._stores = stores
         self._loop = loop
 
-    def subscribe(self, connection: ClientConnection, query: SubscriptionQuery) -> int:
-        """Begin to tell a connection what is saved; returns the subscription's number."""
-        self.check_room(connection)
-        return self.add(Subscription(connection, query))
-
     # --- on the writer's thread ---------------------------------------------------------------------------
 
     def saved(self, index: WorkspaceIndex, saved: list[SavedMemory]) -> None:
