@@ -63,11 +63,9 @@ def check_files(ctx: HandlerContext, connection: ClientConnection, method: Metho
         return
     values = [getattr(request, one.python_name) for one in parameters_of(method.name).values() if one.opened]
     own = ctx.stores.index(bound).workspace.root
-    roots = [index.workspace.root for index in ctx.stores.indexes.values()]
     for text in (text for value in values for text in ((value,) if isinstance(value, str) else value)):
         path = Path(text).resolve() if text and "\0" not in text else own
-        around = [root for root in roots if path.is_relative_to(root)]
-        if around and max(around, key=lambda root: len(root.parts)) != own:
+        if ctx.around(str(path)) not in ("", bound):
             raise Refused(f"{text} belongs to another workspace than `{bound}`", "name files of your own")
 
 
