@@ -84,19 +84,14 @@ class Server:
         if len(self._clients) > self._settings.max_clients:
             await connection.send_error(Busy("memd has too many connections", "try again in a moment"))
             return
-        while True:
-            try:
-                line = await lines.next()
-            except TooLarge as error:
-                await connection.send_error(error)
-                return
-            if line is None:
-                return
-            if line.strip():
-                await self._answer(line, connection)
-            if connection.successor is not None:
-                await connection.successor(lines)
-                return
+        try:
+            while connection.successor is None and (line := await lines.next()) is not None:
+                if line.strip():
+                    await self._answer(line, connection)
+        except TooLarge as error:
+            await connection.send_error(error)
+        if connection.successor is not None:
+            await connection.successor(lines)
 
     async def _answer(self, line: bytes, connection: ClientConnection) -> None:
         try:
