@@ -208,7 +208,9 @@ async def mcp_open(ctx: HandlerContext, request: methods.McpOpenRequest, call: I
     # The first session waits until the SDK is imported; usually that was done while the daemon was idle.
     module = await asyncio.get_running_loop().run_in_executor(None, ctx.mcp.load)
     connection.mask_secrets = True
-    _bind_early(ctx, connection, request)
+    # To the workspace that is named, or that it was started in; elsewhere each call says how.
+    if ns := request.ns[0] if request.ns else ctx.around(request.cwd):
+        bind(ctx, connection, ns)
     if request.experimental and request.profile in EXPERIMENTAL and not ctx.outlines.on:
         ctx.outlines.turn_on()
     calls = SessionCalls(
@@ -229,14 +231,6 @@ async def _run(ctx: HandlerContext, session: Any, connection: ClientConnection, 
         await session.run(reader)
     finally:
         ctx.mcp.remove(session)
-
-
-def _bind_early(ctx: HandlerContext, connection: ClientConnection, request: methods.McpOpenRequest) -> None:
-    """Bind the session to the workspace that is named, or that it was started in; elsewhere each call says how."""
-    if request.ns:
-        bind(ctx, connection, request.ns[0])
-    elif around := ctx.around(request.cwd):
-        bind(ctx, connection, around)
 
 
 def _bind(ctx: HandlerContext, connection: ClientConnection, cwd: str) -> None:
