@@ -33,12 +33,10 @@ def bound_params(
     ctx: HandlerContext, connection: ClientConnection, method: Method, params: dict[str, Any]
 ) -> dict[str, Any]:
     """The parameters with the connection's workspace; Refused where they name another one, or mean all of memd."""
-    if not (bound := connection.bound):
+    if not (bound := connection.bound) or (method.about_daemon and method.for_bound):
         return params
     if method.about_daemon:
-        if not method.for_bound:
-            raise Refused(f"this connection is bound to `{bound}`, and `{method.name}` is about more than that", "")
-        return params
+        raise Refused(f"this connection is bound to `{bound}`, and `{method.name}` is about more than that", "")
     named = params.get("ns")
     if named in (None, []):
         return {**params, "ns": bound}
