@@ -76,8 +76,7 @@ def _receive_exactly(connection: socket.socket, size: int) -> bytearray:
     data = bytearray(size)
     view = memoryview(data)
     while view:
-        count = connection.recv_into(view)
-        if not count:
+        if not (count := connection.recv_into(view)):
             raise ConnectionResetError("it closed the connection")
         view = view[count:]
     return data

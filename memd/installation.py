@@ -25,7 +25,7 @@ FIRST_LINES = 500
 def extra(name: str) -> str:
     """The command that installs memd again with one of its extras."""
     what = _source(name)
-    if _is_uv_tool():
+    if Path(sys.prefix, "uv-receipt.toml").is_file():
         return shlex.join(["uv", "tool", "install", "--force", *what])
     return shlex.join(["pipx", "install", "--force", *what]) if _is_pipx() else _pip("install", *what)
 
@@ -42,10 +42,6 @@ def _pip(verb: str, *arguments: str) -> str:
         return shlex.join([sys.executable, "-m", "pip", verb, *arguments])
     # An environment that uv made has no pip of its own.
     return shlex.join(["uv", "pip", verb, "--python", sys.executable, *arguments])
-
-
-def _is_uv_tool() -> bool:
-    return Path(sys.prefix, "uv-receipt.toml").is_file()
 
 
 def _is_pipx() -> bool:

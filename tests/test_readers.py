@@ -19,11 +19,10 @@ import pytest
 
 from memd.child import encode, receive
 from memd.daemon.readers.messages import (
+    CallResult,
     DaemonCall,
-    DaemonResult,
     ReadCall,
     Ready,
-    StateChanged,
     dump_work,
     load_work,
 )
@@ -257,7 +256,7 @@ def test_a_reader_answers_also_when_what_it_read_cannot_be_sent(asked: Client, h
     module = [sys.executable, "-m", "memd.daemon.readers.process", str(theirs.fileno()), str(home.state), *ledger]
     with ours, theirs, subprocess.Popen(module, env=home.env, pass_fds=[theirs.fileno()]):
         assert receive(ours) == Ready()
-        ours.sendall(encode(StateChanged(DaemonState((), None, None))))
+        ours.sendall(encode(DaemonState((), None, None)))
         for number, work in enumerate((threading.Lock, int)):
             ours.sendall(encode(ReadCall(number, dump_work(work, (), {}))))
             answer = receive(ours)
@@ -266,7 +265,7 @@ def test_a_reader_answers_also_when_what_it_read_cannot_be_sent(asked: Client, h
 
 
 def test_a_reader_hears_when_the_daemon_cannot_answer_it() -> None:
-    sent: list[DaemonResult] = []
+    sent: list[CallResult] = []
     pool = ReaderPool(Stores.__new__(Stores), ThreadPoolExecutor(1), 0)
     reader = SimpleNamespace(send=sent.append)
     loop = SimpleNamespace(call_soon_threadsafe=lambda call, argument: call(argument))

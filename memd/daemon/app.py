@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import date
 from functools import partial
 from typing import NoReturn
@@ -31,13 +31,7 @@ from memd.daemon.process.health import log_failure, start_logging
 from memd.daemon.process.lock import Lock
 from memd.daemon.serving.events import IDLE, PUT_BACK
 from memd.daemon.serving.server import Server, listen
-from memd.daemon.writer.file_tasks import (
-    NOTES_FORMAT,
-    forget_unlisted,
-    recover_actions,
-    save_notes_format,
-    scan_workspaces,
-)
+from memd.daemon.writer import file_tasks
 from memd.errors import ConfigError
 from memd.indexer.indexing.ingest import IndexingOptions, IngestReport
 from memd.indexer.store import catalog
@@ -127,31 +121,30 @@ class App:
 
     async def _scan_at_start(self) -> None:
         """Find what changed while nobody watched; a new way of cutting notes cuts all of them again."""
-        recovered = self.worker.submit(recover_actions, self.worker)
+        recovered = self.worker.submit(file_tasks.recover_actions, self.worker)
         recovered.add_done_callback(log_failure)
         if self._promised:
             # No answer before what was promised is indexed, or at least sure to be next.
             await asyncio.wait([asyncio.wrap_future(recovered)])
             await self.ctx.catch_up()
-        self.worker.submit(forget_unlisted, self.stores).add_done_callback(log_failure)
-        deep = self.stores.ledger.setting(NOTES_FORMAT) != str(parse.FORMAT)
+        self.worker.submit(file_tasks.forget_unlisted, self.stores).add_done_callback(log_failure)
+        deep = self.stores.ledger.setting(file_tasks.NOTES_FORMAT) != str(parse.FORMAT)
         if deep and not catalog.any_files(self.stores.ledger.reader):
             # Said before the first import, which may be stopped: what it has read by then is not read again.
-            self.worker.submit(save_notes_format, self.stores.ledger).add_done_callback(log_failure)
+            self.worker.submit(file_tasks.save_notes_format, self.stores.ledger).add_done_callback(log_failure)
             deep = False
-        scan = self.worker.submit(scan_workspaces, self.worker, (), IndexingOptions(deep=deep))
+        scan = self.worker.submit(file_tasks.scan_workspaces, self.worker, (), IndexingOptions(deep=deep))
         scan.add_done_callback(log_failure)
 
         def parsed(scan: Future[IngestReport]) -> None:
             if not scan.exception():
-                self.worker.submit(save_notes_format, self.stores.ledger)
+                self.worker.submit(file_tasks.save_notes_format, self.stores.ledger)
 
         if deep:
             scan.add_done_callback(parsed)
 
     async def _start_server(self) -> None:
-        listener = system.inherited_socket()
-        if listener is None:
+        if (listener := system.inherited_socket()) is None:
             listener = listen(paths.socket_path())
             # A socket of our own goes when we go; one that systemd made is systemd's to remove.
             self._stack.callback(paths.socket_path().unlink, missing_ok=True)
@@ -186,10 +179,8 @@ class App:
         while not self._stop.is_set():
             self.ctx.scheduler.follow_clock()
             self.ctx.embedding.look(time.monotonic())
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), every)
-            except TimeoutError:
-                continue
 
     def stop_soon(self) -> None:
         """Stop after the answer that is under way; from any thread."""
@@ -228,8 +219,7 @@ class App:
 
     def _restart_after_upgrade(self) -> None:
         """Restart when two looks found the same new version: an upgrade that is still being written may finish."""
-        distribution = installation.metadata_of(installation.DISTRIBUTION)
-        if distribution is None:
+        if (distribution := installation.metadata_of(installation.DISTRIBUTION)) is None:
             return
         installed = distribution.version
         self._installed = [*self._installed[-1:], installed]

@@ -4,8 +4,13 @@ change from one model to another is."""
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from heapq import nsmallest
 from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING
@@ -13,22 +18,14 @@ from typing import TYPE_CHECKING
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model.embedding_process import EmbeddingProcess
+from memd.indexer.store import vector_table
+from memd.indexer.store.own_stores import OwnStores
+from memd.indexer.store.stores import ActiveModel
 
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder
     from memd.indexer.model.embedding_server import ServerEmbedder
     from memd.indexer.model.pooling import Vectors
-import threading
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from heapq import nsmallest
-from typing import Any
-
-from memd.indexer.store import vector_table
-from memd.indexer.store.own_stores import OwnStores
-from memd.indexer.store.stores import ActiveModel
 
 FADE = 0.9
 FIRST = 4
@@ -158,10 +155,6 @@ def _of(workspaces: Iterable[int]) -> str:
     return f"c.workspace IN ({', '.join(map(str, workspaces))})"
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 @dataclass(slots=True)
 class ModelSwitch:
     """The model before answers questions until the vectors of the other one are complete."""
@@ -176,7 +169,7 @@ class ModelSwitch:
     """Vectors that were made, of those that were to be made when it began."""
     note: str = ""
     """What it waits for."""
-    began: str = field(default_factory=_now)
+    began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     @property
     def under_way(self) -> bool:
@@ -194,9 +187,6 @@ class ModelSwitch:
         self.state, self.note = state, ""
         if state == "done":
             self.done = self.total
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 log = logging.getLogger("memd.embedding")

@@ -179,16 +179,13 @@ class Embedding:
         give_way()
         self._again.wait(HEAD_START)
         try:
-            self._work_until_stopped()
+            while not self._stopping.is_set():
+                try:
+                    self._step()
+                except Exception as error:  # noqa: BLE001 - it is logged there
+                    self._failed(self.worker.guard.explain(error))
         finally:
             self._maker.end_process()
-
-    def _work_until_stopped(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._step()
-            except Exception as error:  # noqa: BLE001 - it is logged there
-                self._failed(self.worker.guard.explain(error))
 
     def _failed(self, error: Exception) -> None:
         if isinstance(error, ModelUnavailable):
@@ -357,8 +354,7 @@ class Embedding:
 
         rows = vector_table.models_with_vectors(self.worker.stores.ledger.reader)
         row = next((row for row in rows if row["source"] != source_of(self.settings)), None)
-        embedder = self._load_known(row) if row is not None else None
-        if row is None or embedder is None:
+        if row is None or (embedder := self._load_known(row)) is None:
             return False
         self._use(embedder, settings_from(row["source"], self.settings))
         self.recount()
@@ -411,8 +407,7 @@ class Embedding:
         if row is None:
             return
         log.info("the model changed from %s; %d chunks are embedded anew", row["name"], self.pending)
-        former = self._load_known(row)
-        if former is not None:
+        if (former := self._load_known(row)) is not None:
             self.worker.submit(self.worker.stores.use_former, row["id"], former).result()
         else:
             self._tell("former", BEING_MADE, "wait: memd status shows when")
@@ -488,8 +483,7 @@ class Embedding:
         return False
 
     def _embed_with(self, model: ActiveModel, among: str, pending: int) -> bool:
-        rows = self.backlog.fetch(model, among, self._fetch(model, pending))
-        if not rows:
+        if not (rows := self.backlog.fetch(model, among, self._fetch(model, pending))):
             return False
         self._busy = True
         try:

@@ -43,7 +43,7 @@ async def context(ctx: HandlerContext, request: ContextRequest, call: IncomingCa
         await ctx.scan(names)
         assembled = await _assemble(ctx, task)
     if request.observer:
-        ctx.access_log.saw(assembled.memories, request.observer, together=True)
+        ctx.access_log.saw(request.observer, memories=assembled.memories, together=True)
     return {"ns": list(names), **assembled.result}
 
 

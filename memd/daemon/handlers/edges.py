@@ -47,8 +47,7 @@ async def edge_rm(ctx: HandlerContext, request: methods.EdgeRmRequest, call: Inc
     source, target = await _ends(writer, request.from_, request.to)
     if await writer.repeated():
         return {**await writer.write("edge.rm", source.key), "removed": []}
-    found = await ctx.read(_between, writer, source, target, rel)
-    if not found:
+    if not (found := await ctx.read(_between, writer, source, target, rel)):
         raise NotFound(f"there is no edge `{request.from_}` {rel} `{request.to}`",
                        await ctx.read(_other_edges, writer, source, target))  # fmt: skip
     removed = await ctx.read(_rows, writer, found)
@@ -65,7 +64,7 @@ shows(methods.RelatedRequest, edges.related, "key", "depth", "min_weight", "limi
 
 @handles(methods.ClustersRequest)
 async def clusters(ctx: HandlerContext, request: methods.ClustersRequest, call: IncomingCall) -> Result:
-    indexes = await ctx.linked_indexes(request)
+    indexes = await ctx.current_indexes(request, linked=True)
     found = await ctx.read(edges.clusters, ctx.stores, indexes, request.min, request.min_weight)
     return {"ns": namespaces(indexes), "min_weight": request.min_weight, "clusters": found}
 
@@ -110,8 +109,8 @@ def _other_edges(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget) 
 
 def _key(writer: WorkspaceWriter, target: KeyTarget) -> str:
     assert target.memory is not None
-    reader = writer.ctx.stores.ledger.reader
-    return str(edges.named(reader, writer.index.id, [target.memory])[target.memory]["key"])
+    named = edges.named(writer.ctx.stores.ledger.reader, writer.index.id, [target.memory])
+    return str(named[target.memory]["key"])
 
 
 def _mentions(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget, rel: str) -> list[Row]:
@@ -143,8 +142,7 @@ async def _undeclare(
     """Take an edge out of the files that declare it."""
     changes = []
     for end in (source, target):
-        names = {row["target"] for row in declared if row["memory"] == end.memory}
-        if names:
+        if names := {row["target"] for row in declared if row["memory"] == end.memory}:
             changes.append(edit_of(end, _without(end, rel, names)))
     done = await writer.write("edge.rm", source.key, *changes)
     await _edges_updated(writer)

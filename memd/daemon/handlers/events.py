@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
-from memd.daemon.serving.subscriptions import SubscriptionQuery
+from memd.daemon.serving.events import Watch
+from memd.daemon.serving.subscriptions import Subscription, SubscriptionQuery
 from memd.errors import NotFound, UsageError
 from memd.indexer.indexing.subscription_match import AwaitedTerms, awaited_terms
 from memd.models import Filters
@@ -18,7 +17,7 @@ async def subscribe(ctx: HandlerContext, request: SubscribeRequest, call: Incomi
     filters = Filters(kind=request.kind or "", tags=request.tags, role=request.role, path=request.path)
     query = SubscriptionQuery(_terms(request), filters, _scope(ctx, request), request.marks)
     # Nothing is awaited from here on, so the answer goes out before the first notification.
-    return {"subscription": ctx.subscriptions.subscribe(call.connection, query), "ns": sorted(query.ns)}
+    return {"subscription": ctx.subscriptions.add(Subscription(call.connection, query)), "ns": sorted(query.ns)}
 
 
 def _terms(request: SubscribeRequest) -> AwaitedTerms:
@@ -30,10 +29,8 @@ def _terms(request: SubscribeRequest) -> AwaitedTerms:
 
 def _scope(ctx: HandlerContext, request: Scoped) -> frozenset[str]:
     """The workspaces that were named or the one around `cwd`; empty for all, also for those to come."""
-    names, cwd = ctx.names(request), request.cwd
-    roots = [ctx.stores.index(ns).workspace.root for ns in names]
-    meant = request.ns or (cwd and any(Path(cwd).is_relative_to(root) for root in roots))
-    return frozenset(names) if meant else frozenset()
+    names = ctx.names(request)
+    return frozenset(names) if request.ns or ctx.around(request.cwd) else frozenset()
 
 
 @handles(WatchRequest)
@@ -42,13 +39,14 @@ async def watch(ctx: HandlerContext, request: WatchRequest, call: IncomingCall) 
     # Changes that were seen before this call are not announced to it.
     await ctx.catch_up()
     # Nothing is awaited from here on, so the answer goes out before the first notification.
-    number = ctx.events.watch(call.connection, names, frozenset(request.events))
+    number = ctx.events.watching.add(Watch(call.connection, names, frozenset(request.events)))
     return {"subscription": number, "ns": sorted(names)}
 
 
 @handles(UnsubscribeRequest)
 async def unsubscribe(ctx: HandlerContext, request: UnsubscribeRequest, call: IncomingCall) -> Result:
-    number, connection = request.subscription, call.connection
-    if not (ctx.subscriptions.end(connection, number) or ctx.events.watching.end(connection, number)):
+    number = request.subscription
+    if (end := call.connection.subscriptions.get(number)) is None:
         raise NotFound(f"this connection has no subscription {number}", "`subscribe` and `watch` return the number")
+    end()
     return {"unsubscribed": True}

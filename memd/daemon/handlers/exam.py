@@ -11,7 +11,6 @@ from pathlib import Path
 
 from memd import exam
 from memd.daemon.handlers import search, workspace_writer
-from memd.daemon.handlers.handler_context import ReportProgress, progress_reporter
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.writer.life_tasks import save_exam
 from memd.errors import NotFound, UsageError
@@ -30,27 +29,23 @@ GENTLE_SECONDS = 0.03
 
 @handles(EvalRequest)
 async def evaluate(ctx: HandlerContext, request: EvalRequest, call: IncomingCall) -> Result:
-    ns, mode, report = ctx.names(request), request.mode, progress_reporter(request, call)
+    ns, mode = ctx.names(request), request.mode
     # The figures speak of the first ten hits.
     asking = Ask("", ns, max(exam.TURN_DEPTH, request.limit or MAX_HITS), mode)
-    await ctx.catch_up("auto", ns)
+    await ctx.catch_up()
     if mode in ("hybrid", "vector"):
         await ctx.model_loaded()
     if request.self_:
-        return {"ns": list(ns), "mode": mode, **await _probed(ctx, asking, report)}
+        return {"ns": list(ns), "mode": mode, **await _probed(ctx, asking)}
     if request.questions is not None:
         asked = exam.collect(enumerate(request.questions, 1))
     else:
         asked = exam.read_questions(await ctx.read(_read, workspace_writer.absolute_path(request.path)))
-    return {"ns": list(ns), "mode": mode, **await _graded(ctx, asking, *asked, report)}
+    return {"ns": list(ns), "mode": mode, **await _graded(ctx, asking, *asked)}
 
 
 async def _graded(
-    ctx: HandlerContext,
-    asking: Ask,
-    asked: list[exam.ExamQuestion],
-    bad: list[exam.QuestionProblem],
-    report: ReportProgress | None,
+    ctx: HandlerContext, asking: Ask, asked: list[exam.ExamQuestion], bad: list[exam.QuestionProblem]
 ) -> Result:
     """The report on those questions whose answer can be there."""
     reasons = await ctx.read(lambda: [_impossible(ctx, asking, question) for question in asked])
@@ -60,7 +55,7 @@ async def _graded(
     bad.sort(key=lambda problem: problem.line)
     if not sound:
         raise UsageError("the exam has no question that can be asked", _problem_hint(bad))
-    answers = await _ask_all(ctx, [_ask(asking, question.text, question.ns) for question in sound], report)
+    answers = await _ask_all(ctx, [_ask(asking, question.text, question.ns) for question in sound])
     return {**exam.of_questions(sound, answers), "problems": [asdict(problem) for problem in bad]}
 
 
@@ -88,12 +83,11 @@ def _has(index: WorkspaceIndex, path: str) -> bool:
     return path.removeprefix(f"{index.workspace.root}/") in index.files
 
 
-async def _probed(ctx: HandlerContext, asking: Ask, report: ReportProgress | None, pause: float = 0.0) -> Result:
+async def _probed(ctx: HandlerContext, asking: Ask, pause: float = 0.0) -> Result:
     """The report on probes made from the notes of these workspaces."""
-    all_probes: list[exam.Probe] = []
-    for ns in asking.ns:
-        all_probes += await ctx.read(_probes, ctx.stores, ctx.stores.index(ns))
-    answers = await _ask_all(ctx, [_ask(asking, probe.query, probe.passage.ns) for probe in all_probes], report, pause)
+    indexes = [ctx.stores.index(ns) for ns in asking.ns]
+    all_probes = [probe for index in indexes for probe in await ctx.read(_probes, ctx.stores, index)]
+    answers = await _ask_all(ctx, [_ask(asking, probe.query, probe.passage.ns) for probe in all_probes], pause)
     return {**exam.of_probes(all_probes, answers), "problems": []}
 
 
@@ -105,17 +99,15 @@ def _ask(asking: Ask, query: str, ns: str) -> Ask:
     return Ask(query, (ns,) if ns else asking.ns, asking.limit, asking.mode)
 
 
-async def _ask_all(
-    ctx: HandlerContext, asks: Sequence[Ask], report: ReportProgress | None, pause: float = 0.0
-) -> list[AnsweredQuestion]:
+async def _ask_all(ctx: HandlerContext, asks: Sequence[Ask], pause: float = 0.0) -> list[AnsweredQuestion]:
     """Ask one after the other, as a client would; others are answered in between."""
     answers = []
     for nth, ask in enumerate(asks):
         started = time.perf_counter()
         answer = await search.search_elsewhere(ctx, ask)
         answers.append(AnsweredQuestion(answer.hits, (time.perf_counter() - started) * 1000))
-        if report and nth % 20 == 0:
-            await report("questions", nth, len(asks))
+        if ctx.answer.report and nth % 20 == 0:
+            await ctx.answer.report("questions", nth, len(asks))
         await asyncio.sleep(pause)
     return answers
 
@@ -142,7 +134,7 @@ async def nightly_exam(ctx: HandlerContext, today: date) -> str:
         return "put off: not everything is indexed yet"
     recalls = []
     for ns, index in list(ctx.stores.indexes.items()):
-        result = await _probed(ctx, Ask("", (ns,), exam.TURN_DEPTH), None, GENTLE_SECONDS)
+        result = await _probed(ctx, Ask("", (ns,), exam.TURN_DEPTH), GENTLE_SECONDS)
         if result["questions"]:
             await ctx.write(save_exam, ctx.worker, index, today.isoformat(), result)
             recalls.append(f"{ns} {result['figures']['recall@5']:.0%}")

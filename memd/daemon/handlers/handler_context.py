@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar, TypeVarTuple, cast
+from typing import Any, ParamSpec, TypeVar, TypeVarTuple, cast
 
 from memd.config.schema import Settings
 from memd.daemon.embedding.thread import Embedding
@@ -44,7 +44,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.stores import ModelChanged, WorkspaceIndex
 from memd.models import Filters
-from memd.protocol.methods.base import Filtered, Progressing
+from memd.protocol.methods.base import Filtered, OneWorkspace, Scoped
 
 log = logging.getLogger("memd.handlers")
 
@@ -75,6 +75,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 Result = dict[str, Any]
+InWorkspace = Scoped | OneWorkspace
+"""A request that says which workspaces it is about."""
 ReportProgress = Callable[[str, int, int], Awaitable[None]]
 """Takes the phase, how much of it is done, and how much there is to do."""
 
@@ -85,6 +87,8 @@ class AnswerUnderWay:
 
     call: IncomingCall | None = None
     """The call that is being answered, if it is a write that can be repeated."""
+    report: ReportProgress | None = None
+    """A way to report progress, for callers that asked for it."""
     seq: int | None = None
     """The clock's count of the snapshot that it was read from; None while it was not read from one."""
     unheard: bool = False
@@ -100,13 +104,6 @@ class RunningConfig:
 
     settings: Settings
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
-class InWorkspace(Protocol):
-    """A request that says which workspaces it is about."""
-
-    ns: tuple[str, ...]
-    cwd: str
 
 
 class HandlerContext:
@@ -147,10 +144,10 @@ class HandlerContext:
         self.events.listen(UNLINKED, partial(resolve_mentions_later, self.worker))
         self.events.listen(APPLIED, partial(self.mcp.applied, loop))
 
-    def for_call(self, call: IncomingCall | None) -> HandlerContext:
+    def for_call(self, call: IncomingCall | None, report: ReportProgress | None = None) -> HandlerContext:
         """The same parts with an answer of its own; the call where that is a write that can be repeated."""
         own = copy(self)
-        own.answer = AnswerUnderWay(call)
+        own.answer = AnswerUnderWay(call, report)
         return own
 
     @property
@@ -216,14 +213,13 @@ class HandlerContext:
     def workspace_around(self, directory: str) -> str:
         """The workspace of an agent that works in a directory. Outside of every one it gets nothing, not even names:
         what a workspace holds is told only to those inside it."""
-        around = self.around(directory)
-        if not around:
-            raise UnknownWorkspace(
-                f"{directory or 'this session'} is in no workspace",
-                f"make it one: memd add {directory or 'DIR'}; or name one (memd workspaces lists them):"
-                " memd connect AGENT --scope project -n NAME",
-            )
-        return around
+        if around := self.around(directory):
+            return around
+        raise UnknownWorkspace(
+            f"{directory or 'this session'} is in no workspace",
+            f"make it one: memd add {directory or 'DIR'}; or name one (memd workspaces lists them):"
+            " memd connect AGENT --scope project -n NAME",
+        )
 
     def indexes(self, request: InWorkspace) -> list[OwnIndex]:
         """The indexes of the workspaces a call is about."""
@@ -236,16 +232,10 @@ class HandlerContext:
             raise UsageError("which workspace is meant?", f"name it with -n: {', '.join(names)}")
         return self.stores.index(names[0])
 
-    async def current_indexes(self, request: InWorkspace) -> list[OwnIndex]:
-        """The indexes, once they have the changes that were seen so far."""
+    async def current_indexes(self, request: InWorkspace, linked: bool = False) -> list[OwnIndex]:
+        """The indexes, once they have the changes that were seen so far; `linked`: once edges follow from them."""
         indexes = self.indexes(request)
-        await self.catch_up()
-        return indexes
-
-    async def linked_indexes(self, request: InWorkspace) -> list[OwnIndex]:
-        """The indexes, once their edges follow from the changes that were seen so far."""
-        indexes = self.indexes(request)
-        await self.link(indexes)
+        await (self.link(indexes) if linked else self.catch_up())
         return indexes
 
     # --- reading and writing ------------------------------------------------------------------------------------
@@ -268,10 +258,6 @@ class HandlerContext:
             # A text index may seem broken to a reader whose files the daemon has just replaced.
             self.answer.seq, value = await self.read(self._in_snapshot, partial(work, *args, **kwargs))
         return value
-
-    def answer_is_current(self) -> bool:
-        """Whether nothing was committed since the last answer was read."""
-        return self.answer.seq == self.stores.ledger.seq
 
     def _in_snapshot(self, work: Callable[[], T], tries: int = MODEL_TRIES) -> tuple[int, T]:
         try:
@@ -357,8 +343,7 @@ class HandlerContext:
         waiting = [index for name in ns if not (index := self.stores.index(name)).compares_languages]
         strange = await self.read(self._foreign_to, waiting, text)
         waiting = [index for index in waiting if index.multilingual or index.id in strange]
-        new = tuple(index.workspace.ns for index in waiting if not index.multilingual)
-        if new:
+        if new := tuple(index.workspace.ns for index in waiting if not index.multilingual):
             signs = ", ".join(signs_of(text, language)[:MOST_SIGNS])
             why = f"{language}: a question of {date.today()}{f' ({signs})' if signs else ''}"
             await self.write(mark_multilingual, self.stores, new, why)
@@ -386,13 +371,13 @@ class HandlerContext:
             index.compares_languages = index.compares_languages or not self.stores.pending_foreign(index)
         return self.embedding.multilingual and not all(index.compares_languages for index in waiting)
 
-    async def vectors_made(self, report: ReportProgress | None) -> None:
+    async def vectors_made(self) -> None:
         total = 0
         self.embedding.hurry()
         while not await self.read(self.embedding.caught_up):
             total = max(total, self.embedding.pending)
-            if report:
-                await report("vectors", total - self.embedding.pending, total)
+            if self.answer.report:
+                await self.answer.report("vectors", total - self.embedding.pending, total)
             await asyncio.sleep(PROGRESS_SECONDS)
 
 
@@ -423,19 +408,13 @@ async def wait_reporting(
     return await waiting
 
 
-def progress_reporter(request: Progressing, call: IncomingCall) -> ReportProgress | None:
-    """A way to report progress, for callers that asked for it."""
-    return call.progress if request.progress else None
-
-
 def filters_of(request: Filtered) -> Filters:
     """The filters of a call, with days in place of words such as "yesterday"."""
     filters, today = request.filters, date.today()
     for name in ("since", "until"):
         value = getattr(filters, name)
         if any(char.isalpha() for char in value):
-            read = time_filter(name, value, today)
-            if not read:
+            if not (read := time_filter(name, value, today)):
                 hint = "for example 2026-02-15, 2026-02, yesterday, last week"
                 raise UsageError(f"`{name}` must be a date, not {value!r}", hint)
             filters = replace(filters, **{name: getattr(read, name)})

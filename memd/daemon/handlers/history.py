@@ -52,10 +52,8 @@ async def restore(ctx: HandlerContext, request: methods.RestoreRequest, call: In
 
 async def _restore_file(writer: WorkspaceWriter, path: str) -> Result:
     ctx, index = writer.ctx, writer.index
-    action = await ctx.read(_undone_by, ctx, writer.request_id)
-    if not action:
-        rows = await ctx.read(past.lost, ctx.stores, index, path)
-        if not rows:
+    if not (action := await ctx.read(_undone_by, ctx, writer.request_id)):
+        if not (rows := await ctx.read(past.lost, ctx.stores, index, path)):
             raise NotFound(f"{path} was not removed while memd watched, or is back already", "memd trash")
         action = rows[0]["id"]
     undone = await _undo(ctx, index, action, writer.who, writer.request_id)

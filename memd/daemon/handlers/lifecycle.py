@@ -54,8 +54,7 @@ async def reflect(ctx: HandlerContext, request: methods.ReflectRequest, call: In
 async def sync_state(ctx: HandlerContext, request: methods.SyncStateRequest, call: IncomingCall) -> Result:
     index = ctx.only_index(request)
     await ctx.scan((index.workspace.ns,))
-    done = await ctx.write(exchange, ctx.stores, index)
-    return {**index.place, **asdict(done)}
+    return {**index.place, **asdict(await ctx.write(exchange, ctx.stores, index))}
 
 
 DELETED = "deleted"

@@ -6,7 +6,7 @@ import asyncio
 import time
 from dataclasses import asdict
 
-from memd.daemon.handlers import handler_context
+from memd.daemon.handlers.handler_context import POLL_SECONDS
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.serving.events import PUT_BACK
@@ -24,10 +24,10 @@ START_SECONDS = 30.0
 
 @handles(SyncRequest)
 async def sync(ctx: HandlerContext, request: SyncRequest, call: IncomingCall) -> Result:
-    names, report = ctx.names(request), handler_context.progress_reporter(request, call)
-    done = await ctx.scan(names, IndexingOptions(accept_missing=request.accept_missing), report)
+    options = IndexingOptions(accept_missing=request.accept_missing)
+    done = await ctx.scan(ctx.names(request), options, ctx.answer.report)
     if request.vectors:
-        await ctx.vectors_made(report)
+        await ctx.vectors_made()
     files = sum(len(index.files) for index in ctx.indexes(request))
     return {"files": files, "changed": done.files, "removed": done.removed, "held": done.held,
             "took_ms": round(done.took_ms, 1)}  # fmt: skip
@@ -37,7 +37,7 @@ async def sync(ctx: HandlerContext, request: SyncRequest, call: IncomingCall) ->
 async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCall) -> Result:
     started, names = time.monotonic(), ctx.names(request)
     await ctx.model_loaded()
-    await ctx.scan(names, IndexingOptions(deep=True), handler_context.progress_reporter(request, call))
+    await ctx.scan(names, IndexingOptions(deep=True), ctx.answer.report)
     for name in names:
         index = ctx.stores.index(name)
         fresh = await ctx.read(build_elsewhere, ctx.stores.folder, index.id)
@@ -86,4 +86,4 @@ async def _scheduler_ready(ctx: HandlerContext) -> None:
     while not ctx.scheduler.ready:
         if time.monotonic() > until:
             raise Busy("memd is still starting, and knows no jobs yet", "try again in a moment")
-        await asyncio.sleep(handler_context.POLL_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)

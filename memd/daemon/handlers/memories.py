@@ -284,8 +284,7 @@ async def _retag(writer: WorkspaceWriter, what: str, tag: str, new: str | None, 
     await ctx.catch_up()
     if await writer.repeated():
         return {**await writer.write(what, old), "dry_run": False, "diff": ""}
-    paths = await ctx.read(keys.tagged_files, ctx.stores, writer.index, old)
-    if not paths:
+    if not (paths := await ctx.read(keys.tagged_files, ctx.stores, writer.index, old)):
         known = [str(row["tag"]) for row in await ctx.read(keys.tags, ctx.stores, [writer.index])]
         raise NotFound(f"no memory has the tag `{old}`", did_you_mean(old, known, "memd tags lists them"))
     edits = {path: _retag_edit(path, old, new) for path in paths}

@@ -115,8 +115,7 @@ def _tags(request: NewSection) -> tuple[str, ...]:
 async def read_role(ctx: HandlerContext, request: ReadRequest, call: IncomingCall) -> Result:
     role, index = request.role or sections.SHARED, ctx.only_index(request)
     path = _role_path(index, role)
-    found = await ctx.read(_content, index, path, ctx.max_bytes)
-    if found is None:
+    if (found := await ctx.read(_content, index, path, ctx.max_bytes)) is None:
         raise NotFound(f"no file of notes has the role {role} ({path})", _role_hint(index, role))
     await ctx.catch_up()
     authors = await ctx.read(lambda: history.authors_at(ctx.stores.ledger.reader, index.id, path))

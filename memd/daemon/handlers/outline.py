@@ -6,36 +6,16 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from memd.daemon.handlers.handler_context import T, progress_reporter, wait_reporting
+from memd.daemon.handlers.handler_context import T, wait_reporting
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.indexer.context.code_names import CodeName
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys
 from memd.protocol.methods import outline as methods
-from memd.protocol.methods.base import Progressing
 
 if TYPE_CHECKING:
     from memd.outline.outline import Outline
-    from memd.outline.queries import SymbolTrees, TreeOptions
-
-Question = Callable[[Any, "Outline", "TreeOptions", str], "SymbolTrees"]
-"""A call of the module `queries`, which is loaded late: with the outline, the options and a path."""
-
-
-@handles(methods.OutlineSymbolRequest)
-async def symbol(ctx: HandlerContext, request: methods.OutlineSymbolRequest, call: IncomingCall) -> Result:
-    return await _answer(ctx, request, call, lambda queries, outline, options, path: queries.symbol(
-        outline, options, request.symbol, path), request.file)  # fmt: skip
-
-
-@handles(methods.OutlineFileRequest)
-async def file(ctx: HandlerContext, request: methods.OutlineFileRequest, call: IncomingCall) -> Result:
-    return await _answer(ctx, request, call, lambda queries, *args: queries.file(*args), request.file)
-
-
-@handles(methods.OutlineProjectRequest)
-async def project(ctx: HandlerContext, request: methods.OutlineProjectRequest, call: IncomingCall) -> Result:
-    return await _answer(ctx, request, call, lambda queries, outline, options, _: queries.project(outline, options))
+    from memd.outline.queries import SymbolTrees
 
 
 @handles(methods.OutlineMapRequest)
@@ -47,13 +27,11 @@ async def outline_map(ctx: HandlerContext, request: methods.OutlineMapRequest, c
 
         return queries.project_map(outline, request.language, request.budget)
 
-    project_map = await _ask_outline(ctx, index, request, call, ask)
+    project_map = await _ask_outline(ctx, index, ask)
     return {**index.place, **project_map, "took_ms": round((time.monotonic() - started) * 1000, 2)}
 
 
-async def _answer(
-    ctx: HandlerContext, request: methods.OutlineTree, call: IncomingCall, question: Question, path: str = ""
-) -> Result:
+async def trees(ctx: HandlerContext, request: methods.OutlineTree, call: IncomingCall) -> Result:
     """Ask the outline, then the notes, and put both together."""
     index, started, as_text = ctx.only_index(request), time.monotonic(), request.format == "text"
 
@@ -64,9 +42,15 @@ async def _answer(
             whole=not as_text, language=request.language, depth=request.depth, relations=request.relations,
             omit_native=request.omit_native,
         )  # fmt: skip
-        return question(queries, outline, options, _path_in(outline, index, path, request.cwd) if path else "")
+        match request:
+            case methods.OutlineSymbolRequest():
+                path = _path_in(outline, index, request.file, request.cwd) if request.file else ""
+                return queries.symbol(outline, options, request.symbol, path)
+            case methods.OutlineFileRequest():
+                return queries.file(outline, options, _path_in(outline, index, request.file, request.cwd))
+        return queries.project(outline, options)
 
-    found = await _ask_outline(ctx, index, request, call, ask)
+    found = await _ask_outline(ctx, index, ask)
     if not request.relations or "mentioned_in" in request.relations:
         await ctx.catch_up()
         await ctx.read(_add_mentions, ctx, index, found)
@@ -75,16 +59,18 @@ async def _answer(
             "skipped": found.skipped_files(), "took_ms": round((time.monotonic() - started) * 1000, 2)}  # fmt: skip
 
 
-async def _ask_outline(
-    ctx: HandlerContext, index: WorkspaceIndex, request: Progressing, call: IncomingCall, ask: Callable[[Outline], T]
-) -> T:
+for _request in (methods.OutlineSymbolRequest, methods.OutlineFileRequest, methods.OutlineProjectRequest):
+    handles(_request)(trees)
+
+
+async def _ask_outline(ctx: HandlerContext, index: WorkspaceIndex, ask: Callable[[Outline], T]) -> T:
     """Wait for the outline's thread; a first read of many sources reports how far it is."""
 
     def progress() -> tuple[str, int, int] | None:
         state = ctx.outlines.progress
         return ("outline", *state) if state else None
 
-    return await wait_reporting(ctx.outlines.ask(index, ask), progress, progress_reporter(request, call))
+    return await wait_reporting(ctx.outlines.ask(index, ask), progress, ctx.answer.report)
 
 
 def _path_in(outline: Outline, index: WorkspaceIndex, path: str, cwd: str) -> str:

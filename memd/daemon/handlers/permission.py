@@ -7,6 +7,7 @@ user, which can say that it is anyone."""
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +33,14 @@ def bound_params(
     ctx: HandlerContext, connection: ClientConnection, method: Method, params: dict[str, Any]
 ) -> dict[str, Any]:
     """The parameters with the connection's workspace; Refused where they name another one, or mean all of memd."""
-    bound = connection.bound
-    if not bound:
+    if not (bound := connection.bound) or (method.about_daemon and method.for_bound):
         return params
     if method.about_daemon:
-        if not method.for_bound:
-            raise Refused(f"this connection is bound to `{bound}`, and `{method.name}` is about more than that", "")
-        return params
+        raise Refused(f"this connection is bound to `{bound}`, and `{method.name}` is about more than that", "")
     named = params.get("ns")
     if named in (None, []):
         return {**params, "ns": bound}
-    if named not in (bound, [bound]) and not _unrestricted(ctx):
+    if named not in (bound, [bound]) and not ctx.settings.server.cross_workspace:
         raise Refused(
             f"this connection is bound to `{bound}` and may not name another workspace",
             "leave `ns` out; the config allows it with [server] cross_workspace = true",
@@ -52,27 +50,20 @@ def bound_params(
 
 def visible_part(ctx: HandlerContext, connection: ClientConnection, result: Result) -> Result:
     """A result without the other workspaces."""
-    if not connection.bound or "workspaces" not in result or _unrestricted(ctx):
+    if not connection.bound or "workspaces" not in result or ctx.settings.server.cross_workspace:
         return result
     return {**result, "workspaces": [entry for entry in result["workspaces"] if entry["ns"] == connection.bound]}
 
 
-def _unrestricted(ctx: HandlerContext) -> bool:
-    return ctx.settings.server.cross_workspace
-
-
 def check_files(ctx: HandlerContext, connection: ClientConnection, method: Method, request: Any) -> None:
     """Refuse to open files of another workspace for a bound connection."""
-    bound = connection.bound
-    if not bound or _unrestricted(ctx):
+    if not (bound := connection.bound) or ctx.settings.server.cross_workspace:
         return
     values = [getattr(request, one.python_name) for one in parameters_of(method.name).values() if one.opened]
     own = ctx.stores.index(bound).workspace.root
-    roots = [index.workspace.root for index in ctx.stores.indexes.values()]
     for text in (text for value in values for text in ((value,) if isinstance(value, str) else value)):
         path = Path(text).resolve() if text and "\0" not in text else own
-        around = [root for root in roots if path.is_relative_to(root)]
-        if around and max(around, key=lambda root: len(root.parts)) != own:
+        if ctx.around(str(path)) not in ("", bound):
             raise Refused(f"{text} belongs to another workspace than `{bound}`", "name files of your own")
 
 
@@ -93,10 +84,8 @@ async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, p
     index = ctx.only_index(request)
     secrets.refuse(*(text for text in params.values() if isinstance(text, str)))
     kept = {**params, "ns": [index.workspace.ns], "who": request.who}
-    number = await ctx.write(
-        ctx.stores.ledger.transact,
-        lambda connection: actions.add_proposal(connection, index.id, request.who, method.name, kept),
-    )
+    add = partial(actions.add_proposal, workspace=index.id, who=request.who, method=method.name, params=kept)
+    number = await ctx.write(ctx.stores.ledger.transact, add)
     raise Proposed(
         f"it is not written yet: as proposal {number} it waits until a person accepts it",
         f"a person decides: memd proposal accept {number}, or reject",

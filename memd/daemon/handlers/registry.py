@@ -6,18 +6,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, get_type_hints
 
-from memd.daemon.handlers.handler_context import (
-    HandlerContext,
-    InWorkspace,
-    Result,
-    namespaces,
-)
+from memd.daemon.handlers.handler_context import HandlerContext, InWorkspace, Result, namespaces
 from memd.daemon.handlers.permission import bound_params, check_files, propose_untrusted, visible_part
 from memd.daemon.serving.server import IncomingCall
 from memd.errors import LedgerDamaged, MemdError, UnknownMethod
 from memd.notes.secrets import masked
 from memd.protocol.methods import METHODS, Request
-from memd.protocol.methods.base import parse
+from memd.protocol.methods.base import Progressing, parse
 
 __all__ = ["HANDLERS", "HandlerContext", "IncomingCall", "Result", "dispatch", "from_view", "handles", "shows"]
 
@@ -49,19 +44,19 @@ async def from_view(
     ctx: HandlerContext, request: InWorkspace, view: Callable[..., Result], *args: Any, linked: bool = False
 ) -> Result:
     """What a view says of the workspaces that are meant; `linked`: once their edges follow from the changes so far."""
-    indexes = await (ctx.linked_indexes(request) if linked else ctx.current_indexes(request))
+    indexes = await ctx.current_indexes(request, linked)
     return {"ns": namespaces(indexes), **await ctx.read_elsewhere(view, ctx.stores, indexes, *args)}
 
 
 async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], call: IncomingCall) -> Result:
     """Check the parameters, call the handler, add freshness: for the socket and for MCP sessions."""
-    declared = METHODS.get(method)
-    if declared is None:
+    if (declared := METHODS.get(method)) is None:
         raise UnknownMethod(f"there is no method `{method}`", f"known: {', '.join(METHODS)}")
     request = parse(declared, bound_params(ctx, call.connection, declared, params))
     check_files(ctx, call.connection, declared, request)
     await propose_untrusted(ctx, declared, request, params)
-    ctx = ctx.for_call(call if declared.writes else None)
+    wants_progress = isinstance(request, Progressing) and request.progress
+    ctx = ctx.for_call(call if declared.writes else None, call.progress if wants_progress else None)
     handler = _answer(ctx, request, call)
     masks = call.connection.mask_secrets and ctx.settings.server.mask_secrets
     result = await (_without_secrets(ctx, handler) if masks else handler)

@@ -50,10 +50,11 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
     doubtful = request.sync != "none" and not ask.as_of and (doubtful or not (answer.hits or answer.near))
     # Never a "no" without a look at the files themselves, or it says so.
     checked = doubtful and await _check_files(ctx, ask, answer)
-    if doubtful and not ctx.answer_is_current():
+    if doubtful and ctx.answer.seq != ctx.stores.ledger.seq:
+        # Something was committed since it was read.
         answer = await search_elsewhere(ctx, ask)
     if request.observer and not ask.as_of:
-        ctx.access_log.saw_chunks((hit.id for hit in answer.hits), request.observer)
+        ctx.access_log.saw(request.observer, chunks=tuple(hit.id for hit in answer.hits))
     unchecked = {"unchecked": UNCHECKED} if doubtful and not checked else {}
     return {**_told(ask, answer, started), "checked": checked, **unchecked}
 
@@ -149,8 +150,7 @@ def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
 async def search_elsewhere(ctx: HandlerContext, ask: Ask) -> Answer:
     """Search the stores in a reader process, as `ctx.read_elsewhere` does."""
     if ask.as_of:
-        moment = as_of_view.moment(ask.as_of)
-        answer = await ctx.read_elsewhere(as_of_view.search_as_of, ctx.stores, ask, moment)
+        answer = await ctx.read_elsewhere(as_of_view.search_as_of, ctx.stores, ask, as_of_view.moment(ask.as_of))
     else:
         if ask.mode in ("hybrid", "vector") and (text := without_operators(ask.query)):
             ctx.readers.embed_ahead(text, ask.ns)
@@ -188,18 +188,13 @@ def _unopenable(stores: Stores, names: tuple[str, ...]) -> list[str]:
 @handles(methods.WhyNotRequest)
 async def why_not(ctx: HandlerContext, request: methods.WhyNotRequest, call: IncomingCall) -> Result:
     ask = _ask(ctx, request)
-    index = _index_with(ctx, ask.ns, request.file)
-    await ctx.catch_up("auto", ask.ns)
+    indexes = [ctx.stores.index(ns) for ns in ask.ns]
+    index = next((index for index in indexes if keys.inside(index, request.file) in index.files), indexes[0])
+    await ctx.catch_up()
     if ask.mode != "text":
         await ctx.model_loaded()
     path = keys.inside(index, request.file) or request.file
     return {"ns": index.workspace.ns, **await ctx.read(explain_absence, ctx.stores, index, path, request.line, ask)}
-
-
-def _index_with(ctx: HandlerContext, names: tuple[str, ...], path: str) -> WorkspaceIndex:
-    """The first workspace that has the file."""
-    indexes = [ctx.stores.index(ns) for ns in names]
-    return next((index for index in indexes if keys.inside(index, path) in index.files), indexes[0])
 
 
 @handles(methods.GetRequest)
@@ -220,7 +215,7 @@ async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCa
         return await ctx.read(keys.by_path, ctx.stores, indexes, day, 1, 0, ctx.max_bytes)
     memory, result = await _current(ctx, indexes, key)
     if request.observer:
-        ctx.access_log.saw((memory,), request.observer)
+        ctx.access_log.saw(request.observer, memories=(memory,))
     return result
 
 
@@ -240,7 +235,7 @@ async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: Incoming
     async with ctx.expressions if request.regex else contextlib.nullcontext():
         found = await ctx.read_elsewhere(grep_files.grep, indexes, query, ctx.max_bytes)
     # Who wrote the lines is known once they are indexed.
-    await ctx.catch_up("auto", tuple(namespaces(indexes)))
+    await ctx.catch_up()
     return _grepped(indexes, found, await ctx.read(_blocks, ctx, found.blocks), started)
 
 
@@ -254,9 +249,8 @@ async def grep_without_authors(ctx: HandlerContext, request: methods.GrepRequest
 async def _grep_query(ctx: HandlerContext, request: methods.GrepRequest) -> grep_files.GrepQuery:
     # In a thread: what somebody else wrote may take its time to be read.
     pattern = await ctx.read(Pattern, request.pattern, request.regex, request.case)
-    return grep_files.GrepQuery(
-        pattern, request.context, request.max_results or MAX_ROWS, request.path, request.after
-    )  # fmt: skip
+    most = request.max_results or MAX_ROWS
+    return grep_files.GrepQuery(pattern, request.context, most, request.path, request.after)
 
 
 def _grepped(
@@ -290,8 +284,7 @@ async def bus(ctx: HandlerContext, request: methods.BusRequest, call: IncomingCa
     await ctx.catch_up(request.sync, names)
     args = (ctx.stores, indexes, request.query, filters_of(request), request.offset, limit)
     page = await ctx.read_elsewhere(inventory.ranked_entries, *args)
-    checked = not page["total"] and request.sync != "none"
-    if checked:
+    if checked := not page["total"] and request.sync != "none":
         # Never an empty answer without a look at the files themselves.
         await ctx.scan(names)
         page = await ctx.read_elsewhere(inventory.ranked_entries, *args)

@@ -25,15 +25,8 @@ from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.views import conflicts, overview
 from memd.mcp.profiles import EXPERIMENTAL, tools_of
 from memd.protocol.methods import METHODS
+from memd.protocol.methods import server as methods
 from memd.protocol.methods.base import MAX_HITS, MAX_QUERY
-from memd.protocol.methods.server import (
-    HelloRequest,
-    McpOpenRequest,
-    PingRequest,
-    ReloadRequest,
-    ShutdownRequest,
-    StatusRequest,
-)
 from memd.protocol.wire import MAX_REQUEST, PROTOCOL
 from memd.version import __version__
 
@@ -45,8 +38,8 @@ READ_ANEW = ("hooks",)
 COUNTS = ("files", "memories", "chunks", "vectors", "pending_vectors")
 
 
-@handles(HelloRequest)
-async def hello(ctx: HandlerContext, request: HelloRequest, call: IncomingCall) -> Result:
+@handles(methods.HelloRequest)
+async def hello(ctx: HandlerContext, request: methods.HelloRequest, call: IncomingCall) -> Result:
     if request.bind or request.bind_around:
         bind(ctx, call.connection, request.bind or ctx.workspace_around(request.bind_around))
     call.connection.mask_secrets |= request.mask_secrets
@@ -62,13 +55,13 @@ async def hello(ctx: HandlerContext, request: HelloRequest, call: IncomingCall) 
     }
 
 
-@handles(PingRequest)
-async def ping(ctx: HandlerContext, request: PingRequest, call: IncomingCall) -> Result:
+@handles(methods.PingRequest)
+async def ping(ctx: HandlerContext, request: methods.PingRequest, call: IncomingCall) -> Result:
     return {"pong": True}
 
 
-@handles(ReloadRequest)
-async def reload(ctx: HandlerContext, request: ReloadRequest, call: IncomingCall) -> Result:
+@handles(methods.ReloadRequest)
+async def reload(ctx: HandlerContext, request: methods.ReloadRequest, call: IncomingCall) -> Result:
     return await follow_config(ctx)
 
 
@@ -79,9 +72,8 @@ async def follow_config(ctx: HandlerContext) -> dict[str, Any]:
         changed = list(_changes(ctx.settings, settings))
         if set(settings.workspaces) != {index.workspace for index in ctx.stores.indexes.values()}:
             changed.append("workspace")
-        ctx.config.settings = replace(
-            ctx.settings, **{name: getattr(settings, name) for name in (*FOLLOWED, *READ_ANEW)}
-        )
+        followed = {name: getattr(settings, name) for name in (*FOLLOWED, *READ_ANEW)}
+        ctx.config.settings = replace(ctx.settings, **followed)
     ctx.rules.take(settings.rules)
     ctx.embedding.change(settings.embedding)
     waiting = [name for name in changed if name.split(".")[0] not in (*FOLLOWED, *READ_ANEW)]
@@ -97,14 +89,14 @@ def _changes(before: Settings, after: Settings) -> Iterator[str]:
                 yield f"{name}.{setting}"
 
 
-@handles(ShutdownRequest)
-async def shutdown(ctx: HandlerContext, request: ShutdownRequest, call: IncomingCall) -> Result:
+@handles(methods.ShutdownRequest)
+async def shutdown(ctx: HandlerContext, request: methods.ShutdownRequest, call: IncomingCall) -> Result:
     ctx.stop_soon()
     return {"stopping": True}
 
 
-@handles(StatusRequest)
-async def status(ctx: HandlerContext, request: StatusRequest, call: IncomingCall) -> Result:
+@handles(methods.StatusRequest)
+async def status(ctx: HandlerContext, request: methods.StatusRequest, call: IncomingCall) -> Result:
     return await ctx.read(_status, ctx)
 
 
@@ -113,8 +105,8 @@ def _status(ctx: HandlerContext) -> Result:
     return {**_running(ctx), "proposals": actions.count_proposals(ctx.stores.ledger.reader), "workspaces": workspaces}
 
 
-@handles(StatusRequest, without_ledger=True)
-async def status_without_ledger(ctx: HandlerContext, request: StatusRequest, call: IncomingCall) -> Result:
+@handles(methods.StatusRequest, without_ledger=True)
+async def status_without_ledger(ctx: HandlerContext, request: methods.StatusRequest, call: IncomingCall) -> Result:
     workspaces = [_workspace(ctx, index, dict.fromkeys(COUNTS, 0), index.skipped)
                   for index in ctx.stores.indexes.values()]  # fmt: skip
     return {**_running(ctx), "proposals": 0, "workspaces": workspaces}
@@ -195,7 +187,7 @@ def _model_status(ctx: HandlerContext) -> Result:
         "dims": model.embedder.dims if model else 0,
         "fingerprint": model.embedder.fingerprint if model else "",
         "note": ctx.embedding.note,
-        "switch": ctx.embedding.switch.as_json() if ctx.embedding.switch is not None else None,
+        "switch": asdict(ctx.embedding.switch) if ctx.embedding.switch is not None else None,
         "multilingual": _multilingual_state(ctx),
     }
 
@@ -210,13 +202,15 @@ def _multilingual_state(ctx: HandlerContext) -> str:
 # --- MCP sessions ---------------------------------------------------------------------------------------------
 
 
-@handles(McpOpenRequest)
-async def mcp_open(ctx: HandlerContext, request: McpOpenRequest, call: IncomingCall) -> Result:
+@handles(methods.McpOpenRequest)
+async def mcp_open(ctx: HandlerContext, request: methods.McpOpenRequest, call: IncomingCall) -> Result:
     connection = call.connection
     # The first session waits until the SDK is imported; usually that was done while the daemon was idle.
     module = await asyncio.get_running_loop().run_in_executor(None, ctx.mcp.load)
     connection.mask_secrets = True
-    _bind_early(ctx, connection, request)
+    # To the workspace that is named, or that it was started in; elsewhere each call says how.
+    if ns := request.ns[0] if request.ns else ctx.around(request.cwd):
+        bind(ctx, connection, ns)
     if request.experimental and request.profile in EXPERIMENTAL and not ctx.outlines.on:
         ctx.outlines.turn_on()
     calls = SessionCalls(
@@ -237,14 +231,6 @@ async def _run(ctx: HandlerContext, session: Any, connection: ClientConnection, 
         await session.run(reader)
     finally:
         ctx.mcp.remove(session)
-
-
-def _bind_early(ctx: HandlerContext, connection: ClientConnection, request: McpOpenRequest) -> None:
-    """Bind the session to the workspace that is named, or that it was started in; elsewhere each call says how."""
-    if request.ns:
-        bind(ctx, connection, request.ns[0])
-    elif around := ctx.around(request.cwd):
-        bind(ctx, connection, around)
 
 
 def _bind(ctx: HandlerContext, connection: ClientConnection, cwd: str) -> None:

@@ -35,14 +35,10 @@ async def propose(ctx: HandlerContext, request: ProposeRequest, call: IncomingCa
     message = (
         request.message or f"{memory['heading'] or name}\n\nProposed by {request.who or 'socket'} from {request.key}."
     )
-    data = _as_file(memory["text"]).encode()
-    done = await ctx.read(commit_on_branch, index.workspace.root, f"{TEAM}/{name}.md", data, branch, message)
+    # As a file of its own: the heading becomes the title.
+    text = re.sub(r"\A## ", "# ", memory["text"].replace("\r\n", "\n").strip("\n")) + "\n"
+    done = await ctx.read(commit_on_branch, index.workspace.root, f"{TEAM}/{name}.md", text.encode(), branch, message)
     return {**index.place, "key": request.key, **asdict(done)}
-
-
-def _as_file(text: str) -> str:
-    """A memory as a file of its own: its heading becomes the title."""
-    return re.sub(r"\A## ", "# ", text.replace("\r\n", "\n").strip("\n")) + "\n"
 
 
 @handles(TokenAddRequest)

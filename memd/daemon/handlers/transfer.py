@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from memd.daemon.handlers.handler_context import ReportProgress, namespaces, progress_reporter
+from memd.daemon.handlers.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import absolute_path
 from memd.daemon.writer.file_tasks import import_files
@@ -51,8 +51,7 @@ async def backup(ctx: HandlerContext, request: BackupRequest, call: IncomingCall
 
 @handles(ImportRequest)
 async def import_(ctx: HandlerContext, request: ImportRequest, call: IncomingCall) -> Result:
-    names, report = ctx.names(request), progress_reporter(request, call)
-    exports = await ctx.read(import_plan.load, absolute_path(request.path))
+    names, exports = ctx.names(request), await ctx.read(import_plan.load, absolute_path(request.path))
     targets = [(ctx.stores.index(ns), exported) for ns, exported in _targets(names, exports)]
     await ctx.scan(tuple(namespaces([index for index, _ in targets])))
     tally = ImportTally()
@@ -64,7 +63,7 @@ async def import_(ctx: HandlerContext, request: ImportRequest, call: IncomingCal
         if request.dry_run:
             tally.gone += len(await ctx.read(import_plan.absent, ctx.stores, index, exported.gone))
         else:
-            await _write_plan(ctx, index, plan, "import", request, tally, report)
+            await _write_plan(ctx, index, plan, "import", request, tally)
             await _restore(ctx, index, exported, tally)
     return tally.result(ctx, request)
 
@@ -85,8 +84,8 @@ def _targets(names: Sequence[str], exports: Sequence[ExportedWorkspace]) -> list
 
 @handles(IngestRequest)
 async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall) -> Result:
-    index, report = ctx.only_index(request), progress_reporter(request, call)
-    root, tally = index.workspace.root, ImportTally()
+    index, tally = ctx.only_index(request), ImportTally()
+    root = index.workspace.root
     await ctx.scan((index.workspace.ns,))
     files, sources = sorted(index.files), [absolute_path(path) for path in request.paths]
     wanted = import_sources.SessionFilter(request.since, request.project)
@@ -98,18 +97,12 @@ async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall
     tally.refuse_nothing()
     tally.refuse_secrets(request)
     if not request.dry_run:
-        await _write_plan(ctx, index, plan, "ingest", request, tally, report)
+        await _write_plan(ctx, index, plan, "ingest", request, tally)
     return tally.result(ctx, request)
 
 
 async def _write_plan(
-    ctx: HandlerContext,
-    index: OwnIndex,
-    plan: ImportPlan,
-    what: str,
-    request: Incoming,
-    tally: ImportTally,
-    report: ReportProgress | None,
+    ctx: HandlerContext, index: OwnIndex, plan: ImportPlan, what: str, request: Incoming, tally: ImportTally
 ) -> None:
     """Write what was planned; each batch is an action that can be undone as one."""
     for nth in range(0, len(plan.steps), BATCH):
@@ -120,8 +113,8 @@ async def _write_plan(
         done = await ctx.write(import_files, ctx.worker, index, write_action, steps)
         tally.actions.append(done.action)
         tally.conflicts += done.conflicts
-        if report:
-            await report(what, nth + len(steps), len(plan.steps))
+        if ctx.answer.report:
+            await ctx.answer.report(what, nth + len(steps), len(plan.steps))
 
 
 def _edit(step: FileImport, overwrite: bool) -> safe_write.Edit:

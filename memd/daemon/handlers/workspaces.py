@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memd.config import edit, paths
 from memd.config.load import NS, glob_ok
-from memd.daemon.handlers.handler_context import P, T, progress_reporter
+from memd.daemon.handlers.handler_context import P, T
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
@@ -30,15 +30,14 @@ async def workspace_list(ctx: HandlerContext, request: WorkspaceListRequest, cal
 async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call: IncomingCall) -> Result:
     workspace = _workspace(request)
     async with ctx.config.lock:
-        known = _added_before(ctx, workspace, ns_given=bool(request.ns))
-        if known is None:
+        if (known := _added_before(ctx, workspace, ns_given=bool(request.ns))) is None:
             await configure(ctx, edit.add_workspace, workspace)
             await ctx.write(open_workspace, ctx.stores, workspace)
             ctx.watcher.add(workspace)
             ctx.outlines.begin(workspace.ns)
     ns = known.workspace.ns if known else workspace.ns
     if request.wait:
-        await ctx.scan((ns,), report=progress_reporter(request, call))
+        await ctx.scan((ns,), report=ctx.answer.report)
     else:
         ctx.in_background(ctx.scan((ns,)))
     row = await ctx.read(workspace_status, ctx, ctx.stores.index(ns))
@@ -46,27 +45,22 @@ async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call:
 
 
 def _added_before(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> OwnIndex | None:
-    """The index of this very directory; a name that another one has is refused."""
+    """The index of this very directory; a name that another one has is refused.
+
+    Adding a directory again is fine; adding it differently would be ignored, and is refused instead.
+    """
+    ns = workspace.ns
     for index in ctx.stores.indexes.values():
-        if index.workspace.root == workspace.root:
-            return _check_same(index, workspace, ns_given)
-        if index.workspace.ns == workspace.ns:
-            raise AlreadyExists(
-                f"`{workspace.ns}` is {index.workspace.root} already",
-                f"give this one a name: --ns {workspace.ns}-2",
-            )
+        known = index.workspace
+        if known.root == workspace.root:
+            same = workspace.globs in (known.globs, DEFAULT_GLOBS) and (known.ns == ns or not ns_given)
+            if same and workspace.follow in (known.follow, False):
+                return index
+            differs = f"{known.root} is added already, as `{known.ns}` with other settings"
+            raise AlreadyExists(differs, f"first: memd remove {known.ns}")
+        if known.ns == ns:
+            raise AlreadyExists(f"`{ns}` is {known.root} already", f"give this one a name: --ns {ns}-2")
     return None
-
-
-def _check_same(index: OwnIndex, workspace: Workspace, ns_given: bool) -> OwnIndex:
-    """Adding a directory again is fine; adding it differently would be ignored, and is refused instead."""
-    known = index.workspace
-    same = workspace.globs in (known.globs, DEFAULT_GLOBS) and (known.ns == workspace.ns or not ns_given)
-    if same and workspace.follow in (known.follow, False):
-        return index
-    raise AlreadyExists(
-        f"{known.root} is added already, as `{known.ns}` with other settings", f"first: memd remove {known.ns}"
-    )
 
 
 @handles(WorkspaceRmRequest)

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from sqlite3 import Connection
@@ -118,23 +119,19 @@ NAMES = ("reflect", "decay", "link", "backup", "selfexam", "reconcile", "compact
 """The jobs that have a setting; each is a method of the same name."""
 
 
+@dataclass(frozen=True)
 class BuiltInJobs:
     """The jobs of one daemon. Each runs on the scheduler's thread and leaves the writing to the writer."""
 
-    def __init__(
-        self,
-        worker: Worker,
-        embedding: Embedding,
-        reflection: ReflectionRunner,
-        examine: Callable[[date], str],
-        after_scan: Callable[[], None],
-    ) -> None:
-        self.stores = worker.stores
-        self.worker = worker
-        self.embedding = embedding
-        self.reflection = reflection
-        self.examine = examine
-        self.after_scan = after_scan
+    worker: Worker
+    embedding: Embedding
+    reflection: ReflectionRunner
+    examine: Callable[[date], str]
+    after_scan: Callable[[], None]
+
+    @property
+    def stores(self) -> OwnStores:
+        return self.worker.stores
 
     def all(self) -> list[ScheduledJob]:
         """Every job with its schedule and its last run; those that were missed run in this order."""

@@ -48,9 +48,8 @@ class IndexMaintenance:
         if self.embedding.warming or (self._thread and self._thread.is_alive()):
             return
         embeds = self.embedding.at_work
-        opened = [
-            (index, text) for index in self.worker.stores.indexes.values() if (text := index.open_text) is not None
-        ]
+        indexes = self.worker.stores.indexes.values()
+        opened = [(index, text) for index in indexes if (text := index.open_text) is not None]
         cold, most = (None, MANY_LARGE) if embeds else (self._cold(opened), MOST_LARGE)
         pieces = next((index for index, text in opened if text.large > most), None)
         if cold is not None:

@@ -49,14 +49,6 @@ class ScheduledJob:
     result: str = ""
     running: bool = False
 
-    def state(self, following: datetime | None) -> dict[str, Any]:
-        """The job as results have it, with the time of its next run."""
-        return {
-            "name": self.name, "schedule": self.when, "last": self.last, "took_ms": self.took_ms,
-            "result": self.result, "running": self.running,
-            "next": following.astimezone(UTC).isoformat(timespec="seconds") if following else None,
-        }  # fmt: skip
-
 
 Keep = Callable[[ScheduledJob], None]
 
@@ -71,9 +63,14 @@ class JitteredSchedule:
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
         """After now, not after the previous time: a machine that slept for a week runs each job once."""
-        return self.jittered(self.schedule.after(now, self.zone))
+        return self._jittered(self.schedule.after(now, self.zone))
 
-    def jittered(self, due: datetime) -> datetime:
+    def first_run(self, last: str | None, now: datetime, soon: datetime) -> datetime:
+        """When a job runs next that last ran then; `soon` where a run was missed."""
+        before = datetime.fromisoformat(last) if last else None
+        return self._jittered(schedules.first_run(self.schedule, before, now, soon, self.zone))
+
+    def _jittered(self, due: datetime) -> datetime:
         most = schedules.max_jitter(self.schedule, due, self.jitter_s, self.zone)
         return due + timedelta(seconds=random.uniform(0, most))
 
@@ -114,16 +111,10 @@ class Scheduler:
         self._jobs = {job.name: job for job in jobs}
 
     def _plan(self, job: ScheduledJob, now: datetime, soon: datetime, zone: tzinfo, jitter_s: float) -> None:
-        schedule = schedules.parse(job.when)
-        if schedule is None:
+        if (schedule := schedules.parse(job.when)) is None:
             return
-        if job.kept:
-            trigger = JitteredSchedule(schedule, zone, jitter_s)
-            last = datetime.fromisoformat(job.last) if job.last else None
-            due = trigger.jittered(schedules.first_run(schedule, last, now, soon, zone))
-        else:
-            trigger = JitteredSchedule(schedule, zone, 0)
-            due = schedule.after(now, zone)
+        trigger = JitteredSchedule(schedule, zone, jitter_s if job.kept else 0)
+        due = trigger.first_run(job.last, now, soon) if job.kept else trigger.get_next_fire_time(None, now)
         self._scheduler.add_job(self._run, trigger, args=[job], id=job.name, next_run_time=due)
 
     @property
@@ -141,14 +132,10 @@ class Scheduler:
     def _run_for(self, job: ScheduledJob, future: Future[dict[str, Any]]) -> None:
         if future.set_running_or_notify_cancel():
             self._run(job)
-            self._plan_next(job)
+            if planned := self._scheduler.get_job(job.name):
+                # A run that someone asked for counts: the next one comes as after any other.
+                planned.modify(next_run_time=planned.trigger.get_next_fire_time(None, datetime.now(UTC)))
             future.set_result({**self._state(job), "ok": not job.result.startswith(FAILED)})
-
-    def _plan_next(self, job: ScheduledJob) -> None:
-        """A run that someone asked for counts: the next one comes as after any other."""
-        planned = self._scheduler.get_job(job.name)
-        if planned is not None:
-            planned.modify(next_run_time=planned.trigger.get_next_fire_time(None, datetime.now(UTC)))
 
     def follow_clock(self) -> None:
         """Plan every job again when the clock was put back: what was due in a minute would come as much later."""
@@ -161,10 +148,7 @@ class Scheduler:
         now = datetime.now(UTC)
         for job in self._jobs.values():
             if planned := self._scheduler.get_job(job.name):
-                last = datetime.fromisoformat(job.last) if job.last else None
-                trigger = planned.trigger
-                due = schedules.first_run(trigger.schedule, last, now, now + SOON, trigger.zone)
-                planned.modify(next_run_time=trigger.jittered(due))
+                planned.modify(next_run_time=planned.trigger.first_run(job.last, now, now + SOON))
 
     def _run(self, job: ScheduledJob) -> None:
         if self._stopping:
@@ -199,8 +183,14 @@ class Scheduler:
         return [self._state(job) for job in self._jobs.values()]
 
     def _state(self, job: ScheduledJob) -> dict[str, Any]:
+        """The job as results have it, with the time of its next run."""
         planned = self._scheduler.get_job(job.name)
-        return job.state(planned.next_run_time if planned else None)
+        following = planned.next_run_time if planned else None
+        return {
+            "name": job.name, "schedule": job.when, "last": job.last, "took_ms": job.took_ms,
+            "result": job.result, "running": job.running,
+            "next": following.astimezone(UTC).isoformat(timespec="seconds") if following else None,
+        }  # fmt: skip
 
 
 def _clock_ahead() -> float:

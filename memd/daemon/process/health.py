@@ -69,8 +69,7 @@ class Health:
 
     @property
     def names(self) -> list[str]:
-        with self._lock:
-            return sorted(self._troubles)
+        return [trouble.what for trouble in self.troubles]
 
     @property
     def troubles(self) -> list[Trouble]:

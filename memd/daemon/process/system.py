@@ -10,6 +10,7 @@ import socket
 import struct
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 PEER = struct.Struct("3i")
@@ -82,8 +83,7 @@ def bound_heap() -> None:
 
 def release_freed() -> None:
     """Give back what was freed between things that stay; this takes some milliseconds."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
+    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)
 
 
@@ -92,25 +92,19 @@ FIRST_DESCRIPTOR = 3
 
 def notify(state: str) -> None:
     """Send the service manager a state, where there is one."""
-    address = os.environ.get("NOTIFY_SOCKET")
-    if not address:
+    if not (address := os.environ.get("NOTIFY_SOCKET")):
         return
     if address.startswith("@"):
         address = "\0" + address[1:]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        try:
-            sender.sendto(state.encode(), address)
-        except OSError:
-            # A manager that went away is no reason to stop serving.
-            return
+    # A manager that went away is no reason to stop serving.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender, suppress(OSError):
+        sender.sendto(state.encode(), address)
 
 
 def watchdog_seconds() -> float:
     """How often to reassure the watchdog; 0 where there is none."""
     usec, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
-    if not usec.isdigit() or (pid and pid != str(os.getpid())):
-        return 0.0
-    return int(usec) / 1e6 / 3
+    return int(usec) / 1e6 / 3 if usec.isdigit() and pid in ("", str(os.getpid())) else 0.0
 
 
 def inherited_socket() -> socket.socket | None:

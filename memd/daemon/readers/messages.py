@@ -1,6 +1,7 @@
 """What the daemon and a reader process say to each other, over a socket that nobody else has.
 
 A function goes by its name, the stores and the index of a workspace by a reference, so that the reader's own are used.
+The daemon also sends its `DaemonState`, whenever that changes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd.errors import MemdError
-from memd.indexer.store.followed import DaemonState
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 
 STORES = ""
@@ -21,13 +21,6 @@ STORES = ""
 
 class ReaderGone(MemdError):
     """The reader died or failed before it answered; the question can be asked again elsewhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class StateChanged:
-    """To the reader: what it has to know besides the files."""
-
-    state: DaemonState
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +33,6 @@ class ReadCall:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadAnswer:
-    """To the daemon: what the function returned, or the error."""
-
-    number: int
-    seq: int
-    """The clock's count of the snapshot in which it ran."""
-    value: Any = None
-    error: Exception | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class DaemonCall:
     """To the daemon: something that only it can do."""
 
@@ -60,12 +42,14 @@ class DaemonCall:
 
 
 @dataclass(frozen=True, slots=True)
-class DaemonResult:
-    """To the reader: the value of a `DaemonCall`, or the error."""
+class CallResult:
+    """In answer to either call: the value, or the error."""
 
     number: int
     value: Any = None
     error: Exception | None = None
+    seq: int = 0
+    """The clock's count of the snapshot in which a reader ran it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,25 +7,16 @@ import itertools
 import logging
 import os
 import pickle
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from memd.child import LENGTH, encode, start_child
-from memd.daemon.readers.messages import (
-    DaemonCall,
-    DaemonResult,
-    ReadAnswer,
-    ReadCall,
-    ReaderGone,
-    Ready,
-    StateChanged,
-    dump_work,
-)
+from memd.daemon.readers.messages import CallResult, DaemonCall, ReadCall, ReaderGone, Ready, dump_work
 from memd.errors import MemdError
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import scale_of
@@ -57,7 +48,7 @@ class Reader:
     writer: asyncio.StreamWriter
     state: DaemonState | None = None
     """What it was last told."""
-    calls: dict[int, tuple[asyncio.Future[ReadAnswer], float]] = field(default_factory=dict)
+    calls: dict[int, tuple[asyncio.Future[CallResult], float]] = field(default_factory=dict)
     """The calls under way, and when they began."""
     heard: float = 0.0
     """When its last message came."""
@@ -115,7 +106,7 @@ class ReaderPool:
             keeper.cancel()
         await asyncio.gather(*self._keepers, return_exceptions=True)
 
-    async def run(self, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> ReadAnswer:
+    async def run(self, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallResult:
         """Have a reader run a function; ReaderGone when there is none, or when it dies."""
         reader = min(self._readers, key=lambda reader: len(reader.calls), default=None)
         if reader is None:
@@ -125,7 +116,7 @@ class ReaderPool:
         reader.calls[number] = result, time.monotonic()
         try:
             reader.send(ReadCall(number, dump_work(work, args, kwargs)))
-            answer: ReadAnswer = await result
+            answer: CallResult = await result
         finally:
             reader.calls.pop(number, None)
         if answer.error is not None:
@@ -134,10 +125,9 @@ class ReaderPool:
 
     def _tell_state(self, reader: Reader) -> None:
         """Tell a reader what changed since it was last told."""
-        state = self._state()
-        if state is not reader.state:
+        if (state := self._state()) is not reader.state:
             reader.state = state
-            reader.send(StateChanged(state))
+            reader.send(state)
 
     def embed_ahead(self, text: str, names: Sequence[str]) -> None:
         """Begin with the vectors of a question, which a reader will ask for when it has looked up the words."""
@@ -176,7 +166,10 @@ class ReaderPool:
 
     async def _live(self) -> None:
         """The life of one reader process."""
-        process, connection = await asyncio.get_running_loop().run_in_executor(self._threads, self._spawn)
+        device, inode = self._stores.ledger.file or (0, 0)
+        arguments = str(self._stores.folder), str(device), str(inode)
+        spawn = partial(start_child, "memd.daemon.readers.process", *arguments, env=ONE_THREAD)
+        process, connection = await asyncio.get_running_loop().run_in_executor(self._threads, spawn)
         incoming, writer = await asyncio.open_connection(sock=connection)
         reader = Reader(process, writer)
         watching = asyncio.create_task(self._watch(reader))
@@ -188,18 +181,13 @@ class ReaderPool:
             watching.cancel()
             self._end(reader)
 
-    def _spawn(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
-        device, inode = self._stores.ledger.file or (0, 0)
-        arguments = str(self._stores.folder), str(device), str(inode)
-        return start_child("memd.daemon.readers.process", *arguments, env=ONE_THREAD)
-
     async def _listen(self, reader: Reader, incoming: asyncio.StreamReader) -> None:
         while True:
             (length,) = LENGTH.unpack(await incoming.readexactly(LENGTH.size))
             message = pickle.loads(await incoming.readexactly(length))
             reader.heard = time.monotonic()
             match message:
-                case ReadAnswer(number):
+                case CallResult(number):
                     if number in reader.calls:
                         reader.calls[number][0].set_result(message)
                 case DaemonCall():
@@ -230,13 +218,13 @@ class ReaderPool:
 
     def _answer(self, reader: Reader, call: DaemonCall, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            result = DaemonResult(call.number, self._for_readers[call.name](*call.args))
+            result = CallResult(call.number, self._for_readers[call.name](*call.args))
         except MemdError as error:
-            result = DaemonResult(call.number, error=error)
+            result = CallResult(call.number, error=error)
         except Exception as error:
             # A reader that hears nothing would wait for ever.
             log.exception("a reader asked for something that failed unexpectedly")
-            result = DaemonResult(call.number, error=MemdError(f"the daemon could not answer a reader: {error!r}"))
+            result = CallResult(call.number, error=MemdError(f"the daemon could not answer a reader: {error!r}"))
         loop.call_soon_threadsafe(reader.send, result)
 
     def _model(self, number: int) -> ActiveModel:
@@ -251,9 +239,7 @@ class ReaderPool:
         return vector_of(self._stores, self._model(model), texts[0])[None]
 
     def _mirror(self, ns: str, model: int) -> MirrorPlace | None:
-        index, foreign = self._stores.index(ns), self._stores.multilingual
-        of_model = self._model(model)
-        mirror = index.foreign if of_model is foreign else index.vectors_of(model)
+        mirror = self._stores.index(ns).mirror_of(self._model(model))
         return mirror.place if mirror is not None else None
 
 

@@ -16,20 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from memd.child import encode, receive
-from memd.daemon.readers.messages import (
-    DaemonCall,
-    DaemonResult,
-    ReadAnswer,
-    ReadCall,
-    ReaderGone,
-    Ready,
-    StateChanged,
-    load_work,
-)
+from memd.daemon.readers.messages import CallResult, DaemonCall, ReadCall, ReaderGone, Ready, load_work
 from memd.errors import LedgerMoved, MemdError
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.query import search
-from memd.indexer.store.followed import FollowedStores
+from memd.indexer.store.followed import DaemonState, FollowedStores
 from memd.indexer.store.ledger import FileId
 from memd.indexer.store.mirror import MirrorPlace
 
@@ -57,31 +48,29 @@ class ReaderProcess:
             match receive(self._connection):
                 case ReadCall() as call:
                     self._threads.submit(self._run, call)
-                case DaemonResult(number, value, error):
+                case CallResult(number, value, error):
                     waiting = self._waiting.pop(number)
                     waiting.set_result(value) if error is None else waiting.set_exception(error)
-                case StateChanged(state):
+                case DaemonState() as state:
                     self._stores.follow(state)
                     self._threads.submit(self._stores.read_ahead)
                 case Ready():
                     self._send(Ready())
 
     def _run(self, call: ReadCall) -> None:
-        seq = 0
         try:
             with self._stores.snapshot() as seq:
                 work, args, kwargs = load_work(call.work, self._stores)
-                value = work(*args, **kwargs)
-                answer = encode(ReadAnswer(call.number, seq, value))
+                answer = encode(CallResult(call.number, work(*args, **kwargs), seq=seq))
         except MemdError as error:
-            answer = encode(ReadAnswer(call.number, seq, error=error))
+            answer = encode(CallResult(call.number, error=error))
         except Exception as error:
             if isinstance(error, MemoryError) or getattr(error, "errno", 0) == errno.ENOMEM:
                 # The daemon asks elsewhere, and starts another reader.
                 os._exit(1)
             log.exception("a question failed in a reader")
             # The daemon tries it by itself, and finds out what it means.
-            answer = encode(ReadAnswer(call.number, seq, error=ReaderGone(f"a question failed in a reader: {error!r}")))
+            answer = encode(CallResult(call.number, error=ReaderGone(f"a question failed in a reader: {error!r}")))
         self._send_encoded(answer)
 
     def _send(self, message: Any) -> None:

@@ -81,6 +81,8 @@ class Outbox(ABC, Generic[T]):
         self._chars = 0
         self._dropped = 0
         self._wake = asyncio.Event()
+
+    def begin(self) -> None:
         self._sender = asyncio.create_task(self._send())
 
     def end(self) -> None:
@@ -139,26 +141,17 @@ class Outboxes(Generic[O]):
     def __len__(self) -> int:
         return len(self.all)
 
-    def check_room(self, connection: ClientConnection) -> None:
-        """Raise Busy when there are too many."""
+    def add(self, outbox: O) -> int:
+        """Begin to tell its connection, which ends it by the number that is returned; Busy when there are too many."""
+        connection = outbox.connection
         if len(self.all) >= IN_ALL:
             raise Busy(f"memd has {IN_ALL} subscriptions, and takes no more", "end one of them first")
         if sum(other.connection is connection for other in self.all.values()) >= PER_CONNECTION:
             raise Busy(f"a connection may have {PER_CONNECTION} subscriptions", "unsubscribe, or open another one")
-
-    def add(self, outbox: O) -> int:
-        """Add it; returns its number."""
         self.all = {**self.all, outbox.number: outbox}
-        outbox.connection.subscriptions[outbox.number] = lambda: self._end(outbox)
+        connection.subscriptions[outbox.number] = lambda: self._end(outbox)
+        outbox.begin()
         return outbox.number
-
-    def end(self, connection: ClientConnection, number: int) -> bool:
-        """End one of a connection's; says whether it was there."""
-        outbox = self.all.get(number)
-        if outbox is None or outbox.connection is not connection:
-            return False
-        self._end(outbox)
-        return True
 
     def _end(self, outbox: O) -> None:
         outbox.connection.subscriptions.pop(outbox.number, None)
@@ -170,7 +163,7 @@ class Outboxes(Generic[O]):
 
 
 class Watch(Outbox[Event]):
-    """One connection that watches."""
+    """One connection that watches; no workspaces or kinds means all of them."""
 
     method = "watch"
 
@@ -198,11 +191,6 @@ class Events:
         self._listeners: defaultdict[str, list[Callable[..., None]]] = defaultdict(list)
         self.watching: Outboxes[Watch] = Outboxes()
 
-    def watch(self, connection: ClientConnection, ns: frozenset[str], kinds: frozenset[str]) -> int:
-        """Begin to tell a connection, and return its number; no workspaces or kinds means all of them."""
-        self.watching.check_room(connection)
-        return self.watching.add(Watch(connection, ns, kinds))
-
     def watched(self, kind: str) -> bool:
         """Whether anyone watches this kind: where not, nobody need look up what to tell."""
         return any(watch.hears(kind) for watch in self.watching.all.values())
@@ -216,8 +204,7 @@ class Events:
         for hear in self._listeners.get(kind, ()):
             hear(**facts)
         if self._loop is not None and self.watching.all and kind in KINDS:
-            event = {"event": kind, "at": now(), **facts}
-            self._loop.call_soon_threadsafe(self._deliver, event)
+            self._loop.call_soon_threadsafe(self._deliver, {"event": kind, "at": now(), **facts})
 
     def _deliver(self, event: Event) -> None:
         size = SIZE + sum(len(value) for value in event.values() if isinstance(value, str))

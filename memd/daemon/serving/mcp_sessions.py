@@ -40,9 +40,6 @@ class McpSessions:
         self._loading = threading.Lock()
         self._loader: threading.Thread | None = None
 
-    def __len__(self) -> int:
-        return len(self._all)
-
     def add(self, session: Listener, connection: ClientConnection) -> None:
         self._all = {**self._all, session: connection}
 
@@ -72,14 +69,9 @@ class McpSessions:
 
     def applied(self, loop: asyncio.AbstractEventLoop, ns: str, paths: Iterable[str]) -> None:
         """Report files that were just indexed to the sessions of their workspace; called by the writer."""
-        sessions = [session for session, connection in self._all.items() if connection.bound == ns]
-        if sessions:
-            loop.call_soon_threadsafe(_report, sessions, tuple(paths))
-
-
-def _report(sessions: list[Listener], paths: tuple[str, ...]) -> None:
-    for session in sessions:
-        session.files_changed(paths)
+        for session, connection in self._all.items():
+            if connection.bound == ns:
+                loop.call_soon_threadsafe(session.files_changed, tuple(paths))
 
 
 @dataclass(frozen=True, slots=True)

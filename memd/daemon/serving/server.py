@@ -47,7 +47,6 @@ class Server:
         self._dispatch = dispatch
         self._settings = settings
         self._clients: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
         self._listener.setblocking(False)
@@ -56,8 +55,7 @@ class Server:
         self._server = await asyncio.start_unix_server(self._connected, sock=self._listener, backlog=BACKLOG, **options)
 
     async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        self._server.close()
         for client in list(self._clients):
             client.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
@@ -86,19 +84,14 @@ class Server:
         if len(self._clients) > self._settings.max_clients:
             await connection.send_error(Busy("memd has too many connections", "try again in a moment"))
             return
-        while True:
-            try:
-                line = await lines.next()
-            except TooLarge as error:
-                await connection.send_error(error)
-                return
-            if line is None:
-                return
-            if line.strip():
-                await self._answer(line, connection)
-            if connection.successor is not None:
-                await connection.successor(lines)
-                return
+        try:
+            while connection.successor is None and (line := await lines.next()) is not None:
+                if line.strip():
+                    await self._answer(line, connection)
+        except TooLarge as error:
+            await connection.send_error(error)
+        if connection.successor is not None:
+            await connection.successor(lines)
 
     async def _answer(self, line: bytes, connection: ClientConnection) -> None:
         try:
@@ -167,8 +160,7 @@ class LineReader:
             while (end := self._buffer.find(b"\n")) < 0:
                 if len(self._buffer) > MAX_REQUEST:
                     raise TooLarge(f"a request may have {MAX_REQUEST} bytes")
-                more = await self._reader.read(READ_BYTES)
-                if not more:
+                if not (more := await self._reader.read(READ_BYTES)):
                     return None
                 self._buffer += more
         line = bytes(self._buffer[: end + 1])

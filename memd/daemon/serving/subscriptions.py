@@ -79,18 +79,12 @@ class Subscriptions(Outboxes[Subscription]):
         self._stores = stores
         self._loop = loop
 
-    def subscribe(self, connection: ClientConnection, query: SubscriptionQuery) -> int:
-        """Begin to tell a connection what is saved; returns the subscription's number."""
-        self.check_room(connection)
-        return self.add(Subscription(connection, query))
-
     # --- on the writer's thread ---------------------------------------------------------------------------
 
     def saved(self, index: WorkspaceIndex, saved: list[SavedMemory]) -> None:
         """Match what was just committed, and hand it to the loop."""
         listening = [one for one in self.all.values() if not one.query.ns or index.workspace.ns in one.query.ns]
-        matches = list(_matches(listening, saved))
-        if not matches:
+        if not (matches := list(_matches(listening, saved))):
             return
         hits, clock = self._hits(index, matches), self._stores.ledger.clock
         notices = [
@@ -118,8 +112,7 @@ def _matches(listening: Sequence[Subscription], saved: list[SavedMemory]) -> Ite
     for memory in saved if listening else ():
         chunks = [chunk_terms(chunk) for _, chunk in memory.chunks]
         for subscription in listening:
-            best = subscription.query.terms.best(chunks)
-            if best is not None:
+            if (best := subscription.query.terms.best(chunks)) is not None:
                 yield Match(subscription, memory, memory.chunks[best[0]][0], best[1])
 
 

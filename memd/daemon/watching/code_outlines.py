@@ -36,18 +36,12 @@ class FolderWatch:
         self._lock = threading.Lock()
         self._stopping = False
         self._inotify: Inotify | None = None
-        self._thread: threading.Thread | None = None
-        try:
+        with suppress(OSError):
             self._inotify = Inotify()
-        except OSError:
-            pass
-        else:
-            self._thread = threading.Thread(
-                target=self._listen, args=(self._inotify,), name="memd-folders", daemon=True
-            )
-            self._thread.start()
         self.blind = self._inotify is None
         """Whether changes may go unnoticed: the limit of watches is reached, or there is no inotify."""
+        self._thread = threading.Thread(target=self._listen, args=(self._inotify,), name="memd-folders", daemon=True)
+        self._thread.start()
 
     def watch(self, root: Path, folders: Iterable[str]) -> None:
         """Watch these folders and no others."""
@@ -69,15 +63,14 @@ class FolderWatch:
         """End the thread and give the watches back."""
         with self._lock:
             self._stopping, inotify, self._inotify = True, self._inotify, None
-        if inotify is not None and self._thread is not None:
+        if inotify is not None:
             inotify.wake()
             self._thread.join(2)
             inotify.close()
 
-    def _listen(self, inotify: Inotify) -> None:
-        while not self._stopping:
-            events = inotify.read(TURN_SECONDS)
-            if any(not event.ended for event in events):
+    def _listen(self, inotify: Inotify | None) -> None:
+        while inotify is not None and not self._stopping:
+            if any(not event.ended for event in inotify.read(TURN_SECONDS)):
                 self._changed()
 
 
@@ -190,28 +183,25 @@ class CodeOutlines:
         return Outline(root, file, self.settings.max_file_kb * 1024)
 
     def _refresh(self, kept: _WorkspaceOutline) -> None:
-        def report(done: int, total: int) -> None:
-            self.progress = (done, total)
+        def report(read: int, total: int) -> None:
+            self.progress = (read, total)
             if self._stopping.is_set():
                 raise Stopping
 
         try:
-            refreshed = kept.outline.refresh(report)
+            done = kept.outline.refresh(report)
         except sqlite3.Error as error:
             raise MemdError(f"the outline cannot be saved: {error}", "is the disk full, or read-only?") from error
         finally:
             self.progress = None
-        if refreshed.parsed or refreshed.removed:
-            log.info(
-                "outline parsed=%d removed=%d took_ms=%.0f", refreshed.parsed, refreshed.removed, refreshed.took_ms
-            )
-        if refreshed.listed:
+        if done.parsed or done.removed:
+            log.info("outline parsed=%d removed=%d took_ms=%.0f", done.parsed, done.removed, done.took_ms)
+        if done.listed:
             kept.folders.watch(kept.outline.root, kept.outline.folders)
 
     def _refresh_unasked(self, ns: str) -> None:
         """Read what changed, while nobody waits for it."""
-        index = self._stores.indexes.get(ns)
-        if index is None:
+        if (index := self._stores.indexes.get(ns)) is None:
             return
         try:
             kept = self._open(index)
@@ -223,8 +213,7 @@ class CodeOutlines:
             log.warning("no outline ns=%s: %s", ns, error.strerror)
 
     def _close(self, ns: str) -> None:
-        kept = self._kept.pop(ns, None)
-        if kept is not None:
+        if (kept := self._kept.pop(ns, None)) is not None:
             kept.folders.stop()
             kept.outline.close()
 

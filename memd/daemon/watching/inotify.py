@@ -11,6 +11,7 @@ import os
 import select
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 from watchdog.utils import UnsupportedLibcError
@@ -29,6 +30,8 @@ else:
     LOST = SELF | Flag.IN_UNMOUNT | Flag.IN_IGNORED
     WATCHED = CAME | WENT | SELF | Flag.IN_MODIFY | Flag.IN_CLOSE_WRITE | Flag.IN_ONLYDIR
     """All but what reading a file causes."""
+    TOLD = (Flag.IN_Q_OVERFLOW, Flag.IN_IGNORED, LOST, Flag.IN_ISDIR, CAME, WENT)
+    """What the last fields of an event say, in their order."""
 
 HEAD = struct.Struct("iIII")
 BUFFER = 1 << 18
@@ -38,36 +41,17 @@ class FolderEvent(NamedTuple):
     """Something that happened in a watched folder, or to it."""
 
     watch: int
-    mask: int
     name: str
     """What it happened to; empty for the folder itself."""
-
-    @property
-    def overflow(self) -> bool:
-        """Whether events were lost."""
-        return bool(self.mask & Flag.IN_Q_OVERFLOW)
-
-    @property
-    def ended(self) -> bool:
-        """Whether this is the last event of the watch."""
-        return bool(self.mask & Flag.IN_IGNORED)
-
-    @property
-    def lost(self) -> bool:
-        """Whether the watched folder is no longer where it was."""
-        return bool(self.mask & LOST)
-
-    @property
-    def of_folder(self) -> bool:
-        return bool(self.mask & Flag.IN_ISDIR)
-
-    @property
-    def came(self) -> bool:
-        return bool(self.mask & CAME)
-
-    @property
-    def went(self) -> bool:
-        return bool(self.mask & WENT)
+    overflow: bool
+    """Whether events were lost."""
+    ended: bool
+    """Whether this is the last event of the watch."""
+    lost: bool
+    """Whether the watched folder is no longer where it was."""
+    of_folder: bool
+    came: bool
+    went: bool
 
 
 class Inotify:
@@ -101,12 +85,10 @@ class Inotify:
     def read(self, seconds: float) -> list[FolderEvent]:
         """The next events, for which it waits at most so long."""
         ready = self._poll.poll(max(0, seconds) * 1000)
-        if not any(descriptor == self._descriptor for descriptor, _ in ready):
-            return []
-        try:
-            return list(_events(os.read(self._descriptor, BUFFER)))
-        except BlockingIOError:
-            return []
+        if any(descriptor == self._descriptor for descriptor, _ in ready):
+            with suppress(BlockingIOError):
+                return list(_events(os.read(self._descriptor, BUFFER)))
+        return []
 
     def wake(self) -> None:
         """Let whoever reads return at once."""
@@ -122,7 +104,8 @@ def _events(data: bytes) -> Iterator[FolderEvent]:
     while at < len(data):
         watch, mask, _, length = HEAD.unpack_from(data, at)
         at += HEAD.size + length
-        yield FolderEvent(watch, mask, os.fsdecode(data[at - length : at].rstrip(b"\0")))
+        name = os.fsdecode(data[at - length : at].rstrip(b"\0"))
+        yield FolderEvent(watch, name, *(bool(mask & flags) for flags in TOLD))
 
 
 def _error(limit: str) -> OSError:

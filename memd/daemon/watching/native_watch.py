@@ -36,8 +36,7 @@ class NativeWatch:
             log.warning("only polling ns=%s: %s", ns, error)
 
     def remove(self, ns: str) -> None:
-        watch = self._watches.pop(ns, None)
-        if watch is not None:
+        if (watch := self._watches.pop(ns, None)) is not None:
             self._observer.unschedule(watch)
 
     def stop(self) -> None:

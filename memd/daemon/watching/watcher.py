@@ -106,8 +106,7 @@ class Watcher:
 
     def _nudge(self, ns: str) -> None:
         with self._lock:
-            watched = self._watched.get(ns)
-            if watched is not None:
+            if (watched := self._watched.get(ns)) is not None:
                 watched.polled = -self.settings.poll_seconds
         self._nudged.set()
 
@@ -135,16 +134,14 @@ class Watcher:
 
     def remove(self, ns: str) -> None:
         with self._lock:
-            watched = self._watched.pop(ns, None)
-            if watched is not None:
+            if (watched := self._watched.pop(ns, None)) is not None:
                 self._release(watched, list(watched.watches))
                 if self._native is not None:
                     self._native.remove(ns)
 
     def mode(self, ns: str) -> tuple[str, str]:
         """How a workspace is watched, and why if it is not by inotify."""
-        watched = self._watched.get(ns)
-        if watched is None:
+        if (watched := self._watched.get(ns)) is None:
             return "waiting", ""
         if watched.polling:
             return "poll", watched.polling
@@ -201,9 +198,8 @@ class Watcher:
 
     def _is_linked_folder(self, watched: _Watched, path: str, event: FolderEvent) -> bool:
         """Whether this link is, or was, taken for a folder: the kernel does not say so of links."""
-        if path in watched.wanted or path in watched.watches:
-            return True
-        return event.came and watched.workspace.follow and Path(path).is_dir()
+        known = path in watched.wanted or path in watched.watches
+        return known or (event.came and watched.workspace.follow and Path(path).is_dir())
 
     def _begin_again(self) -> None:
         """Watch everything anew: what came or went while events were lost is not known."""
@@ -229,8 +225,7 @@ class Watcher:
 
     def _next_in_turn(self) -> Iterator[_Watched]:
         for _ in range(max(EACH_TICK, len(self._watched) // TURN_TICKS)):
-            watched = next(self._turn, None)
-            if watched is None:
+            if (watched := next(self._turn, None)) is None:
                 self._turn = iter(list(self._watched.values()))
                 return
             if not watched.polling and self._watched.get(watched.workspace.ns) is watched:
@@ -289,11 +284,9 @@ class Watcher:
 
     def _release(self, watched: _Watched, folders: Iterable[str]) -> None:
         for folder in folders:
-            number = watched.watches.pop(folder, None)
-            if number is None:
+            if (number := watched.watches.pop(folder, None)) is None:
                 continue
-            users = [user for user in self._users.pop(number, ()) if user != (watched, folder)]
-            if users:
+            if users := [user for user in self._users.pop(number, ()) if user != (watched, folder)]:
                 self._users[number] = users
             elif self._inotify is not None:
                 self._inotify.forget(number)

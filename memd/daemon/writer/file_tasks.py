@@ -12,7 +12,7 @@ from datetime import datetime
 from memd.config.tokens import AccessToken
 from memd.daemon.serving.events import WRITTEN, written
 from memd.daemon.writer.life_tasks import announce_moved_by
-from memd.daemon.writer.queue import IndexingJob
+from memd.daemon.writer.queue import IndexingJob, IndexingSlice
 from memd.daemon.writer.store_tasks import repair_text
 from memd.daemon.writer.worker import Worker
 from memd.indexer.indexing.ingest import PLAIN, IndexingOptions, IngestReport
@@ -67,27 +67,22 @@ def scan_workspaces(
     todo = [(index, seen, _reading_order(index, seen, options.deep)) for index, seen in scans]
     job = IndexingJob()
     for index, seen, paths in todo:
-        worker.enqueue(index, paths, _sizes(seen), job, options)
+        worker.enqueue(index.workspace.ns, paths, _sizes(seen), options, job)
     return job
 
 
 def reread_files(worker: Worker, ns: str, paths: Sequence[str]) -> IngestReport | IndexingJob:
     """Read some files whatever their stamps say, and compare the text index: they have a word that it lacks."""
-    index = worker.stores.index(ns)
-    repair_text(worker, index)
-    job = IndexingJob()
-    worker.enqueue(index, list(paths), {}, job, IndexingOptions(deep=True))
-    return job
+    repair_text(worker, worker.stores.index(ns))
+    return worker.enqueue(ns, list(paths), {}, IndexingOptions(deep=True), IndexingJob())
 
 
 def read_files_first(worker: Worker, ns: str, paths: Sequence[str]) -> IngestReport | IndexingJob:
     """Index some files before whatever else an import has to do; what vanished comes before them, as in a scan."""
     index = worker.stores.index(ns)
     seen = scan(index.workspace)
-    job = IndexingJob()
     gone = sorted(index.files.keys() - seen.files.keys())
-    worker.enqueue(index, [*gone, *paths], _sizes(seen), job, IndexingOptions(first=True))
-    return job
+    return worker.enqueue(ns, [*gone, *paths], _sizes(seen), IndexingOptions(first=True), IndexingJob())
 
 
 def save_notes_format(ledger: Ledger) -> None:
@@ -188,7 +183,7 @@ def import_files(
         for step in steps:
             _keep_time(index, step)
         worker.events.tell(WRITTEN, ns=index.workspace.ns, **written(action.who, action.what, done))
-        worker.index_own(index, tuple(done.paths))
+        worker.index_own(index, IndexingSlice(index.workspace.ns, tuple(done.paths), [], PLAIN))
     return done
 
 

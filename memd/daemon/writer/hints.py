@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import ClassVar
 
-from memd.indexer.indexing.ingest import IngestReport
+from memd.indexer.indexing.ingest import SETTLED, IndexingOptions, IngestReport
 
 LONGEST_SETTLE = 2.0
 """A file that never comes to rest is read all the same after this many seconds."""
@@ -23,6 +24,7 @@ Key = tuple[str, str]
 class DuePaths:
     """Paths of one workspace that are to be read; those that memd wrote itself are known to be whole."""
 
+    options: ClassVar[IndexingOptions] = SETTLED
     ns: str
     paths: tuple[str, ...]
     own: frozenset[str]
@@ -169,8 +171,7 @@ class Hints:
 
     def wait_for_all(self, future: Future[None]) -> bool:
         """Keep a future until every event so far has been dealt with; False when there is nothing to wait for."""
-        waits = self._done < self._events
-        if waits:
+        if waits := self._done < self._events:
             self._waiters.append((self._events, future))
         return waits
 

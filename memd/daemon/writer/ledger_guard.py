@@ -68,8 +68,7 @@ class LedgerGuard:
         ledger = self._stores.ledger
         if ledger.damage is not None:
             return True
-        place = ledger.place
-        if place is LedgerPlace.HERE:
+        if (place := ledger.place) is LedgerPlace.HERE:
             ledger.copy = None
             # Opened while that can be done: a copy is made through it.
             _ = ledger.reader

@@ -20,10 +20,6 @@ from memd.indexer.views import overview
 from memd.lifecycle.lives import Edge
 from memd.models import Tier
 
-NO_FILES: dict[str, Any] = {"paths": [], "conflicts": []}
-"""The files of an action that changed none."""
-
-
 # --- accesses and tiers ---------------------------------------------------------------------------------------
 
 
@@ -48,8 +44,10 @@ def log_accesses(worker: Worker, every: Iterable[ShownMemories]) -> None:
             memories = (*shown.memories, *lives.holders(connection, shown.chunks).values())
             lives.record_accesses(connection, memories, shown.client, shown.at, shown.together)
             memories_by_client.append((shown.client, memories))
-    for client, memories in memories_by_client:
-        announce_accessed(worker, client, memories)
+    # Asked first: looking up the keys is wasted when nobody watches.
+    for client, memories in memories_by_client if worker.events.watched(ACCESSED) else ():
+        for ns, _, key in _keys_of(worker, memories):
+            worker.events.tell(ACCESSED, ns=ns, key=key, who=client)
 
 
 def move_tier(worker: Worker, ns: str, memory: int, key: str, tier: Tier, verb: str, who: str, request_id: str) -> int:
@@ -91,16 +89,8 @@ def _act(
         return int(before["id"])
     with ledger.write() as connection:
         action = actions.begin(connection, index.id, who, what, key, request_id)
-        actions.finish(connection, action, {**NO_FILES, **change(connection, action)})
+        actions.finish(connection, action, {"paths": [], "conflicts": [], **change(connection, action)})
     return action
-
-
-def announce_accessed(worker: Worker, who: str, memories: Iterable[int]) -> None:
-    """Someone was shown some memories."""
-    # Asked first: looking up the keys is wasted when nobody watches.
-    if worker.events.watched(ACCESSED):
-        for ns, _, key in _keys_of(worker, memories):
-            worker.events.tell(ACCESSED, ns=ns, key=key, who=who)
 
 
 def announce_moved(worker: Worker, memories: Iterable[int]) -> None:
@@ -183,15 +173,11 @@ class AccessLog:
         self._count = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    def saw(self, memories: Iterable[int], client: str, together: bool = False) -> None:
-        """Note that an answer showed these memories; with `together`, that it showed them side by side."""
-        self._note(ShownMemories(client, datetime.now(UTC), memories=tuple(memories), together=together))
-
-    def saw_chunks(self, chunks: Iterable[int], client: str) -> None:
-        """The same of chunks."""
-        self._note(ShownMemories(client, datetime.now(UTC), chunks=tuple(chunks)))
-
-    def _note(self, shown: ShownMemories) -> None:
+    def saw(
+        self, client: str, memories: tuple[int, ...] = (), chunks: tuple[int, ...] = (), together: bool = False
+    ) -> None:
+        """Note what an answer showed; with `together`, that it showed the memories side by side."""
+        shown = ShownMemories(client, datetime.now(UTC), memories, chunks, together)
         count = len(shown.memories) + len(shown.chunks)
         if not count or self._count + count > MOST_ACCESSES:
             return

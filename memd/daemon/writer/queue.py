@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from memd.daemon.writer.hints import Hints
 from memd.indexer.indexing.ingest import IndexingOptions, IngestReport
@@ -85,10 +85,8 @@ class IndexingJob:
     def progress(self, files: int) -> None:
         """Some files more are done."""
         self.done += files
-        if self.done >= self.total:
-            self._finish()
-
-    def _finish(self) -> None:
+        if self.done < self.total:
+            return
         self.report.took_ms = (time.monotonic() - self.started) * 1000
         if self.error is None:
             self.future.set_result(self.report)
@@ -100,6 +98,8 @@ class IndexingJob:
 class IndexingSlice:
     """A part of an import."""
 
+    own: ClassVar[frozenset[str]] = frozenset()
+    """None of it was written by memd."""
     ns: str
     paths: tuple[str, ...]
     jobs: list[IndexingJob]

@@ -27,7 +27,7 @@ from memd.daemon.writer.queue import IndexingJob, IndexingSlice, Task, TaskQueue
 from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
-from memd.indexer.indexing.ingest import PLAIN, SETTLED, IndexingOptions, IngestReport
+from memd.indexer.indexing.ingest import IndexingOptions, IngestReport
 from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.record import actions
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
@@ -150,7 +150,7 @@ class Worker:
     def has_own(self) -> bool:
         """Whether something that memd wrote itself is not yet in the index."""
         with self._wake:
-            return self._hints.has_own or (isinstance(self._batch, DuePaths) and bool(self._batch.own))
+            return self._hints.has_own or bool(self._batch and self._batch.own)
 
     @property
     def importing(self) -> IndexingJob | None:
@@ -205,9 +205,8 @@ class Worker:
                     log.debug("still to be restored: %s", error)
                 restored = [number for number in waiting if number not in index.unrestored]
                 reader = self.stores.ledger.reader
-                self.mark_written(
-                    ns, [splice.path for number in restored for splice in actions.splices_of(reader, number)]
-                )
+                splices = [splice for number in restored for splice in actions.splices_of(reader, number)]
+                self.mark_written(ns, [splice.path for splice in splices])
             if index.unrestored:
                 why = f"actions that failed are half done: {', '.join(map(str, index.unrestored))}"
                 self.health.set(trouble, why, "make room; memd restores the files by itself")
@@ -283,7 +282,7 @@ class Worker:
     def _index_changes(self, due: DuePaths) -> None:
         more = False
         try:
-            more = self._apply(due, SETTLED, due.own).more
+            more = self._apply(due).more
         finally:
             with self._wake:
                 self._batch = None
@@ -296,7 +295,7 @@ class Worker:
     def _index_slice(self, part: IndexingSlice) -> None:
         more = False
         try:
-            report = self._apply(part, part.options)
+            report = self._apply(part)
             more = report.more
             for job in part.jobs:
                 job.report.add(report)
@@ -328,10 +327,10 @@ class Worker:
                 self._hints.mark_written(ns, path)
 
     def enqueue(
-        self, index: OwnIndex, paths: list[str], sizes: dict[str, int], job: IndexingJob, options: IndexingOptions
-    ) -> None:
+        self, ns: str, paths: list[str], sizes: dict[str, int], options: IndexingOptions, job: IndexingJob
+    ) -> IndexingJob:
         """Queue an import, cut into slices; what waits already is shared."""
-        ns, new = index.workspace.ns, set(paths)
+        new = set(paths)
         with self._wake:
             for part in self._imports:
                 new -= part.share(ns, new, job, options)
@@ -340,20 +339,18 @@ class Worker:
             parts = [IndexingSlice(ns, part, [job], options) for part in slices(rest, sizes)]
             self._last_slice = self._last_slice if self._imports else time.monotonic()
             self._imports = deque([*parts, *self._imports] if options.first else [*self._imports, *parts])
+        return job
 
-    def _apply(
-        self, batch: DuePaths | IndexingSlice, options: IndexingOptions, own: frozenset[str] = frozenset()
-    ) -> IngestReport:
+    def _apply(self, batch: DuePaths | IndexingSlice) -> IngestReport:
         """Index a piece of a batch; what cannot be written now is tried again."""
         self._last_change = time.monotonic()
-        index = self.stores.indexes.get(batch.ns)
-        if index is None:
+        if (index := self.stores.indexes.get(batch.ns)) is None:
             return IngestReport()
         try:
-            if own:
-                return self.index_own(index, batch.paths, options, own)
+            if batch.own:
+                return self.index_own(index, batch)
             if batch.work is None:
-                batch.work = self._indexing(index, batch.paths, options, own, self._somebody_waits)
+                batch.work = self._indexing(index, batch.paths, batch.options, batch.own, self._somebody_waits)
             return self._next_piece(index, batch.work)
         except DiskFull as error:
             if self.health.set("disk", error.message, error.hint):
@@ -375,16 +372,10 @@ class Worker:
         with self._wake:
             self._hints.retry_later(batch.ns, batch.paths, RETRY_SECONDS)
 
-    def index_own(
-        self,
-        index: OwnIndex,
-        paths: tuple[str, ...],
-        options: IndexingOptions = PLAIN,
-        own: frozenset[str] = frozenset(),
-    ) -> IngestReport:
+    def index_own(self, index: OwnIndex, batch: DuePaths | IndexingSlice) -> IngestReport:
         """Index what memd wrote itself in one piece: the clock's next tick is promised to it."""
         ledger, before = self.stores.ledger, self.stores.ledger.seq
-        report = self._next_piece(index, self._indexing(index, paths, options, own, lambda: False))
+        report = self._next_piece(index, self._indexing(index, batch.paths, batch.options, batch.own, lambda: False))
         if ledger.seq == before:
             # An undo may leave what was indexed last; whoever waits for the tick must not wait for another change.
             with ledger.write() as connection:
@@ -436,10 +427,9 @@ class Worker:
     def reconcile_text(self, index: OwnIndex) -> int:
         """Bring a text index in step with the ledger; answers say so while it lacks many chunks."""
         why = f"the text index of {index.workspace.ns} is being filled: older notes are not found by their words yet"
+        lacks_many = partial(self.health.set, "text", why, "nothing to do: memd goes on by itself")
         try:
-            return reconcile_text(
-                self.stores, index, lambda: self.health.set("text", why, "nothing to do: memd goes on by itself")
-            )
+            return reconcile_text(self.stores, index, lacks_many)
         finally:
             self.health.clear("text")
 
@@ -460,11 +450,9 @@ class Worker:
             self.events.tell(APPLIED, ns=ns, paths=paths)
 
     def _report_held(self, index: OwnIndex, report: IngestReport) -> None:
-        ns = index.workspace.ns
+        ns, root = index.workspace.ns, index.workspace.root
         if report.held:
-            why = (
-                f"{index.workspace.root} is gone" if index.missing else f"{report.held} files of {ns} vanished at once"
-            )
+            why = f"{root} is gone" if index.missing else f"{report.held} files of {ns} vanished at once"
             hint = f"bring them back, or let them go: memd sync -n {ns} --accept-missing"
             if self.health.set(f"held:{ns}", why, hint):
                 log.warning("%s; their memories are held", why)
