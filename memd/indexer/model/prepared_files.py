@@ -26,7 +26,7 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write(path: Path, content: bytes | memoryview) -> None:
+def write(path: Path, content: bytes) -> None:
     """Put a whole file in its place, or none; OSError if there is no room."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(path, content, 0o600)
